@@ -1,0 +1,24 @@
+"""The errors that people read: raised once where the fault is known, presented once at the interface."""
+
+
+class BenchbenchError(Exception):
+    """An error whose message is a sentence for the user, naming the thing and the way out.
+
+    `code` is stable and for programs, `status` is the HTTP status an API answers with, `field` names the key, row or
+    file at fault where there is one. Interfaces present it; nothing else catches it but workers, which store it.
+    """
+
+    code = "invalid"
+    status = 400
+
+    def __init__(self, message: str, *, field: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.field = field
+
+
+class ConflictError(BenchbenchError):
+    """The thing is in a state, or in use, that forbids the act."""
+
+    code = "conflict"
+    status = 409

@@ -1,0 +1,1 @@
+"""The science of BenchBench: plain Python and NumPy, no Django, no database, no clock."""
