@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class MappingsConfig(AppConfig):
+    name = "apps.mappings"
+    verbose_name = "Mappings"

@@ -1,0 +1,80 @@
+"""Datasets laid over collections."""
+
+from django.db import models
+from django.db.models import Q
+
+from apps.collections.models import Collection, Document
+from apps.datasets.models import Dataset, DatasetVersion, Judgment
+from benchbench.models import OwnedModel
+
+
+class Mapping(OwnedModel):
+    """A dataset laid over a collection. Resolving it gives each judgment a document or a reason."""
+
+    class Status(models.TextChoices):
+        PENDING = "pending"
+        PARTIAL = "partial"
+        RESOLVED = "resolved"
+
+    name = models.CharField(max_length=200)
+    dataset = models.ForeignKey(Dataset, on_delete=models.PROTECT, related_name="mappings")
+    collection = models.ForeignKey(Collection, on_delete=models.PROTECT, related_name="mappings")
+    dataset_version = models.ForeignKey(
+        DatasetVersion,
+        null=True,
+        blank=True,
+        editable=False,
+        on_delete=models.PROTECT,
+        related_name="+",
+        help_text="The version whose judgments the counts speak of.",
+    )
+    collection_fingerprint = models.CharField(max_length=64, blank=True, editable=False)
+    status = models.CharField(max_length=16, choices=Status, default=Status.PENDING, editable=False)
+    counts = models.JSONField(default=dict, blank=True, editable=False, help_text="Judgments by outcome.")
+    mapped_count = models.PositiveIntegerField(default=0, editable=False)
+    total_count = models.PositiveIntegerField(default=0, editable=False)
+    resolved_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta(OwnedModel.Meta):
+        ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(fields=["dataset", "collection"], name="mapping_dataset_collection"),
+            models.UniqueConstraint(fields=["owner", "name"], nulls_distinct=False, name="mapping_name"),
+            models.CheckConstraint(condition=Q(status__in=["pending", "partial", "resolved"]), name="mapping_status"),
+            models.CheckConstraint(condition=Q(mapped_count__lte=models.F("total_count")), name="mapping_counts"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Resolution(models.Model):
+    """What became of one judgment's reference in one mapping."""
+
+    class Outcome(models.TextChoices):
+        RESOLVED = "resolved"
+        AMBIGUOUS = "ambiguous"
+        NOT_FOUND = "not_found"
+        INVALID_REF = "invalid_ref"
+
+    mapping = models.ForeignKey(Mapping, on_delete=models.CASCADE, related_name="resolutions")
+    judgment = models.ForeignKey(Judgment, on_delete=models.CASCADE, related_name="resolutions")
+    document = models.ForeignKey(Document, null=True, blank=True, on_delete=models.PROTECT, related_name="resolutions")
+    outcome = models.CharField(max_length=16, choices=Outcome)
+    key = models.CharField(max_length=20, blank=True, help_text="The key of the reference that decided.")
+    reason = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["mapping", "judgment"]
+        indexes = [models.Index(fields=["mapping", "outcome"], name="resolution_outcome")]
+        constraints = [
+            models.UniqueConstraint(fields=["mapping", "judgment"], name="resolution_once"),
+            models.CheckConstraint(
+                condition=Q(outcome="resolved", document__isnull=False)
+                | (Q(outcome__in=["ambiguous", "not_found", "invalid_ref"]) & Q(document__isnull=True)),
+                name="resolution_document_iff_resolved",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.outcome

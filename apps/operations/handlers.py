@@ -1,0 +1,34 @@
+"""What a kind of operation does, named by dotted path: this app knows no other."""
+
+from typing import Any, Protocol
+
+from django.utils.module_loading import import_string
+
+from apps.operations.models import Batch, Operation
+
+HANDLERS = {
+    Operation.Kind.INDEX: "apps.retrieval.tasks.handler",
+    Operation.Kind.RESOLVE: "apps.mappings.tasks.handler",
+    Operation.Kind.BENCHMARK: "apps.benchmarks.tasks.handler",
+}
+
+
+class Handler(Protocol):
+    """The work of one kind of operation."""
+
+    def perform(self, batch: Batch, lease: Any) -> None:
+        """Do the batch, calling `lease.check()` between parts, and store what it made inside `with lease.commit(…)`."""
+
+    def finalise(self, operation: Operation) -> None:
+        """Conclude once every batch has ended, within the transaction that completes the operation."""
+
+    def stop(self, operation: Operation) -> None:
+        """Settle the subject of an operation that failed or was cancelled, within the transaction that says so."""
+
+    def event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
+        """Return the event type and its data: the whole progress as the database tells it."""
+
+
+def handler_for(operation: Operation) -> Handler:
+    handler: Handler = import_string(HANDLERS[Operation.Kind(operation.kind)])
+    return handler

@@ -1,0 +1,101 @@
+"""Long work and its resumable parts."""
+
+from django.db import models
+from django.db.models import Q
+
+from benchbench.models import OwnedModel
+
+
+class Status(models.TextChoices):
+    PENDING = "pending"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @classmethod
+    def active(cls) -> tuple["Status", "Status"]:
+        return (cls.PENDING, cls.RUNNING)
+
+
+class Operation(OwnedModel):
+    """A long piece of work on one object, cut into batches that any worker may take."""
+
+    class Kind(models.TextChoices):
+        IMPORT = "import"
+        INDEX = "index"
+        RESOLVE = "resolve"
+        BENCHMARK = "benchmark"
+
+    kind = models.CharField(max_length=16, choices=Kind)
+    subject_id = models.UUIDField(help_text="The object that the work is done on: an index, a mapping, a benchmark.")
+    queue = models.CharField(max_length=32, default="default")
+    status = models.CharField(max_length=16, choices=Status, default=Status.PENDING)
+    stage = models.CharField(max_length=32, default="starting")
+    parameters = models.JSONField(default=dict, blank=True)
+    total_units = models.PositiveBigIntegerField(default=0, help_text="Units of work over all batches.")
+    error = models.TextField(blank=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta(OwnedModel.Meta):
+        ordering = ["-created_at"]
+        indexes = [
+            models.Index(fields=["-created_at"], name="operation_created"),
+            models.Index(fields=["subject_id", "-created_at"], name="operation_subject"),
+        ]
+        constraints = [
+            models.CheckConstraint(condition=Q(status__in=Status.values), name="operation_status"),
+            models.UniqueConstraint(
+                fields=["kind", "subject_id"],
+                condition=Q(status__in=["pending", "running"]),
+                name="operation_one_active_per_subject",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {str(self.id)[:8]}"
+
+    @property
+    def is_active(self) -> bool:
+        return self.status in Status.active()
+
+
+class Batch(models.Model):
+    """A part of an operation that one worker does in some seconds, under a lease."""
+
+    class State(models.TextChoices):
+        PENDING = "pending"
+        RUNNING = "running"
+        DONE = "done"
+        FAILED = "failed"
+
+    operation = models.ForeignKey(Operation, on_delete=models.CASCADE, related_name="batches")
+    ordinal = models.PositiveIntegerField()
+    payload = models.JSONField(default=dict)
+    units = models.PositiveBigIntegerField(default=1)
+    state = models.CharField(max_length=16, choices=State, default=State.PENDING)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    lease_owner = models.CharField(max_length=100, blank=True)
+    lease_until = models.DateTimeField(null=True, blank=True)
+    result = models.JSONField(default=dict, blank=True, help_text="What the batch contributes to the progress shown.")
+    error = models.TextField(blank=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["operation", "ordinal"]
+        verbose_name_plural = "batches"
+        indexes = [
+            models.Index(fields=["lease_until"], condition=Q(state="running"), name="batch_leases"),
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["operation", "ordinal"], name="batch_ordinal"),
+            models.CheckConstraint(condition=Q(state__in=["pending", "running", "done", "failed"]), name="batch_state"),
+            models.CheckConstraint(
+                condition=~Q(state="running") | Q(lease_until__isnull=False), name="batch_running_has_lease"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"batch {self.ordinal} of {self.operation_id}"

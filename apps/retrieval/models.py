@@ -1,0 +1,171 @@
+"""Ways to make a collection searchable."""
+
+from django.core.validators import MinValueValidator
+from django.db import models
+from django.db.models import Q
+
+from apps.collections.models import Collection, Document, Section
+from benchbench.models import OwnedModel, PublicModel
+
+
+class ChunkSet(PublicModel):
+    """The chunks of one state of a collection, shared by the indexes that chunk alike."""
+
+    collection = models.ForeignKey(Collection, on_delete=models.CASCADE, related_name="chunk_sets")
+    collection_fingerprint = models.CharField(max_length=64)
+    strategy = models.CharField(max_length=50)
+    parameters = models.JSONField(default=dict)
+    fingerprint = models.CharField(
+        max_length=64, unique=True, help_text="SHA-256 over collection, its fingerprint, strategy and parameters."
+    )
+    chunk_count = models.PositiveIntegerField(default=0)
+    completed_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.strategy} chunks of {self.collection}"
+
+
+class Chunk(models.Model):
+    """The unit that is indexed. A summary (level > 0) belongs to documents through its children, down to leaves."""
+
+    chunk_set = models.ForeignKey(ChunkSet, on_delete=models.CASCADE, related_name="chunks")
+    document = models.ForeignKey(Document, null=True, blank=True, on_delete=models.PROTECT, related_name="chunks")
+    section = models.ForeignKey(Section, null=True, blank=True, on_delete=models.SET_NULL, related_name="chunks")
+    children = models.ManyToManyField("self", symmetrical=False, related_name="parents", blank=True)
+    level = models.PositiveSmallIntegerField(default=0)
+    ordinal = models.PositiveIntegerField(help_text="Place in its document, from 0.")
+    position = models.PositiveIntegerField(
+        help_text="Row in the set's vectors. Ascending position is the tie order: external_id, then ordinal."
+    )
+    text = models.TextField()
+    text_hash = models.CharField(max_length=64, help_text="SHA-256 of the text that is encoded.")
+    start = models.PositiveIntegerField(default=0)
+    end = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        ordering = ["chunk_set", "position"]
+        constraints = [
+            models.UniqueConstraint(fields=["chunk_set", "position"], name="chunk_position"),
+            models.CheckConstraint(
+                condition=Q(level__gt=0) | Q(document__isnull=False), name="chunk_leaf_has_document"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"chunk {self.position}"
+
+
+class LexicalIndex(PublicModel):
+    """The inverted index of a chunk set, kept in pieces so that any worker on any machine can load it."""
+
+    chunk_set = models.ForeignKey(ChunkSet, on_delete=models.CASCADE, related_name="lexical_indexes")
+    engine = models.CharField(max_length=16, default="bm25")
+    parameters = models.JSONField(default=dict)
+    fingerprint = models.CharField(max_length=64, unique=True, help_text="SHA-256 over chunk set, engine, parameters.")
+    size_bytes = models.PositiveBigIntegerField(default=0)
+    completed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name_plural = "lexical indexes"
+
+    def __str__(self) -> str:
+        return f"{self.engine} of {self.chunk_set}"
+
+
+class LexicalPiece(models.Model):
+    """At most 8 MiB of a serialised lexical index."""
+
+    lexical_index = models.ForeignKey(LexicalIndex, on_delete=models.CASCADE, related_name="pieces")
+    ordinal = models.PositiveIntegerField()
+    data = models.BinaryField()
+    sha256 = models.CharField(max_length=64)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["lexical_index", "ordinal"], name="lexical_piece_ordinal")]
+
+    def __str__(self) -> str:
+        return f"piece {self.ordinal}"
+
+
+class Index(OwnedModel):
+    """One way to make a collection searchable. Immutable once ready; a rebuild is a new version.
+
+    Its vectors live in a table of their own (`vector_table`), made and dropped by the vector store.
+    """
+
+    class Status(models.TextChoices):
+        PENDING = "pending"
+        INDEXING = "indexing"
+        READY = "ready"
+        FAILED = "failed"
+        CANCELLED = "cancelled"
+
+    collection = models.ForeignKey(Collection, on_delete=models.PROTECT, related_name="indexes")
+    name = models.CharField(max_length=200)
+    version = models.PositiveIntegerField(default=1, validators=[MinValueValidator(1)])
+    strategy = models.CharField(max_length=50, default="flat")
+    chunk_parameters = models.JSONField(
+        default=dict, blank=True, help_text='Characters: {"size": 500, "overlap": 50}. Empty: whole documents.'
+    )
+    encoder = models.CharField(
+        max_length=500, blank=True, help_text="Name or local path of the model. Empty: lexical search only."
+    )
+    encoder_revision = models.CharField(max_length=200, blank=True, editable=False)
+    dimension = models.PositiveIntegerField(null=True, blank=True, editable=False)
+    vector_source = models.CharField(
+        max_length=100,
+        blank=True,
+        editable=False,
+        help_text="Empty: encoded here. Else the SHA-256 of the imported file.",
+    )
+    store = models.CharField(max_length=50, default="pgvector")
+    store_parameters = models.JSONField(default=dict, blank=True)
+    llm = models.CharField(max_length=500, blank=True)
+    llm_parameters = models.JSONField(default=dict, blank=True)
+    chunk_set = models.ForeignKey(ChunkSet, null=True, blank=True, editable=False, on_delete=models.PROTECT)
+    lexical_index = models.ForeignKey(LexicalIndex, null=True, blank=True, editable=False, on_delete=models.PROTECT)
+    status = models.CharField(max_length=16, choices=Status, default=Status.PENDING, editable=False)
+    fingerprint = models.CharField(max_length=64, blank=True, editable=False)
+    stats = models.JSONField(default=dict, blank=True, editable=False)
+    error = models.TextField(blank=True, editable=False)
+    ready_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta(OwnedModel.Meta):
+        ordering = ["collection", "name", "-version"]
+        verbose_name_plural = "indexes"
+        constraints = [
+            models.UniqueConstraint(fields=["collection", "name", "version"], name="index_version"),
+            models.CheckConstraint(
+                condition=Q(status__in=["pending", "indexing", "ready", "failed", "cancelled"]), name="index_status"
+            ),
+            models.CheckConstraint(
+                condition=~Q(status="ready") | (Q(chunk_set__isnull=False) & ~Q(fingerprint="")), name="index_ready"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} v{self.version}" if self.version > 1 else self.name
+
+    @property
+    def vector_table(self) -> str:
+        return f"vectors_{self.id.hex}"
+
+
+class CachedVector(models.Model):
+    """A text's vector under one model and revision. Pinned ones were imported and cannot be computed again."""
+
+    encoder = models.CharField(max_length=500)
+    revision = models.CharField(max_length=200)
+    text_hash = models.CharField(max_length=64)
+    vector = models.BinaryField(help_text="float32, little endian.")
+    pinned = models.BooleanField(default=False)
+    used_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["used_at"], condition=Q(pinned=False), name="cached_vector_used")]
+        constraints = [
+            models.UniqueConstraint(fields=["encoder", "revision", "text_hash"], name="cached_vector_key"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.encoder} {self.text_hash[:12]}"

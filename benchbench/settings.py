@@ -1,0 +1,198 @@
+"""Settings, read from the environment. Every variable is described in .env.example."""
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Any
+
+import dj_database_url
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.utils import get_random_secret_key
+
+from benchbench import embedded
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+
+def env_str(name: str, default: str) -> str:
+    return os.environ.get(name, "") or default
+
+
+def env_bool(name: str, default: bool) -> bool:
+    value = os.environ.get(name, "").strip().lower()
+    if value in ("", "true", "1", "yes", "false", "0", "no"):
+        return value in ("true", "1", "yes") if value else default
+    raise ImproperlyConfigured(f"{name} is {value!r}: write true or false.")
+
+
+def env_int(name: str, default: int, *, least: int = 1) -> int:
+    value = os.environ.get(name, "").strip()
+    try:
+        number = int(value) if value else default
+    except ValueError:
+        raise ImproperlyConfigured(f"{name} is {value!r}: write a whole number.") from None
+    if number < least:
+        raise ImproperlyConfigured(f"{name} is {number}: the least it may be is {least}.")
+    return number
+
+
+def env_list(name: str, default: list[str]) -> list[str]:
+    value = os.environ.get(name, "")
+    return [part.strip() for part in value.split(",") if part.strip()] if value else default
+
+
+DATA_DIR = Path(env_str("BENCHBENCH_DATA_DIR", str(BASE_DIR / ".benchbench")))
+
+
+def local_secret() -> str:
+    """Return the secret key of an evaluation site, made at its first start and kept beside its data."""
+    file = DATA_DIR / "secret_key"
+    if not file.exists():
+        DATA_DIR.mkdir(parents=True, exist_ok=True)
+        fresh = DATA_DIR / f"secret_key.{os.getpid()}"
+        fresh.touch(mode=0o600)
+        fresh.write_text(get_random_secret_key())
+        with contextlib.suppress(FileExistsError):
+            os.link(fresh, file)  # atomic: of two processes that start at once, one key wins
+        fresh.unlink()
+    return file.read_text()
+
+
+DEBUG = env_bool("DEBUG", False)
+EMBEDDED = not os.environ.get("DATABASE_URL")
+SECRET_KEY = os.environ.get("SECRET_KEY", "")
+if not SECRET_KEY:
+    if not EMBEDDED:
+        raise ImproperlyConfigured(
+            "SECRET_KEY is not set: a site with its own DATABASE_URL needs one. See .env.example."
+        )
+    SECRET_KEY = local_secret()
+ALLOWED_HOSTS = env_list("ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
+CSRF_TRUSTED_ORIGINS = env_list("CSRF_TRUSTED_ORIGINS", [])
+HTTPS = env_bool("HTTPS", False)
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
+SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
+X_FRAME_OPTIONS = "DENY"
+SECURE_REFERRER_POLICY = "same-origin"
+
+INSTALLED_APPS = [
+    "daphne",
+    "unfold",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "django.contrib.postgres",
+    "channels",
+    "rest_framework",
+    "django_htmx",
+    "django_rq",
+    "apps.operations",
+    "apps.collections",
+    "apps.retrieval",
+    "apps.datasets",
+    "apps.mappings",
+    "apps.benchmarks",
+    "apps.results",
+    "apps.api",
+    "apps.demo",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+ROOT_URLCONF = "benchbench.urls"
+ASGI_APPLICATION = "benchbench.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+]
+LOGIN_URL = "admin:login"
+LANGUAGE_CODE = "en-us"
+TIME_ZONE = env_str("TIME_ZONE", "UTC")
+USE_TZ = True
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# PostgreSQL and Redis: the embedded ones unless a URL names another.
+DATABASE_URL = env_str("DATABASE_URL", embedded.database_url())
+REDIS_URL = env_str("REDIS_URL", embedded.redis_url())
+DATABASES = {"default": dj_database_url.parse(DATABASE_URL, conn_max_age=0)}
+CACHES: dict[str, Any] = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": REDIS_URL,
+        "KEY_PREFIX": "benchbench",
+    }
+}
+CHANNEL_LAYERS: dict[str, Any] = {
+    # A watcher that falls behind loses its newest messages past the capacity; events are hints, so that costs nothing.
+    "default": {"BACKEND": "channels_redis.core.RedisChannelLayer", "CONFIG": {"hosts": [REDIS_URL], "capacity": 500}}
+}
+RQ_QUEUES = {name: {"URL": REDIS_URL, "DEFAULT_TIMEOUT": 600} for name in ("default", "gpu")}
+
+STATIC_URL = "static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+WHITENOISE_USE_FINDERS = True
+FILE_UPLOAD_MAX_MEMORY_SIZE = 2**21
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["rest_framework.authentication.SessionAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAdminUser"],
+}
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": env_str("LOG_LEVEL", "WARNING")},
+}
+
+# Quotas of the JSON upload.
+BENCHMARK_DATASET_MAX_UPLOAD_BYTES = env_int("BENCHMARK_DATASET_MAX_UPLOAD_BYTES", 10 * 2**20)
+BENCHMARK_DATASET_MAX_QUERIES = env_int("BENCHMARK_DATASET_MAX_QUERIES", 1000)
+BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY = env_int("BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY", 100)
+# A resolution larger than this, or one that takes longer, goes to the queue.
+BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = env_int("BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS", 10_000, least=0)
+BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_DOCS = env_int("BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_DOCS", 50_000, least=0)
+BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_WALL_MS = env_int("BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_WALL_MS", 3000, least=0)
+# The size of a matrix.
+BENCHMARK_MAX_RUNS = env_int("BENCHMARK_MAX_RUNS", 200)
+BENCHMARK_MAX_VALUES_PER_AXIS = env_int("BENCHMARK_MAX_VALUES_PER_AXIS", 20)
+# Execution.
+BENCHBENCH_QUERY_TIMEOUT_MS = env_int("BENCHBENCH_QUERY_TIMEOUT_MS", 60_000)
+BENCHBENCH_RESIDENT_BYTES = env_int("BENCHBENCH_RESIDENT_BYTES", 2 * 2**30, least=2**20)
+BENCHBENCH_BATCH_SECONDS = env_int("BENCHBENCH_BATCH_SECONDS", 5)
+BENCHBENCH_LEASE_SECONDS = env_int("BENCHBENCH_LEASE_SECONDS", 30, least=3)
+BENCHBENCH_SWEEP_SECONDS = env_int("BENCHBENCH_SWEEP_SECONDS", 15)
+BENCHBENCH_BATCH_TIMEOUT_SECONDS = env_int("BENCHBENCH_BATCH_TIMEOUT_SECONDS", 3600)
+BENCHBENCH_MAX_ATTEMPTS = env_int("BENCHBENCH_MAX_ATTEMPTS", 3)
+BENCHBENCH_EVENT_INTERVAL_MS = env_int("BENCHBENCH_EVENT_INTERVAL_MS", 500, least=0)
+# Where workers keep memory-mapped vectors; rebuilt from PostgreSQL when absent.
+BENCHBENCH_VECTOR_DIR = Path(env_str("BENCHBENCH_VECTOR_DIR", str(DATA_DIR / "vectors")))
+BENCHBENCH_DEFAULT_MODEL = env_str("BENCHBENCH_DEFAULT_MODEL", "sentence-transformers/all-MiniLM-L6-v2")
