@@ -1,0 +1,108 @@
+"""How scores become a ranking: order, exact re-scoring, collapse to documents, threshold and cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchbench.errors import BenchbenchError
+from benchbench.ir.records import Positions, ScoredList, Scores
+
+UnitKind = Literal["dense", "sparse", "hybrid", "cross_encoder", "late_interaction"]
+
+# Float32 similarities of unit vectors err by about 1e-7 (measured for 384 and 1,024 dimensions), differently in each
+# kernel. A chunk of the true top can lie two such errors below the depth-th computed one; this is well above. It would
+# not be for reduced precision: similarities must be computed in full float32, without TF32 or bfloat16.
+RESCORE_BAND = 1e-5
+
+
+class RankingError(BenchbenchError):
+    """Scores that cannot be put in an order."""
+
+    code = "ranking"
+
+
+def top(scores: Scores, depth: int, *, ids: Positions | None = None) -> ScoredList:
+    """The best `depth` of `scores` (n,), by score down, then id up.
+
+    `ids` (n,) names the chunk of each score and may come in any order; without it the chunks are 0..n-1. Linear in n
+    plus the sort of what is kept. Raises RankingError when one of the best is not a number.
+    """
+    chosen = _reaching(scores, depth)
+    kept_scores = scores[chosen]
+    kept_ids = chosen if ids is None else ids[chosen]
+    order = np.lexsort((kept_ids, -kept_scores))[:depth]
+    return ScoredList(kept_ids[order], kept_scores[order])
+
+
+def exact_top(similarities: NDArray[np.float32], depth: int, rescore: Callable[[Positions], Scores]) -> ScoredList:
+    """The best `depth` chunks by their float64 scores, found through float32 similarities of all chunks (n,).
+
+    Matrix products differ in their last bits with batch, block, thread and device, so they only nominate: every chunk
+    within RESCORE_BAND of the depth-th similarity is scored again by `rescore(positions ascending) -> (m,)`, normally
+    `pair_scores` of those chunks, and that score decides.
+    """
+    nominated = _reaching(similarities, depth, band=RESCORE_BAND)
+    return top(rescore(nominated), depth, ids=nominated)
+
+
+def pair_scores(vectors: NDArray[np.float32], query: NDArray[np.float32]) -> Scores:
+    """The inner product of each of `vectors` (m, d) with `query` (d,), as float64 (m,).
+
+    The score of a pair is the same bits alone or in any batch. BLAS does not promise that: it blocks a product by the
+    shape of the whole. Here each product of two float32 numbers is exact in float64, and NumPy adds along the
+    contiguous last axis, row by row, in an order that depends on d alone (hence order="C", whatever the input's).
+    """
+    scores: Scores = np.multiply(vectors, query, dtype=np.float64, order="C").sum(axis=1)
+    return scores
+
+
+def collapse(documents: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The indices, ascending, at which each document of a ranking of chunks occurs first: (n,) → (distinct,)."""
+    first = np.unique(documents, return_index=True)[1]
+    return np.sort(first).astype(np.int64, copy=False)
+
+
+def unit_scores(kind: UnitKind, scores: Scores) -> Scores:
+    """One query's list of scores on the scale [0, 1] with which thresholds compare.
+
+    dense and late_interaction: similarity clipped to [0, 1]. sparse: relative to the query's own best. hybrid: already
+    there. cross_encoder: one sigmoid of the raw logit. Order is kept, but clipping may make scores equal.
+    """
+    match kind:
+        case "dense" | "late_interaction":
+            return np.clip(scores, 0.0, 1.0)
+        case "sparse":
+            best = scores.max(initial=0.0)
+            return np.maximum(scores / best, 0.0) if best > 0 else np.zeros_like(scores)
+        case "hybrid":
+            return scores
+        case "cross_encoder":
+            falling = np.exp(-np.abs(scores))  # never overflows, whatever the sign
+            return np.where(scores >= 0, 1.0, falling) / (1.0 + falling)
+    raise ValueError(f"No kind of score is called {kind!r}.")
+
+
+def cut(ranked: ScoredList, *, unit_scores: Scores, threshold: float | None, top_k: int) -> ScoredList:
+    """What a run returns of a ranking: the chunks whose unit score (n,) reaches `threshold`, then the first `top_k`."""
+    if threshold is not None:
+        passed = unit_scores >= threshold
+        ranked = ScoredList(ranked.ids[passed], ranked.scores[passed])
+    return ranked.head(top_k)
+
+
+def _reaching(scores: NDArray[np.floating[Any]], depth: int, *, band: float = 0.0) -> NDArray[np.int64]:
+    """The indices, ascending, of the scores that are at most `band` below the depth-th greatest."""
+    if depth <= 0:
+        return np.empty(0, np.int64)
+    rest = max(len(scores) - depth, 0)
+    best = np.partition(scores, rest)[rest:] if rest else scores
+    if np.isnan(best).any():  # partition puts them last, among the best
+        raise RankingError(
+            "A score is not a number (NaN), so the chunks cannot be ordered; look for vectors of zeros or infinities "
+            "from the encoder, or a reranker running in half precision."
+        )
+    return np.flatnonzero(scores >= best[0] - band) if rest else np.arange(len(scores))

@@ -1,0 +1,42 @@
+"""The records that the stages of a search hand to each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Positions = NDArray[np.int64]
+Scores = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoredList:
+    """One query's chunks and their scores, best first; no chunk occurs twice.
+
+    `ids` are positions: row numbers of the chunk set, given in (external_id, chunk ordinal) order when it is made. So
+    ascending position is the order in which equal scores rank, and nothing else need be carried to break ties.
+    """
+
+    ids: Positions
+    scores: Scores
+
+    @classmethod
+    def empty(cls) -> ScoredList:
+        return cls(np.empty(0, np.int64), np.empty(0, np.float64))
+
+    def head(self, depth: int) -> ScoredList:
+        """The first `depth` entries; all of them where there are fewer."""
+        return ScoredList(self.ids[:depth], self.scores[:depth])
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __eq__(self, other: object) -> bool:
+        """Bit-equal: the same chunks in the same order with the same scores."""
+        if not isinstance(other, ScoredList):
+            return NotImplemented
+        return np.array_equal(self.ids, other.ids) and np.array_equal(self.scores, other.scores)
+
+    __hash__ = None  # type: ignore[assignment]

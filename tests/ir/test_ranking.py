@@ -1,0 +1,136 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from benchbench.ir.ranking import RankingError, collapse, cut, exact_top, pair_scores, top, unit_scores
+from benchbench.ir.records import ScoredList
+
+
+def unit_vectors(count: int, dimension: int, seed: int = 0) -> np.ndarray:
+    vectors = np.random.default_rng(seed).standard_normal((count, dimension)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def scored(*scores: float) -> ScoredList:
+    return ScoredList(np.arange(len(scores)), np.array(scores, float))
+
+
+class TestTop:
+    def test_it_orders_by_score_down_then_position_up(self):
+        best = top(np.array([0.5, 0.9, 0.5, 0.9, 0.1]), 4)
+        assert best == ScoredList(np.array([1, 3, 0, 2]), np.array([0.9, 0.9, 0.5, 0.5]))
+
+    def test_ties_at_the_cut_go_to_the_lower_position_in_whatever_order_the_ids_come(self):
+        assert top(np.ones(4), 2, ids=np.array([7, 2, 9, 4])).ids.tolist() == [2, 4]
+
+    @given(
+        scores=arrays(np.float64, st.integers(0, 60), elements=st.sampled_from([0.0, 0.25, 0.5, 1.0])),
+        depth=st.integers(0, 70),
+    )
+    def test_it_equals_a_full_sort(self, scores, depth):
+        expected = sorted(range(len(scores)), key=lambda position: (-scores[position], position))[:depth]
+        assert top(scores, depth).ids.tolist() == expected
+
+    @pytest.mark.parametrize("depth", [1, 2, 10])
+    def test_it_refuses_scores_that_are_not_numbers(self, depth):
+        with pytest.raises(RankingError, match="not a number"):
+            top(np.array([0.1, np.nan, 0.3]), depth)
+
+
+class TestExactTop:
+    def test_the_float64_score_decides_among_chunks_that_float32_cannot_tell_apart(self):
+        exact = np.array([0.3, 0.5, 0.5 + 1e-9, 0.5 - 1e-9, 0.7])
+        ranked = exact_top(exact.astype(np.float32), 3, lambda positions: exact[positions])
+        assert ranked == ScoredList(np.array([4, 2, 1]), exact[[4, 2, 1]])
+
+    def test_it_rescores_only_the_chunks_within_the_band(self):
+        similarities = np.array([0.9, 0.5, 0.5 - 9e-6, 0.5 - 3e-5, 0.1], np.float32)
+        asked = []
+        exact_top(similarities, 2, lambda positions: asked.append(positions.tolist()) or similarities[positions] * 1.0)
+        assert asked == [[0, 1, 2]]
+
+    @pytest.mark.parametrize("depth", [0, 3, 10])
+    def test_it_copes_with_any_depth_and_with_nothing(self, depth):
+        similarities = np.array([0.1, 0.3, 0.2], np.float32)
+        ranked = exact_top(similarities, depth, lambda positions: similarities[positions].astype(float))
+        assert ranked.ids.tolist() == [1, 2, 0][:depth]
+        assert exact_top(np.empty(0, np.float32), depth, lambda positions: np.empty(0)) == ScoredList.empty()
+
+    def test_the_ranking_does_not_depend_on_the_batch_block_or_order_of_the_matrix_product(self):
+        vectors, queries = unit_vectors(4_000, 384), unit_vectors(64, 384, seed=1)
+        vectors[1000:2000] = vectors[:1000]  # true ties
+        together = queries @ vectors.T
+        blocks = [np.concatenate([vectors[a : a + 700] @ query for a in range(0, 4_000, 700)]) for query in queries]
+        folded = (queries[:, ::-1] @ vectors[:, ::-1].T).astype(np.float32)
+        assert not np.array_equal(together, np.array(blocks)) or not np.array_equal(together, folded)
+        for number, query in enumerate(queries):
+            rankings = [
+                exact_top(similarities[number], 100, lambda positions, q=query: pair_scores(vectors[positions], q))
+                for similarities in (together, blocks, folded)
+            ]
+            assert rankings[0] == rankings[1] == rankings[2]
+
+    def test_the_band_is_far_wider_than_the_error_of_float32(self):
+        for dimension in (384, 1024):
+            vectors, query = unit_vectors(20_000, dimension), unit_vectors(1, dimension, seed=1)[0]
+            assert np.abs(vectors @ query - pair_scores(vectors, query)).max() < 1e-6
+
+
+class TestPairScores:
+    @pytest.mark.parametrize("dimension", [1, 3, 8, 127, 128, 129, 384, 1024, 9000])
+    def test_a_pair_scores_the_same_bits_alone_and_in_any_batch(self, dimension):
+        vectors, query = unit_vectors(50, dimension), unit_vectors(1, dimension, seed=1)[0]
+        together = pair_scores(vectors, query)
+        alone = np.concatenate([pair_scores(vectors[row : row + 1], query) for row in range(50)])
+        backwards = pair_scores(vectors[::-1], query)[::-1]
+        in_columns = pair_scores(np.asfortranarray(vectors), query)
+        for other in (alone, backwards, in_columns):
+            assert together.tobytes() == other.tobytes()
+
+    def test_it_is_the_inner_product_in_float64(self):
+        vectors, query = unit_vectors(50, 384), unit_vectors(1, 384, seed=1)[0]
+        np.testing.assert_allclose(pair_scores(vectors, query), vectors.astype(float) @ query.astype(float), rtol=1e-12)
+
+    def test_no_vectors_have_no_scores(self):
+        assert pair_scores(np.empty((0, 4), np.float32), np.ones(4, np.float32)).shape == (0,)
+
+
+def test_collapse_keeps_the_first_chunk_of_each_document_in_order():
+    assert collapse(np.array([7, 7, 7, 3, 9, 3])).tolist() == [0, 3, 4]
+    assert collapse(np.empty(0, np.int64)).tolist() == []
+
+
+class TestUnitScores:
+    def test_dense_clips_at_zero_and_one(self):
+        assert unit_scores("dense", np.array([1.0000001, 0.4, -0.2])).tolist() == [1.0, 0.4, 0.0]
+
+    def test_sparse_is_relative_to_the_querys_own_best(self):
+        assert unit_scores("sparse", np.array([8.0, 4.0, 1.0])).tolist() == [1.0, 0.5, 0.125]
+
+    def test_hybrid_is_already_there(self):
+        assert unit_scores("hybrid", np.array([0.9, 0.1])).tolist() == [0.9, 0.1]
+
+    def test_cross_encoder_is_one_sigmoid_at_any_magnitude(self):
+        values = unit_scores("cross_encoder", np.array([1000.0, 2.0, 0.0, -2.0, -1000.0]))
+        assert values == pytest.approx([1.0, 0.880797078, 0.5, 0.119202922, 0.0])
+
+    @pytest.mark.parametrize("kind", ["dense", "sparse", "hybrid", "cross_encoder", "late_interaction"])
+    def test_nothing_stays_nothing(self, kind):
+        assert unit_scores(kind, np.empty(0)).shape == (0,)
+
+    def test_an_unknown_kind_is_a_mistake_of_the_caller(self):
+        with pytest.raises(ValueError, match="vector"):
+            unit_scores("vector", np.ones(1))
+
+
+class TestCut:
+    def test_the_threshold_comes_before_top_k_and_includes_its_own_value(self):
+        ranked = scored(9.0, 8.0, 7.0, 6.0)
+        kept = cut(ranked, unit_scores=np.array([0.9, 0.5, 0.5, 0.4]), threshold=0.5, top_k=2)
+        assert kept == ranked.head(2)
+        assert cut(ranked, unit_scores=np.array([0.9, 0.5, 0.49, 0.4]), threshold=0.5, top_k=4) == ranked.head(2)
+
+    def test_no_threshold_only_cuts(self):
+        assert cut(scored(3.0, 2.0, 1.0), unit_scores=np.zeros(3), threshold=None, top_k=2) == scored(3.0, 2.0)
