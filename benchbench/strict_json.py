@@ -1,0 +1,142 @@
+"""Text and JSON as BenchBench accepts them: nothing that two programs would read differently, or that is not storable."""
+
+import gzip
+import json
+import math
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+from benchbench.errors import BenchbenchError
+
+MAX_DEPTH = 100
+
+
+class MalformedFileError(BenchbenchError):
+    """The bytes are not the text or the JSON that they should be."""
+
+    code = "malformed"
+
+
+def parse(text: str, *, where: str) -> Any:
+    """Return the value of one JSON text. `where` begins the sentence of an error: "corpus.jsonl, line 3,".
+
+    Refused besides broken JSON: NaN and Infinity, numbers past the range of a double, a key twice in one object, NUL
+    characters and lone surrogates (PostgreSQL stores neither), nesting deeper than 100.
+    """
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_object, parse_constant=_refuse_constant, parse_float=_float, parse_int=_int
+        )
+    except json.JSONDecodeError as error:
+        raise MalformedFileError(
+            f"{where} is not JSON: {error.msg} (line {error.lineno}, column {error.colno})."
+        ) from None
+    except RecursionError:
+        raise MalformedFileError(f"{where} is nested deeper than {MAX_DEPTH} levels.") from None
+    except ValueError as error:
+        raise MalformedFileError(f"{where} {error}.") from None
+    if fault := _fault(value):
+        raise MalformedFileError(f"{where} {fault}.")
+    return value
+
+
+def decode(content: bytes, *, where: str) -> str:
+    """Return `content` as text, a byte order mark dropped; only UTF-8 is read."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise MalformedFileError(f"{where} is not UTF-8: byte {error.start} ({error.reason}).") from None
+
+
+def read_lines(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield each line that is not blank, with its place: ("test.tsv, line 3,", "q1\\td1\\t1"). `.gz` is unpacked."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    number = 0
+    try:
+        with opened(path, "rb") as file:
+            for number, line in enumerate(file, start=1):
+                where = f"{path.name}, line {number},"
+                text = decode(line, where=where).rstrip("\r\n")
+                if text.strip():
+                    yield where, text
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise MalformedFileError(f"{path.name} cannot be unpacked past line {number}: {error}.") from None
+    except OSError as error:
+        raise MalformedFileError(f"{path} cannot be read: {error.strerror or error}.") from None
+
+
+def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (where, object) for each line of a JSON Lines file."""
+    for where, line in read_lines(path):
+        value = parse(line, where=where)
+        if not isinstance(value, dict):
+            raise MalformedFileError(f"{where} holds {kind(value)}: each line must be an object.")
+        yield where, value
+
+
+def storable(text: str) -> bool:
+    """Whether PostgreSQL can hold `text`: no NUL character and no lone surrogate."""
+    if "\0" in text:
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def kind(value: Any) -> str:
+    """Name the JSON type of `value` as a sentence does: "a list"."""
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    for type_, name in ((str, "a string"), (int, "a number"), (float, "a number"), (list, "a list")):
+        if isinstance(value, type_):
+            return name
+    return "an object"
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"has the key {key[:40]!a} twice in one object")
+        found[key] = value
+    return found
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"holds {name}, which is not JSON")
+
+
+def _float(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError(f"holds the number {digits[:40]}, which is out of range")
+    return number
+
+
+def _int(digits: str) -> int:
+    if len(digits) > 300:
+        raise ValueError(f"holds an integer of {len(digits)} digits, which is out of range")
+    return int(digits)
+
+
+def _fault(value: Any) -> str:
+    """Say what in a parsed value cannot be kept, or nothing. A loop, so that depth is an error and never a crash."""
+    level, depth = [value], 0
+    while level:
+        if depth > MAX_DEPTH:
+            return f"is nested deeper than {MAX_DEPTH} levels"
+        inner: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                inner.extend(item)
+                inner.extend(item.values())
+            elif isinstance(item, list):
+                inner.extend(item)
+            elif isinstance(item, str) and not storable(item):
+                return f"holds a character that cannot be stored (NUL or half of a surrogate pair) in {item[:40]!a}"
+        level, depth = inner, depth + 1
+    return ""
