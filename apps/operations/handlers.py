@@ -1,10 +1,13 @@
 """What a kind of operation does, named by dotted path: this app knows no other."""
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from django.utils.module_loading import import_string
 
 from apps.operations.models import Batch, Operation
+
+if TYPE_CHECKING:
+    from apps.operations.leasing import Lease
 
 HANDLERS = {
     Operation.Kind.INDEX: "apps.retrieval.tasks.handler",
@@ -16,17 +19,24 @@ HANDLERS = {
 class Handler(Protocol):
     """The work of one kind of operation."""
 
-    def perform(self, batch: Batch, lease: Any) -> None:
-        """Do the batch, calling `lease.check()` between parts, and store what it made inside `with lease.commit(…)`."""
+    def perform(self, batch: Batch, lease: "Lease") -> None:
+        """Do the batch, calling `lease.check()` between parts, and store what it made inside `with lease.commit(…)`.
+
+        It may run twice: what it wrote before a crash must not count double.
+        """
 
     def finalise(self, operation: Operation) -> None:
-        """Conclude once every batch has ended, within the transaction that completes the operation."""
+        """Conclude once every batch is done, within the transaction that completes the operation."""
 
     def stop(self, operation: Operation) -> None:
         """Settle the subject of an operation that failed or was cancelled, within the transaction that says so."""
 
     def event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
         """Return the event type and its data: the whole progress as the database tells it."""
+
+    def completions(self, operation: Operation, after: int) -> list[tuple[int, dict[str, Any]]]:
+        """Return the parts that finished past ordinal `after`, each announced once: (ordinal, data of its event)."""
+        return []
 
 
 def handler_for(operation: Operation) -> Handler:

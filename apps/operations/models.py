@@ -74,6 +74,7 @@ class Batch(models.Model):
     ordinal = models.PositiveIntegerField()
     payload = models.JSONField(default=dict)
     units = models.PositiveBigIntegerField(default=1)
+    done_units = models.PositiveBigIntegerField(default=0)
     state = models.CharField(max_length=16, choices=State, default=State.PENDING)
     attempts = models.PositiveSmallIntegerField(default=0)
     lease_owner = models.CharField(max_length=100, blank=True)

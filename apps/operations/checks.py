@@ -1,0 +1,56 @@
+"""System checks: what is missing before the site can work, in a sentence each."""
+
+import sys
+from typing import Any
+
+import django_rq
+from django.core.checks import CheckMessage, Error, Warning, register
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+from django.db.utils import DatabaseError
+from redis.exceptions import RedisError
+
+# Commands that report or need the services. Others (migrate, makemigrations …) must run while something is missing.
+CHECKED_COMMANDS = {"check", "runserver"}
+
+
+def wanted() -> bool:
+    return len(sys.argv) > 1 and sys.argv[1] in CHECKED_COMMANDS
+
+
+@register
+def check_database(**kwargs: Any) -> list[CheckMessage]:
+    """PostgreSQL answers, has pgvector, and its tables are up to date."""
+    if not wanted():
+        return []
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'vector'")
+            has_vector = cursor.fetchone() is not None
+        executor = MigrationExecutor(connection)
+        missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    except DatabaseError as error:
+        host = connection.settings_dict.get("HOST") or connection.settings_dict.get("OPTIONS", {}).get("host", "")
+        hint = "Start PostgreSQL, or mend DATABASE_URL; unset, BenchBench starts its own."
+        return [Error(f"PostgreSQL at {host!r} does not answer: {error}".strip(), hint=hint, id="benchbench.E001")]
+    messages: list[CheckMessage] = []
+    if not has_vector:
+        hint = "Install pgvector 0.8 or newer on the database server (the image pgvector/pgvector:pg18 has it)."
+        messages.append(Error("PostgreSQL has no extension `vector` to install.", hint=hint, id="benchbench.E002"))
+    if missing:
+        hint = "Run: python manage.py migrate"
+        messages.append(Warning(f"{len(missing)} migrations are not applied.", hint=hint, id="benchbench.W001"))
+    return messages
+
+
+@register
+def check_redis(**kwargs: Any) -> list[CheckMessage]:
+    """Redis answers; without it nothing is queued and no page updates itself."""
+    if not wanted():
+        return []
+    try:
+        django_rq.get_connection("default").ping()
+    except RedisError as error:
+        hint = "Start Redis, or mend REDIS_URL; unset, BenchBench starts its own."
+        return [Error(f"Redis does not answer: {error}", hint=hint, id="benchbench.E003")]
+    return []

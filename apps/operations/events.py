@@ -1,0 +1,38 @@
+"""Hints that an operation has moved. Whoever receives one reads the state from the database."""
+
+import logging
+import uuid
+
+import django_rq
+from asgiref.sync import async_to_sync
+from channels.layers import get_channel_layer
+from django.conf import settings
+
+log = logging.getLogger(__name__)
+GROUP = "operations"
+
+
+def group_of(operation_id: uuid.UUID) -> str:
+    return f"operation.{operation_id}"
+
+
+def publish(operation_id: uuid.UUID, *, final: bool = False) -> None:
+    """Tell watchers that there is news: at most one hint per interval and operation, but the end always.
+
+    A lost hint costs a watcher at most the five seconds after which it looks by itself.
+    """
+    try:
+        if not final and not _first_in_interval(operation_id):
+            return
+        layer = get_channel_layer()
+        for group in (group_of(operation_id), GROUP):
+            async_to_sync(layer.group_send)(group, {"type": "operation.moved", "operation": str(operation_id)})
+    except Exception:
+        # Never let a watcher's trouble stop the work that is watched.
+        log.warning("Could not publish progress of operation %s.", operation_id, exc_info=True)
+
+
+def _first_in_interval(operation_id: uuid.UUID) -> bool:
+    interval = settings.BENCHBENCH_EVENT_INTERVAL_MS
+    redis = django_rq.get_connection("default")
+    return not interval or bool(redis.set(f"benchbench:event:{operation_id}", 1, px=interval, nx=True))

@@ -1,0 +1,74 @@
+"""Begin an operation, and end it before its time."""
+
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import IntegrityError, transaction
+from django.db.models.functions import Now
+
+from apps.operations import events
+from apps.operations.handlers import handler_for
+from apps.operations.leasing import ACTIVE, add_batches
+from apps.operations.models import Operation, Status
+from benchbench.errors import ConflictError
+
+
+class OperationActiveError(ConflictError):
+    """The same work on the same thing is already under way."""
+
+    code = "operation_active"
+
+
+def start_operation(
+    kind: Operation.Kind,
+    *,
+    subject_id: uuid.UUID,
+    batches: Iterable[tuple[dict[str, Any], int]],
+    owner: AbstractBaseUser | None = None,
+    queue: str = "default",
+    parameters: dict[str, Any] | None = None,
+) -> Operation:
+    """Create an operation with its first batches (payload, units of work) and put them on `queue` after commit.
+
+    Raises OperationActiveError while another operation of the kind works on the subject.
+    """
+    try:
+        with transaction.atomic():
+            operation = Operation.objects.create(
+                kind=kind, subject_id=subject_id, owner=owner, queue=queue, parameters=parameters or {}
+            )
+            add_batches(operation, batches)
+    except IntegrityError as error:
+        if "operation_one_active_per_subject" not in str(error):
+            raise
+        raise OperationActiveError(
+            f"Another {kind} operation is already at work on this. Wait for it, or cancel it first."
+        ) from error
+    operation.refresh_from_db()
+    transaction.on_commit(lambda: events.publish(operation.pk, final=True))
+    return operation
+
+
+def cancel_operation(operation: Operation) -> None:
+    """End an active operation as cancelled. Workers notice between parts; what is committed stays.
+
+    Raises ConflictError when it has ended already.
+    """
+    if not end_operation(operation, Status.CANCELLED, error=""):
+        raise ConflictError(f"The {operation} has already ended ({operation.status}); there is nothing to cancel.")
+
+
+def end_operation(operation: Operation, status: Status, *, error: str) -> bool:
+    """Fail or cancel an active operation, once. Return whether this call did it."""
+    with transaction.atomic():
+        changed = Operation.objects.filter(pk=operation.pk, status__in=ACTIVE).update(
+            status=status, stage=status, error=error, finished_at=Now()
+        )
+        operation.refresh_from_db()
+        if changed:
+            handler_for(operation).stop(operation)
+    if changed:
+        transaction.on_commit(lambda: events.publish(operation.pk, final=True))
+    return bool(changed)

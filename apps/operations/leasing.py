@@ -1,0 +1,165 @@
+"""Leases: one worker holds a batch's attempt, renews it while it works, and commits only while it still holds it."""
+
+import logging
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import F, Max, Q, QuerySet
+from django.db.models.functions import Coalesce, Now
+
+from apps.operations import events, queueing
+from apps.operations.models import Batch, Operation, Status
+
+log = logging.getLogger(__name__)
+CHECK_SECONDS = 1.0
+ACTIVE = [status.value for status in Status.active()]
+
+
+class Stopped(Exception):
+    """The batch is no longer this worker's to do: its operation was cancelled, or its lease passed to another."""
+
+
+def new_owner() -> str:
+    """Return a name for a worker that no other process on any machine has."""
+    return f"{socket.gethostname()[:40]}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+
+
+def claimable(batches: QuerySet[Batch]) -> QuerySet[Batch]:
+    """The batches that a worker may take now. All on the row itself, so that PostgreSQL checks again when two race."""
+    free = Q(state=Batch.State.PENDING) | Q(state=Batch.State.RUNNING, lease_until__lt=Now())
+    active = Operation.objects.filter(status__in=ACTIVE).values("pk")
+    return batches.filter(free, attempts__lt=settings.BENCHBENCH_MAX_ATTEMPTS, operation_id__in=active)
+
+
+def claim(batch_id: int, owner: str) -> Batch | None:
+    """Take a batch by one conditional UPDATE; None when it is done, held by another, or its operation has ended."""
+    taken = claimable(Batch.objects.filter(pk=batch_id)).update(
+        state=Batch.State.RUNNING,
+        attempts=F("attempts") + 1,
+        lease_owner=owner,
+        lease_until=_lease_end(),
+        started_at=Now(),
+        done_units=0,
+    )
+    if not taken:
+        return None
+    batch = Batch.objects.select_related("operation").get(pk=batch_id)
+    begun = Operation.objects.filter(pk=batch.operation_id, status=Status.PENDING).update(
+        status=Status.RUNNING, started_at=Now()
+    )
+    if begun:
+        batch.operation.refresh_from_db()
+    return batch
+
+
+def _lease_end() -> Any:
+    return Now() + timedelta(seconds=settings.BENCHBENCH_LEASE_SECONDS)
+
+
+class Lease:
+    """One worker's hold on one attempt at a batch. Use as a context manager: a thread renews it meanwhile."""
+
+    def __init__(self, batch: Batch, *, on_tick: Callable[[], None] | None = None) -> None:
+        self.batch = batch
+        self.committed = False
+        self._on_tick = on_tick
+        self._checked = time.monotonic()
+        self._reported = 0.0
+        self._ended = threading.Event()
+        self._lost = threading.Event()
+
+    def held(self) -> QuerySet[Batch]:
+        """The batch's row, if this attempt still holds it."""
+        return Batch.objects.filter(
+            pk=self.batch.pk,
+            state=Batch.State.RUNNING,
+            lease_owner=self.batch.lease_owner,
+            attempts=self.batch.attempts,
+        )
+
+    def check(self) -> None:
+        """Raise `Stopped` when the work is no longer wanted. Free to call often: at most one query a second."""
+        if self._lost.is_set():
+            raise Stopped
+        if time.monotonic() - self._checked < CHECK_SECONDS:
+            return
+        self._checked = time.monotonic()
+        if not self.held().filter(operation__status__in=ACTIVE).exists():
+            raise Stopped
+        if self._on_tick:
+            self._on_tick()
+
+    def report(self, done_units: int, result: dict[str, Any] | None = None) -> None:
+        """Store how far the batch has come, at most twice a second, for whoever watches."""
+        if time.monotonic() - self._reported < settings.BENCHBENCH_EVENT_INTERVAL_MS / 1000:
+            return
+        self._reported = time.monotonic()
+        self.held().update(done_units=done_units, **({} if result is None else {"result": result}))
+        events.publish(self.batch.operation_id)
+
+    @contextmanager
+    def commit(
+        self, result: dict[str, Any] | None = None, *, batches: Iterable[tuple[dict[str, Any], int]] = ()
+    ) -> Iterator[None]:
+        """Store the batch's outcome and end it, in one transaction that fails with `Stopped` if the lease is lost.
+
+        `batches` are further parts (payload, units) that this one found; they are added in the same transaction.
+        """
+        with transaction.atomic():
+            if not self.held().filter(operation__status__in=ACTIVE).select_for_update(of=("self",)).exists():
+                raise Stopped
+            yield
+            self.held().update(
+                state=Batch.State.DONE,
+                done_units=F("units"),
+                result=result or {},
+                error="",
+                lease_until=None,
+                finished_at=Now(),
+            )
+            add_batches(self.batch.operation, batches)
+        self.committed = True
+        events.publish(self.batch.operation_id)
+
+    def __enter__(self) -> "Lease":
+        threading.Thread(target=self._renew, name=f"lease-{self.batch.pk}", daemon=True).start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ended.set()
+
+    def _renew(self) -> None:
+        """Prolong the lease every third of its length. A database hiccup is tried again; only a lost row ends it."""
+        while not self._ended.wait(settings.BENCHBENCH_LEASE_SECONDS / 3):
+            try:
+                if not self.held().update(lease_until=_lease_end()):
+                    self._lost.set()
+                    return
+            except Exception:
+                log.exception("Could not renew the lease of %s; trying again.", self.batch)
+            finally:
+                connection.close()
+
+
+def add_batches(operation: Operation, batches: Iterable[tuple[dict[str, Any], int]]) -> None:
+    """Append parts to an operation and enqueue them after commit. The operation's row serialises the numbering."""
+    parts = list(batches)
+    if not parts:
+        return
+    Operation.objects.select_for_update().get(pk=operation.pk)
+    last = operation.batches.aggregate(last=Coalesce(Max("ordinal"), -1))["last"]
+    made = Batch.objects.bulk_create(
+        Batch(operation=operation, ordinal=last + 1 + n, payload=payload, units=units)
+        for n, (payload, units) in enumerate(parts)
+    )
+    Operation.objects.filter(pk=operation.pk).update(total_units=F("total_units") + sum(units for _, units in parts))
+    queueing.enqueue(operation.queue, made)

@@ -1,0 +1,66 @@
+"""A worker that stays resident: it does not fork, keeps its models loaded, and sweeps for lost work."""
+
+import signal
+import threading
+from typing import Any
+
+import django_rq
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandParser
+from django.db import connection
+from rq import SimpleWorker
+
+from apps.operations import queueing
+from apps.operations.leasing import new_owner
+from apps.operations.sweeping import sweep
+
+SIGN_OF_LIFE_SECONDS = 5
+
+
+class Command(BaseCommand):
+    help = (
+        "Work the queues until stopped (Ctrl-C ends after the current batch). Start as many as you have GPUs or cores, "
+        "on any machines that reach the database and Redis. Queues: gpu (indexes, benchmarks), default (resolving)."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("queues", nargs="*", default=["gpu", "default"], help="Queues to serve, first come first.")
+        parser.add_argument("--burst", action="store_true", help="End when the queues are empty.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        queues: list[str] = options["queues"]
+        owner = new_owner()
+        stop = threading.Event()
+        watch = threading.Thread(target=watch_over, args=(owner, queues, stop), name="sweep", daemon=True)
+        watch.start()
+        # `kill` must run the exit handlers too, outside a job; RQ installs its own, gentler handlers while it works.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            self.stderr.write(f"Working {', '.join(queues)} as {owner}.")
+            worker = SimpleWorker(
+                [django_rq.get_queue(name) for name in queues], connection=django_rq.get_connection("default")
+            )
+            worker.work(burst=options["burst"], logging_level="WARNING")
+        except KeyboardInterrupt:
+            pass
+        finally:
+            stop.set()
+            watch.join(timeout=SIGN_OF_LIFE_SECONDS)
+            queueing.retire_worker(owner, queues)
+
+
+def watch_over(owner: str, queues: list[str], stop: threading.Event) -> None:
+    """Every few seconds say that this worker lives; every BENCHBENCH_SWEEP_SECONDS sweep. Never ends by an error."""
+    since_sweep = float(settings.BENCHBENCH_SWEEP_SECONDS)
+    while not stop.is_set():
+        try:
+            queueing.announce_worker(owner, queues)
+            if since_sweep >= settings.BENCHBENCH_SWEEP_SECONDS:
+                since_sweep = 0.0
+                sweep()
+        except Exception:
+            queueing.log.exception("The sweep failed; it comes again.")
+        finally:
+            connection.close()
+        stop.wait(SIGN_OF_LIFE_SECONDS)
+        since_sweep += SIGN_OF_LIFE_SECONDS

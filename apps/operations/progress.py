@@ -1,0 +1,32 @@
+"""How far an operation has come, and how long it will still take."""
+
+from dataclasses import dataclass
+
+from django.db.models import Sum
+from django.utils import timezone
+
+from apps.operations.models import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Units of work done and planned; seconds to go at the pace so far, None before there is one."""
+
+    done: int
+    total: int
+    eta_seconds: float | None
+
+    @property
+    def percent(self) -> float:
+        return 100.0 * self.done / self.total if self.total else 0.0
+
+
+def progress_of(operation: Operation) -> Progress:
+    done = operation.batches.aggregate(done=Sum("done_units"))["done"] or 0
+    total = operation.total_units
+    if not operation.is_active:
+        return Progress(done, total, 0.0)
+    if not done or operation.started_at is None:
+        return Progress(done, total, None)
+    elapsed = (timezone.now() - operation.started_at).total_seconds()
+    return Progress(done, total, round(elapsed * (total - done) / done, 1))

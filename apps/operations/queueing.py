@@ -1,0 +1,81 @@
+"""Batches on Redis queues. RQ carries ids only; the database says what is to be done."""
+
+import logging
+from collections.abc import Iterable
+
+import django_rq
+from django.conf import settings
+from django.db import transaction
+from redis.exceptions import RedisError
+
+from apps.operations.models import Batch, Operation
+
+log = logging.getLogger(__name__)
+JOB = "apps.operations.tasks.work_batch"
+WORKER_TTL_SECONDS = 20
+
+
+def job_id(batch: Batch) -> str:
+    """Name the job of a batch's next attempt, so that a second enqueueing replaces the first."""
+    return f"batch-{batch.pk}-{batch.attempts}"
+
+
+def enqueue(queue: str, batches: Iterable[Batch]) -> None:
+    """Put batches on a queue once the transaction has committed. Enqueueing one twice is harmless: see `claim`.
+
+    An unreachable Redis loses nothing either: the sweep enqueues what has no job.
+    """
+    wanted = list(batches)
+    transaction.on_commit(lambda: _push(queue, wanted))
+
+
+def _push(queue_name: str, batches: list[Batch]) -> None:
+    queue = django_rq.get_queue(queue_name)
+    jobs = [
+        queue.prepare_data(
+            JOB,
+            args=(batch.pk,),
+            job_id=job_id(batch),
+            timeout=settings.BENCHBENCH_BATCH_TIMEOUT_SECONDS,
+            result_ttl=0,
+            failure_ttl=86_400,
+            description=f"batch {batch.ordinal} of operation {batch.operation_id}",
+        )
+        for batch in batches
+    ]
+    try:
+        queue.enqueue_many(jobs)
+    except RedisError:
+        log.exception("Could not enqueue %d batches on %r; the next sweep will.", len(jobs), queue_name)
+
+
+def queued_job_ids(queue_name: str) -> set[str]:
+    return set(django_rq.get_queue(queue_name).get_job_ids())
+
+
+def announce_worker(owner: str, queues: Iterable[str]) -> None:
+    """Say that a worker serves these queues for the next seconds. RQ's own sign of life outlives a killed worker."""
+    redis = django_rq.get_connection("default")
+    for queue in queues:
+        redis.set(f"benchbench:worker:{queue}:{owner}", 1, ex=WORKER_TTL_SECONDS)
+
+
+def retire_worker(owner: str, queues: Iterable[str]) -> None:
+    redis = django_rq.get_connection("default")
+    for queue in queues:
+        redis.delete(f"benchbench:worker:{queue}:{owner}")
+
+
+def workers_on(queue: str) -> int:
+    """Return how many workers said within the last seconds that they serve `queue`."""
+    redis = django_rq.get_connection("default")
+    return sum(1 for _ in redis.scan_iter(match=f"benchbench:worker:{queue}:*", count=1000))
+
+
+def position(operation: Operation) -> int | None:
+    """Return how many operations stand before this one in its queue; None once its work has begun or ended."""
+    if not operation.is_active or operation.batches.exclude(state=Batch.State.PENDING).exists():
+        return None
+    return Operation.objects.filter(
+        queue=operation.queue, status__in=("pending", "running"), created_at__lt=operation.created_at
+    ).count()

@@ -1,0 +1,27 @@
+"""The whole of an operation at one moment, as a watcher that just came gets it."""
+
+from typing import Any
+
+from apps.operations.handlers import handler_for
+from apps.operations.models import Operation
+
+
+def snapshot(operation: Operation) -> tuple[dict[str, Any], int]:
+    """Return the operation with its progress, and the ordinal of the last finished part that this already tells of."""
+    handler = handler_for(operation)
+    kind, progress = handler.event(operation)
+    finished = handler.completions(operation, 0)
+    state = {
+        "operation_id": str(operation.pk),
+        "kind": operation.kind,
+        "subject_id": str(operation.subject_id),
+        "status": operation.status,
+        "stage": operation.stage,
+        "error": operation.error or None,
+        "created_at": operation.created_at.isoformat(),
+        "started_at": operation.started_at.isoformat() if operation.started_at else None,
+        "finished_at": operation.finished_at.isoformat() if operation.finished_at else None,
+        "event": kind,
+        "progress": progress,
+    }
+    return state, finished[-1][0] if finished else 0

@@ -1,0 +1,117 @@
+"""Do batches: the part that RQ jobs and waiting commands share."""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models.functions import Now
+
+from apps.operations import events, queueing
+from apps.operations.handlers import handler_for
+from apps.operations.launching import end_operation
+from apps.operations.leasing import ACTIVE, Lease, Stopped, claim, claimable, new_owner
+from apps.operations.models import Batch, Operation, Status
+from benchbench.errors import BenchbenchError
+
+log = logging.getLogger(__name__)
+POLL_SECONDS = 0.25
+
+
+class OperationFailedError(BenchbenchError):
+    """The work that was waited for did not complete."""
+
+    code = "operation_failed"
+
+
+def perform_batch(batch_id: int, *, owner: str, on_tick: Callable[[], None] | None = None) -> bool:
+    """Claim one batch, do it, and conclude its operation if it was the last. Return whether there was work.
+
+    An exception costs the batch one attempt; after the last it fails, and the operation with it. An error that speaks
+    to the user (BenchbenchError) would come again: it fails at once.
+    """
+    batch = claim(batch_id, owner)
+    if batch is None:
+        return False
+    try:
+        with Lease(batch, on_tick=on_tick) as lease:
+            handler_for(batch.operation).perform(batch, lease)
+            if not lease.committed:
+                raise RuntimeError(f"The handler of {batch.operation} ended {batch} without committing it.")
+    except Stopped:
+        log.info("%s stopped: cancelled, or taken over by another worker.", batch)
+        return True
+    except Exception as error:
+        _attempt_failed(batch, lease, error)
+        return True
+    conclude(batch.operation)
+    return True
+
+
+def _attempt_failed(batch: Batch, lease: Lease, error: Exception) -> None:
+    spoken = isinstance(error, BenchbenchError)
+    message = str(error) if spoken else f"{type(error).__name__}: {error}"
+    log.error("%s, attempt %d: %s", batch, batch.attempts, message, exc_info=None if spoken else error)
+    final = spoken or batch.attempts >= settings.BENCHBENCH_MAX_ATTEMPTS
+    state = Batch.State.FAILED if final else Batch.State.PENDING
+    if not lease.held().update(state=state, error=message, lease_until=None, finished_at=Now()):
+        return
+    if final:
+        end_operation(batch.operation, Status.FAILED, error=message)
+    else:
+        queueing.enqueue(batch.operation.queue, [batch])
+
+
+def conclude(operation: Operation) -> bool:
+    """Complete the operation if every batch is done: once, whoever comes last. Return whether this call did it.
+
+    Two workers that end the last two batches both come here after their commits, so at least one sees both done.
+    """
+    try:
+        with transaction.atomic():
+            open_batches = Batch.objects.filter(operation=operation).exclude(state=Batch.State.DONE)
+            if open_batches.exists():
+                return False
+            changed = Operation.objects.filter(pk=operation.pk, status__in=ACTIVE).update(
+                status=Status.COMPLETED, stage="completed", finished_at=Now()
+            )
+            if not changed:
+                return False
+            operation.refresh_from_db()
+            handler_for(operation).finalise(operation)
+    except Exception as error:
+        log.exception("Could not finalise %s.", operation)
+        message = str(error) if isinstance(error, BenchbenchError) else f"{type(error).__name__}: {error}"
+        end_operation(operation, Status.FAILED, error=message)
+        return True
+    events.publish(operation.pk, final=True)
+    return True
+
+
+def wait(operation: Operation, *, on_progress: Callable[[dict[str, Any]], None] | None = None) -> Operation:
+    """Return the operation once it has ended; while no worker serves its queue, work its batches here.
+
+    `on_progress` gets the data of its events about twice a second. Raises OperationFailedError with the stored error.
+    """
+    owner = new_owner()
+
+    def tick() -> None:
+        if on_progress:
+            operation.refresh_from_db()
+            on_progress(handler_for(operation).event(operation)[1])
+
+    while True:
+        tick()
+        operation.refresh_from_db()
+        if not operation.is_active:
+            break
+        todo = None
+        if not queueing.workers_on(operation.queue):
+            todo = claimable(Batch.objects.filter(operation=operation)).order_by("ordinal").values("pk").first()
+        if todo is None or not perform_batch(todo["pk"], owner=owner, on_tick=tick):
+            time.sleep(POLL_SECONDS)
+    if operation.status != Status.COMPLETED:
+        raise OperationFailedError(operation.error or f"The {operation} was {operation.status}.")
+    return operation
