@@ -1,0 +1,91 @@
+"""PostgreSQL with pgvector and Redis, started from wheels where no server is configured.
+
+For development and evaluation: one command on a fresh machine, and the same two services as in production. Whoever
+calls `ensure()` first starts them; they serve every process of the checkout, on Unix sockets, and stop when the last
+one leaves. Production sets DATABASE_URL and REDIS_URL, and then nothing here does anything.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+from benchbench.embedded import keeper, locks, places
+from benchbench.embedded.errors import EmbeddedError
+from benchbench.embedded.postgres import Postgres
+from benchbench.embedded.redis_server import Redis
+from benchbench.embedded.service import Service, wait_until
+
+__all__ = ["EmbeddedError", "data_dir", "database_url", "ensure", "redis_url", "remove", "stop"]
+
+# The locks of this process, by data folder, kept until it ends. A forked child shares them, and then uses the services
+# too; a program that is started does not, and calls `ensure()` itself.
+_in_use: dict[Path, int] = {}
+
+
+def data_dir() -> Path:
+    """Return the folder of this checkout's data, which may not exist yet."""
+    return places.here().data
+
+
+def database_url(database: str = places.DATABASE) -> str:
+    """Return the URL of a database of the embedded PostgreSQL, running or not."""
+    return places.here().database_url(database)
+
+
+def redis_url() -> str:
+    """Return the URL of the embedded Redis, running or not."""
+    return places.here().redis_url()
+
+
+def ensure() -> None:
+    """Return when each service without a URL in the environment answers, and keep it running while this process lives.
+
+    Takes about a second from nothing and a few milliseconds when they run. May be called often, by many processes at
+    once, and after any crash. Raises `EmbeddedError`.
+    """
+    here = places.here()
+    services: list[Service] = []
+    if not os.environ.get("DATABASE_URL"):
+        services.append(Postgres(here))
+    if not os.environ.get("REDIS_URL"):
+        services.append(Redis(here))
+    if not services:
+        return
+    here.prepare()
+    with locks.holding(locks.exclusive(here.start_lock)):
+        if here.data not in _in_use:
+            _in_use[here.data] = locks.shared(here.users_lock)  # waits for a keeper that is stopping them just now
+        keeper.start(here)
+        for service in services:
+            service.start()
+
+
+def stop() -> None:
+    """Stop both services. Raises `EmbeddedError` if another process uses them."""
+    here = places.here()
+    if not here.data.exists():
+        return
+    here.prepare()
+    with locks.holding(locks.exclusive(here.start_lock)):
+        alone: list[int] = []
+
+        def left_alone() -> bool:
+            if (lock := locks.try_exclusive(here.users_lock)) is not None:
+                alone.append(lock)
+            return lock is not None
+
+        if not wait_until(left_alone, patience_s=3):
+            raise EmbeddedError(
+                f"Other processes use the services in {here.data}: end the site, the workers and the tests first."
+            )
+        with locks.holding(alone[0]):
+            for service in (Redis(here), Postgres(here)):
+                service.stop()
+
+
+def remove() -> None:
+    """Stop both services and delete what they stored."""
+    stop()
+    here = places.here()
+    for folder in (here.postgres, here.runtime):
+        shutil.rmtree(folder, ignore_errors=True)

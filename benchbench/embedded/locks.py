@@ -1,0 +1,60 @@
+"""Locks that the kernel releases when their holder dies, however it dies.
+
+A lock belongs to an open file, not to a process: a forked child shares its parent's, and a server that is handed the
+descriptor holds the lock for as long as it, or any child of it, lives. That is why nothing here trusts a process id
+read from a file, which after a crash, a reboot or in a container may be somebody else's.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def shared(path: Path) -> int:
+    """Wait for a shared lock on `path` and return its descriptor; closing it, or dying, gives the lock up."""
+    return _locked(path, fcntl.LOCK_SH)
+
+
+def exclusive(path: Path) -> int:
+    """Wait until nobody holds `path`, lock it and return the descriptor."""
+    return _locked(path, fcntl.LOCK_EX)
+
+
+def try_exclusive(path: Path) -> int | None:
+    """Lock `path` and return the descriptor, or None at once if anybody holds it."""
+    try:
+        return _locked(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return None
+
+
+@contextmanager
+def holding(descriptor: int) -> Iterator[int]:
+    """Give the lock up at the end of the block."""
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def is_held(path: Path) -> bool:
+    """Tell whether anybody holds `path`; a lock that was never taken, or was removed, is not held."""
+    if not path.exists():
+        return False
+    descriptor = try_exclusive(path)
+    if descriptor is not None:
+        os.close(descriptor)
+    return descriptor is None
+
+
+def _locked(path: Path, operation: int) -> int:
+    # Python opens files close-on-exec: a program that is started gets the lock only if it is handed it.
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, operation)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor

@@ -1,0 +1,122 @@
+"""Where the embedded services of a checkout keep their data and their sockets."""
+
+import hashlib
+import os
+import pwd
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchbench.embedded.errors import EmbeddedError
+
+BASE_DIR = Path(__file__).resolve().parent.parent.parent
+DATABASE = USER = "benchbench"
+PORT = 5432  # only names the socket: no service listens on the network
+FOR_ROOT = Path("/var/lib/benchbench")
+
+
+@dataclass(frozen=True)
+class Places:
+    """The folders, sockets and locks that follow from one data folder; computing them touches nothing."""
+
+    data: Path
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(f"{os.geteuid()}:{self.data}".encode()).hexdigest()[:12]
+
+    @property
+    def runtime(self) -> Path:
+        """The folder of the sockets: short, since a socket's path may have 107 bytes and redis-server cuts silently.
+
+        Not under XDG_RUNTIME_DIR or TMPDIR, which differ between the shells, services and jobs of one user.
+        """
+        return Path("/tmp") / f"benchbench-{self.digest}"
+
+    @property
+    def redis_socket(self) -> Path:
+        return self.runtime / "redis.sock"
+
+    @property
+    def postgres_socket(self) -> Path:
+        return self.runtime / f".s.PGSQL.{PORT}"
+
+    @property
+    def postgres(self) -> Path:
+        """The folder of the cluster and its log.
+
+        PostgreSQL refuses to run as root, so as root it runs as an unprivileged user, who may be unable to reach a
+        checkout (under /root, say). Opening the parents' permissions is not ours to do, so there the cluster lives
+        outside, and the data folder holds a link to it.
+        """
+        return self.outside if self.as_root else self.data / "postgres"
+
+    @property
+    def outside(self) -> Path:
+        return FOR_ROOT / self.digest
+
+    @property
+    def as_root(self) -> bool:
+        return os.geteuid() == 0
+
+    @property
+    def start_lock(self) -> Path:
+        """Held while services are started or stopped by hand: one process at a time."""
+        return self.data / "start.lock"
+
+    @property
+    def users_lock(self) -> Path:
+        """Held shared by every process that uses the services; who can hold it alone may stop them."""
+        return self.data / "users.lock"
+
+    def database_url(self, database: str = DATABASE) -> str:
+        return f"postgresql://{USER}@/{database}?host={self.runtime}&port={PORT}"
+
+    def redis_url(self) -> str:
+        return f"unix://{self.redis_socket}?db=0"
+
+    def prepare(self) -> None:
+        """Make the two folders. Raise `EmbeddedError` if either belongs to somebody else."""
+        try:
+            self.data.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise EmbeddedError(
+                f"The data folder {self.data} cannot be made ({error.strerror}). Make it writable, or name another one "
+                "in BENCHBENCH_DATA_DIR."
+            ) from error
+        if (owner := self.data.stat().st_uid) != os.geteuid():
+            raise EmbeddedError(
+                f"The data folder {self.data} belongs to user {owner}, but this process runs as user {os.geteuid()}. "
+                "Run as its owner, or name another folder in BENCHBENCH_DATA_DIR."
+            )
+        private_folder(self.runtime)
+
+
+def here() -> Places:
+    """Return the places of this checkout's data folder: `.benchbench`, or the one BENCHBENCH_DATA_DIR names."""
+    return Places((BASE_DIR / (os.environ.get("BENCHBENCH_DATA_DIR") or ".benchbench")).resolve())
+
+
+def service_account() -> tuple[int, int]:
+    """Return the user and group that PostgreSQL runs as: ours, or as root those of `nobody`, which every system has."""
+    if os.geteuid() != 0:
+        return os.geteuid(), os.getegid()
+    try:
+        nobody = pwd.getpwnam("nobody")
+    except KeyError:
+        raise EmbeddedError(
+            "PostgreSQL does not run as root, and there is no user named nobody to run it as. Run as an ordinary user, "
+            "or set DATABASE_URL."
+        ) from None
+    return nobody.pw_uid, nobody.pw_gid
+
+
+def private_folder(folder: Path) -> None:
+    """Make `folder` for the service account alone. Raise `EmbeddedError` if somebody else made it first."""
+    user, group = service_account()
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid not in (os.geteuid(), user):
+        raise EmbeddedError(f"{folder} was made by user {found.st_uid}, so it is not safe to use. Remove it.")
+    os.chown(folder, user, group)
+    folder.chmod(0o700)

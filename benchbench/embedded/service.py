@@ -1,0 +1,99 @@
+"""What the embedded servers have in common: how one is started, found and stopped."""
+
+import os
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from typing import ClassVar
+
+from benchbench.embedded import locks
+from benchbench.embedded.errors import EmbeddedError
+from benchbench.embedded.places import Places
+
+PATIENCE_S = 30.0
+
+
+class Service(ABC):
+    """A server that outlives the process that starts it.
+
+    It is handed a lock when it is launched and never lets go, so the lock tells whether it lives: a free lock means
+    that no process of it is left, and that whatever files it left behind are stale.
+    """
+
+    title: ClassVar[str]
+    slug: ClassVar[str]
+
+    def __init__(self, places: Places) -> None:
+        self.places = places
+
+    @property
+    def lock(self) -> Path:
+        return self.places.data / f"{self.slug}.lock"
+
+    @property
+    def log(self) -> Path:
+        return self.places.data / f"{self.slug}.log"
+
+    @abstractmethod
+    def answers(self) -> bool:
+        """Tell whether a client can work with it now."""
+
+    @abstractmethod
+    def launch(self, lock: int) -> None:
+        """Start it, handing it the descriptor `lock`. Called when no process of it is left."""
+
+    @abstractmethod
+    def ask_to_stop(self) -> None:
+        """Ask it to stop, dropping its clients. Called while it lives."""
+
+    def start(self) -> None:
+        """Return when it answers, having launched it if need be; at once if it does already."""
+        if self.answers():
+            return
+        # It may still be starting, or its children may outlive it for a moment: wait for either end.
+        if not wait_until(lambda: self.answers() or not locks.is_held(self.lock)):
+            raise self.error("runs but does not answer")
+        lock = locks.try_exclusive(self.lock)
+        if lock is not None:
+            try:
+                with locks.holding(lock):
+                    self.launch(lock)
+            except OSError as error:  # a folder that cannot be written, a program that cannot be run
+                raise self.error("cannot be started", str(error)) from error
+        if not wait_until(self.answers, unless=lambda: not locks.is_held(self.lock)):
+            raise self.error("did not start")
+
+    def stop(self) -> None:
+        """Return when no process of it is left."""
+        if not locks.is_held(self.lock):
+            return
+        self.ask_to_stop()
+        if not wait_until(lambda: not locks.is_held(self.lock)):
+            raise self.error("did not stop")
+
+    def error(self, what: str, detail: str = "") -> EmbeddedError:
+        """Return the error that `what` happened, with `detail` or else the last lines of the log."""
+        if not detail and self.log.exists():
+            detail = "\n".join(self.log.read_text(errors="replace").splitlines()[-8:])
+        return EmbeddedError(
+            f"The embedded {self.title} {what}. Its data is in {self.places.data}, its log is {self.log}. Mend it, or "
+            f"name a server of your own in DATABASE_URL and REDIS_URL.\n{detail}".rstrip()
+        )
+
+
+def wait_until(
+    condition: Callable[[], bool], *, unless: Callable[[], bool] = lambda: False, patience_s: float = PATIENCE_S
+) -> bool:
+    """Wait for `condition`; return False when `unless` comes first, or after `patience_s` seconds."""
+    deadline = time.monotonic() + patience_s
+    while not condition():
+        if unless() or time.monotonic() > deadline:
+            return condition()
+        time.sleep(0.02)
+    return True
+
+
+def daemon_environment() -> dict[str, str]:
+    """Return this process's environment without what would change how PostgreSQL starts, its messages in English."""
+    return {key: value for key, value in os.environ.items() if not key.startswith("PG")} | {"LC_ALL": "C"}
