@@ -1,0 +1,244 @@
+"""The embedded services, seen from outside: real processes that start, leave and die in every way they can."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import dj_database_url
+import psycopg
+import pytest
+import redis
+
+from benchbench import embedded
+from benchbench.embedded import locks
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+USE = "from benchbench import embedded; embedded.ensure(); print('ready', flush=True); input()"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A data folder of its own, in which the tests of this module take turns."""
+    folder = tmp_path_factory.mktemp("embedded")
+    yield folder
+    python("-m", "benchbench.embedded", "remove", data=folder).wait(timeout=40)
+
+
+@pytest.fixture
+def here(data: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """That folder as this process's own, free of users before and after."""
+    monkeypatch.setenv("BENCHBENCH_DATA_DIR", str(data))
+    yield data
+    wait_for(lambda: not running(data))
+
+
+def python(*arguments: str, data: Path, **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        cwd=CHECKOUT,
+        env=os.environ | {"BENCHBENCH_DATA_DIR": str(data)} | environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+class User:
+    """A process that uses the services until it is told to leave."""
+
+    def __init__(self, data: Path, script: str = USE) -> None:
+        self.process = python("-c", script, data=data)
+
+    def ready(self) -> "User":
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == "ready\n", self.process.communicate()
+        return self
+
+    def leave(self) -> None:
+        self.process.communicate("\n", timeout=20)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.communicate(timeout=20)
+
+
+def wait_for(condition: Callable[[], bool], *, seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def running(data: Path) -> bool:
+    return any(locks.is_held(data / f"{name}.lock") for name in ("postgres", "redis"))
+
+
+def postmaster(data: Path) -> int:
+    return int((data / "postgres" / "cluster" / "postmaster.pid").read_text().split()[0])
+
+
+def server_ids(data: Path) -> tuple[int, int]:
+    with redis.Redis.from_url(embedded.redis_url()) as client:
+        return postmaster(data), int(client.info("server")["process_id"])
+
+
+def rows(statement: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(embedded.database_url(), autocommit=True) as connection:
+        cursor = connection.execute(statement)
+        return cursor.fetchall() if cursor.description else []
+
+
+def test_the_addresses_touch_nothing_and_suit_the_clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deep = tmp_path / ("a folder of many letters " * 8)
+    monkeypatch.setenv("BENCHBENCH_DATA_DIR", str(deep))
+    options = dj_database_url.parse(embedded.database_url())["OPTIONS"]
+    socket = redis.Redis.from_url(embedded.redis_url()).connection_pool.connection_kwargs["path"]
+    assert len(f"{options['host']}/.s.PGSQL.{options['port']}") <= 107
+    assert len(socket) <= 107
+    assert not deep.exists()
+    assert not Path(options["host"]).exists()
+
+
+def test_two_processes_that_start_at_once_share_the_services_and_the_last_stops_them(here: Path) -> None:
+    first, second = User(here), User(here)
+    first.ready(), second.ready()
+    servers = server_ids(here)
+    rows("CREATE EXTENSION IF NOT EXISTS vector")
+    assert rows("SELECT '[1,2]'::vector <=> '[2,4]'::vector, upper('é')") == [(0.0, "É")]
+    first.leave()
+    time.sleep(0.5)
+    assert server_ids(here) == servers
+    second.leave()
+    wait_for(lambda: not running(here))
+
+
+def test_text_is_ordered_by_code_point(here: Path) -> None:
+    user = User(here).ready()
+    words = ["a", "B", "b", "Z", "é", "10", "9"]
+    listed = ", ".join(f"('{word}')" for word in words)
+    assert [word for (word,) in rows(f"SELECT word FROM (VALUES {listed}) t(word) ORDER BY word")] == sorted(words)
+    user.leave()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_the_services_stop_however_the_last_process_dies(here: Path, number: signal.Signals) -> None:
+    user = User(here).ready()
+    user.process.send_signal(number)
+    user.process.communicate(timeout=20)
+    wait_for(lambda: not running(here))
+
+
+def test_killed_servers_are_started_again_with_their_data(here: Path) -> None:
+    user = User(here).ready()
+    rows("CREATE TABLE kept AS SELECT 42 AS answer")
+    rows("CHECKPOINT")
+    for server in server_ids(here):
+        os.kill(server, signal.SIGKILL)
+    newcomer = User(here).ready()
+    assert rows("SELECT answer FROM kept") == [(42,)]
+    rows("DROP TABLE kept")
+    user.leave(), newcomer.leave()
+
+
+def test_what_a_crash_left_behind_does_not_hinder_a_start(here: Path) -> None:
+    """As after a reboot, or in a restarted container: the files name processes that are somebody else's by now."""
+    User(here).ready().leave()
+    wait_for(lambda: not running(here))
+    folder = Path(dj_database_url.parse(embedded.database_url())["OPTIONS"]["host"])
+    cluster = here / "postgres" / "cluster"
+    for file in (cluster / "postmaster.pid", folder / ".s.PGSQL.5432.lock"):
+        file.write_text(f"{os.getpid()}\n{cluster}\n{int(time.time())}\n5432\n{folder}\n\n")
+    (folder / ".s.PGSQL.5432").touch()
+    (folder / "redis.sock").touch()
+    user = User(here).ready()
+    assert rows("SELECT 1") == [(1,)]
+    user.leave()
+
+
+def test_a_forked_child_neither_stops_the_services_nor_loses_them(here: Path) -> None:
+    fork = """
+import os, time
+from benchbench import embedded
+embedded.ensure()
+if os.fork() == 0:
+    raise SystemExit  # leaves as a child of a worker may, exit handlers and all
+os.wait()
+if os.fork() == 0:
+    os.close(0), os.close(1), os.close(2)
+    time.sleep(1.5)
+    os._exit(0)
+print("ready", flush=True)
+input()
+"""
+    parent = User(here, fork).ready()
+    servers = server_ids(here)
+    parent.kill()
+    time.sleep(0.5)
+    assert server_ids(here) == servers, "the second child still uses them"
+    wait_for(lambda: not running(here))
+
+
+def test_a_killed_keeper_is_replaced(here: Path) -> None:
+    user = User(here).ready()
+    keepers = [
+        int(process.name)
+        for process in Path("/proc").glob("[0-9]*")
+        if (process / "environ").exists() and is_keeper_of(here, process)
+    ]
+    assert len(keepers) == 1
+    os.kill(keepers[0], signal.SIGKILL)
+    user.leave()
+    assert running(here), "nobody is left to stop them"
+    User(here).ready().leave()
+    wait_for(lambda: not running(here))
+
+
+def is_keeper_of(data: Path, process: Path) -> bool:
+    try:
+        arguments = (process / "cmdline").read_bytes().split(b"\0")
+        environment = (process / "environ").read_bytes().split(b"\0")
+    except OSError:  # it ended meanwhile, or is another user's
+        return False
+    return b"keep" in arguments and f"BENCHBENCH_DATA_DIR={data}".encode() in environment
+
+
+def test_services_in_use_are_not_removed(here: Path) -> None:
+    user = User(here).ready()
+    with pytest.raises(embedded.EmbeddedError, match=f"Other processes use the services in {here}"):
+        embedded.remove()
+    assert rows("SELECT 1") == [(1,)]
+    user.leave()
+
+
+def test_a_url_in_the_environment_means_that_service_is_not_started(tmp_path: Path) -> None:
+    script = "from benchbench import embedded; embedded.ensure()"
+    urls = {"DATABASE_URL": "postgresql://elsewhere/db", "REDIS_URL": "redis://elsewhere"}
+    process = python("-c", script, data=tmp_path / "unused", **urls)
+    assert process.wait(timeout=20) == 0
+    assert not (tmp_path / "unused").exists()
+
+
+def test_a_command_says_in_a_sentence_why_a_service_cannot_start(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    process = python("manage.py", "migrate", data=tmp_path / "file" / "inside")
+    _, error = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert error.startswith(f"The data folder {tmp_path / 'file' / 'inside'} cannot be made (Not a directory).")
+    assert "Traceback" not in error
+
+
+def test_a_server_that_cannot_start_shows_the_end_of_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BENCHBENCH_DATA_DIR", str(tmp_path))
+    User(tmp_path).ready().leave()
+    wait_for(lambda: not running(tmp_path))
+    with (tmp_path / "postgres" / "cluster" / "postgresql.conf").open("a") as configuration:
+        configuration.write("shared_buffer = 1\n")
+    _, error = python("manage.py", "migrate", data=tmp_path).communicate(timeout=20)
+    assert error.startswith("The embedded PostgreSQL failed at pg_ctl.")
+    assert 'unrecognized configuration parameter "shared_buffer"' in error
+    embedded.remove()
