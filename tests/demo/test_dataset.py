@@ -1,0 +1,117 @@
+"""What the demo's committed data promises, checked without Django or a database."""
+
+import gzip
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import bm25s
+import numpy as np
+import pytest
+import Stemmer
+
+DATA = Path(__file__).parents[2] / "apps" / "demo" / "data"
+
+
+@pytest.fixture(scope="module")
+def snapshot() -> bytes:
+    return gzip.decompress((DATA / "python-docs.jsonl.gz").read_bytes())
+
+
+@pytest.fixture(scope="module")
+def documents(snapshot: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in snapshot.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def dataset() -> dict[str, Any]:
+    return json.loads((DATA / "python-questions.json").read_text(encoding="utf-8"))
+
+
+def judgments(query: dict[str, Any]) -> dict[str, int]:
+    return {item["doc_ref"]["uri"]: item["relevance_grade"] for item in query["relevant_docs"]}
+
+
+def test_the_collection_has_800_to_1200_documents_with_unique_ids(documents):
+    assert 800 <= len(documents) <= 1200
+    assert len({each["_id"] for each in documents}) == len(documents)
+
+
+def test_every_document_says_what_and_where_it_is(documents):
+    for each in documents:
+        assert each["_id"] == each["uri"]
+        assert each["uri"].startswith("python:")
+        assert each["title"].strip()
+        assert each["text"].strip()
+        assert each["metadata"]["kind"] in {"module", "class", "function", "topic"}
+        assert each["metadata"]["module"]
+
+
+def test_no_document_shows_a_memory_address_or_the_machine_it_was_made_on(snapshot):
+    for trace in (b" at 0x", b"bin/python3.11", b".venv", b"pyenv"):
+        assert trace not in snapshot
+
+
+def test_the_judgments_were_made_on_this_very_collection(snapshot, documents, dataset):
+    stated = dataset["metadata"]["collection"]
+    assert stated["documents"] == len(documents)
+    assert stated["sha256_uncompressed"] == hashlib.sha256(snapshot).hexdigest()
+
+
+def test_the_dataset_keeps_the_limits_of_its_format(dataset):
+    assert dataset["schema_version"] == "1.0"
+    assert (DATA / "python-questions.json").stat().st_size < 1_000_000
+    assert len({each["query_key"] for each in dataset["queries"]}) == len(dataset["queries"]) >= 60
+    assert len({each["query_text"] for each in dataset["queries"]}) == len(dataset["queries"])
+    for query in dataset["queries"]:
+        assert len(query["relevant_docs"]) <= 100
+        assert len(judgments(query)) == len(query["relevant_docs"]), "a document is judged once a query"
+
+
+def test_categories_and_difficulties_are_all_present_and_no_others(dataset):
+    described = [each["metadata"] for each in dataset["queries"]]
+    assert {each["category"] for each in described} == {"how-to", "concept", "error", "naming"}
+    assert {each["difficulty"] for each in described} == {"easy", "medium", "hard"}
+    assert all(each["slices"] for each in described)
+
+
+def test_every_judgment_names_a_document_of_the_collection_and_a_grade_of_the_scale(documents, dataset):
+    uris = {each["uri"] for each in documents}
+    for query in dataset["queries"]:
+        assert judgments(query).keys() <= uris
+        assert set(judgments(query).values()) <= {0, 1, 2, 3}
+
+
+def test_exactly_the_queries_marked_so_have_no_answer(dataset):
+    marked = {each["query_key"] for each in dataset["queries"] if "no-answer" in each["metadata"]["slices"]}
+    unanswered = {each["query_key"] for each in dataset["queries"] if not any(judgments(each).values())}
+    assert marked == unanswered
+    assert len(marked) in {4, 5}
+
+
+def test_the_stated_pool_statistics_are_those_of_the_judgments(dataset):
+    stated = dataset["metadata"]["pool_statistics"]
+    grades = [grade for query in dataset["queries"] for grade in judgments(query).values()]
+    assert stated["queries"] == len(dataset["queries"])
+    assert stated["judgments"] == len(grades) == stated["pooled_pairs"] + stated["added_pairs"]
+    assert stated["by_grade"] == {str(grade): grades.count(grade) for grade in range(4)}
+
+
+def test_nearly_all_that_bm25_ranks_first_is_judged(documents, dataset):
+    """Judged@10 of the lexical pool member, as it was pooled: ties go to the smaller id."""
+    stemmer = Stemmer.Stemmer("english")
+    texts = [f"{each['title']} {each['text']}" for each in documents]
+    index = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
+    index.index(bm25s.tokenize(texts, stopwords="en", stemmer=stemmer, show_progress=False), show_progress=False)
+
+    shares = []
+    for query in dataset["queries"]:
+        [tokens] = bm25s.tokenize(
+            query["query_text"], stopwords="en", stemmer=stemmer, return_ids=False, show_progress=False
+        )
+        scores = index.get_scores(tokens)
+        # The collection is in the order of its ids, so a stable sort breaks ties by id.
+        top = [position for position in np.argsort(-scores, kind="stable")[:10] if scores[position] > 0]
+        shares.append(np.mean([documents[position]["uri"] in judgments(query) for position in top]))
+    assert np.mean(shares) >= 0.9
