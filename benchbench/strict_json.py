@@ -1,4 +1,4 @@
-"""Text and JSON as BenchBench accepts them: nothing that two programs would read differently, or that is not storable."""
+"""Text and JSON as BenchBench accepts them: all of it storable, none of it read differently by another program."""
 
 import gzip
 import json
@@ -37,8 +37,8 @@ def parse(text: str, *, where: str) -> Any:
         raise MalformedFileError(f"{where} is nested deeper than {MAX_DEPTH} levels.") from None
     except ValueError as error:
         raise MalformedFileError(f"{where} {error}.") from None
-    if fault := _fault(value):
-        raise MalformedFileError(f"{where} {fault}.")
+    if found := fault(value):
+        raise MalformedFileError(f"{where} {found}.")
     return value
 
 
@@ -87,6 +87,30 @@ def storable(text: str) -> bool:
     return True
 
 
+def fault(value: Any) -> str:
+    """Say what in a JSON value cannot be kept ("holds NaN …", without a full stop), or "" where all of it can be.
+
+    A loop over levels, so that depth is an error and never a crash.
+    """
+    level, depth = [value], 0
+    while level:
+        if depth > MAX_DEPTH:
+            return f"is nested deeper than {MAX_DEPTH} levels"
+        inner: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                inner.extend(item)
+                inner.extend(item.values())
+            elif isinstance(item, list):
+                inner.extend(item)
+            elif isinstance(item, str) and not storable(item):
+                return f"holds a character that cannot be stored (NUL or half of a surrogate pair): {item[:40]!a}"
+            elif isinstance(item, float) and not math.isfinite(item):
+                return "holds NaN or an infinite number, which is not JSON"
+        level, depth = inner, depth + 1
+    return ""
+
+
 def kind(value: Any) -> str:
     """Name the JSON type of `value` as a sentence does: "a list"."""
     if value is None or isinstance(value, bool):
@@ -121,22 +145,3 @@ def _int(digits: str) -> int:
     if len(digits) > 300:
         raise ValueError(f"holds an integer of {len(digits)} digits, which is out of range")
     return int(digits)
-
-
-def _fault(value: Any) -> str:
-    """Say what in a parsed value cannot be kept, or nothing. A loop, so that depth is an error and never a crash."""
-    level, depth = [value], 0
-    while level:
-        if depth > MAX_DEPTH:
-            return f"is nested deeper than {MAX_DEPTH} levels"
-        inner: list[Any] = []
-        for item in level:
-            if isinstance(item, dict):
-                inner.extend(item)
-                inner.extend(item.values())
-            elif isinstance(item, list):
-                inner.extend(item)
-            elif isinstance(item, str) and not storable(item):
-                return f"holds a character that cannot be stored (NUL or half of a surrogate pair) in {item[:40]!a}"
-        level, depth = inner, depth + 1
-    return ""

@@ -29,7 +29,7 @@ class Chunk(models.Model):
     """The unit that is indexed. A summary (level > 0) belongs to documents through its children, down to leaves."""
 
     chunk_set = models.ForeignKey(ChunkSet, on_delete=models.CASCADE, related_name="chunks")
-    document = models.ForeignKey(Document, null=True, blank=True, on_delete=models.PROTECT, related_name="chunks")
+    document = models.ForeignKey(Document, null=True, blank=True, on_delete=models.RESTRICT, related_name="chunks")
     section = models.ForeignKey(Section, null=True, blank=True, on_delete=models.SET_NULL, related_name="chunks")
     children = models.ManyToManyField("self", symmetrical=False, related_name="parents", blank=True)
     level = models.PositiveSmallIntegerField(default=0)

@@ -1,0 +1,71 @@
+"""The readable text of an HTML page."""
+
+import re
+from html.parser import HTMLParser
+
+UNSEEN = ("script", "style", "template", "noscript")
+INLINE = re.compile(
+    "a|abbr|b|bdi|bdo|cite|code|data|del|dfn|em|font|i|ins|kbd|label|mark|q|s|samp|small|span|strong|sub|sup|time|tt|u|"
+    "var|wbr"
+)
+
+
+def read_html(source: str) -> tuple[str, str]:
+    """Return (title, text) of an HTML page.
+
+    The title is that of `<title>`, else the first `<h1>`, else "". The text is what a reader sees: a line per block
+    element, white space collapsed except in `<pre>`, scripts and styles left out.
+    """
+    page = _Page()
+    page.feed(source)
+    page.close()
+    lines = (line.rstrip() for line in "".join(page.parts).split("\n"))
+    text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+    return _collapse(page.title) or _collapse(page.heading), text
+
+
+def _collapse(text: str) -> str:
+    return " ".join(text.split())
+
+
+class _Page(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.parts: list[str] = []
+        self.title = self.heading = ""
+        self.inside: dict[str, int] = dict.fromkeys({*UNSEEN, "title", "h1", "pre"}, 0)
+        self.titled = self.headed = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in self.inside:
+            self.inside[tag] += 1
+        self._break(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._break(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if self.inside.get(tag):
+            self.inside[tag] -= 1
+        self.titled |= tag == "title"
+        self.headed |= tag == "h1"
+        self._break(tag)
+
+    def handle_data(self, data: str) -> None:
+        if any(self.inside[tag] for tag in UNSEEN):
+            return
+        if self.inside["title"]:
+            self.title += "" if self.titled else data
+            return
+        if self.inside["h1"] and not self.headed:
+            self.heading += data
+        self.parts.append(data if self.inside["pre"] else self._flowing(data))
+
+    def _flowing(self, data: str) -> str:
+        text = re.sub(r"\s+", " ", data)
+        ended = not self.parts or self.parts[-1].endswith(("\n", " "))
+        return text.lstrip() if ended else text
+
+    def _break(self, tag: str) -> None:
+        if not INLINE.fullmatch(tag) and self.parts and not self.parts[-1].endswith("\n"):
+            self.parts.append("\n")

@@ -1,0 +1,194 @@
+"""Importing documents into a collection."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from itertools import islice
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from apps.collections.fingerprints import fingerprint, live
+from apps.collections.models import Collection, Document, Section
+from apps.collections.records import DocumentRecord, SectionRecord
+from apps.collections.sources import Source
+from benchbench.errors import BenchbenchError, ConflictError
+from benchbench.names import checked_name
+
+CHUNK = 1000
+CONTENT = ("uri", "content_hash", "file_name", "title", "text", "metadata")
+
+
+class CollectionImportError(BenchbenchError):
+    """The documents together cannot be a collection."""
+
+    code = "invalid_collection"
+
+
+@dataclass
+class ImportReport:
+    """What an import did. `duplicates` counts documents that the source states more than once, equal each time."""
+
+    created: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    duplicates: int = 0
+
+    def __str__(self) -> str:
+        return ", ".join(f"{count:,} {name}" for name, count in asdict(self).items())
+
+
+def create_collection(
+    name: str,
+    *,
+    owner: Any = None,
+    description: str = "",
+    kind: Collection.Kind = Collection.Kind.DOCUMENTS,
+) -> Collection:
+    """Return a new, empty collection; raise `ConflictError` when the owner has one of that name."""
+    name = checked_name(name, "collection")
+    try:
+        with transaction.atomic():
+            return Collection.objects.create(name=name, owner=owner, description=description, kind=kind)
+    except IntegrityError:
+        raise ConflictError(f'There is already a collection "{name}": choose another name.', field="name") from None
+
+
+@transaction.atomic
+def import_collection(
+    source: Source,
+    *,
+    name: str,
+    owner: Any = None,
+    remove_missing: bool = True,
+    on_progress: Callable[[int], None] | None = None,
+) -> tuple[Collection, ImportReport]:
+    """Import `source` into the owner's collection `name`, which is made when there is none; all of it or nothing."""
+    collection = Collection.objects.filter(owner=owner, name=name.strip()).first()
+    if collection is None:
+        collection = create_collection(name, owner=owner)
+    report = import_documents(collection, source.documents, remove_missing=remove_missing, on_progress=on_progress)
+    return collection, report
+
+
+@transaction.atomic
+def import_documents(
+    collection: Collection,
+    records: Iterable[DocumentRecord],
+    *,
+    remove_missing: bool = True,
+    on_progress: Callable[[int], None] | None = None,
+) -> ImportReport:
+    """Bring a collection to the state that `records` tell, all of it or nothing, and return what that took.
+
+    A document whose content is stored already is left alone. One that `records` lack is removed by a date, unless
+    `remove_missing` is off, and comes back when it is imported again. Records are read once, 1,000 in memory at a time;
+    what is remembered of each is its id and 16 bytes. The collection is locked meanwhile: a second import waits.
+    `on_progress` is called with the number of records read. Raises `DocumentError` for a record that cannot be stored
+    and for an id stated twice with different content, `CollectionImportError` when there is no record at all.
+    """
+    locked = Collection.objects.select_for_update().get(pk=collection.pk)
+    seen: dict[str, bytes] = {}
+    report = ImportReport()
+    read = 0
+    for chunk in _chunks(records):
+        _store(locked, _fresh(chunk, seen, report), report)
+        read += len(chunk)
+        if on_progress:
+            on_progress(read)
+    if not seen:
+        raise CollectionImportError("There is no document to import.")
+    if remove_missing:
+        report.removed = _remove_missing(locked, seen)
+    collection.fingerprint = locked.fingerprint = fingerprint(locked)
+    collection.document_count = locked.document_count = live(locked).count()
+    locked.save(update_fields=["fingerprint", "document_count", "updated_at"])
+    return report
+
+
+def _chunks(records: Iterable[DocumentRecord]) -> Iterator[list[DocumentRecord]]:
+    iterator = iter(records)
+    while chunk := list(islice(iterator, CHUNK)):
+        yield chunk
+
+
+def _fresh(chunk: list[DocumentRecord], seen: dict[str, bytes], report: ImportReport) -> list[DocumentRecord]:
+    """Return the records whose id was not seen before, and remember them."""
+    fresh = []
+    for record in chunk:
+        record.check()
+        digest = record.digest()
+        if record.external_id not in seen:
+            seen[record.external_id] = digest
+            fresh.append(record)
+        elif seen[record.external_id] == digest:
+            report.duplicates += 1
+        else:
+            raise record.error("was stated before with other content: an id names one document", "external_id")
+    return fresh
+
+
+def _store(collection: Collection, records: list[DocumentRecord], report: ImportReport) -> None:
+    """Write the records that are new or differ from what is stored."""
+    ids = [record.external_id for record in records]
+    stored = Document.objects.filter(collection=collection, external_id__in=ids)
+    known = {document.external_id: document for document in stored}
+    sections = _stored_sections(known)
+    changed = []
+    for record in records:
+        document = known.get(record.external_id)
+        if document is None:
+            report.created += 1
+        elif document.removed_at or _differs(document, record) or sections[record.external_id] != list(record.sections):
+            report.updated += 1
+        else:
+            report.unchanged += 1
+            continue
+        changed.append(record)
+    documents = Document.objects.bulk_create(
+        [Document(collection=collection, external_id=record.external_id, **_content(record)) for record in changed],
+        update_conflicts=True,
+        unique_fields=["collection", "external_id"],
+        update_fields=[*CONTENT, "removed_at", "updated_at"],
+    )
+    _store_sections(zip(documents, changed, strict=True), sections)
+
+
+def _content(record: DocumentRecord) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in CONTENT} | {"content_hash": record.hash()}
+
+
+def _differs(document: Document, record: DocumentRecord) -> bool:
+    return any(getattr(document, name) != value for name, value in _content(record).items())
+
+
+def _stored_sections(known: dict[str, Document]) -> dict[str, list[SectionRecord]]:
+    """Return the sections of documents by external_id, in order; none for one that is not known."""
+    found: dict[str, list[SectionRecord]] = defaultdict(list)
+    fields = ("section_id", "heading", "level", "start", "end")
+    rows = Section.objects.filter(document__in=known.values()).order_by("document", "ordinal")
+    for external_id, *values in rows.values_list("document__external_id", *fields):
+        found[external_id].append(SectionRecord(*values))
+    return found
+
+
+def _store_sections(pairs: Iterable[tuple[Document, DocumentRecord]], stored: dict[str, list[SectionRecord]]) -> None:
+    """Replace the sections of documents where they differ. Equal ones stay: chunks point at them."""
+    moved = [(document, record) for document, record in pairs if stored[record.external_id] != list(record.sections)]
+    if not moved:
+        return
+    Section.objects.filter(document__in=[document for document, _ in moved]).delete()
+    Section.objects.bulk_create(
+        Section(document=document, ordinal=ordinal, **asdict(section))
+        for document, record in moved
+        for ordinal, section in enumerate(record.sections)
+    )
+
+
+def _remove_missing(collection: Collection, seen: dict[str, bytes]) -> int:
+    rows = live(collection).values_list("pk", "external_id").order_by()
+    missing = [pk for pk, external_id in rows.iterator(chunk_size=10_000) if external_id not in seen]
+    now = timezone.now()
+    return Document.objects.filter(pk__in=missing).update(removed_at=now, updated_at=now)

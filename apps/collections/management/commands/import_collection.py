@@ -1,0 +1,57 @@
+"""manage.py import_collection"""
+
+from argparse import RawDescriptionHelpFormatter
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from apps.collections.importing import import_collection
+from apps.collections.sources import open_source
+from apps.operations.commands import UseCaseCommand
+
+
+class Command(UseCaseCommand):
+    help = """Import documents as a collection, or bring an imported collection up to date.
+
+SOURCE is a folder of text files (.txt .md .markdown .html .htm .rst, looked for in its folders too), or a BEIR corpus
+(corpus.jsonl or corpus.jsonl.gz, or the directory that holds it). Of a file, its relative path is the document's id.
+
+Import the same name again after the documents changed: unchanged ones are recognised and left alone, and those that
+are gone are removed, unless --keep-missing says that SOURCE is only a part of the collection.
+
+  manage.py import_collection handbook/ --name handbook --uri-prefix https://intranet/handbook/
+  manage.py import_collection scifact/corpus.jsonl --name scifact
+"""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.formatter_class = RawDescriptionHelpFormatter
+        parser.add_argument("source", type=Path, metavar="SOURCE", help="Folder of files, or BEIR corpus.")
+        parser.add_argument("--name", required=True, help="Name of the collection; made when there is none.")
+        parser.add_argument(
+            "--uri-prefix",
+            default="",
+            metavar="P",
+            help="A file's uri is P followed by its relative path. Without P: file:// and the absolute path.",
+        )
+        parser.add_argument("--keep-missing", action="store_true", help="Keep documents that SOURCE lacks.")
+        self.add_owner_argument(parser)
+        self.add_json_argument(parser)
+
+    def act(self, **options: Any) -> None:
+        source = open_source(options["source"], uri_prefix=options["uri_prefix"])
+        progress = self.progress("documents", source.total)
+        collection, report = import_collection(
+            source,
+            name=options["name"],
+            owner=options["owner"],
+            remove_missing=not options["keep_missing"],
+            on_progress=progress,
+        )
+        progress.close()
+        if source.others:
+            self.warn(f"Files of other kinds, left out: {source.others:,}.")
+        facts = {"collection": collection.id, "documents": collection.document_count, **asdict(report)}
+        text = f'Collection "{collection.name}" holds {collection.document_count:,} documents: {report}.'
+        self.report(facts, text, as_json=options["json"])

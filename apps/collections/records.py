@@ -1,0 +1,90 @@
+"""What readers of documents yield and importing takes."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, field
+from hashlib import sha256
+from typing import Any
+
+from benchbench.errors import BenchbenchError
+from benchbench.strict_json import fault
+
+LIMITS = {"external_id": 500, "file_name": 500, "content_hash": 64}
+URI_BYTES = 2000
+SECTION_ID_LENGTH = 200
+
+
+class DocumentError(BenchbenchError):
+    """A document that cannot be kept; the sentence names it and where it stands."""
+
+    code = "invalid_document"
+
+
+@dataclass(frozen=True, slots=True)
+class SectionRecord:
+    """A part of a document's text that judgments may point at; `start` and `end` count characters."""
+
+    section_id: str
+    heading: str = ""
+    level: int = 1
+    start: int = 0
+    end: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRecord:
+    """A document as its source states it.
+
+    `content_hash` is the SHA-256 of the file's bytes; left blank, it is that of title, newline, text. `sections` stand
+    in the order of the document, depth first. `place` says where it was read, for errors: "corpus.jsonl, line 3".
+    """
+
+    external_id: str
+    title: str
+    text: str
+    uri: str = ""
+    file_name: str = ""
+    content_hash: str = ""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    sections: Sequence[SectionRecord] = ()
+    place: str = ""
+
+    def hash(self) -> str:
+        return self.content_hash or sha256(f"{self.title}\n{self.text}".encode()).hexdigest()
+
+    def digest(self) -> bytes:
+        """16 bytes that two records share when they state the same."""
+        stated = (*self._texts(), self.metadata, [astuple(section) for section in self.sections])
+        return sha256(json.dumps(stated, sort_keys=True).encode()).digest()[:16]
+
+    def check(self) -> None:
+        """Raise a `DocumentError` for what the database would refuse."""
+        if not self.external_id.strip():
+            raise self.error("has no id", "external_id")
+        for name, limit in LIMITS.items():
+            if len(getattr(self, name)) > limit:
+                raise self.error(f"has more than {limit} characters in its {name}", name)
+        if found := fault([*self._texts(), self.metadata, [astuple(section)[:2] for section in self.sections]]):
+            raise self.error(found)
+        if len(self.uri.encode()) > URI_BYTES:  # an index entry of PostgreSQL holds no more
+            raise self.error(f"has more than {URI_BYTES} bytes in its uri", "uri")
+        self._check_sections()
+
+    def error(self, what: str, field: str | None = None) -> DocumentError:
+        place = f" ({self.place})" if self.place else ""
+        return DocumentError(f"The document {self.external_id[:100]!a}{place} {what}.", field=field)
+
+    def _texts(self) -> tuple[str, ...]:
+        return self.external_id, self.title, self.text, self.uri, self.file_name, self.content_hash
+
+    def _check_sections(self) -> None:
+        ids = set()
+        for section in self.sections:
+            name = section.section_id
+            if not name.strip() or len(name) > SECTION_ID_LENGTH:
+                raise self.error(f"has a section whose id is blank or longer than {SECTION_ID_LENGTH}", "sections")
+            if name in ids:
+                raise self.error(f"has two sections with the id {name!a}", "sections")
+            if not 0 <= section.start <= section.end <= len(self.text):
+                raise self.error(f"has a section {name!a} that ends before it begins or outside the text", "sections")
+            ids.add(name)

@@ -1,0 +1,49 @@
+"""Where the documents of a collection come from: a folder of files, or a BEIR corpus."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from apps.collections.corpus import read_corpus
+from apps.collections.folders import read_files, scan
+from apps.collections.records import DocumentRecord
+from benchbench.errors import BenchbenchError
+
+CORPUS_NAMES = ("corpus.jsonl", "corpus.jsonl.gz")
+
+
+class SourceError(BenchbenchError):
+    """A path that no reader of documents takes."""
+
+    code = "invalid_source"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Documents ready to be read once. `total` is their number where it is known, `others` counts files left out."""
+
+    documents: Iterator[DocumentRecord]
+    total: int | None = None
+    others: int = 0
+
+
+def open_source(path: Path, *, uri_prefix: str = "") -> Source:
+    """Return the documents at `path`: a corpus file, a folder that holds one, or any folder of text files."""
+    if not path.exists():
+        raise SourceError(f"{path} does not exist.")
+    corpus = find_corpus(path)
+    if corpus is None:
+        found = scan(path)
+        return Source(read_files(found, uri_prefix=uri_prefix), len(found.files), found.others)
+    if uri_prefix:
+        raise SourceError(f"A URI prefix is for folders of files; the lines of {corpus.name} state a uri each.")
+    return Source(read_corpus(corpus))
+
+
+def find_corpus(path: Path) -> Path | None:
+    """Return the BEIR corpus that `path` is or holds, or None where `path` is another folder."""
+    if path.is_file():
+        if path.name.endswith((".jsonl", ".jsonl.gz")):
+            return path
+        raise SourceError(f"{path} is neither a folder nor a corpus: a corpus ends in .jsonl or .jsonl.gz.")
+    return next((path / name for name in CORPUS_NAMES if (path / name).is_file()), None)

@@ -1,0 +1,40 @@
+"""Deleting a collection."""
+
+import pytest
+
+from apps.collections.deleting import delete_collection
+from apps.collections.importing import create_collection, import_documents
+from apps.collections.models import Collection, Document
+from apps.collections.records import DocumentRecord, SectionRecord
+from apps.datasets.models import Dataset
+from apps.mappings.models import Mapping
+from apps.retrieval.models import Chunk, ChunkSet, Index
+from benchbench.errors import ConflictError
+
+
+@pytest.fixture
+def fruit(db: None) -> Collection:
+    collection = create_collection("fruit")
+    import_documents(collection, [DocumentRecord("apple", "Apple", "red", sections=(SectionRecord("s"),))])
+    return collection
+
+
+def test_it_deletes_documents_sections_and_what_indexes_left_behind(fruit: Collection) -> None:
+    chunks = ChunkSet.objects.create(collection=fruit, fingerprint="f")
+    Chunk.objects.create(chunk_set=chunks, document=fruit.documents.get(), ordinal=0, position=0, text="red")
+    delete_collection(fruit)
+    assert not Document.objects.exists()
+    assert not Chunk.objects.exists()
+
+
+def test_it_refuses_while_a_mapping_or_an_index_uses_it(fruit: Collection) -> None:
+    Index.objects.create(collection=fruit, name="whole")
+    with pytest.raises(
+        ConflictError, match=r'^The collection "fruit" cannot be deleted: it is used by the index "whole"'
+    ):
+        delete_collection(fruit)
+    for number in range(2):
+        Mapping.objects.create(name=f"m{number}", collection=fruit, dataset=Dataset.objects.create(name=f"d{number}"))
+    with pytest.raises(ConflictError, match=r'2 mappings \("m[01]" among them\)'):
+        delete_collection(fruit)
+    assert Document.objects.count() == 1

@@ -1,0 +1,108 @@
+"""Reading a folder of files."""
+
+import os
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from apps.collections.folders import read_folder, scan
+from apps.collections.html import read_html
+from benchbench.errors import BenchbenchError
+
+
+def write(folder: Path, **files: str | bytes) -> None:
+    for name, content in files.items():
+        path = folder / name.replace("__", "/").replace("_dot_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def test_it_describes_a_file(tmp_path: Path) -> None:
+    write(tmp_path, guides__install_dot_md="Read me.\n\n## Installing ##\n\nPress the button.\n")
+    (record,) = read_folder(tmp_path)
+    content = (tmp_path / "guides/install.md").read_bytes()
+    assert record.external_id == "guides/install.md"
+    assert record.uri == f"file://{tmp_path}/guides/install.md"
+    assert record.file_name == "install.md"
+    assert record.content_hash == sha256(content).hexdigest()
+    assert record.title == "Installing"
+    assert record.text == content.decode()
+
+
+def test_it_prefixes_uris(tmp_path: Path) -> None:
+    write(tmp_path, guides__a_dot_txt="x")
+    (record,) = read_folder(tmp_path, uri_prefix="https://intranet/")
+    assert record.uri == "https://intranet/guides/a.txt"
+
+
+def test_it_reads_the_folders_within_sorted_by_path_and_leaves_out_what_is_hidden_or_another_kind(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, b_dot_txt="b", B_dot_TXT="B", a__z_dot_rst="z", a__c_dot_HTM="c", a_dot_pdf="p", code_dot_py="1")
+    write(tmp_path, _dot_git__x_dot_txt="hidden", _dot_hidden_dot_md="hidden")
+    found = scan(tmp_path)
+    assert found.files == ("B.TXT", "a/c.HTM", "a/z.rst", "b.txt")
+    assert found.others == 2
+
+
+def test_it_follows_no_link_that_leaves_the_folder(tmp_path: Path) -> None:
+    write(tmp_path, outside__secret_dot_txt="secret", inside__a_dot_txt="a")
+    inside = tmp_path / "inside"
+    (inside / "leak.txt").symlink_to(tmp_path / "outside/secret.txt")
+    (inside / "leaks").symlink_to(tmp_path / "outside")
+    (inside / "again.txt").symlink_to(inside / "a.txt")
+    assert scan(inside).files == ("a.txt", "again.txt")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "title"),
+    [
+        ("a.md", "```\n# not this\n```\ntext\n# *This* one #\n# Nor this", "*This* one"),
+        ("a.markdown", "#hashtag\n\n#\n\n### Third level", "Third level"),
+        ("plain-name.md", "no heading", "plain-name"),
+        ("notes.txt", "# not Markdown", "notes"),
+        ("a.rst", "Title\n=====\n", "a"),
+        ("a.html", "<title> The\n title </title><h1>Heading</h1>", "The title"),
+        ("a.htm", "<h1>Heading <em>one</em></h1><h1>two</h1>", "Heading one"),
+        ("bare.html", "<p>x", "bare"),
+        ("bom.md", b"\xef\xbb\xbf# Marked", "Marked"),
+    ],
+)
+def test_it_finds_the_title(tmp_path: Path, name: str, content: str | bytes, title: str) -> None:
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    (record,) = read_folder(tmp_path)
+    assert record.title == title
+
+
+def test_it_reads_html_as_a_reader_sees_it() -> None:
+    title, text = read_html(
+        "<html><head><title>T &amp; U</title><style>p {}</style><script>var a = '<p>';</script></head>"
+        "<body><h1>Fruit</h1><p>Apples  and\n<b>pears</b>&nbsp;&lt;fresh&gt;.<br>Plums.</p><!-- hidden -->"
+        "<ul><li>one<li>two</ul><pre>a\n  b</pre></body></html>"
+    )
+    assert title == "T & U"
+    assert text == "Fruit\nApples and pears <fresh>.\nPlums.\none\ntwo\na\n  b"
+
+
+def test_it_names_the_file_that_is_not_utf8(tmp_path: Path) -> None:
+    write(tmp_path, deep__latin_dot_txt="café".encode("latin-1"))
+    with pytest.raises(BenchbenchError, match=r"^deep/latin\.txt is not UTF-8: byte 3"):
+        list(read_folder(tmp_path))
+
+
+def test_it_names_the_file_whose_name_is_not_utf8(tmp_path: Path) -> None:
+    Path(os.fsdecode(bytes(tmp_path) + b"/caf\xe9.txt")).write_text("x")
+    with pytest.raises(BenchbenchError, match="is not UTF-8: rename it"):
+        list(read_folder(tmp_path))
+
+
+def test_it_refuses_a_folder_without_documents(tmp_path: Path) -> None:
+    write(tmp_path, a_dot_pdf="x")
+    with pytest.raises(BenchbenchError, match=r"holds no document: looked for files that end in \.htm, "):
+        read_folder(tmp_path)
+
+
+def test_it_refuses_what_is_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(BenchbenchError, match="is not a folder"):
+        read_folder(tmp_path / "absent")

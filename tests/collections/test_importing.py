@@ -1,0 +1,262 @@
+"""Importing documents."""
+
+import threading
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from django.db import connection, transaction
+
+from apps.collections.corpus import read_corpus
+from apps.collections.folders import read_folder
+from apps.collections.importing import (
+    CollectionImportError,
+    ImportReport,
+    create_collection,
+    import_collection,
+    import_documents,
+)
+from apps.collections.models import Collection, Document
+from apps.collections.records import DocumentError, DocumentRecord, SectionRecord
+from apps.collections.sources import Source, open_source
+from benchbench.errors import BenchbenchError, ConflictError
+
+APPLE = DocumentRecord("apple", "Apple", "A red fruit.", uri="shop:apple", metadata={"season": "autumn"})
+PEAR = DocumentRecord("pear", "Pear", "A green fruit.")
+PLUM = DocumentRecord("plum", "Plum", "A blue fruit.")
+
+
+@pytest.fixture
+def fruit(db: None) -> Collection:
+    return create_collection("fruit")
+
+
+def test_it_stores_documents(fruit: Collection) -> None:
+    report = import_documents(fruit, [PEAR, APPLE])
+    assert report == ImportReport(created=2)
+    assert str(report) == "2 created, 0 updated, 0 unchanged, 0 removed, 0 duplicates"
+    fruit.refresh_from_db()
+    assert fruit.document_count == 2
+    apple, pear = fruit.documents.all()
+    assert (apple.external_id, apple.title, apple.text, apple.uri) == ("apple", "Apple", "A red fruit.", "shop:apple")
+    assert apple.metadata == {"season": "autumn"}
+    assert pear.content_hash == sha256(b"Pear\nA green fruit.").hexdigest()
+
+
+def test_it_recognises_what_is_unchanged(fruit: Collection) -> None:
+    import_documents(fruit, [APPLE, PEAR])
+    before = list(fruit.documents.values_list("id", "updated_at"))
+    fingerprint = fruit.fingerprint
+    assert import_documents(fruit, [PEAR, APPLE]) == ImportReport(unchanged=2)
+    assert list(fruit.documents.values_list("id", "updated_at")) == before
+    assert fruit.fingerprint == fingerprint
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"text": "Brown."}, {"title": "P."}, {"uri": "u"}, {"metadata": {"a": 1}}, {"file_name": "f"}],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_it_updates_what_changed_in_place(fruit: Collection, changes: dict[str, object]) -> None:
+    import_documents(fruit, [APPLE, PEAR])
+    before = fruit.documents.get(external_id="pear")
+    changed = replace(PEAR, **changes)  # type: ignore[arg-type]
+    assert import_documents(fruit, [APPLE, changed]) == ImportReport(updated=1, unchanged=1)
+    after = fruit.documents.get(external_id="pear")
+    assert (after.id, after.uuid) == (before.id, before.uuid)
+    assert {name: getattr(after, name) for name in changes} == changes
+    assert after.content_hash == changed.hash()
+
+
+def test_it_removes_what_is_missing_by_a_date_and_takes_it_back(fruit: Collection) -> None:
+    import_documents(fruit, [APPLE, PEAR])
+    full = fruit.fingerprint
+    assert import_documents(fruit, [APPLE]) == ImportReport(unchanged=1, removed=1)
+    pear = fruit.documents.get(external_id="pear")
+    assert pear.removed_at is not None
+    assert fruit.document_count == 1
+    assert fruit.fingerprint != full
+    assert import_documents(fruit, [APPLE]) == ImportReport(unchanged=1), "it is removed once"
+    assert import_documents(fruit, [APPLE, PEAR]) == ImportReport(updated=1, unchanged=1)
+    pear.refresh_from_db()
+    assert pear.removed_at is None
+    assert fruit.fingerprint == full
+
+
+def test_it_keeps_what_is_missing_when_asked(fruit: Collection) -> None:
+    import_documents(fruit, [APPLE, PEAR])
+    assert import_documents(fruit, [PLUM], remove_missing=False) == ImportReport(created=1)
+    assert fruit.document_count == 3
+
+
+def test_it_counts_documents_stated_twice_alike(fruit: Collection) -> None:
+    other_order = replace(APPLE, metadata=dict(reversed(APPLE.metadata.items())), place="line 9")
+    assert import_documents(fruit, [APPLE, PEAR, other_order, APPLE]) == ImportReport(created=2, duplicates=2)
+
+
+def test_it_refuses_an_id_stated_twice_with_other_content_and_keeps_nothing(fruit: Collection) -> None:
+    import_documents(fruit, [PLUM])
+    fingerprint = fruit.fingerprint
+    filler = [DocumentRecord(f"filler {number}", "", "") for number in range(1500)]
+    other = replace(APPLE, text="Not a fruit.", place="corpus.jsonl, line 1502")
+    with pytest.raises(DocumentError, match=r"'apple' \(corpus\.jsonl, line 1502\) was stated before with other"):
+        import_documents(fruit, [APPLE, *filler, other])
+    assert [document.external_id for document in fruit.documents.all()] == ["plum"]
+    fruit.refresh_from_db()
+    assert fruit.fingerprint == fingerprint
+
+
+def test_it_refuses_an_import_of_nothing(fruit: Collection) -> None:
+    import_documents(fruit, [APPLE])
+    with pytest.raises(CollectionImportError, match="no document to import"):
+        import_documents(fruit, [])
+    assert fruit.documents.filter(removed_at=None).count() == 1
+
+
+def test_it_stores_more_documents_than_one_chunk_and_tells_its_progress(fruit: Collection) -> None:
+    told: list[int] = []
+    records = (DocumentRecord(str(number), "", f"text {number}") for number in range(2500))
+    assert import_documents(fruit, records, on_progress=told.append).created == 2500
+    assert told == [1000, 2000, 2500]
+
+
+SECTIONS = (SectionRecord("s1", "Colour", 1, 0, 5), SectionRecord("s2", "Kind", 2, 6, 12))
+
+
+def test_it_stores_sections_and_replaces_them_only_where_they_differ(fruit: Collection) -> None:
+    import_documents(fruit, [replace(APPLE, sections=SECTIONS), replace(PEAR, sections=SECTIONS)])
+    apple, pear = fruit.documents.all()
+    assert [(s.section_id, s.ordinal, s.heading, s.level, s.start, s.end) for s in apple.sections.all()] == [
+        ("s1", 0, "Colour", 1, 0, 5),
+        ("s2", 1, "Kind", 2, 6, 12),
+    ]
+    kept = [section.pk for section in pear.sections.all()]
+    report = import_documents(
+        fruit, [replace(APPLE, sections=SECTIONS[::-1]), replace(PEAR, sections=SECTIONS, uri="shop:pear")]
+    )
+    assert report == ImportReport(updated=2)
+    assert [section.section_id for section in apple.sections.all()] == ["s2", "s1"]
+    assert [section.pk for section in pear.sections.all()] == kept
+
+
+@pytest.mark.parametrize(
+    ("record", "sentence"),
+    [
+        (replace(PEAR, external_id=" "), "has no id"),
+        (replace(PEAR, external_id="p" * 501), "has more than 500 characters in its external_id"),
+        (replace(PEAR, file_name="p" * 501), "has more than 500 characters in its file_name"),
+        (replace(PEAR, uri="é" * 1001), "has more than 2000 bytes in its uri"),
+        (replace(PEAR, text="a\0b"), r"'pear' \(line 3\) holds a character that cannot be stored \(NUL"),
+        (replace(PEAR, title="\udc80"), "cannot be stored"),
+        (replace(PEAR, metadata={"a": ["\0"]}), "cannot be stored"),
+        (replace(PEAR, metadata={"a": float("nan")}), "holds NaN"),
+        (replace(PEAR, sections=(SECTIONS[0], SECTIONS[0])), "has two sections with the id 's1'"),
+        (replace(PEAR, sections=(SectionRecord(""),)), "has a section whose id is blank"),
+        (
+            replace(PEAR, sections=(SectionRecord("s", end=99),)),
+            "has a section 's' that ends before it begins or outside",
+        ),
+    ],
+)
+def test_it_refuses_what_cannot_be_stored(fruit: Collection, record: DocumentRecord, sentence: str) -> None:
+    with pytest.raises(DocumentError, match=sentence):
+        import_documents(fruit, [APPLE, replace(record, place="line 3")])
+    assert not fruit.documents.exists()
+
+
+def test_it_stores_the_longest_keys_that_it_admits(fruit: Collection) -> None:
+    noise = "".join(sha256(str(number).encode()).hexdigest() for number in range(40))
+    widest = "".join(chr(0x10000 + int(noise[i : i + 4], 16)) for i in range(0, 2000, 4))
+    record = DocumentRecord(widest, "", "", file_name=widest, uri=noise[:2000])
+    assert import_documents(fruit, [record]).created == 1
+
+
+def test_the_fingerprint_covers_ids_hashes_titles_and_texts_and_no_order(fruit: Collection) -> None:
+    def state(*records: DocumentRecord) -> str:
+        import_documents(fruit, records)
+        return fruit.fingerprint
+
+    hashed = replace(PEAR, content_hash="h" * 64)
+    states = [
+        state(APPLE, PEAR),
+        state(APPLE, replace(PEAR, external_id="p")),
+        state(APPLE, hashed),
+        state(APPLE, replace(hashed, text="Another reading of the same bytes.")),
+        state(APPLE, replace(hashed, title="Another title of the same bytes")),
+        state(APPLE),
+    ]
+    assert len(set(states)) == len(states)
+    assert state(PEAR, APPLE) == states[0]
+    lines = [f"{r.external_id}\0{r.hash()}\0{r.hash()}\n" for r in (APPLE, PEAR)]
+    assert states[0] == sha256("".join(lines).encode()).hexdigest()
+
+
+def test_the_fingerprint_orders_ids_by_code_point(fruit: Collection) -> None:
+    records = [DocumentRecord(name, "", "") for name in ("b", "A", "a", "é", "Z", "10", "9")]
+    import_documents(fruit, records)
+    ids = [document.external_id for document in fruit.documents.all()]
+    assert ids == ["10", "9", "A", "Z", "a", "b", "é"]
+
+
+def test_a_name_is_taken_once_per_owner(fruit: Collection, admin_user: object) -> None:
+    create_collection("fruit", owner=admin_user)
+    with pytest.raises(ConflictError, match='already a collection "fruit": choose another name'):
+        create_collection(" fruit ")
+
+
+@pytest.mark.parametrize("name", ["", "  ", "a\nb", "n" * 201])
+def test_a_collection_needs_a_name(db: None, name: str) -> None:
+    with pytest.raises(BenchbenchError, match="name"):
+        create_collection(name)
+
+
+def test_a_failed_import_leaves_no_new_collection_behind(db: None) -> None:
+    with pytest.raises(DocumentError):
+        import_collection(Source(iter([replace(PEAR, text="\0")])), name="fruit")
+    assert not Collection.objects.exists()
+
+
+def test_it_imports_a_folder_and_recognises_its_files_again(fruit: Collection, tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# A\n\ntext")
+    (tmp_path / "b.html").write_text("<h1>B</h1>")
+    assert import_documents(fruit, read_folder(tmp_path)) == ImportReport(created=2)
+    (tmp_path / "a.md").write_text("# A\n\nother text")
+    assert import_documents(fruit, read_folder(tmp_path)) == ImportReport(updated=1, unchanged=1)
+
+
+def test_it_finds_the_corpus_in_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "a", "text": "x"}\n')
+    assert [record.external_id for record in open_source(tmp_path).documents] == ["a"]
+    with pytest.raises(BenchbenchError, match="URI prefix is for folders"):
+        open_source(tmp_path, uri_prefix="x:")
+    with pytest.raises(BenchbenchError, match="does not exist"):
+        open_source(tmp_path / "absent")
+    (tmp_path / "notes.txt").write_text("x")
+    with pytest.raises(BenchbenchError, match="neither a folder nor a corpus"):
+        open_source(tmp_path / "notes.txt")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_second_import_waits_for_the_first() -> None:
+    collection = create_collection("fruit")
+    reports: list[ImportReport] = []
+
+    def second() -> None:
+        reports.append(import_documents(collection, [APPLE, PEAR]))
+        connection.close()
+
+    with transaction.atomic():
+        import_documents(collection, [APPLE])
+        other = threading.Thread(target=second)
+        other.start()
+        other.join(0.3)
+        assert other.is_alive(), "it waits for the lock"
+    other.join(10)
+    assert reports == [ImportReport(created=1, unchanged=1)]
+    assert Document.objects.count() == 2
+
+
+def test_it_imports_adi(fruit: Collection, shared_data: Path) -> None:
+    assert import_documents(fruit, read_corpus(shared_data / "adi/corpus.jsonl")) == ImportReport(created=82)
+    assert fruit.document_count == 82
