@@ -1,0 +1,57 @@
+# Everything is set up on first use and again when pyproject.toml or constraints.txt change.
+#
+#   PYTHON=python3.12       the interpreter to build the virtual environment with, 3.11 or later
+#   TORCH_INDEX=<url>       an index with the CPU build of torch; on Linux the default index has the CUDA build
+#   PYTEST_ARGS, DEMO_ARGS  passed on
+#   ADDRESS=127.0.0.1:8000  where `make run` serves
+
+PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name))))
+ADDRESS ?= 127.0.0.1:8000
+BIN := .venv/bin
+MANAGE := $(BIN)/python manage.py
+INSTALLED := .venv/installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test install run worker lint perf clean
+
+help: ## list these targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+
+demo: $(INSTALLED) ## benchmark real text with a real model, print the leaderboard, serve the site
+	$(MANAGE) demo $(DEMO_ARGS)
+
+test: $(INSTALLED) ## run the tests
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+install: $(INSTALLED) ## make the virtual environment .venv with the pinned packages
+
+run: $(INSTALLED) ## serve the site at ADDRESS
+	$(MANAGE) migrate --verbosity 0
+	$(MANAGE) runserver $(ADDRESS)
+
+worker: $(INSTALLED) ## work the queues; start as many as you like, beside `make run`
+	$(MANAGE) migrate --verbosity 0
+	$(MANAGE) worker
+
+lint: $(INSTALLED) ## check style, types and imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+perf: $(INSTALLED) ## measure speed, see perf/README.md
+	@set -e; for script in $(sort $(wildcard perf/*.py)); do echo "== $$script"; $(BIN)/python $$script; done
+
+clean: ## stop the embedded services and delete their data
+	@if [ -x $(BIN)/python ]; then $(BIN)/python -m benchbench.embedded remove; fi
+	rm -rf .benchbench
+
+# An editable install of a project without packages: pip reads the dependencies from pyproject.toml, and the code runs
+# from the checkout. torch goes first and alone, because the index that TORCH_INDEX names has little else.
+$(INSTALLED): pyproject.toml constraints.txt
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "BenchBench needs Python 3.11 or later; name one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	[ -x $(BIN)/python ] || "$(PYTHON)" -m venv .venv
+	$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt $(TORCH_INDEX:%=--index-url %) torch
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@
