@@ -1,0 +1,49 @@
+"""A kind of operation whose work is to add up numbers: what `apps.operations` does is visible in the sum."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from apps.operations import handlers
+from apps.operations.handlers import Handler
+from apps.operations.leasing import Lease
+from apps.operations.models import Batch, Operation
+
+
+class Adding(Handler):
+    """Each batch carries a number; a batch may also say to raise, or to add further batches."""
+
+    def __init__(self) -> None:
+        self.performed: list[int] = []
+        self.finalised = 0
+        self.stopped: list[str] = []
+
+    def perform(self, batch: Batch, lease: Lease) -> None:
+        self.performed.append(batch.payload["number"])
+        if batch.payload.get("raises") and batch.attempts <= batch.payload["raises"]:
+            raise OSError("The disk is away.")
+        lease.check()
+        more = [({"number": number}, 1) for number in batch.payload.get("adds", [])]
+        with lease.commit({"number": batch.payload["number"]}, batches=more):
+            pass
+
+    def finalise(self, operation: Operation) -> None:
+        self.finalised += 1
+
+    def stop(self, operation: Operation) -> None:
+        self.stopped.append(operation.status)
+
+    def event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
+        numbers = [result["number"] for result in operation.batches.values_list("result", flat=True) if result]
+        return "adding_progress", {"sum": sum(numbers), "status": operation.status}
+
+
+adding = Adding()
+
+
+@pytest.fixture
+def handler(monkeypatch: pytest.MonkeyPatch) -> Iterator[Adding]:
+    adding.__init__()  # type: ignore[misc]
+    monkeypatch.setitem(handlers.HANDLERS, Operation.Kind.IMPORT, f"{__name__}.adding")
+    yield adding

@@ -1,0 +1,161 @@
+import uuid
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db.models.functions import Now
+
+from apps.operations import queueing
+from apps.operations.launching import OperationActiveError, cancel_operation, start_operation
+from apps.operations.leasing import Lease, Stopped, claim
+from apps.operations.models import Batch, Operation, Status
+from apps.operations.sweeping import sweep
+from apps.operations.working import OperationFailedError, conclude, perform_batch, wait
+from benchbench.errors import BenchbenchError, ConflictError
+from tests.operations.conftest import Adding
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def start(*payloads: dict[str, Any]) -> Operation:
+    return start_operation(
+        Operation.Kind.IMPORT, subject_id=uuid.uuid4(), batches=[(payload, 1) for payload in payloads]
+    )
+
+
+def batches(operation: Operation) -> list[Batch]:
+    return list(operation.batches.order_by("ordinal"))
+
+
+def expire(batch: Batch) -> None:
+    Batch.objects.filter(pk=batch.pk).update(lease_until=Now() - timedelta(seconds=1))
+
+
+def test_it_gives_a_batch_to_one_of_two_workers(handler: Adding) -> None:
+    batch = batches(start({"number": 1}))[0]
+    assert claim(batch.pk, "first") is not None
+    assert claim(batch.pk, "second") is None
+
+
+def test_it_gives_an_expired_batch_to_the_next_and_refuses_the_first_one_s_commit(handler: Adding) -> None:
+    operation = start({"number": 1})
+    lost = claim(batches(operation)[0].pk, "first")
+    assert lost is not None
+    expire(lost)
+    assert perform_batch(lost.pk, owner="second")
+    with pytest.raises(Stopped), Lease(lost).commit({"number": 1000}):
+        pass
+    assert batches(operation)[0].result == {"number": 1}
+    assert batches(operation)[0].attempts == 2
+
+
+def test_it_undoes_what_a_commit_wrote_when_the_lease_is_lost_meanwhile(handler: Adding) -> None:
+    operation = start({"number": 1}, {"number": 2})
+    held = claim(batches(operation)[0].pk, "first")
+    assert held is not None
+    with pytest.raises(RuntimeError), Lease(held).commit({"number": 1}):
+        Operation.objects.filter(pk=operation.pk).update(error="half done")
+        raise RuntimeError("the worker fell over")
+    operation.refresh_from_db()
+    assert operation.error == ""
+    assert batches(operation)[0].state == Batch.State.RUNNING
+
+
+def test_it_completes_once_after_the_last_batch(handler: Adding) -> None:
+    operation = start({"number": 1}, {"number": 2})
+    for batch in batches(operation):
+        perform_batch(batch.pk, owner="only")
+    assert conclude(operation) is False
+    operation.refresh_from_db()
+    assert (operation.status, handler.finalised) == (Status.COMPLETED, 1)
+
+
+def test_it_runs_batches_that_a_batch_adds(handler: Adding) -> None:
+    operation = wait(start({"number": 1, "adds": [10, 20]}))
+    assert sorted(handler.performed) == [1, 10, 20]
+    assert (operation.total_units, operation.status) == (3, Status.COMPLETED)
+
+
+def test_it_tries_again_what_may_pass(handler: Adding) -> None:
+    operation = wait(start({"number": 1, "raises": 2}))
+    assert handler.performed == [1, 1, 1]
+    assert operation.status == Status.COMPLETED
+
+
+def test_it_fails_with_the_error_after_three_attempts(handler: Adding) -> None:
+    operation = start({"number": 1, "raises": 9}, {"number": 2})
+    with pytest.raises(OperationFailedError, match=r"OSError: The disk is away\."):
+        wait(operation)
+    operation.refresh_from_db()
+    assert (operation.status, handler.stopped, handler.finalised) == (Status.FAILED, ["failed"], 0)
+    assert batches(operation)[0].attempts == 3
+
+
+def test_it_does_not_repeat_an_error_that_speaks_to_the_user(handler: Adding, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(batch: Batch, lease: Lease) -> None:
+        raise BenchbenchError("The model is not here.")
+
+    monkeypatch.setattr(handler, "perform", refuse)
+    operation = start({"number": 1})
+    with pytest.raises(OperationFailedError, match=r"^The model is not here\.$"):
+        wait(operation)
+    assert batches(operation)[0].attempts == 1
+
+
+def test_it_does_nothing_more_after_a_cancel(handler: Adding) -> None:
+    operation = start({"number": 1}, {"number": 2})
+    first, second = batches(operation)
+    held = claim(first.pk, "worker")
+    assert held is not None
+    cancel_operation(operation)
+    lease = Lease(held)
+    lease._checked = 0
+    with pytest.raises(Stopped):
+        lease.check()
+    assert claim(second.pk, "worker") is None
+    with pytest.raises(ConflictError, match="already ended"):
+        cancel_operation(operation)
+    assert handler.stopped == ["cancelled"]
+
+
+def test_it_refuses_a_second_active_operation_on_one_subject(handler: Adding) -> None:
+    operation = start({"number": 1})
+    with pytest.raises(OperationActiveError):
+        start_operation(Operation.Kind.IMPORT, subject_id=operation.subject_id, batches=[({"number": 2}, 1)])
+
+
+def test_the_sweep_enqueues_again_what_a_killed_worker_and_an_emptied_redis_left(handler: Adding) -> None:
+    operation = start({"number": 1}, {"number": 2})
+    lost, waiting = batches(operation)
+    claim(lost.pk, "killed")
+    expire(lost)
+    import django_rq
+
+    django_rq.get_queue("default").empty()
+    assert sweep() == 2
+    assert sweep() == 0
+    expected = {f"batch-{lost.pk}-1", f"batch-{waiting.pk}-0"}
+    assert queueing.queued_job_ids("default") == expected
+
+
+def test_the_sweep_fails_what_kills_its_worker_three_times(handler: Adding) -> None:
+    operation = start({"number": 1})
+    batch = batches(operation)[0]
+    for _ in range(3):
+        assert claim(batch.pk, "killed") is not None
+        expire(batch)
+    assert claim(batch.pk, "another") is None
+    sweep()
+    operation.refresh_from_db()
+    assert operation.status == Status.FAILED
+    assert "3 times" in operation.error
+
+
+def test_the_sweep_concludes_what_ended_without_a_conclusion(handler: Adding) -> None:
+    operation = start({"number": 1})
+    batch = claim(batches(operation)[0].pk, "killed")
+    assert batch is not None
+    handler.perform(batch, Lease(batch))
+    sweep()
+    operation.refresh_from_db()
+    assert (operation.status, handler.finalised) == (Status.COMPLETED, 1)
