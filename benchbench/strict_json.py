@@ -5,6 +5,7 @@ import json
 import math
 import zlib
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -119,6 +120,29 @@ def kind(value: Any) -> str:
         if isinstance(value, type_):
             return name
     return "an object"
+
+
+def canonical(value: Any) -> str:
+    """Return the one JSON text of a value: keys sorted, no spaces, whole numbers without a fraction.
+
+    PostgreSQL's jsonb gives back 1e2 as 100 and -0.0 as 0.0, so a number is written by its value alone.
+    """
+    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are the same JSON: `True == 1` in Python, and here it is not."""
+    return canonical(one) == canonical(other)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(Decimal(repr(value)))
+    return value
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

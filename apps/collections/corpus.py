@@ -2,19 +2,12 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from apps.collections.records import DocumentRecord
-from benchbench.errors import BenchbenchError
-from benchbench.strict_json import kind, read_objects
+from benchbench.fields import Fields
+from benchbench.strict_json import read_objects
 
 KEYS = ("_id", "title", "text", "uri", "metadata")
-
-
-class CorpusError(BenchbenchError):
-    """A line of a corpus that cannot be a document."""
-
-    code = "invalid_document"
 
 
 def read_corpus(path: Path) -> Iterator[DocumentRecord]:
@@ -25,43 +18,12 @@ def read_corpus(path: Path) -> Iterator[DocumentRecord]:
     and key.
     """
     for where, line in read_objects(path):
-        yield _document(line, where)
-
-
-def _document(line: dict[str, Any], where: str) -> DocumentRecord:
-    for key in line:
-        if key not in KEYS:
-            raise CorpusError(
-                f"{where} has the unknown key {key[:40]!a}: known are {', '.join(KEYS)}; put others into metadata.",
-                field=key,
-            )
-    metadata = line.get("metadata", {})
-    if not isinstance(metadata, dict):
-        raise CorpusError(f"{where} metadata must be an object, not {kind(metadata)}.", field="metadata")
-    return DocumentRecord(
-        external_id=_identifier(line, where),
-        title=_string(line, "title", where, default=""),
-        text=_string(line, "text", where),
-        uri=_string(line, "uri", where, default=""),
-        metadata=metadata,
-        place=where.rstrip(","),
-    )
-
-
-def _identifier(line: dict[str, Any], where: str) -> str:
-    value = line.get("_id")
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    identifier = _string(line, "_id", where)
-    if not identifier.strip():
-        raise CorpusError(f"{where} _id is blank.", field="_id")
-    return identifier
-
-
-def _string(line: dict[str, Any], key: str, where: str, *, default: str | None = None) -> str:
-    value = line.get(key, default)
-    if isinstance(value, str):
-        return value
-    if key not in line:
-        raise CorpusError(f"{where} lacks the key {key}.", field=key)
-    raise CorpusError(f"{where} {key} must be a string, not {kind(value)}.", field=key)
+        fields = Fields(line, KEYS, prefix=f"{where} ")
+        yield DocumentRecord(
+            external_id=fields.identifier("_id"),
+            title=fields.string("title", default=""),
+            text=fields.string("text"),
+            uri=fields.string("uri", default=""),
+            metadata=fields.mapping("metadata"),
+            place=where.rstrip(","),
+        )
