@@ -1,0 +1,204 @@
+import math
+import random
+
+import ir_measures
+import numpy as np
+import pytest
+
+from benchbench.ir.measures import MEASURES, GradedRankings, Measure, MeasureError, evaluate, grade_matrix, mean
+
+RANKED = [
+    "P@5",
+    "P@10",
+    "R@5",
+    "R@100",
+    "nDCG@3",
+    "nDCG@10",
+    "nDCG",
+    "AP",
+    "AP@5",
+    "RR",
+    "RR@2",
+    "Success@1",
+    "Success@5",
+]
+
+
+def value(measure: str, ranking: str, truth: dict[str, float]) -> float:
+    """The measure of one ranking, whose documents have names of one letter."""
+    return evaluate([Measure.parse(measure)], GradedRankings.of([list(ranking)], [truth])).item()
+
+
+class TestMeasure:
+    @pytest.mark.parametrize("text", [*RANKED, "Judged@10", "Judged", "P@0"])
+    def test_its_text_parses_back(self, text):
+        assert str(Measure.parse(text)) == repr(Measure.parse(text)) == text
+        assert Measure.parse(text) == Measure.parse(text)
+
+    @pytest.mark.parametrize(
+        ("text", "wire"),
+        [
+            ("P@10", "precision@10"),
+            ("R@10", "recall@10"),
+            ("nDCG@10", "ndcg@10"),
+            ("RR", "mrr"),
+            ("AP", "ap"),
+            ("AP@10", "map@10"),
+            ("Judged@10", "Judged@10"),
+            ("Success@5", "Success@5"),
+            ("RR@10", "RR@10"),
+            ("nDCG", "nDCG"),
+        ],
+    )
+    def test_it_has_a_name_on_the_wire(self, text, wire):
+        assert Measure.parse(text).wire == wire
+
+    @pytest.mark.parametrize(
+        ("text", "sentence"),
+        [
+            ("ndcg@10", "no measure 'ndcg'; there are P, R, nDCG"),
+            ("P", "P needs a cutoff, such as P@10"),
+            ("nDCG@ten", "'nDCG@ten' is not a measure"),
+            ("nDCG@-1", "not a measure"),
+            ("", "'' is not a measure"),
+        ],
+    )
+    def test_another_text_is_refused_in_a_sentence(self, text, sentence):
+        with pytest.raises(MeasureError, match=sentence):
+            Measure.parse(text)
+
+
+class TestKnownAnswers:
+    @pytest.mark.parametrize(
+        ("measure", "ranking", "truth", "expected"),
+        [
+            ("P@5", "abcde", {"a": 1, "c": 1, "e": 1}, 0.6),
+            ("P@10", "ab", {"a": 1, "b": 1}, 0.2),
+            ("R@5", "abcde", {"a": 1, "c": 1, "f": 1}, 2 / 3),
+            ("RR", "xya", {"a": 1}, 1 / 3),
+            ("nDCG@3", "cba", {"a": 3, "b": 2, "c": 1}, 0.7899980),
+            ("nDCG@3", "abc", {"a": 3, "b": 1, "c": 2}, 0.9725045),
+            ("nDCG@2", "ab", {"a": 1, "b": 3}, 0.7967076),
+            ("AP", "axby", {"a": 1, "b": 1}, 5 / 6),
+            ("AP", "axy", {"a": 1, "b": 1}, 0.5),
+            ("P@5", "ab", {"a": 3, "c": 2}, 0.2),
+            ("R@5", "ab", {"a": 3, "c": 2}, 0.5),
+            ("nDCG@5", "ab", {"a": 3, "c": 2}, 0.7039181),
+            ("RR", "ab", {"a": 3, "c": 2}, 1.0),
+            ("AP", "ab", {"a": 3, "c": 2}, 0.5),
+            ("P@3", "abc", {"a": 3, "c": 1}, 2 / 3),
+            ("nDCG@3", "abc", {"a": 3, "c": 1}, 0.96394),
+            ("AP", "abc", {"a": 3, "c": 1}, 5 / 6),
+        ],
+    )
+    def test_formats_md(self, measure, ranking, truth, expected):
+        assert value(measure, ranking, truth) == pytest.approx(expected, abs=5e-7 if expected != 0.96394 else 5e-6)
+
+    @pytest.mark.parametrize("measure", ["P@0", "R@0", "nDCG@0", "AP@0", "RR@0", "Success@0", "Judged@0"])
+    def test_a_cutoff_of_zero_is_worth_zero(self, measure):
+        assert value(measure, "ab", {"a": 1}) == 0
+
+    @pytest.mark.parametrize("measure", RANKED)
+    def test_no_truth_no_relevant_and_no_results_are_worth_zero(self, measure):
+        assert value(measure, "ab", {}) == 0
+        assert value(measure, "ab", {"a": 0, "b": -1}) == 0
+        assert value(measure, "", {"a": 1}) == 0
+
+    def test_negative_grades_gain_nothing(self):
+        assert value("nDCG@2", "xa", {"x": -2, "a": 1}) == pytest.approx(1 / math.log2(3))
+
+    def test_a_judgment_whose_document_cannot_be_found_stays_in_the_denominators(self):
+        graded = GradedRankings.of([[1, 2]], [{1: 2, -1: 2}])
+        values = evaluate([Measure("R", 5), Measure("AP"), Measure("nDCG", 2)], graded)[:, 0]
+        assert values == pytest.approx([0.5, 0.5, 1 / (1 + 1 / math.log2(3))])
+
+    def test_judged_divides_by_the_documents_there_are(self):
+        assert value("Judged@4", "axby", {"a": 1, "b": -1}) == 0.5
+        assert value("Judged@10", "ab", {"a": 1, "b": 0}) == 1
+        assert value("Judged", "axx", {"a": 1}) == pytest.approx(1 / 3)
+        assert value("Judged@10", "", {"a": 1}) == 0
+
+
+def random_case(seed: int) -> tuple[list[list[str]], list[dict[str, int]]]:
+    """Forty queries with graded, negative and zero grades, unicode ids, empty rankings and truths of any size."""
+    pick = random.Random(seed)
+    documents = [f"文書-{number}-é" for number in range(60)]
+    rankings = [pick.sample(documents, pick.choice([0, 1, 7, 30])) for _ in range(40)]
+    truths = [
+        {document: pick.choice([-1, 0, 1, 2, 3, 4]) for document in pick.sample(documents, pick.choice([1, 3, 20, 60]))}
+        | {"judged": 0}  # trec_eval may never return where every grade of a query is negative
+        for _ in range(40)
+    ]
+    return rankings, truths
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_it_equals_ir_measures_on_random_rankings(seed):
+    rankings, truths = random_case(seed)
+    names = [*RANKED, "Judged@5", "Judged@50"]
+    ours = evaluate([Measure.parse(name) for name in names], GradedRankings.of(rankings, truths))
+    qrels = [ir_measures.Qrel(str(q), d, g) for q, truth in enumerate(truths) for d, g in truth.items()]
+    run = [
+        ir_measures.ScoredDoc(str(q), document, 1000.0 - place)  # strictly falling, so that no tie rule decides
+        for q, ranking in enumerate(rankings)
+        for place, document in enumerate(ranking)
+    ]
+    theirs = np.zeros_like(ours)
+    for metric in ir_measures.iter_calc([ir_measures.parse_measure(name) for name in names], qrels, run):
+        theirs[names.index(str(metric.measure)), int(metric.query_id)] = metric.value
+    np.testing.assert_allclose(ours, theirs, atol=1e-9, rtol=0)
+
+
+def test_a_value_has_the_same_bits_alone_and_in_any_batch():
+    rankings, truths = random_case(99)
+    measures = [Measure(name, 10) for name in MEASURES] + [Measure("nDCG"), Measure("AP")]
+    together = evaluate(measures, GradedRankings.of(rankings, truths))
+    for query, (ranking, truth) in enumerate(zip(rankings, truths, strict=True)):
+        alone = evaluate(measures, GradedRankings.of([ranking], [truth]))
+        assert alone[:, 0].tobytes() == together[:, query].tobytes()
+
+
+def test_the_grade_matrix_tells_unjudged_from_absent_by_the_lengths():
+    grades, lengths = grade_matrix([np.array([4, 9, 2]), [9]], [{4: 3, 2: 0}, {9: 1}])
+    np.testing.assert_array_equal(grades, [[3, math.nan, 0], [1, math.nan, math.nan]])
+    assert lengths.tolist() == [3, 1]
+
+
+def test_no_queries_and_no_measures_are_no_error():
+    nothing = GradedRankings.of([], [])
+    assert evaluate([Measure("nDCG", 10), Measure("RR")], nothing).shape == (2, 0)
+    assert evaluate([], GradedRankings.of([[1]], [{1: 1}])).shape == (0, 1)
+
+
+class TestMean:
+    VALUES = np.array([[1.0, 0.0, 0.5, 0.9], [0.2, 0.0, 0.4, 0.9]])
+    HAS_RELEVANT = np.array([True, False, True, True])
+    FAILED = np.array([False, False, False, True])
+
+    def test_a_query_without_relevant_judgments_counts_as_zero_and_a_failed_one_does_not_count(self):
+        means = mean(self.VALUES, has_relevant=self.HAS_RELEVANT, failed=self.FAILED)
+        assert means.values == pytest.approx([0.5, 0.2])
+        assert (means.counted, means.empty, means.failed) == (3, 1, 1)
+
+    def test_it_can_skip_queries_without_relevant_judgments(self):
+        means = mean(self.VALUES, has_relevant=self.HAS_RELEVANT, failed=self.FAILED, empty="skip")
+        assert means.values == pytest.approx([0.75, 0.3])
+        assert (means.counted, means.empty, means.failed) == (2, 1, 1)
+
+    def test_a_mean_of_nothing_is_not_zero(self):
+        means = mean(self.VALUES, has_relevant=self.HAS_RELEVANT, failed=np.ones(4, bool))
+        assert means.counted == 0
+        assert np.isnan(means.values).all()
+
+    def test_it_does_not_depend_on_the_order_of_the_queries(self):
+        values = np.random.default_rng(0).random((2, 1001))
+        every = np.ones(1001, bool)
+        shuffled = values[:, np.random.default_rng(1).permutation(1001)]
+        assert mean(values, has_relevant=every).values.tobytes() == mean(shuffled, has_relevant=every).values.tobytes()
+
+    def test_the_five_queries_of_spec_002_of_which_one_timed_out(self):
+        values = np.array([[2 / 3, 1 / 3, 0, 2 / 3, 0], [1, 0.5, 0, 1, 0]])
+        timed_out = np.array([False, False, False, False, True])
+        means = mean(values, has_relevant=np.ones(5, bool), failed=timed_out)
+        assert means.values == pytest.approx([0.416667, 0.625], abs=5e-7)
+        assert (means.counted, means.failed) == (4, 1)
