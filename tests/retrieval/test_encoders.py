@@ -1,0 +1,116 @@
+import numpy as np
+import pytest
+
+from apps.retrieval.encoders import BATCH, EncoderError, length_batches, load_encoder
+from apps.retrieval.model_files import ModelError, find_model, revision_of
+
+KEYWORDS = "keyword:apple,pear"
+
+
+class TestKeywordEncoder:
+    def test_it_counts_its_words_in_any_case_and_adds_a_constant(self):
+        encoder = load_encoder(KEYWORDS)
+        assert (encoder.model_name, encoder.revision, encoder.dimension) == (KEYWORDS, "1", 3)
+        assert encoder.embed("An Apple, an APPLE; a pear; apples") == pytest.approx(
+            np.array([2, 1, 0.1]) / np.linalg.norm([2, 1, 0.1]), abs=1e-6
+        )
+
+    def test_a_text_without_its_words_or_without_any_has_a_direction_too(self):
+        assert load_encoder(KEYWORDS).embed_batch(["plum", ""]).tolist() == [[0, 0, 1], [0, 0, 1]]
+
+    @pytest.mark.parametrize("name", ["keyword:", "keyword:a,,b", "keyword:a,A"])
+    def test_it_wants_distinct_keywords(self, name):
+        with pytest.raises(EncoderError, match="no distinct keywords"):
+            load_encoder(name)
+
+
+@pytest.mark.parametrize("name", [KEYWORDS, "all-MiniLM-L6-v2"])
+class TestAnEncoder:
+    """The contract of an encoder."""
+
+    TEXTS = ["An apple a day.", "", "pear " * 400, "What does a pear taste like?"]
+
+    def test_vectors_have_unit_length_and_the_order_of_the_texts(self, name):
+        encoder = load_encoder(name)
+        vectors = encoder.embed_batch(self.TEXTS)
+        assert vectors.shape == (4, encoder.dimension)
+        assert vectors.dtype == np.float32
+        assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-6)
+        alone = np.array([encoder.embed(text) for text in self.TEXTS])
+        assert np.sum(vectors * alone, axis=1).min() > 0.99999
+
+    def test_no_texts_make_no_vectors(self, name):
+        assert load_encoder(name).embed_batch([]).shape == (0, load_encoder(name).dimension)
+
+    def test_it_stays_resident(self, name):
+        assert load_encoder(name) is load_encoder(name)
+
+
+class TestSentenceTransformerEncoder:
+    def test_like_texts_are_close(self):
+        encoder = load_encoder("all-MiniLM-L6-v2")
+        dog, puppy, tax = encoder.embed_batch(["A dog barks.", "The puppy is barking.", "Corporate income tax law"])
+        assert dog @ puppy > 0.6 > 0.2 > dog @ tax
+        assert encoder.revision.startswith("sha256:")
+
+    def test_the_installed_wheel_stands_in_for_the_model_under_both_names(self):
+        assert find_model("all-MiniLM-L6-v2") == find_model("sentence-transformers/all-MiniLM-L6-v2") is not None
+
+    def test_a_model_that_is_not_here_is_not_fetched_but_named(self):
+        with pytest.raises(ModelError, match=r"'nobody/nothing' is not on this machine.*give the path"):
+            load_encoder("nobody/nothing")
+
+    def test_a_folder_that_is_no_model_is_named(self, tmp_path):
+        with pytest.raises(ModelError, match=f"could not be loaded from {tmp_path}"):
+            load_encoder(str(tmp_path))
+
+    def test_no_name_is_an_error(self):
+        with pytest.raises(ModelError, match="No model is named"):
+            load_encoder(" ")
+
+
+class TestFindModel:
+    def test_hugging_faces_cache_is_looked_into_first_and_gives_the_commit(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+        commit = "0123456789abcdef0123456789abcdef01234567"
+        cached = tmp_path / "models--sentence-transformers--all-MiniLM-L6-v2"
+        snapshot = cached / "snapshots" / commit
+        snapshot.mkdir(parents=True)
+        (snapshot / "modules.json").write_text("[]")
+        (cached / "refs").mkdir()
+        (cached / "refs" / "main").write_text(commit)
+        assert find_model("all-MiniLM-L6-v2") == find_model("sentence-transformers/all-MiniLM-L6-v2") == snapshot
+        assert revision_of(snapshot) == commit
+
+    @pytest.mark.parametrize("name", ["/no/such/folder", "a name with spaces", "nobody/nothing"])
+    def test_what_is_nowhere_is_none(self, name):
+        assert find_model(name) is None
+
+
+class TestRevisionOf:
+    def test_it_changes_with_weights_and_configuration_but_not_with_notes(self, tmp_path):
+        (tmp_path / "model.safetensors").write_bytes(b"weights")
+        (tmp_path / "config.json").write_text("{}")
+        first = revision_of(tmp_path)
+        (tmp_path / "README.md").write_text("notes")
+        assert revision_of(tmp_path) == first
+        (tmp_path / "config.json").write_text('{"layers": 2}')
+        second = revision_of(tmp_path)
+        (tmp_path / "model.safetensors").write_bytes(b"other weights")
+        assert len({first, second, revision_of(tmp_path)}) == 3
+
+
+class TestLengthBatches:
+    def test_they_hold_every_text_once_longest_first(self):
+        texts = ["x" * (n * 37 % 101) for n in range(100)]
+        batches = list(length_batches(texts))
+        assert sorted(index for batch in batches for index in batch) == list(range(100))
+        lengths = [len(texts[index]) for batch in batches for index in batch]
+        assert lengths == sorted(lengths, reverse=True)
+        assert max(map(len, batches)) == BATCH
+
+    def test_long_texts_come_in_smaller_batches_unless_the_model_cuts_them(self):
+        texts = ["x" * 20_000] * 40
+        assert {len(batch) for batch in length_batches(texts)} == {3, 1}
+        assert {len(batch) for batch in length_batches(texts, window=256)} == {32, 8}
+        assert [len(batch) for batch in length_batches(["x" * 10**6] * 2)] == [1, 1]
