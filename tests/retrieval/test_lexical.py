@@ -1,0 +1,90 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from apps.retrieval.lexical import Bm25
+from benchbench.ir.records import ScoredList
+
+TEXTS = ["Apples and pears", "An apple, an apple: three apples", "Running dogs run", "", "Über die Brücke gehen"]
+
+
+@pytest.fixture(scope="module")
+def index():
+    return Bm25.build(TEXTS)
+
+
+def test_it_finds_only_what_shares_a_word(index):
+    apples, nothing, stop_words, empty = index.search(["apples", "zebra", "and the", ""], 10)
+    assert sorted(apples.ids.tolist()) == [0, 1]
+    assert [nothing, stop_words, empty] == [ScoredList.empty()] * 3
+
+
+def test_words_meet_by_their_stems_in_any_case(index):
+    assert [found.ids.tolist() for found in index.search(["APPLE pear", "runs", "über"], 1)] == [[0], [2], [4]]
+
+
+def test_scores_are_those_of_lucenes_formula():
+    texts = ["fox", "fox fox hound", "hound cat cat cat"]
+    lengths, mean = [1, 3, 4], 8 / 3
+    idf = np.log(1 + (3 - 2 + 0.5) / (2 + 0.5))
+
+    def expected(tf, length):
+        return idf * tf / (tf + 1.5 * (1 - 0.75 + 0.75 * length / mean))
+
+    found = Bm25.build(texts).search(["fox"], 10)[0]
+    assert dict(zip(found.ids.tolist(), found.scores.tolist(), strict=True)) == pytest.approx(
+        {0: expected(1, lengths[0]), 1: expected(2, lengths[1])}, rel=1e-6
+    )
+
+
+def test_a_repeated_query_word_counts_again(index):
+    once, twice = index.search(["pears", "pears pear"], 1)
+    assert twice.scores[0] == 2 * once.scores[0]
+
+
+def test_equal_scores_rank_by_position():
+    index = Bm25.build(["same words"] * 5)
+    assert index.search(["words"], 3)[0].ids.tolist() == [0, 1, 2]
+
+
+def test_a_mask_admits_chunks_before_they_are_ranked(index):
+    mask = np.array([True, False, True, True, True])
+    assert index.search(["apples"], 1, mask=mask)[0].ids.tolist() == [0]
+
+
+def test_a_query_gets_the_same_bits_alone_and_in_a_batch(index):
+    queries = ["apples dogs", "running pears bridge", "apple apple dog", "über brücke"]
+    assert index.search(queries, 5) == [index.search([query], 5)[0] for query in queries]
+    assert index.search([], 5) == []
+
+
+@pytest.mark.parametrize("texts", [[], ["", ""], ["the and of"]])
+def test_texts_without_words_make_an_index_that_finds_nothing(texts):
+    index = Bm25.from_bytes(Bm25.build(texts).to_bytes())
+    assert index.count == len(texts)
+    assert index.search(["apple"], 5) == [ScoredList.empty()]
+
+
+def test_it_comes_back_from_its_bytes(index):
+    again = Bm25.from_bytes(index.to_bytes())
+    assert again.search(["apples dogs"], 5) == index.search(["apples dogs"], 5)
+    assert again.to_bytes() == index.to_bytes()
+
+
+def test_every_process_builds_the_same_bytes(index):
+    program = (
+        "import sys, ast; from apps.retrieval.lexical import Bm25; "
+        "sys.stdout.buffer.write(Bm25.build(ast.literal_eval(sys.argv[1])).to_bytes())"
+    )
+    made = subprocess.run(
+        [sys.executable, "-c", program, repr(TEXTS)],
+        capture_output=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+        env=os.environ | {"PYTHONHASHSEED": "12345"},
+    )
+    assert made.stdout == index.to_bytes()
