@@ -1,0 +1,166 @@
+"""Vectors in PostgreSQL: one table for each collection, searched exactly by pgvector."""
+
+import json
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from django.db import connection
+from numpy.typing import NDArray
+from pgvector import Vector
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+from apps.retrieval.stores.base import Metadata, StoreError, Vectors
+from benchbench.ir.records import Positions, ScoredList
+
+Rows = NDArray[np.void]
+
+MAX_DIMENSION = 16_000  # of pgvector's type `vector`
+COPY_ROWS = 2_000
+
+# Binary COPY: https://www.postgresql.org/docs/current/sql-copy.html; a vector is two uint16 (dimension, unused) and
+# float4s, a jsonb the number of its format and its text. Rows are laid out by NumPy: pgvector's own conversion, a row
+# at a time in Python, takes longer than PostgreSQL does to store them.
+HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0)
+TRAILER = struct.pack("!h", -1)
+NULL_SIZE = -1
+JSONB_FORMAT = b"\x01"
+
+
+class PgVectorStore:
+    """Works on Django's connection: what it writes belongs to the transaction it is called in."""
+
+    backend_name = "pgvector"
+
+    def create_collection(self, name: str, dimension: int) -> None:
+        if not 1 <= dimension <= MAX_DIMENSION:
+            raise StoreError(f"pgvector holds vectors of 1 to {MAX_DIMENSION:,} dimensions; these have {dimension:,}.")
+        if self._exists(name):
+            raise StoreError(f"The table {name!r} exists already; delete it first.")
+        self._execute(
+            sql.SQL(
+                "CREATE TABLE {table} (id integer PRIMARY KEY, embedding vector({dimension}) NOT NULL, metadata jsonb)"
+            ).format(table=sql.Identifier(name), dimension=sql.Literal(dimension))
+        )
+
+    def insert(
+        self, collection: str, ids: Positions, vectors: Vectors, metadata: Sequence[Metadata] | None = None
+    ) -> None:
+        statement = sql.SQL("COPY {table} (id, embedding, metadata) FROM STDIN (FORMAT BINARY)").format(
+            table=sql.Identifier(collection)
+        )
+        with connection.cursor() as cursor, cursor.cursor.copy(statement) as copy:
+            copy.write(HEADER)
+            for start in range(0, len(ids), COPY_ROWS):
+                part = slice(start, start + COPY_ROWS)
+                rows = _rows(ids[part], vectors[part])
+                copy.write(rows.tobytes() if metadata is None else b"".join(_annotated(rows, metadata[part])))
+            copy.write(TRAILER)
+
+    def search(self, collection: str, queries: Vectors, top_k: int, filter: Metadata | None = None) -> list[ScoredList]:
+        where = sql.SQL(" AND ").join([sql.SQL("metadata -> %s = %s")] * len(filter)) if filter else sql.SQL("true")
+        wanted: list[Any] = [part for key, value in (filter or {}).items() for part in (key, Jsonb(value))]
+        # <#> is the negative inner product, so that an ascending order has the best first.
+        statement = sql.SQL(
+            "SELECT id, -(embedding <#> %s::vector) FROM {table} WHERE {where} ORDER BY embedding <#> %s::vector, id "
+            "LIMIT %s"
+        ).format(table=sql.Identifier(collection), where=where)
+        found = []
+        with connection.cursor() as cursor:
+            for query in queries:
+                literal = Vector(query).to_text()
+                cursor.execute(statement, [literal, *wanted, literal, top_k])
+                rows = cursor.fetchall()
+                found.append(
+                    ScoredList(np.array([row[0] for row in rows], np.int64), np.array([row[1] for row in rows], float))
+                )
+        return found
+
+    def count(self, collection: str) -> int:
+        if not self._exists(collection):
+            return 0
+        return int(self._value(sql.SQL("SELECT count(*) FROM {table}").format(table=sql.Identifier(collection))))
+
+    def delete_collection(self, name: str) -> None:
+        self._execute(sql.SQL("DROP TABLE IF EXISTS {table}").format(table=sql.Identifier(name)))
+
+    def close(self) -> None:
+        """Nothing to release: the connection is Django's."""
+
+    def ids(self, collection: str) -> Positions:
+        """Return the ids that are stored, ascending."""
+        statement = sql.SQL("SELECT id FROM {table} ORDER BY id").format(table=sql.Identifier(collection))
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
+            return np.fromiter((row[0] for row in cursor.fetchall()), np.int64)
+
+    def read(self, collection: str, dimension: int) -> Iterator[tuple[Positions, Vectors]]:
+        """Yield all vectors in the order of their ids, a few thousand at a time, as (ids, vectors)."""
+        row = np.dtype(_layout(dimension))
+        statement = sql.SQL("COPY (SELECT id, embedding FROM {table} ORDER BY id) TO STDOUT (FORMAT BINARY)").format(
+            table=sql.Identifier(collection)
+        )
+        rest = bytearray()
+        skip = len(HEADER)
+        with connection.cursor() as cursor, cursor.cursor.copy(statement) as copy:
+            for data in copy:
+                rest += data
+                whole = (len(rest) - skip) // row.itemsize
+                if whole >= COPY_ROWS:
+                    yield _read(rest, row, skip, whole)
+                    rest, skip = rest[skip + whole * row.itemsize :], 0
+        if whole := (len(rest) - skip) // row.itemsize:
+            yield _read(rest, row, skip, whole)
+
+    def _exists(self, name: str) -> bool:
+        return self._value("SELECT to_regclass(%s)", [sql.Identifier(name).as_string(None)]) is not None
+
+    def _execute(self, statement: Any) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
+
+    def _value(self, statement: Any, parameters: Sequence[Any] = ()) -> Any:
+        with connection.cursor() as cursor:
+            cursor.execute(statement, parameters)
+            return cursor.fetchone()[0]
+
+
+def _layout(dimension: int) -> list[tuple[Any, ...]]:
+    """The fields of a row of the COPY stream: how many columns, then size and value of each."""
+    return [
+        ("columns", ">i2"),
+        ("id_size", ">i4"),
+        ("id", ">i4"),
+        ("size", ">i4"),
+        ("dimension", ">u2"),
+        ("unused", ">u2"),
+        ("vector", ">f4", (dimension,)),
+    ]
+
+
+def _rows(ids: Positions, vectors: Vectors) -> Rows:
+    """Rows without metadata."""
+    dimension = vectors.shape[1]
+    rows = np.zeros(len(ids), [*_layout(dimension), ("metadata_size", ">i4")])
+    rows["columns"] = 3
+    rows["id_size"] = 4
+    rows["id"] = ids
+    rows["size"] = 4 + 4 * dimension
+    rows["dimension"] = dimension
+    rows["vector"] = vectors
+    rows["metadata_size"] = NULL_SIZE
+    return rows
+
+
+def _annotated(rows: Rows, metadata: Sequence[Metadata]) -> Iterator[bytes]:
+    """The bytes of each row with its metadata in the place of the null."""
+    for row, stated in zip(rows, metadata, strict=True):
+        value = JSONB_FORMAT + json.dumps(dict(stated)).encode()
+        yield row.tobytes()[:-4] + struct.pack("!i", len(value)) + value
+
+
+def _read(stream: bytearray, row: np.dtype[np.void], skip: int, count: int) -> tuple[Positions, Vectors]:
+    rows = np.frombuffer(stream, row, count, skip)
+    return rows["id"].astype(np.int64), rows["vector"].astype(np.float32)

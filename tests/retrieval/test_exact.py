@@ -1,0 +1,38 @@
+import numpy as np
+import pytest
+
+from apps.retrieval import exact
+from apps.retrieval.exact import nearest
+
+
+def unit(count, dimension=16, seed=0):
+    vectors = np.random.default_rng(seed).standard_normal((count, dimension)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def test_it_orders_as_float64_products_do():
+    vectors, queries = unit(500), unit(5, seed=1)
+    for query, found in zip(queries, nearest(vectors, queries, 20), strict=True):
+        products = vectors.astype(float) @ query.astype(float)
+        assert found.ids.tolist() == np.argsort(-products, kind="stable")[:20].tolist()
+        assert found.scores == pytest.approx(products[found.ids], abs=1e-12)
+
+
+@pytest.mark.parametrize("bytes_at_once", [1, 4 * 500 * 7, 2**26])
+def test_blocks_and_batches_do_not_show_in_a_ranking(monkeypatch, bytes_at_once):
+    vectors, queries = unit(500), unit(40, seed=1)
+    vectors[250:] = vectors[:250]  # ties at every rank
+    alone = [nearest(vectors, query[None], 30)[0] for query in queries]
+    monkeypatch.setattr(exact, "SIMILARITY_BYTES", bytes_at_once)
+    assert nearest(vectors, queries, 30) == alone
+
+
+def test_a_mask_admits_rows_before_they_are_ranked():
+    vectors, queries = unit(100), unit(3, seed=1)
+    mask = np.arange(100) % 7 == 3
+    for masked, whole in zip(nearest(vectors, queries, 5, mask=mask), nearest(vectors, queries, 100), strict=True):
+        assert masked.ids.tolist() == [row for row in whole.ids if mask[row]][:5]
+
+
+def test_a_mask_that_admits_nothing_finds_nothing():
+    assert [len(found) for found in nearest(unit(10), unit(2), 5, mask=np.zeros(10, bool))] == [0, 0]
