@@ -183,6 +183,7 @@ input()
     wait_for(lambda: not running(here))
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="The keeper is found through /proc, which is Linux's.")
 def test_a_killed_keeper_is_replaced(here: Path) -> None:
     user = User(here).ready()
     keepers = [
