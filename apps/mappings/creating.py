@@ -1,0 +1,38 @@
+"""Laying a dataset over a collection."""
+
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from apps.collections.models import Collection
+from apps.datasets.models import Dataset
+from apps.mappings.models import Mapping
+from benchbench.errors import ConflictError
+from benchbench.names import MAX_LENGTH, checked_name
+
+
+class MappingExistsError(ConflictError):
+    """The dataset is mapped to the collection already, or the name is taken."""
+
+    code = "mapping_exists"
+
+
+def create_mapping(dataset: Dataset, collection: Collection, *, name: str = "", owner: Any = None) -> Mapping:
+    """Create the mapping of `dataset` onto `collection`, not yet resolved. Without a name it is called after both.
+
+    Raises MappingExistsError: the two have at most one mapping, and an owner's mappings have different names.
+    """
+    name = checked_name(name or f"{dataset.name} on {collection.name}"[:MAX_LENGTH], "mapping")
+    try:
+        with transaction.atomic():
+            return Mapping.objects.create(name=name, dataset=dataset, collection=collection, owner=owner)
+    except IntegrityError as error:
+        same = Mapping.objects.filter(dataset=dataset, collection=collection).first()
+        if same is not None:
+            raise MappingExistsError(
+                f'The dataset "{dataset}" is already mapped to the collection "{collection}", by the mapping "{same}": '
+                "resolve that one again."
+            ) from error
+        if not Mapping.objects.filter(owner=owner, name=name).exists():
+            raise
+        raise MappingExistsError(f'A mapping "{name}" exists already: choose another name.', field="name") from error

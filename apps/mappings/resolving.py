@@ -1,0 +1,201 @@
+"""Resolving a mapping: every judgment of its dataset gets a document of its collection, or a reason."""
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, NamedTuple
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import Count, Min, QuerySet
+from django.utils import timezone
+
+from apps.collections.fingerprints import live
+from apps.collections.models import Collection
+from apps.datasets.models import DatasetVersion, Judgment
+from apps.mappings.models import Mapping, Resolution
+from apps.mappings.references import Catalogue, InvalidReferenceError, Match, Verdict, read_reference, resolve_reference
+from apps.operations.launching import OperationActiveError, start_operation
+from apps.operations.models import Operation, Status
+from benchbench.errors import BenchbenchError
+
+CHUNK = 5000  # judgments looked up and written at a time
+RESULT_FIELDS = (
+    *("dataset_version", "collection_fingerprint", "resolved_at", "updated_at"),
+    *("counts", "mapped_count", "total_count", "status"),
+)
+
+
+class ResolveError(BenchbenchError):
+    """The mapping cannot be resolved."""
+
+
+class TookTooLongError(Exception):
+    """A synchronous resolution passed its limit; nothing of it was kept."""
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What a resolution is true of: a frozen version of the dataset and a state of the collection."""
+
+    version: DatasetVersion | None
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """The mapping as it now stands, and the operation that will resolve it where that was left to the queue."""
+
+    mapping: Mapping
+    operation: Operation | None = None
+
+
+class Ruling(NamedTuple):
+    """The verdict on one judgment."""
+
+    judgment_id: int
+    verdict: Verdict
+
+
+def resolve(mapping: Mapping, *, owner: Any = None) -> Resolved:
+    """Resolve every judgment of `mapping`: at once when that is quick, else by an operation on the queue.
+
+    Quick is what keeps within the settings BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS (references), _MAX_DOCS (documents
+    of the collection) and _MAX_WALL_MS: an attempt that takes longer is rolled back and queued. Either way the old
+    resolutions stay until the new ones replace them all in one transaction. Raises ResolveError where the dataset has
+    no frozen version, OperationActiveError where an operation is resolving the mapping already.
+    """
+    active = Operation.objects.filter(kind=Operation.Kind.RESOLVE, subject_id=mapping.pk, status__in=Status.active())
+    if active.exists():
+        raise OperationActiveError(f'The mapping "{mapping}" is being resolved already: wait for that, or cancel it.')
+    references = judgments_of(current_basis(mapping)).count()
+    documents = live(mapping.collection).count()
+    if (
+        references <= settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS
+        and documents <= settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_DOCS
+    ):
+        try:
+            return Resolved(resolve_now(mapping, limit_ms=settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_WALL_MS))
+        except TookTooLongError:
+            mapping.refresh_from_db()
+    operation = start_operation(
+        Operation.Kind.RESOLVE, subject_id=mapping.pk, owner=owner, batches=[({}, max(1, references))]
+    )
+    return Resolved(mapping, operation)
+
+
+def resolve_now(mapping: Mapping, *, limit_ms: float | None = None) -> Mapping:
+    """Resolve here and now, whatever the size, in one transaction; concurrent calls wait for each other.
+
+    Raises TookTooLongError, with nothing changed, once more than `limit_ms` milliseconds have passed.
+    """
+    ends = None if limit_ms is None else time.monotonic() + limit_ms / 1000
+    with transaction.atomic():
+        locked = Mapping.objects.select_for_update().get(pk=mapping.pk)
+        basis = current_basis(locked)
+        return store_rulings(locked, basis, _until(ends, rulings(locked, basis)))
+
+
+def is_stale(mapping: Mapping) -> bool:
+    """Return whether the dataset or the collection has changed since `mapping` was resolved. Costs two queries."""
+    if mapping.status == Mapping.Status.PENDING:
+        return False
+    return current_basis(mapping) != Basis(mapping.dataset_version, mapping.collection_fingerprint)
+
+
+def current_basis(mapping: Mapping) -> Basis:
+    """Return the dataset's latest frozen version and the collection's fingerprint, as the database has them now."""
+    version = DatasetVersion.objects.filter(dataset=mapping.dataset_id, frozen_at__isnull=False).first()
+    fingerprint = Collection.objects.values_list("fingerprint", flat=True).get(pk=mapping.collection_id)
+    return Basis(version, fingerprint)
+
+
+def judgments_of(basis: Basis) -> QuerySet[Judgment]:
+    """Return the judgments of every frozen version up to the basis': runs of older versions are measured again too.
+
+    What only the draft has is left out: it may still change, and no benchmark reads it. Raises ResolveError where
+    nothing is frozen yet.
+    """
+    if basis.version is None:
+        raise ResolveError("The dataset has no frozen version yet: freeze its draft, then resolve.", field="dataset")
+    return Judgment.objects.filter(query__dataset=basis.version.dataset_id, since__lte=basis.version.number)
+
+
+def rulings(mapping: Mapping, basis: Basis) -> Iterator[list[Ruling]]:
+    """Yield the rulings on all judgments, CHUNK at a time, each chunk looked up in at most five queries."""
+    judgments = judgments_of(basis).order_by("id").values_list("id", "doc_ref").iterator(chunk_size=CHUNK)
+    while chunk := list(islice(judgments, CHUNK)):
+        catalogue = load_catalogue(mapping.collection, (doc_ref for _, doc_ref in chunk))
+        yield [Ruling(judgment_id, resolve_reference(doc_ref, catalogue)) for judgment_id, doc_ref in chunk]
+
+
+def load_catalogue(collection: Collection, doc_refs: Iterable[object]) -> Catalogue:
+    """Return what the live documents of a collection have to say to `doc_refs`, and nothing more of them."""
+    wanted: dict[str, set[str]] = {}
+    for doc_ref in doc_refs:
+        try:
+            lookups = read_reference(doc_ref).lookups
+        except InvalidReferenceError:
+            continue
+        for field, value in lookups:
+            wanted.setdefault(field, set()).add(value)
+    catalogue = {}
+    for field, values in wanted.items():
+        having = live(collection).filter(**{f"{field}__in": values}).order_by().values(field)
+        for value, document_id, documents in having.values_list(field, Min("id"), Count("id")):
+            catalogue[field, str(value)] = Match(document_id, documents)
+    return catalogue
+
+
+def store_rulings(mapping: Mapping, basis: Basis, chunks: Iterable[list[Ruling]]) -> Mapping:
+    """Replace the resolutions of `mapping` by `chunks` and count them, in one transaction under the row's lock."""
+    with transaction.atomic():
+        locked = Mapping.objects.select_for_update().get(pk=mapping.pk)
+        Resolution.objects.filter(mapping=locked).delete()
+        for chunk in chunks:
+            _copy(locked, chunk)
+        locked.dataset_version = basis.version
+        locked.collection_fingerprint = basis.fingerprint
+        locked.resolved_at = timezone.now()
+        _count(locked)
+        locked.save(update_fields=RESULT_FIELDS)
+    return locked
+
+
+def _copy(mapping: Mapping, chunk: list[Ruling]) -> None:
+    table = Resolution._meta.db_table
+    with (
+        connection.cursor() as cursor,
+        cursor.copy(f"COPY {table} (mapping_id, judgment_id, document_id, outcome, key, reason) FROM STDIN") as copy,
+    ):
+        for judgment_id, (outcome, key, document_id, reason) in chunk:
+            copy.write_row((mapping.pk, judgment_id, document_id, outcome.value, key, reason))
+
+
+def _count(mapping: Mapping) -> None:
+    """Set counts and status from the stored resolutions of the latest version's judgments.
+
+    `conflicts` counts the pairs of query and document that several judgments give different grades; the truth takes
+    the highest (`apps.mappings.truth`).
+    """
+    version = mapping.dataset_version
+    assert version is not None
+    current = Resolution.objects.filter(mapping=mapping, judgment__in=version.judgments).order_by()
+    found = dict(current.values_list("outcome").annotate(Count("id")))
+    graded = current.filter(document__isnull=False).values("judgment__query", "document")
+    disputed = graded.annotate(grades=Count("judgment__grade", distinct=True)).filter(grades__gt=1)
+    mapping.counts = {outcome: found.get(outcome, 0) for outcome in Resolution.Outcome.values}
+    mapping.counts["conflicts"] = disputed.count()
+    mapping.mapped_count = found.get(Resolution.Outcome.RESOLVED, 0)
+    mapping.total_count = sum(found.values())
+    complete = mapping.mapped_count == mapping.total_count
+    mapping.status = Mapping.Status.RESOLVED if complete else Mapping.Status.PARTIAL
+
+
+def _until(ends: float | None, chunks: Iterable[list[Ruling]]) -> Iterator[list[Ruling]]:
+    """Pass `chunks` on; raise TookTooLongError as soon as one is done past the time `ends`, the last one included."""
+    for chunk in chunks:
+        yield chunk
+        if ends is not None and time.monotonic() > ends:
+            raise TookTooLongError

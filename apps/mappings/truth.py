@@ -1,0 +1,76 @@
+"""The ground truth of a mapping: which documents are how relevant to which query."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from apps.datasets.models import DatasetVersion, alive_in
+from apps.mappings.models import Mapping, Resolution
+from benchbench.errors import ConflictError
+
+
+class TruthError(ConflictError):
+    """The mapping does not know the truth that is asked for."""
+
+    code = "mapping_not_resolved"
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Grades per query of a dataset version, in the documents of a collection.
+
+    `grades` has every query of the version, judged or not: {query id: {document id: grade}}. A negative id stands for
+    an unresolved judgment, a document that no ranking can contain. `unresolved_count` counts the unresolved judgments
+    and `unresolved_share` says what part of the ideal gain they hold, whether they are counted or dropped:
+
+        Σ max(0, grade) over the unresolved judgments / Σ max(0, grade) over the whole truth     (0 where that is 0)
+    """
+
+    grades: dict[int, dict[int, int]]
+    unresolved_count: int
+    unresolved_share: float
+
+
+def truth(mapping: Mapping, version: DatasetVersion, *, unresolved: Literal["count", "drop"] = "count") -> Truth:
+    """Return the truth of `version` as `mapping` resolved it, in two queries.
+
+    Several judgments of a query that resolve to one document are one: the highest grade counts. Each unresolved
+    judgment is a document of its own under the id −judgment.id ("count"), or left out ("drop"). Raises TruthError where
+    the mapping was never resolved, or only for versions before this one.
+    """
+    _require_resolved(mapping, version)
+    grades: dict[int, dict[int, int]] = {query_id: {} for query_id in version.queries.values_list("id", flat=True)}
+    for query_id, judgment_id, document_id, grade in _rows(mapping, version):
+        of_query = grades[query_id]
+        key = -judgment_id if document_id is None else document_id
+        of_query[key] = max(grade, of_query.get(key, grade))
+    lost = {(query, key): grade for query, graded in grades.items() for key, grade in graded.items() if key < 0}
+    ideal = sum(max(0, grade) for graded in grades.values() for grade in graded.values())
+    lost_gain = sum(max(0, grade) for grade in lost.values())
+    if unresolved == "drop":
+        for query_id, key in lost:
+            del grades[query_id][key]
+    return Truth(grades, len(lost), lost_gain / ideal if ideal else 0.0)
+
+
+def _require_resolved(mapping: Mapping, version: DatasetVersion) -> None:
+    if version.dataset_id != mapping.dataset_id:
+        raise TruthError(f'The mapping "{mapping}" is of another dataset than {version}.')
+    if mapping.dataset_version is None:
+        raise TruthError(f'The mapping "{mapping}" is pending: resolve it first.')
+    if version.number > mapping.dataset_version.number:
+        raise TruthError(
+            f'The mapping "{mapping}" was resolved for {mapping.dataset_version}; {version} is newer: resolve it again.'
+        )
+
+
+def _rows(mapping: Mapping, version: DatasetVersion) -> list[tuple[int, int, int | None, int]]:
+    """Return (query, judgment, document or None, grade) of every judgment of the version.
+
+    Every judgment of a frozen version up to the resolved one has a resolution, so an inner join loses none.
+    """
+    alive = alive_in(version.number, "judgment__") & alive_in(version.number, "judgment__query__")
+    return list(
+        Resolution.objects.filter(alive, mapping=mapping)
+        .order_by()
+        .values_list("judgment__query_id", "judgment_id", "document_id", "judgment__grade")
+    )

@@ -1,0 +1,57 @@
+import pytest
+
+from apps.benchmarks.models import Benchmark
+from apps.mappings.creating import MappingExistsError, create_mapping
+from apps.mappings.deleting import delete_mapping
+from apps.mappings.models import Mapping, Resolution
+from apps.mappings.resolving import resolve
+from benchbench.errors import ConflictError
+from tests.factories import make_collection, make_dataset
+
+pytestmark = pytest.mark.django_db
+
+
+def test_it_is_called_after_dataset_and_collection(admin_user):
+    mapping = create_mapping(make_dataset(), make_collection(), owner=admin_user)
+    assert (mapping.name, mapping.owner, mapping.status) == ("questions on library", admin_user, "pending")
+    assert len(create_mapping(make_dataset(name="q" * 200), make_collection("c" * 200)).name) == 200
+
+
+def test_it_refuses_a_second_mapping_of_the_same_two():
+    dataset, collection = make_dataset(), make_collection()
+    create_mapping(dataset, collection, name="first")
+    with pytest.raises(MappingExistsError, match='by the mapping "first": resolve that one again'):
+        create_mapping(dataset, collection, name="second")
+    assert Mapping.objects.count() == 1
+
+
+def test_it_refuses_a_name_that_its_owner_uses_already(admin_user):
+    collection = make_collection()
+    create_mapping(make_dataset(name="one"), collection, name="mine")
+    create_mapping(make_dataset(name="two"), collection, name="mine", owner=admin_user)
+    with pytest.raises(MappingExistsError, match='A mapping "mine" exists already'):
+        create_mapping(make_dataset(name="three"), collection, name="mine")
+
+
+def test_it_deletes_a_mapping_with_its_resolutions():
+    mapping = create_mapping(make_dataset({"q1": [({"document_id": "d1"}, 1)]}), make_collection(documents=[{}]))
+    resolve(mapping)
+    delete_mapping(mapping)
+    assert not Mapping.objects.exists()
+    assert not Resolution.objects.exists()
+
+
+def test_it_does_not_delete_what_benchmarks_use():
+    mapping = create_mapping(make_dataset(), make_collection())
+    version = mapping.dataset.versions.get()
+    Benchmark.objects.create(name="nightly", mapping=mapping, dataset_version=version, matrix={})
+    with pytest.raises(ConflictError, match='used by the benchmark "nightly"'):
+        delete_mapping(mapping)
+    assert Mapping.objects.exists()
+
+
+def test_it_does_not_delete_what_is_being_resolved(settings):
+    settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_DOCS = 0
+    mapping = resolve(create_mapping(make_dataset(), make_collection(documents=[{}]))).mapping
+    with pytest.raises(ConflictError, match="used by the operation"):
+        delete_mapping(mapping)
