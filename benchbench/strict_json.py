@@ -102,7 +102,7 @@ def fault(value: Any) -> str:
             if isinstance(item, dict):
                 inner.extend(item)
                 inner.extend(item.values())
-            elif isinstance(item, list):
+            elif isinstance(item, list | tuple):
                 inner.extend(item)
             elif isinstance(item, str) and not storable(item):
                 return f"holds a character that cannot be stored (NUL or half of a surrogate pair): {item[:40]!a}"

@@ -1,0 +1,84 @@
+"""Editing judgments: changes gather in a draft, which freezing makes the next version."""
+
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from apps.datasets.content import judgment_content, stored_hash
+from apps.datasets.models import Dataset, DatasetVersion, Judgment
+from apps.datasets.records import GRADES, DatasetError, JudgmentRecord, doc_ref_fault
+from apps.datasets.versions import judgment_row
+from benchbench.errors import ConflictError
+
+
+@transaction.atomic
+def open_draft(dataset: Dataset) -> DatasetVersion:
+    """Return the draft of a dataset; without one, a new one that holds what the newest version holds."""
+    locked = Dataset.objects.select_for_update().get(pk=dataset.pk)
+    newest = locked.versions.order_by("-number").first()
+    if newest and newest.frozen_at is None:
+        return newest
+    return DatasetVersion.objects.create(dataset=locked, number=newest.number + 1 if newest else 1)
+
+
+@transaction.atomic
+def set_judgment(
+    dataset: Dataset,
+    query_key: str,
+    doc_ref: dict[str, Any],
+    grade: int,
+    *,
+    judge: str = "",
+    source: str = Judgment.Source.HUMAN,
+    judged_by: Any = None,
+    note: str = "",
+    section_refs: list[str] | None = None,
+) -> Judgment:
+    """State in the draft what grade a document has for a query, in place of what was stated before; return the row."""
+    if found := doc_ref_fault(doc_ref):
+        raise DatasetError(f"The reference to the document {found}.", field="doc_ref")
+    if grade not in GRADES:
+        raise DatasetError(f"The grade {grade} is out of range.", field="grade")
+    draft = open_draft(dataset)
+    query = draft.queries.filter(key=query_key).first()
+    if query is None:
+        raise DatasetError(f'The dataset "{dataset}" has no query {query_key!a}.', field="query_key")
+    record = JudgmentRecord(doc_ref, grade, section_refs, source, judge, note)
+    row = judgment_row(draft, query, record)
+    row.judged_by = judged_by
+    before = query.judgments.filter(ref_hash=row.ref_hash, until__isnull=True).first()
+    if before and judgment_content(before) == judgment_content(record) and before.judged_by == judged_by:
+        return before
+    if before:
+        _end(before, draft)
+    row.save()
+    return row
+
+
+@transaction.atomic
+def freeze(dataset: Dataset, *, label: str = "", note: str = "") -> DatasetVersion:
+    """Freeze the draft and return it: a numbered version that never changes again."""
+    Dataset.objects.select_for_update().get(pk=dataset.pk)
+    draft = dataset.versions.filter(frozen_at__isnull=True).first()
+    if draft is None:
+        raise ConflictError(f'The dataset "{dataset}" has no draft to freeze: nothing was edited since.')
+    if label and dataset.versions.filter(label=label).exists():
+        raise ConflictError(f'The dataset "{dataset}" has a version "{label}": choose another label.', field="label")
+    draft.label = label
+    draft.note = note
+    draft.content_hash = stored_hash(draft)
+    draft.query_count = draft.queries.count()
+    draft.judgment_count = draft.judgments.count()
+    draft.frozen_at = timezone.now()
+    draft.save()
+    return draft
+
+
+def _end(judgment: Judgment, draft: DatasetVersion) -> None:
+    """Take a judgment out of the draft: no frozen version loses it, and one that only the draft had goes."""
+    if judgment.since == draft.number:
+        judgment.delete()
+    else:
+        judgment.until = draft.number
+        judgment.save(update_fields=["until"])

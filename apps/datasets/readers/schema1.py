@@ -1,0 +1,177 @@
+"""Reading BenchBench JSON, schema 1.0: the format of uploads."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord, doc_ref_fault
+from benchbench.fields import Fields
+from benchbench.strict_json import canonical, decode, parse
+
+SCHEMA_VERSION = "1.0"
+GRADES = {grade: grade for grade in range(4)} | {str(grade): grade for grade in range(4)}
+DEFAULT_GRADE = 2
+# Keys of a query's metadata that become the query's own fields.
+STRINGS = ("category", "difficulty", "query_type", "split", "expected_answer", "notes")
+OWN_FIELDS = (*STRINGS, "slices", "filters", "evidence")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much this reader takes: bytes of the file, queries, judgments a query."""
+
+    upload_bytes: int
+    queries: int
+    judgments_per_query: int
+
+
+class DatasetTooLargeError(DatasetError):
+    """The file has more bytes than an upload may have."""
+
+    code = "too_large"
+    status = 413
+
+
+def configured_limits() -> Limits:
+    return Limits(
+        upload_bytes=settings.BENCHMARK_DATASET_MAX_UPLOAD_BYTES,
+        queries=settings.BENCHMARK_DATASET_MAX_QUERIES,
+        judgments_per_query=settings.BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY,
+    )
+
+
+def read_schema1(path: Path) -> DatasetRecord:
+    """Return the dataset that a JSON file states, within the configured limits; see `parse_schema1`."""
+    limits = configured_limits()
+    try:
+        with path.open("rb") as file:
+            return parse_schema1(file.read(limits.upload_bytes + 1), limits=limits)
+    except OSError as error:
+        raise DatasetError(f"{path} cannot be read: {error.strerror or error}.") from None
+
+
+def parse_schema1(content: bytes, *, limits: Limits) -> DatasetRecord:
+    """Return the dataset that the bytes of a JSON file of schema 1.0 state.
+
+        {schema_version = "1.0", metadata {name, description, version, slice_definitions, …},
+         queries: [{query_key (or query_id), query_text (or query), metadata {},
+                    relevant_docs (or relevant_doc_refs): [{doc_ref, relevance_grade = 2}]}]}
+
+    A doc_ref is an object with any of DOC_REF_KEYS, or a string that is the uri; an item of relevant_docs may be that
+    string itself. A grade is an integer 0..3, or such an integer as a string. A judgment stated twice alike counts once
+    and is counted as duplicate. Anything else raises a `BenchbenchError` with status 400 (413 for too many bytes) and a
+    sentence that names query and key.
+    """
+    if len(content) > limits.upload_bytes:
+        raise DatasetTooLargeError(f"The file has more than {limits.upload_bytes:,} bytes, the most that is taken.")
+    value = parse(decode(content, where="The file"), where="The file")
+    fields = Fields(value, ("schema_version", "metadata", "queries"))
+    _check_schema_version(fields)
+    queries = fields.items("queries")
+    if not queries:
+        raise fields.error("queries", "is empty: a dataset needs at least one query")
+    if len(queries) > limits.queries:
+        raise fields.error("queries", f"has {len(queries):,} queries: at most {limits.queries:,} are taken")
+    read = [_query(item, index, limits) for index, item in enumerate(queries)]
+    _refuse_repeated_keys([query for query, _ in read])
+    return _dataset(fields, [query for query, _ in read], sum(duplicates for _, duplicates in read))
+
+
+def _check_schema_version(fields: Fields) -> None:
+    stated = fields.string("schema_version", default=SCHEMA_VERSION)
+    if stated != SCHEMA_VERSION:
+        raise fields.error("schema_version", f'is {stated[:40]!a}: this reader knows "{SCHEMA_VERSION}"')
+
+
+def _dataset(fields: Fields, queries: list[QueryRecord], duplicates: int) -> DatasetRecord:
+    metadata = dict(fields.mapping("metadata"))
+    about = Fields(metadata, tuple(metadata), prefix="metadata.")
+    version = about.value("version", default="")
+    if isinstance(version, bool) or not isinstance(version, str | int | float):
+        raise about.error("version", 'must be a string such as "1.0"')
+    record = DatasetRecord(
+        name=about.string("name", default=""),
+        description=about.string("description", default=""),
+        label=str(version).strip(),
+        schema_version=SCHEMA_VERSION,
+        source_format="benchbench-json",
+        slice_definitions=about.mapping("slice_definitions"),
+        metadata=metadata,
+        queries=queries,
+        duplicates=duplicates,
+    )
+    for key in ("name", "description", "version", "slice_definitions"):
+        metadata.pop(key, None)
+    return record
+
+
+def _query(item: Any, index: int, limits: Limits) -> tuple[QueryRecord, int]:
+    """Return a query and how many of its judgments were stated before."""
+    known = ("query_key", "query_id", "query_text", "query", "metadata", "relevant_docs", "relevant_doc_refs")
+    fields = Fields(item, known, prefix=f"queries[{index}].")
+    key = fields.filled("query_key", alias="query_id")
+    fields = Fields(item, known, prefix=f"queries[{index}].", suffix=f" (query {key[:60]!a})")
+    text = fields.filled("query_text", alias="query")
+    judged = fields.items("relevant_docs", alias="relevant_doc_refs", default=[])
+    if len(judged) > limits.judgments_per_query:
+        raise fields.error(
+            "relevant_docs", f"has {len(judged):,} judgments: at most {limits.judgments_per_query:,} a query are taken"
+        )
+    metadata = fields.mapping("metadata")
+    own = Fields(metadata, tuple(metadata), prefix=f"{fields.prefix}metadata.", suffix=fields.suffix)
+    judgments, duplicates = _judgments(judged, fields)
+    query = QueryRecord(
+        key=key,
+        text=text,
+        judgments=judgments,
+        slices=own.strings("slices"),
+        filters=own.mapping("filters"),
+        evidence=own.items("evidence", default=[]),
+        metadata={name: value for name, value in metadata.items() if name not in OWN_FIELDS},
+        **{name: own.string(name, default="") for name in STRINGS},
+    )
+    return query, duplicates
+
+
+def _judgments(items: list[Any], query: Fields) -> tuple[list[JudgmentRecord], int]:
+    judgments: dict[str, JudgmentRecord] = {}
+    for index, item in enumerate(items):
+        prefix = f"{query.prefix}relevant_docs[{index}]."
+        if isinstance(item, str):
+            item = {"doc_ref": item}
+        fields = Fields(item, ("doc_ref", "relevance_grade"), prefix=prefix, suffix=query.suffix)
+        judgment = JudgmentRecord(doc_ref=_doc_ref(fields), grade=_grade(fields))
+        before = judgments.setdefault(canonical(judgment.doc_ref), judgment)
+        if before.grade != judgment.grade:
+            raise fields.error(
+                "relevance_grade", f"is {judgment.grade}, but the same document was graded {before.grade} before"
+            )
+    return list(judgments.values()), len(items) - len(judgments)
+
+
+def _doc_ref(fields: Fields) -> dict[str, str]:
+    value = fields.value("doc_ref")
+    doc_ref = {"uri": value} if isinstance(value, str) else value
+    if found := doc_ref_fault(doc_ref):
+        raise fields.error("doc_ref", found)
+    return dict(doc_ref)
+
+
+def _grade(fields: Fields) -> int:
+    value = fields.value("relevance_grade", default=DEFAULT_GRADE)
+    if type(value) in (int, str) and value in GRADES:
+        return GRADES[value]
+    raise fields.error("relevance_grade", f"must be an integer from 0 to 3, not {canonical(value)[:40]}")
+
+
+def _refuse_repeated_keys(queries: list[QueryRecord]) -> None:
+    first: dict[str, int] = {}
+    for index, query in enumerate(queries):
+        earlier = first.setdefault(query.key, index)
+        if earlier != index:
+            raise DatasetError(
+                f"queries[{index}].query_key is {query.key[:60]!a}, as in queries[{earlier}]: a key names one query.",
+                field=f"queries[{index}].query_key",
+            )

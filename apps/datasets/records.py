@@ -1,0 +1,133 @@
+"""What readers of datasets return and importing takes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from benchbench.errors import BenchbenchError
+from benchbench.strict_json import canonical, fault, kind
+
+# The keys of a reference to a document, in the order in which resolving asks for them.
+DOC_REF_KEYS = ("document_id", "uri", "content_hash", "path", "file_name")
+LENGTHS = {"key": 200, "category": 100, "difficulty": 100, "query_type": 100, "split": 50}
+SLICE_LENGTH = 100
+LABEL_LENGTH = 50
+JUDGE_LENGTH = 200
+GRADES = range(-(2**15), 2**15)  # what a column of two bytes holds; narrower scales are the readers' rules
+
+
+class DatasetError(BenchbenchError):
+    """A dataset, or a part of it, that cannot be kept; the sentence names the part."""
+
+    code = "invalid_dataset"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgmentRecord:
+    """A grade for a document, as stated. `doc_ref` has at least one key, best one or more of DOC_REF_KEYS."""
+
+    doc_ref: dict[str, Any]
+    grade: int
+    section_refs: list[str] | None = None
+    source: str = "import"
+    judge: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRecord:
+    """An information need and its judgments, each document judged once. The fields are those of the table."""
+
+    key: str
+    text: str
+    judgments: Sequence[JudgmentRecord] = ()
+    slices: Sequence[str] = ()
+    category: str = ""
+    difficulty: str = ""
+    query_type: str = ""
+    split: str = ""
+    filters: dict[str, Any] = field(default_factory=dict)
+    expected_answer: str = ""
+    evidence: Sequence[Any] = ()
+    notes: str = ""
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetRecord:
+    """Queries and judgments as a source states them, in its order.
+
+    `label` is the version that the source states, blank where it states none. `duplicates` counts judgments that it
+    states more than once, equal each time; `warnings` are sentences about what was read but looks wrong.
+    """
+
+    name: str
+    queries: Sequence[QueryRecord]
+    description: str = ""
+    label: str = ""
+    schema_version: str = "1.0"
+    source_format: str = ""
+    metadata: dict[str, Any] = field(default_factory=dict)
+    slice_definitions: dict[str, Any] = field(default_factory=dict)
+    duplicates: int = 0
+    warnings: Sequence[str] = ()
+
+
+JUDGMENT_FIELDS = tuple(field.name for field in fields(JudgmentRecord))
+QUERY_FIELDS = tuple(field.name for field in fields(QueryRecord) if field.name != "judgments")
+
+
+def doc_ref_fault(doc_ref: Any) -> str:
+    """Say why a value cannot refer to a document ("has the unknown key …"), or "" where it can."""
+    known = ", ".join(DOC_REF_KEYS)
+    if not isinstance(doc_ref, dict):
+        return f"must be an object with any of {known}, or a string that is the uri, not {kind(doc_ref)}"
+    if not doc_ref:
+        return f"is empty: give any of {known}"
+    for key, value in doc_ref.items():
+        if key not in DOC_REF_KEYS:
+            return f"has the unknown key {key[:40]!a}: known are {known}"
+        if not isinstance(value, str) or not value.strip():
+            return f"must hold strings that are not blank: its {key} is {_shown(value)}"
+    return ""
+
+
+def check(record: DatasetRecord) -> None:
+    """Raise a `DatasetError` for what the tables could not hold, whatever reader it came from."""
+    if not record.queries:
+        raise DatasetError("The dataset has no query: it needs at least one.", field="queries")
+    if len(record.label) > LABEL_LENGTH:
+        raise DatasetError(f"The stated version has more than {LABEL_LENGTH} characters.", field="version")
+    if found := fault([record.description, record.label, record.metadata, record.slice_definitions]):
+        raise DatasetError(f"What the dataset says about itself {found}.", field="metadata")
+    keys = set()
+    for query in record.queries:
+        _check_query(query)
+        if query.key in keys:
+            raise DatasetError(f"Two queries have the key {query.key!a}: a key names one query.", field="query_key")
+        keys.add(query.key)
+
+
+def _check_query(query: QueryRecord) -> None:
+    where = f"The query {query.key[:100]!a}"
+    if not query.key.strip() or not query.text.strip():
+        raise DatasetError(f"{where} needs a key and a text that are not blank.", field="query_key")
+    for name, limit in LENGTHS.items():
+        if len(getattr(query, name)) > limit:
+            raise DatasetError(f"{where} has more than {limit} characters in its {name}.", field=name)
+    if any(len(name) > SLICE_LENGTH for name in query.slices):
+        raise DatasetError(f"{where} has a slice of more than {SLICE_LENGTH} characters.", field="slices")
+    judgments = [[getattr(judgment, name) for name in JUDGMENT_FIELDS] for judgment in query.judgments]
+    if found := fault([[getattr(query, name) for name in QUERY_FIELDS], judgments]):
+        raise DatasetError(f"{where} {found}.")
+    for judgment in query.judgments:
+        if judgment.grade not in GRADES:
+            raise DatasetError(f"{where} has the grade {judgment.grade}, which is out of range.", field="grade")
+        if len(judgment.judge) > JUDGE_LENGTH:
+            raise DatasetError(f"{where} has a judge of more than {JUDGE_LENGTH} characters.", field="judge")
+    if len({canonical(judgment.doc_ref) for judgment in query.judgments}) < len(query.judgments):
+        raise DatasetError(f"{where} judges a document twice.", field="judgments")
+
+
+def _shown(value: Any) -> str:
+    return "blank" if isinstance(value, str) else kind(value)
