@@ -25,7 +25,7 @@ class ModelError(BenchbenchError):
     code = "model"
 
 
-def load_model(kind: str, name: str, **options: Any) -> tuple[Any, str]:
+def load_model(kind: str, name: str) -> tuple[Any, str]:
     """Load a model by a class of sentence-transformers; return it and its revision.
 
     It is downloaded only if it is not on this machine. Code that comes with a model is never run. Raises ModelError.
@@ -46,7 +46,11 @@ def load_model(kind: str, name: str, **options: Any) -> tuple[Any, str]:
     logging.disable_progress_bar()
     try:
         model = getattr(sentence_transformers, kind)(
-            str(folder or name), local_files_only=folder is not None, trust_remote_code=False, **options
+            str(folder or name),
+            local_files_only=folder is not None,
+            trust_remote_code=False,
+            # Left alone, weights that were saved in half precision are computed in it, slowly and inexactly on a CPU.
+            model_kwargs={"dtype": "float32"},
         )
     except Exception as error:  # the library raises whatever its layers do
         raise ModelError(
