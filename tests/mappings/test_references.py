@@ -2,7 +2,8 @@
 
 import pytest
 
-from apps.mappings.references import Match, Outcome, Verdict, resolve_reference
+from apps.datasets.records import DOC_REF_KEYS
+from apps.mappings.references import FIELDS, Match, Outcome, Verdict, resolve_reference
 
 HASH = "ab" * 32
 TWIN = "cd" * 32
@@ -116,3 +117,7 @@ NO_KEY = "The reference has none of the keys document_id, uri, content_hash, pat
 )
 def test_it_calls_nonsense_by_its_name(doc_ref, key, reason):
     assert resolve_reference(doc_ref, LIBRARY) == Verdict(Outcome.INVALID_REF, key, reason=reason)
+
+
+def test_it_knows_the_keys_that_datasets_may_state_in_their_order():
+    assert tuple(FIELDS) == DOC_REF_KEYS

@@ -1,0 +1,32 @@
+"""manage.py resolve_mapping"""
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from apps.mappings.describing import describe, facts_of
+from apps.mappings.finding import find_mapping
+from apps.mappings.resolving import resolve
+from apps.operations.commands import UseCaseCommand
+from apps.operations.working import wait
+
+
+class Command(UseCaseCommand):
+    help = (
+        "Resolve a mapping: find for every judgment of its dataset the document of its collection, or say why there is "
+        "none. Run it again after the dataset or the collection has changed: all is decided anew."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("mapping", help="Name (or id) of the mapping.")
+        self.add_json_argument(parser)
+
+    def act(self, **options: Any) -> None:
+        resolved = resolve(find_mapping(options["mapping"]))
+        mapping = resolved.mapping
+        if resolved.operation:
+            progress = self.progress("references")
+            wait(resolved.operation, on_progress=lambda event: progress(event["processed_refs"], event["total_refs"]))
+            progress.close()
+            mapping.refresh_from_db()
+        self.report(facts_of(mapping), describe(mapping), as_json=options["json"])
