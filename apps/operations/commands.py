@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.contrib.auth import get_user_model
@@ -73,17 +73,25 @@ class Progress:
     ten seconds into a file. `close` ends the line, so that what follows starts on a fresh one.
     """
 
-    def __init__(self, stream: OutputWrapper, noun: str, total: int | None = None) -> None:
+    def __init__(
+        self,
+        stream: OutputWrapper,
+        noun: str,
+        total: int | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.stream = stream
+        self.clock = clock
         self.noun = noun
         self.total = total
-        self.started = self.written = time.monotonic()
+        self.started = self.written = clock()
         self.terminal = stream.isatty()
         self.open_line = False
 
     def __call__(self, done: int, total: int | None = None) -> None:
         self.total = total or self.total
-        now = time.monotonic()
+        now = self.clock()
         if now - self.written < (0.5 if self.terminal else 10):
             return
         self.written = now

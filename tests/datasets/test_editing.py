@@ -1,0 +1,84 @@
+"""Editing judgments in a draft, and freezing it."""
+
+import pytest
+
+from apps.datasets.content import stored_hash
+from apps.datasets.editing import freeze, open_draft, set_judgment
+from apps.datasets.importing import import_dataset
+from apps.datasets.models import Dataset, Judgment
+from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
+from benchbench.errors import ConflictError
+
+APPLE, PEAR = {"document_id": "apple"}, {"document_id": "pear"}
+RECORD = DatasetRecord("fruit", [QueryRecord("red", "red fruit", [JudgmentRecord(APPLE, 3)])], label="1")
+
+
+@pytest.fixture
+def fruit(db: None) -> Dataset:
+    return import_dataset(RECORD).version.dataset
+
+
+def grades(dataset: Dataset, number: int) -> dict[str, int]:
+    version = dataset.versions.get(number=number)
+    return {judgment.doc_ref["document_id"]: judgment.grade for judgment in version.judgments}
+
+
+def test_a_draft_is_opened_once_and_begins_as_the_newest_version(fruit: Dataset) -> None:
+    draft = open_draft(fruit)
+    assert (draft.number, draft.frozen_at) == (2, None)
+    assert open_draft(fruit) == draft
+    assert grades(fruit, 2) == grades(fruit, 1) == {"apple": 3}
+
+
+def test_edits_gather_in_the_draft_and_leave_the_frozen_version_alone(fruit: Dataset) -> None:
+    set_judgment(fruit, "red", PEAR, 1, judge="mara")
+    set_judgment(fruit, "red", APPLE, 2)
+    set_judgment(fruit, "red", APPLE, 0, note="It was green.")
+    assert grades(fruit, 1) == {"apple": 3}
+    assert grades(fruit, 2) == {"apple": 0, "pear": 1}
+    first = fruit.versions.get(number=1)
+    assert stored_hash(first) == first.content_hash
+    assert Judgment.objects.count() == 3, "an edit of an edit leaves no row between"
+
+
+def test_freezing_makes_the_next_version(fruit: Dataset) -> None:
+    set_judgment(fruit, "red", PEAR, 1)
+    version = freeze(fruit, label="2", note="Late judgments.")
+    assert (version.number, version.label, version.note) == (2, "2", "Late judgments.")
+    assert (version.query_count, version.judgment_count) == (1, 2)
+    assert version.content_hash == stored_hash(version)
+    set_judgment(fruit, "red", PEAR, 0)
+    assert grades(fruit, 2) == {"apple": 3, "pear": 1}
+    assert grades(fruit, 3) == {"apple": 3, "pear": 0}
+
+
+def test_stating_the_same_again_changes_nothing(fruit: Dataset) -> None:
+    one = set_judgment(fruit, "red", PEAR, 1, judge="mara")
+    assert set_judgment(fruit, "red", PEAR, 1, judge="mara") == one
+    assert set_judgment(fruit, "red", APPLE, 3, source=Judgment.Source.IMPORT) == Judgment.objects.get(since=1)
+
+
+def test_it_refuses_what_is_no_judgment(fruit: Dataset) -> None:
+    with pytest.raises(DatasetError, match="has no query 'blue'"):
+        set_judgment(fruit, "blue", APPLE, 1)
+    with pytest.raises(DatasetError, match="The reference to the document has the unknown key 'url'"):
+        set_judgment(fruit, "red", {"url": "x"}, 1)
+    with pytest.raises(DatasetError, match="The grade 40000 is out of range"):
+        set_judgment(fruit, "red", APPLE, 40_000)
+
+
+def test_freezing_needs_a_draft_and_a_new_label(fruit: Dataset) -> None:
+    with pytest.raises(ConflictError, match="has no draft to freeze"):
+        freeze(fruit)
+    open_draft(fruit)
+    with pytest.raises(ConflictError, match='has a version "1": choose another label'):
+        freeze(fruit, label="1")
+
+
+def test_an_import_waits_until_the_draft_is_frozen(fruit: Dataset) -> None:
+    set_judgment(fruit, "red", PEAR, 1)
+    other = DatasetRecord("fruit", [QueryRecord("red", "crimson fruit")], label="3")
+    with pytest.raises(ConflictError, match="has a draft with edits: freeze it before importing"):
+        import_dataset(other)
+    freeze(fruit)
+    assert import_dataset(other).version.number == 3

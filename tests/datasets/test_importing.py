@@ -1,0 +1,201 @@
+"""Importing datasets as frozen versions."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.datasets.content import content_hash, ref_hash, stored_hash
+from apps.datasets.importing import import_dataset
+from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
+from apps.datasets.readers.beir import read_beir
+from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
+from benchbench.errors import BenchbenchError, ConflictError
+
+pytestmark = pytest.mark.django_db
+
+RED = QueryRecord(
+    "red", "red fruit", [JudgmentRecord({"document_id": "apple"}, 3), JudgmentRecord({"uri": "shop:plum"}, 0)]
+)
+BLUE = QueryRecord(
+    "blue",
+    "blue fruit",
+    [JudgmentRecord({"document_id": "plum"}, 2, ["s1"], "llm", "judge-7", "clear")],
+    slices=["easy", "colour"],
+    category="colour",
+    filters={"season": "autumn"},
+    evidence=["blue"],
+    metadata={"weight": 1.0, "far": 1e23, "none": -0.0, "ünï": [True, None]},
+)
+FRUIT = DatasetRecord("fruit", [RED, BLUE], label="1", description="Fruit by colour.", metadata={"judges": 2})
+
+
+def held(version: DatasetVersion) -> dict[str, dict[str, int]]:
+    """What a version holds: query text → reference hash → grade."""
+    return {
+        f"{query.key}: {query.text}": {
+            next(iter(judgment.doc_ref.values())): judgment.grade for judgment in version.judgments.filter(query=query)
+        }
+        for query in version.queries
+    }
+
+
+def test_it_makes_a_dataset_with_a_frozen_first_version(admin_user: Any) -> None:
+    imported = import_dataset(FRUIT, owner=admin_user)
+    version, dataset = imported.version, imported.version.dataset
+    assert (dataset.name, dataset.owner, dataset.description) == ("fruit", admin_user, "Fruit by colour.")
+    assert dataset.metadata == {"judges": 2}
+    assert (version.number, version.label, version.query_count, version.judgment_count) == (1, "1", 2, 3)
+    assert version.frozen_at is not None
+    assert version.content_hash == content_hash([RED, BLUE])
+    assert imported.report.outcome == "created"
+    assert (imported.report.queries, imported.report.judgments, imported.report.warnings) == (2, 3, ())
+    assert held(version) == {"red: red fruit": {"apple": 3, "shop:plum": 0}, "blue: blue fruit": {"plum": 2}}
+    blue = Query.objects.get(key="blue")
+    assert (blue.slices, blue.category, blue.filters) == (["easy", "colour"], "colour", {"season": "autumn"})
+    judgment = blue.judgments.get()
+    assert (judgment.section_refs, judgment.source, judgment.judge, judgment.note) == (
+        ["s1"],
+        "llm",
+        "judge-7",
+        "clear",
+    )
+    assert judgment.ref_hash == ref_hash({"document_id": "plum"})
+
+
+def test_a_reference_is_hashed_as_canonical_json() -> None:
+    # printf '{"document_id":"a","uri":"ü"}' | sha256sum
+    assert ref_hash({"uri": "ü", "document_id": "a"}) == (
+        "643aea5d0bf0fc5b4ffa303425d8e9f95f5988721c0b7231911c59d882bd342d"
+    )
+
+
+def test_the_hash_is_the_same_from_the_tables_and_in_any_order() -> None:
+    version = import_dataset(FRUIT).version
+    assert stored_hash(version) == version.content_hash
+    shuffled = replace(RED, judgments=RED.judgments[::-1])
+    assert content_hash([BLUE, shuffled]) == version.content_hash
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"text": "rouge"}, {"slices": ["x"]}, {"category": "c"}, {"difficulty": "d"}, {"query_type": "t"},
+        {"split": "s"}, {"filters": {"a": 1}}, {"expected_answer": "a"}, {"evidence": [1]}, {"notes": "n"},
+        {"metadata": {"a": True}},
+        {"judgments": RED.judgments[:1]}, {"judgments": [replace(RED.judgments[0], grade=1), RED.judgments[1]]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_the_hash_covers_all_that_counts(changes: dict[str, Any]) -> None:
+    assert content_hash([replace(RED, **changes)]) != content_hash([RED])
+
+
+def test_it_recognises_equal_content() -> None:
+    first = import_dataset(FRUIT).version
+    again = import_dataset(replace(FRUIT, queries=[BLUE, RED]))
+    assert (again.report.outcome, again.version) == ("unchanged", first)
+    assert import_dataset(replace(FRUIT, label="")).report.outcome == "unchanged"
+    assert import_dataset(replace(FRUIT, label="2")).version == first
+    assert (DatasetVersion.objects.count(), Judgment.objects.count()) == (1, 3)
+
+
+@pytest.mark.parametrize("label", ["1", ""])
+def test_it_refuses_other_content_without_a_new_version(label: str) -> None:
+    import_dataset(FRUIT)
+    with pytest.raises(ConflictError, match=r'The dataset "fruit" is frozen with other content.*bump the version'):
+        import_dataset(replace(FRUIT, queries=[RED], label=label))
+    assert Query.objects.count() == 2
+
+
+def test_a_new_version_keeps_equal_rows_and_leaves_the_old_version_as_it_was() -> None:
+    first = import_dataset(FRUIT).version
+    before = held(first)
+    kept = Judgment.objects.get(doc_ref={"uri": "shop:plum"}).pk
+    red = replace(
+        RED,
+        judgments=[JudgmentRecord({"document_id": "apple"}, 1), RED.judgments[1], JudgmentRecord({"uri": "new"}, 2)],
+    )
+    green = QueryRecord("green", "green fruit")
+    imported = import_dataset(replace(FRUIT, queries=[red, green], label="2", metadata={}))
+    second = imported.version
+    assert (imported.report.outcome, second.number, second.label) == ("new version", 2, "2")
+    assert held(second) == {"red: red fruit": {"shop:plum": 0, "apple": 1, "new": 2}, "green: green fruit": {}}
+    assert held(first) == before
+    assert stored_hash(first) == first.content_hash
+    assert stored_hash(second) == second.content_hash
+    assert (second.query_count, second.judgment_count) == (second.queries.count(), second.judgments.count()) == (2, 3)
+    assert second.judgments.filter(pk=kept).exists()
+    assert Query.objects.filter(key="red").count() == 1
+    assert second.dataset.metadata == {}
+    assert import_dataset(FRUIT).version == first, "an older version is recognised by its label"
+    with pytest.raises(ConflictError, match='states version "1": bump the version'):
+        import_dataset(replace(FRUIT, queries=[red, green]))
+
+
+def test_a_changed_query_takes_its_judgments_along_and_a_removed_one_may_come_back() -> None:
+    first = import_dataset(FRUIT).version
+    second = import_dataset(replace(FRUIT, label="2", queries=[replace(RED, text="crimson fruit")])).version
+    third = import_dataset(replace(FRUIT, label="3", queries=[RED, BLUE])).version
+    assert held(second) == {"red: crimson fruit": {"apple": 3, "shop:plum": 0}}
+    assert held(third) == held(first)
+    assert third.content_hash == first.content_hash
+
+
+def test_an_import_stays_with_its_owner(admin_user: Any) -> None:
+    import_dataset(FRUIT)
+    other = import_dataset(replace(FRUIT, queries=[RED]), owner=admin_user)
+    assert other.report.outcome == "created"
+    assert Dataset.objects.count() == 2
+
+
+def test_it_takes_the_name_given_before_the_name_stated() -> None:
+    assert import_dataset(FRUIT, name=" autumn ", description="Mine.").version.dataset.name == "autumn"
+    assert Dataset.objects.get().description == "Mine."
+    with pytest.raises(BenchbenchError, match="needs a name"):
+        import_dataset(replace(FRUIT, name=""))
+
+
+def test_it_warns_of_queries_that_nothing_answers() -> None:
+    zero = QueryRecord("zero", "x", [JudgmentRecord({"uri": "u"}, 0)])
+    bare = [QueryRecord(f"bare{number}", "x") for number in range(7)]
+    report = import_dataset(replace(FRUIT, queries=[RED, zero, *bare], warnings=["Counted twice."])).report
+    assert report.warnings == (
+        "Counted twice.",
+        "Queries without a judgment: bare0, bare1, bare2, bare3, bare4 and 2 more.",
+        "Queries whose judgments are all 0 or less, so that nothing is relevant: zero.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("record", "sentence"),
+    [
+        (replace(FRUIT, queries=[]), "The dataset has no query"),
+        (replace(FRUIT, queries=[RED, RED]), "Two queries have the key 'red'"),
+        (replace(FRUIT, label="l" * 51), "more than 50 characters"),
+        (replace(FRUIT, metadata={"a": "\0"}), "says about itself holds a character that cannot be stored"),
+        (replace(FRUIT, queries=[replace(RED, key="k" * 201)]), "more than 200 characters in its key"),
+        (replace(FRUIT, queries=[replace(RED, text="  ")]), "'red' needs a key and a text that are not blank"),
+        (replace(FRUIT, queries=[replace(RED, slices=["s" * 101])]), "a slice of more than 100 characters"),
+        (replace(FRUIT, queries=[replace(RED, notes="\0")]), "'red' holds a character that cannot be stored"),
+        (replace(FRUIT, queries=[replace(RED, judgments=[JudgmentRecord({"uri": "\0"}, 1)])]), "cannot be stored"),
+        (replace(FRUIT, queries=[replace(RED, judgments=[JudgmentRecord({"uri": "u"}, 40_000)])]), "out of range"),
+        (replace(FRUIT, queries=[replace(RED, judgments=RED.judgments[:1] * 2)]), "judges a document twice"),
+        (
+            replace(FRUIT, queries=[replace(RED, judgments=[JudgmentRecord({"uri": "u"}, 1, judge="j" * 201)])]),
+            "a judge of more than 200",
+        ),
+    ],
+)
+def test_it_refuses_what_cannot_be_stored_and_keeps_nothing(record: DatasetRecord, sentence: str) -> None:
+    with pytest.raises(DatasetError, match=sentence):
+        import_dataset(record)
+    assert not Dataset.objects.exists()
+
+
+def test_it_imports_adi(shared_data: Path) -> None:
+    imported = import_dataset(read_beir(shared_data / "adi"))
+    assert (imported.version.query_count, imported.version.judgment_count) == (35, 170)
+    assert stored_hash(imported.version) == imported.version.content_hash
+    assert import_dataset(read_beir(shared_data / "adi")).report.outcome == "unchanged"

@@ -1,0 +1,365 @@
+"""Reading BenchBench JSON, schema 1.0: one test for each rule."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from apps.datasets.readers.schema1 import Limits, parse_schema1, read_schema1
+from apps.datasets.records import DatasetRecord, JudgmentRecord, check
+from benchbench.errors import BenchbenchError
+
+LIMITS = Limits(upload_bytes=10_000, queries=3, judgments_per_query=3)
+
+
+def parse(value: Any, limits: Limits = LIMITS) -> DatasetRecord:
+    content = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return parse_schema1(content, limits=limits)
+
+
+def refusal(value: Any) -> BenchbenchError:
+    with pytest.raises(BenchbenchError) as caught:
+        parse(value)
+    assert caught.value.status == 400
+    assert caught.value.message.endswith(".")
+    return caught.value
+
+
+def query(**changes: Any) -> dict[str, Any]:
+    """A file with one query of the key q1, changed."""
+    return {"queries": [{"query_key": "q1", "query_text": "red fruit"} | changes]}
+
+
+def judged(*items: Any) -> dict[str, Any]:
+    return query(relevant_docs=list(items))
+
+
+FULL = {
+    "schema_version": "1.0",
+    "metadata": {
+        "name": "Fruit",
+        "description": "Questions about fruit.",
+        "version": "2.1",
+        "slice_definitions": {"easy": "One fruit."},
+        "judges": 2,
+    },
+    "queries": [
+        {
+            "query_key": "q1",
+            "query_text": "red fruit",
+            "metadata": {
+                "slices": ["easy", "colour", "easy"],
+                "category": "colour",
+                "difficulty": "low",
+                "query_type": "keyword",
+                "split": "test",
+                "filters": {"season": "autumn"},
+                "expected_answer": "apple",
+                "evidence": ["red"],
+                "notes": "A warm-up.",
+                "author": "mara",
+            },
+            "relevant_docs": [
+                {"doc_ref": {"document_id": "apple", "uri": "shop:apple"}, "relevance_grade": 3},
+                {"doc_ref": "shop:plum", "relevance_grade": "1"},
+                "shop:cherry",
+            ],
+        },
+        {
+            "query_id": "q2",
+            "query": "no fruit",
+            "relevant_doc_refs": [{"doc_ref": {"path": "a/b"}, "relevance_grade": 0}],
+        },
+        {"query_key": "q3", "query_text": "what?"},
+    ],
+}
+
+
+def test_it_reads_a_dataset() -> None:
+    record = parse(FULL)
+    assert (record.name, record.description, record.label) == ("Fruit", "Questions about fruit.", "2.1")
+    assert (record.schema_version, record.source_format) == ("1.0", "benchbench-json")
+    assert record.slice_definitions == {"easy": "One fruit."}
+    assert record.metadata == {"judges": 2}
+    first, second, third = record.queries
+    assert (first.key, first.text) == ("q1", "red fruit")
+    assert first.judgments == [
+        JudgmentRecord({"document_id": "apple", "uri": "shop:apple"}, 3),
+        JudgmentRecord({"uri": "shop:plum"}, 1),
+        JudgmentRecord({"uri": "shop:cherry"}, 2),
+    ]
+    assert first.slices == ["easy", "colour"]
+    assert (first.category, first.difficulty, first.query_type, first.split) == ("colour", "low", "keyword", "test")
+    assert (first.filters, first.expected_answer, first.evidence) == ({"season": "autumn"}, "apple", ["red"])
+    assert (first.notes, first.metadata) == ("A warm-up.", {"author": "mara"})
+    assert (second.key, second.text, second.judgments) == ("q2", "no fruit", [JudgmentRecord({"path": "a/b"}, 0)])
+    assert (third.judgments, third.slices, third.filters, third.metadata) == ([], [], {}, {})
+
+
+def test_it_reads_a_file_that_states_the_least() -> None:
+    record = parse({"queries": [{"query_key": "q1", "query_text": "x"}]})
+    assert (record.name, record.label, record.schema_version, record.metadata) == ("", "", "1.0", {})
+
+
+def test_it_drops_a_byte_order_mark() -> None:
+    assert parse(b"\xef\xbb\xbf" + json.dumps(FULL).encode()) == parse(FULL)
+
+
+def test_it_accepts_an_alias_beside_its_key_when_both_agree() -> None:
+    assert parse(query(query_id="q1", query="red fruit")) == parse(query())
+
+
+def test_it_counts_a_judgment_stated_twice_alike_once() -> None:
+    record = parse(
+        judged("shop:plum", {"doc_ref": {"uri": "shop:plum"}}, {"doc_ref": "shop:plum", "relevance_grade": "2"})
+    )
+    assert record.queries[0].judgments == [JudgmentRecord({"uri": "shop:plum"}, 2)]
+    assert record.duplicates == 2
+
+
+def test_it_holds_references_to_be_the_same_whatever_the_order_of_their_keys() -> None:
+    record = parse(judged({"doc_ref": {"uri": "u", "path": "p"}}, {"doc_ref": {"path": "p", "uri": "u"}}))
+    assert record.duplicates == 1
+
+
+@pytest.mark.parametrize(("version", "label"), [("1.1", "1.1"), (" 2 ", "2"), (3, "3"), (1.5, "1.5"), ("", "")])
+def test_it_takes_the_version_that_the_file_states(version: Any, label: str) -> None:
+    assert parse(query() | {"metadata": {"version": version}}).label == label
+
+
+REFUSED: dict[str, tuple[Any, str]] = {
+    "a list": ([], "The file must be an object, not a list."),
+    "unknown top key": (query() | {"querys": []}, "The file has the unknown key 'querys': known are schema_version"),
+    "no queries": ({"metadata": {}}, "The file lacks the key queries."),
+    "queries null": ({"queries": None}, "queries must be a list, not null."),
+    "no query": ({"queries": []}, "queries is empty: a dataset needs at least one query."),
+    "too many queries": ({"queries": [{}] * 4}, "queries has 4 queries: at most 3 are taken."),
+    "unknown schema": (query() | {"schema_version": "1.1"}, "schema_version is '1.1': this reader knows \"1.0\"."),
+    "schema a number": (query() | {"schema_version": 1.0}, "schema_version must be a string, not a number."),
+    "schema null": (query() | {"schema_version": None}, "schema_version must be a string, not null."),
+    "metadata a list": (query() | {"metadata": []}, "metadata must be an object, not a list."),
+    "metadata null": (query() | {"metadata": None}, "metadata must be an object, not null."),
+    "name a number": (query() | {"metadata": {"name": 1}}, "metadata.name must be a string, not a number."),
+    "version true": (query() | {"metadata": {"version": True}}, 'metadata.version must be a string such as "1.0".'),
+    "slice definitions": (
+        query() | {"metadata": {"slice_definitions": []}},
+        "metadata.slice_definitions must be an object, not a list.",
+    ),
+    "query a string": ({"queries": ["q1"]}, "queries[0] must be an object, not a string."),
+    "unknown query key": (query(relevant=[]), "queries[0] has the unknown key 'relevant': known are query_key"),
+    "no query key": ({"queries": [{"query_text": "x"}]}, "queries[0] lacks the key query_key."),
+    "query key a number": (query(query_key=1), "queries[0].query_key must be a string, not a number."),
+    "query key blank": (query(query_key=" "), "queries[0].query_key is blank."),
+    "key and alias differ": (
+        query(query_id="q2"),
+        "queries[0] has query_key and its alias query_id with different values.",
+    ),
+    "text and alias differ": (
+        query(query="x"),
+        "queries[0] (query 'q1') has query_text and its alias query with different values.",
+    ),
+    "documents and alias differ": (
+        query(relevant_docs=[], relevant_doc_refs=["u"]),
+        "queries[0] (query 'q1') has relevant_docs and its alias relevant_doc_refs with different values.",
+    ),
+    "no text": ({"queries": [{"query_key": "q1"}]}, "queries[0] (query 'q1') lacks the key query_text."),
+    "text blank": (query(query_text="\n"), "queries[0].query_text (query 'q1') is blank."),
+    "text null": (query(query_text=None), "queries[0].query_text (query 'q1') must be a string, not null."),
+    "key of two queries": (
+        {"queries": [{"query_key": key, "query_text": "x"} for key in ("q1", "q2", "q1")]},
+        "queries[2].query_key is 'q1', as in queries[0]: a key names one query.",
+    ),
+    "query metadata": (query(metadata="m"), "queries[0].metadata (query 'q1') must be an object, not a string."),
+    "slices a string": (
+        query(metadata={"slices": "easy"}),
+        "queries[0].metadata.slices (query 'q1') must be a list, not a string.",
+    ),
+    "slices of numbers": (
+        query(metadata={"slices": [1]}),
+        "queries[0].metadata.slices (query 'q1') must be a list of strings that are not blank.",
+    ),
+    "category null": (
+        query(metadata={"category": None}),
+        "queries[0].metadata.category (query 'q1') must be a string, not null.",
+    ),
+    "filters a list": (
+        query(metadata={"filters": []}),
+        "queries[0].metadata.filters (query 'q1') must be an object, not a list.",
+    ),
+    "documents an object": (
+        query(relevant_docs={}),
+        "queries[0].relevant_docs (query 'q1') must be a list, not an object.",
+    ),
+    "documents null": (query(relevant_docs=None), "queries[0].relevant_docs (query 'q1') must be a list, not null."),
+    "too many judgments": (
+        judged("a", "b", "c", "d"),
+        "queries[0].relevant_docs (query 'q1') has 4 judgments: at most 3 a query are taken.",
+    ),
+    "item a number": (judged(1), "queries[0].relevant_docs[0] (query 'q1') must be an object, not a number."),
+    "unknown item key": (
+        judged({"doc_ref": "u", "grade": 3}),
+        "queries[0].relevant_docs[0] (query 'q1') has the unknown key 'grade': known are doc_ref, relevance_grade.",
+    ),
+    "no doc_ref": (
+        judged("u", {"relevance_grade": 1}),
+        "queries[0].relevant_docs[1] (query 'q1') lacks the key doc_ref.",
+    ),
+    "doc_ref null": (
+        judged({"doc_ref": None}),
+        "queries[0].relevant_docs[0].doc_ref (query 'q1') must be an object with any of document_id, uri, "
+        "content_hash, path, file_name, or a string that is the uri, not null.",
+    ),
+    "doc_ref empty": (
+        judged({"doc_ref": {}}),
+        "queries[0].relevant_docs[0].doc_ref (query 'q1') is empty: give any of document_id, uri, content_hash, path, "
+        "file_name.",
+    ),
+    "doc_ref with another key": (
+        judged({"doc_ref": {"url": "x"}}),
+        "queries[0].relevant_docs[0].doc_ref (query 'q1') has the unknown key 'url': known are document_id, uri, "
+        "content_hash, path, file_name.",
+    ),
+    "doc_ref of a number": (
+        judged({"doc_ref": {"document_id": 7}}),
+        "queries[0].relevant_docs[0].doc_ref (query 'q1') must hold strings that are not blank: its document_id is "
+        "a number.",
+    ),
+    "doc_ref blank": (
+        judged(" "),
+        "queries[0].relevant_docs[0].doc_ref (query 'q1') must hold strings that are not blank: its uri is blank.",
+    ),
+    "other grade": (
+        judged({"doc_ref": "u", "relevance_grade": 1}, {"doc_ref": {"uri": "u"}}),
+        "queries[0].relevant_docs[1].relevance_grade (query 'q1') is 2, but the same document was graded 1 before.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("value", "sentence"), REFUSED.values(), ids=REFUSED)
+def test_it_refuses(value: Any, sentence: str) -> None:
+    assert refusal(value).message.startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    "grade", [2.9, 2.0, -1, 4, True, False, None, "high", "4", "2.0", " 2", "", "٢", [2], {"a": 1}]
+)
+def test_it_refuses_a_grade_that_is_no_integer_from_0_to_3(grade: Any) -> None:
+    error = refusal(judged({"doc_ref": "u", "relevance_grade": grade}))
+    assert error.message.startswith(
+        "queries[0].relevant_docs[0].relevance_grade (query 'q1') must be an integer from 0 to 3, not "
+    )
+    assert error.field == "queries[0].relevant_docs[0].relevance_grade"
+
+
+@pytest.mark.parametrize("grade", [0, 1, 2, 3, "0", "1", "2", "3"])
+def test_it_takes_the_grades_from_0_to_3(grade: int | str) -> None:
+    (judgment,) = parse(judged({"doc_ref": "u", "relevance_grade": grade})).queries[0].judgments
+    assert judgment.grade == int(grade)
+    assert type(judgment.grade) is int
+
+
+DAMAGED = {
+    "empty": (b"", "The file is not JSON: Expecting value (line 1, column 1)."),
+    "cut off": (b'{"queries": [', "The file is not JSON: Expecting value (line 1, column 14)."),
+    "two values": (b"{} {}", "The file is not JSON: Extra data"),
+    "NaN": (b'{"metadata": {"a": NaN}}', "The file holds NaN, which is not JSON."),
+    "Infinity": (b'{"metadata": {"a": -Infinity}}', "The file holds -Infinity, which is not JSON."),
+    "past a double": (b'{"metadata": {"a": 1e400}}', "The file holds the number 1e400, which is out of range."),
+    "endless integer": (b'{"metadata": {"a": ' + b"1" * 5000 + b"}}", "The file holds an integer of 5000 digits"),
+    "key twice": (b'{"queries": [], "queries": []}', "The file has the key 'queries' twice in one object."),
+    "not UTF-8": (b'{"queries": "\xe9"}', "The file is not UTF-8: byte 13"),
+    "UTF-16": ('{"queries": []}'.encode("utf-16"), "The file is not UTF-8"),
+    "NUL": (b'{"metadata": {"a": ["\\u0000"]}}', "The file holds a character that cannot be stored (NUL or half"),
+    "NUL in a key": (b'{"metadata": {"\\u0000": 1}}', "The file holds a character that cannot be stored (NUL or half"),
+    "half a pair": (b'{"metadata": {"a": "\\udcff"}}', "The file holds a character that cannot be stored (NUL or half"),
+    "deep": (b'{"metadata": ' + b'{"a":' * 150 + b"1" + b"}" * 151, "The file is nested deeper than 100 levels."),
+    "very deep": (b"[" * 9000, "The file is nested deeper than 100 levels."),
+}
+
+
+@pytest.mark.parametrize(("content", "sentence"), DAMAGED.values(), ids=DAMAGED)
+def test_it_refuses_a_damaged_file(content: bytes, sentence: str) -> None:
+    assert refusal(content).message.startswith(sentence)
+
+
+def test_it_refuses_too_large_a_file_as_such() -> None:
+    with pytest.raises(BenchbenchError, match="The file has more than 10,000 bytes, the most that is taken") as caught:
+        parse(b" " * 10_001)
+    assert caught.value.status == 413
+
+
+def test_it_takes_as_much_as_the_limits_allow() -> None:
+    content = json.dumps(
+        {"queries": [{"query_key": k, "query_text": k, "relevant_docs": ["a", "b", "c"]} for k in "xyz"]}
+    )
+    assert len(parse(content.ljust(10_000).encode()).queries) == 3
+
+
+def test_it_reads_a_path_within_the_configured_limits(tmp_path: Path, settings: Any) -> None:
+    path = tmp_path / "fruit.json"
+    path.write_text(json.dumps(FULL))
+    assert read_schema1(path) == parse(FULL)
+    settings.BENCHMARK_DATASET_MAX_QUERIES = 2
+    with pytest.raises(BenchbenchError, match="at most 2 are taken"):
+        read_schema1(path)
+    settings.BENCHMARK_DATASET_MAX_UPLOAD_BYTES = 100
+    with pytest.raises(BenchbenchError, match="more than 100 bytes"):
+        read_schema1(path)
+    with pytest.raises(BenchbenchError, match="cannot be read"):
+        read_schema1(tmp_path / "absent.json")
+
+
+ODD = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(["q1", "\0", "\ud800"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def places(value: Any) -> list[tuple[Any, Any]]:
+    """Every (container, key) within a JSON value."""
+    items = (
+        list(value.items()) if isinstance(value, dict) else list(enumerate(value)) if isinstance(value, list) else []
+    )
+    return [(value, key) for key, _ in items] + [place for _, inner in items for place in places(inner)]
+
+
+def accepted_or_refused_cleanly(content: bytes) -> bool:
+    try:
+        check(parse(content))
+    except BenchbenchError as error:
+        return error.status == 400 and error.message.endswith(".")
+    return True
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_whatever_stands_in_place_of_a_value_gives_a_dataset_or_a_sentence(data: st.DataObject) -> None:
+    value = json.loads(json.dumps(FULL))
+    for _ in range(data.draw(st.integers(1, 3))):
+        container, key = data.draw(st.sampled_from(places(value)))
+        if data.draw(st.booleans()):
+            container[key] = data.draw(ODD)
+        else:
+            del container[key]
+        if not places(value):
+            break
+    assert accepted_or_refused_cleanly(json.dumps(value).encode())
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_whatever_bytes_change_gives_a_dataset_or_a_sentence(data: st.DataObject) -> None:
+    content = bytearray(json.dumps(FULL).encode())
+    for _ in range(data.draw(st.integers(1, 4))):
+        start = data.draw(st.integers(0, len(content)))
+        content[start : start + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
+    assert accepted_or_refused_cleanly(bytes(content))

@@ -1,0 +1,53 @@
+"""What management commands share."""
+
+import io
+from typing import Any
+
+import pytest
+from django.core.management import CommandError
+from django.core.management.base import OutputWrapper
+
+from apps.operations.commands import Progress, UseCaseCommand
+from benchbench.errors import ConflictError
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_rewrites_one_line_on_a_terminal() -> None:
+    clock = iter([0.0, 0.1, 2.0, 2.1, 4.0])
+    terminal = Terminal()
+    progress = Progress(OutputWrapper(terminal), "documents", total=5000, clock=clock.__next__)
+    for done in (10, 1000, 1001, 4000):
+        progress(done)
+    progress.close()
+    progress.close()
+    assert terminal.getvalue() == (
+        "\r\033[K1,000 of 5,000 documents, 500 a second, 8 s left"
+        "\r\033[K4,000 of 5,000 documents, 1,000 a second, 1 s left\n"
+    )
+
+
+def test_progress_writes_a_line_now_and_then_into_a_file() -> None:
+    clock = iter([0.0, 5.0, 10.0, 15.0])
+    file = io.StringIO()
+    progress = Progress(OutputWrapper(file), "documents", clock=clock.__next__)
+    for done in (500, 1000, 1500):
+        progress(done)
+    progress.close()
+    assert file.getvalue() == "1,000 documents, 100 a second\n"
+
+
+def test_errors_and_interrupts_end_a_command_with_a_sentence() -> None:
+    class Failing(UseCaseCommand):
+        def act(self, **options: Any) -> None:
+            raise options["failure"]
+
+    with pytest.raises(CommandError, match=r"^It is in use\.$") as caught:
+        Failing().handle(failure=ConflictError("It is in use."))
+    assert caught.value.returncode == 1
+    with pytest.raises(CommandError, match=r"^Interrupted\.$") as caught:
+        Failing().handle(failure=KeyboardInterrupt())
+    assert caught.value.returncode == 130
