@@ -1,0 +1,150 @@
+import json
+
+import pytest
+
+from benchbench.ir.matrix import Matrix, MatrixError
+
+
+def labels(**data) -> list[str]:
+    return [configuration.label for configuration in Matrix.parse(data).configurations()]
+
+
+class TestConfigurations:
+    def test_two_modes_rerankings_depths_and_thresholds_are_sixteen_runs(self):
+        matrix = Matrix.parse(
+            {
+                "search_modes": ["dense", "hybrid"],
+                "use_reranker": [False, True],
+                "rerankers": ["tiny"],
+                "top_k_values": [50, 100],
+                "rrf_k_values": [60],
+                "score_thresholds": [None, 0.5],
+            }
+        )
+        assert len(matrix.configurations()) == 16
+        assert len({configuration.hash for configuration in matrix.configurations()}) == 16
+        assert len({configuration.label for configuration in matrix.configurations()}) == 16
+
+    def test_an_axis_that_does_not_touch_a_mode_does_not_multiply_it(self):
+        assert labels(search_modes=["dense", "hybrid"], rrf_k_values=[40, 60, 80]) == [
+            "dense · top 100",
+            "hybrid · rrf 40 · top 100",
+            "hybrid · rrf 60 · top 100",
+            "hybrid · rrf 80 · top 100",
+        ]
+
+    def test_they_come_in_the_order_of_the_axes_and_of_the_values_given(self):
+        assert labels(
+            search_modes=["sparse", "dense"], use_reranker=[True, False], rerankers=["b", "a"], top_k_values=[50, 20]
+        ) == [
+            "lexical · rerank b · top 50",
+            "lexical · rerank b · top 20",
+            "lexical · rerank a · top 50",
+            "lexical · rerank a · top 20",
+            "lexical · top 50",
+            "lexical · top 20",
+            "dense · rerank b · top 50",
+            "dense · rerank b · top 20",
+            "dense · rerank a · top 50",
+            "dense · rerank a · top 20",
+            "dense · top 50",
+            "dense · top 20",
+        ]
+
+    def test_nothing_given_is_one_run_with_the_defaults(self):
+        matrix = Matrix.parse({})
+        assert (matrix.primary_k, matrix.k_values_for_metrics) == (10, (5, 10, 20))
+        assert [configuration.label for configuration in matrix.configurations()] == ["dense · top 100"]
+
+    def test_every_index_is_a_run(self):
+        assert labels(indexes=["minilm", "e5"]) == ["minilm · dense · top 100", "e5 · dense · top 100"]
+
+
+def test_primary_k_is_always_among_the_cutoffs_which_ascend():
+    matrix = Matrix.parse({"k_values_for_metrics": [20, 1], "primary_k": 3})
+    assert matrix.k_values_for_metrics == (1, 3, 20)
+
+
+def test_it_reads_back_from_json():
+    matrix = Matrix.parse({"search_modes": ["hybrid", "dense"], "candidates": [None, 500], "score_thresholds": [0.5]})
+    assert Matrix.parse(json.loads(json.dumps(matrix.as_dict()))) == matrix
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("data", "field", "sentence"),
+        [
+            ({"search_mode": ["dense"]}, "search_mode", 'no key "search_mode"; did you mean search_modes?'),
+            ({"colour": ["red"]}, "colour", "its keys are primary_k, k_values_for_metrics, indexes"),
+            ({"top_k_values": []}, "top_k_values", "top_k_values: the list is empty"),
+            ({"search_modes": "dense"}, "search_modes", 'search_modes: give a list, not "dense"'),
+            ({"search_modes": ["vector"]}, "search_modes", '"vector" is not one of "dense", "sparse", "hybrid"'),
+            ({"top_k_values": [100, 100]}, "top_k_values", "top_k_values: 100 is there more than once"),
+            ({"score_thresholds": [0, 0.0]}, "score_thresholds", "0.0 is there more than once"),
+            ({"top_k_values": [True]}, "top_k_values", "top_k_values: true is not a whole number from 1 to 1000"),
+            ({"top_k_values": [1001]}, "top_k_values", "1001 is not a whole number from 1 to 1000"),
+            ({"top_k_values": [50.0]}, "top_k_values", "50.0 is not a whole number"),
+            ({"k_values_for_metrics": [0]}, "k_values_for_metrics", "0 is not a whole number from 1 to 1000"),
+            ({"k_values_for_metrics": ["5"]}, "k_values_for_metrics", '"5" is not a whole number'),
+            ({"primary_k": None}, "primary_k", "primary_k: null is not a whole number from 1 to 1000"),
+            ({"primary_k": [10]}, "primary_k", "primary_k: [10] is not a whole number"),
+            ({"use_reranker": [1]}, "use_reranker", "1 is not one of true, false"),
+            ({"rrf_k_values": [0]}, "rrf_k_values", "0 is not a whole number from 1 to 10000"),
+            ({"score_thresholds": [1.5]}, "score_thresholds", "1.5 is not a number from 0 to 1, or null"),
+            ({"score_thresholds": [float("nan")]}, "score_thresholds", "NaN is not a number from 0 to 1"),
+            ({"score_thresholds": [True]}, "score_thresholds", "true is not a number from 0 to 1"),
+            ({"candidates": [0]}, "candidates", "0 is not a whole number from 1 to 10000, or null"),
+            ({"indexes": [" "]}, "indexes", 'indexes: " " is not a name'),
+            ({"ann": ["hnsw"]}, "ann", 'ann: "hnsw" is not "exact"'),
+            ({"lexical": ["fts"]}, "lexical", 'lexical: "fts" is not "bm25"'),
+            ({"fusion": ["weighted"]}, "fusion", 'fusion: "weighted" is not "rrf"'),
+            ({"weights": [[0.5, 0.5]]}, "weights", "weights: [0.5, 0.5] is not null"),
+            ({"search_modes": [{"a": 1}]}, "search_modes", 'search_modes: {"a": 1} is not one of'),
+            (
+                {"k_values_for_metrics": [10, 20], "top_k_values": [5]},
+                "top_k_values",
+                "top_k_values: 5 is less than the greatest k to measure at, 20",
+            ),
+            ({"k_values_for_metrics": [5], "top_k_values": [5]}, "top_k_values", "10 (primary_k is always one"),
+            ({"use_reranker": [True]}, "rerankers", "rerankers: use_reranker holds true, so name the model"),
+            (
+                {"use_reranker": [True], "rerankers": ["tiny"], "rerank_depths": [200]},
+                "rerank_depths",
+                "rerank_depths: 200 is more than the 100 candidates of a run with top_k 100",
+            ),
+            ([], "matrix", "The matrix must be an object"),
+        ],
+    )
+    def test_every_fault_is_a_sentence_that_names_its_key(self, data, field, sentence):
+        with pytest.raises(MatrixError) as raised:
+            Matrix.parse(data)
+        assert raised.value.field == field
+        assert sentence in raised.value.message
+        assert raised.value.status == 400
+
+    def test_a_reranker_that_no_run_uses_may_be_named(self):
+        assert labels(rerankers=["tiny"]) == ["dense · top 100"]
+
+    def test_it_limits_the_values_of_a_list_and_the_runs(self):
+        with pytest.raises(MatrixError, match="top_k_values: 3 values are more than the 2 allowed") as raised:
+            Matrix.parse({"top_k_values": [50, 60, 70], "k_values_for_metrics": [5, 10]}, max_values=2)
+        assert raised.value.field == "top_k_values"
+        with pytest.raises(MatrixError, match="makes 4 runs; at most 3 are allowed") as raised:
+            Matrix.parse({"search_modes": ["dense", "sparse"], "top_k_values": [50, 60]}, max_runs=3)
+        assert raised.value.field == "matrix"
+
+    def test_only_distinct_runs_count_against_the_limit(self):
+        Matrix.parse({"rrf_k_values": [1, 2, 3, 4]}, max_runs=1)
+
+    def test_a_matrix_too_wide_to_spell_out_is_refused_at_once(self):
+        wide = [*range(100, 120)]
+        with pytest.raises(MatrixError, match="combines its values in 160,000 ways") as raised:
+            Matrix.parse(
+                {
+                    "top_k_values": wide,
+                    "candidates": wide,
+                    "rrf_k_values": wide,
+                    "score_thresholds": [n / 20 for n in range(20)],
+                }
+            )
+        assert raised.value.field == "matrix"
