@@ -2,13 +2,18 @@
 
 import json
 import time
+from argparse import RawDescriptionHelpFormatter
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.core.management.base import BaseCommand, CommandError, CommandParser, OutputWrapper
+from django.core.management.base import BaseCommand, CommandError, CommandParser, DjangoHelpFormatter, OutputWrapper
 
 from benchbench.errors import BenchbenchError
+
+
+class HelpFormatter(DjangoHelpFormatter, RawDescriptionHelpFormatter):
+    """Keeps the lines of a command's help as they are written: it teaches, with examples."""
 
 
 class UseCaseCommand(BaseCommand):
@@ -17,6 +22,9 @@ class UseCaseCommand(BaseCommand):
     Subclasses write `act(**options)` instead of `handle`. A `BenchbenchError` becomes a sentence on stderr and exit
     status 1. An option made by `add_owner_argument` arrives as `owner`: a user, or None.
     """
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        return super().create_parser(prog_name, subcommand, formatter_class=HelpFormatter, **kwargs)
 
     def add_owner_argument(self, parser: CommandParser) -> None:
         parser.add_argument(

@@ -1,6 +1,5 @@
 """manage.py import_collection"""
 
-from argparse import RawDescriptionHelpFormatter
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,6 @@ are gone are removed, unless --keep-missing says that SOURCE is only a part of t
 """
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.formatter_class = RawDescriptionHelpFormatter
         parser.add_argument("source", type=Path, metavar="SOURCE", help="Folder of files, or BEIR corpus.")
         parser.add_argument("--name", required=True, help="Name of the collection; made when there is none.")
         parser.add_argument(

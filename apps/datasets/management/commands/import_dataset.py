@@ -1,6 +1,5 @@
 """manage.py import_dataset"""
 
-from argparse import RawDescriptionHelpFormatter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,6 @@ a new version label, which JSON states as metadata.version and --label gives to 
 """
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.formatter_class = RawDescriptionHelpFormatter
         parser.add_argument("source", type=Path, metavar="SOURCE", help="JSON file, or BEIR directory.")
         parser.add_argument("--name", help="Name of the dataset. Without one, the name that SOURCE states.")
         parser.add_argument("--format", choices=sorted(READERS), default="", help="Told from SOURCE without it.")
