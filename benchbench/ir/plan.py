@@ -7,10 +7,12 @@ for and are therefore made per depth.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import get_args
 
-from benchbench.ir.matrix import Configuration
+from benchbench.ir.configuration import Configuration
 from benchbench.ir.ranking import UnitKind
 
 
@@ -22,7 +24,7 @@ class EncodeStage:
 
     @property
     def key(self) -> str:
-        return f"encode({_name(self.index)})"
+        return _key("encode", self.index)
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -39,8 +41,7 @@ class DenseStage:
 
     @property
     def key(self) -> str:
-        depth = "" if self.ann == "exact" else f", {self.depth}"
-        return f"dense({_name(self.index)}, {self.ann}{depth})"
+        return _key("dense", self.index, self.ann, None if self.ann == "exact" else self.depth)
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -57,7 +58,7 @@ class LexicalStage:
 
     @property
     def key(self) -> str:
-        return f"lexical({_name(self.index)}, {self.engine})"
+        return _key("lexical", self.index, self.engine)
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -79,7 +80,7 @@ class FuseStage:
     @property
     def key(self) -> str:
         how = f"rrf {self.constant}" if self.fusion == "rrf" else f"{self.fusion} {self.weights}"
-        return f"fuse({self.dense} + {self.lexical}, {how}, {self.candidates})"
+        return _key("fuse", self.dense, self.lexical, how, self.candidates)
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -97,7 +98,7 @@ class RerankStage:
 
     @property
     def key(self) -> str:
-        return f"rerank({self.source}, {self.reranker}, {self.depth})"
+        return _key("rerank", self.source, self.reranker, self.depth)
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -109,111 +110,151 @@ Stage = EncodeStage | DenseStage | LexicalStage | FuseStage | RerankStage
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What one run does with its last stage: first `candidates`, threshold on unit scores, first `top_k`, collapse."""
+    """One run: the stages it would do if it were alone, in order, and what it makes of the last one's list.
+
+    That is: the first `candidates` entries, the threshold on their unit scores, the first `top_k` chunks, and of those
+    the documents.
+    """
 
     run_key: str
     index: str | None
-    final: str
+    stages: tuple[Stage, ...]
     candidates: int
     top_k: int
     threshold: float | None
     unit_kind: UnitKind
 
+    @property
+    def final(self) -> str:
+        """The key of the stage whose list is the run's."""
+        return self.stages[-1].key
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Distinct stages, each after those that it needs, and the runs that read them."""
+    """The distinct stages, each after those that it needs, and the runs that read them."""
 
     stages: tuple[Stage, ...]
     runs: tuple[RunPlan, ...]
 
-    def stages_of(self, run: RunPlan) -> list[Stage]:
-        """The stages that a run would do if it were alone, in order."""
-        by_key = {stage.key: stage for stage in self.stages}
-        wanted = {run.final}
-        for stage in reversed(self.stages):  # each stands after those that it needs
-            if stage.key in wanted:
-                wanted.update(by_key[stage.key].needs)
-        return [stage for stage in self.stages if stage.key in wanted]
-
     def distinct(self, queries: int) -> dict[str, int]:
         """How often each kind of work is done for `queries` queries.
 
-        The pairs of query and chunk are an upper bound: each is scored once per reranker, and lists overlap by an
-        amount that is only known once they exist.
+        Pairs of query and chunk are an upper bound: each is scored once per reranker, and how far the lists that it
+        reads overlap is only known once they exist.
         """
-        kinds = {EncodeStage: "encode", DenseStage: "dense", LexicalStage: "lexical", FuseStage: "fuse"}
-        counts = dict.fromkeys([*kinds.values(), "rerank_pairs_at_most"], 0)
-        for stage in self.stages:
-            if isinstance(stage, RerankStage):
-                counts["rerank_pairs_at_most"] += stage.depth * queries
-            else:
-                counts[kinds[type(stage)]] += queries
-        return counts
+        counts = Counter(type(stage) for stage in self.stages)
+        return {
+            "encode": counts[EncodeStage] * queries,
+            "dense": counts[DenseStage] * queries,
+            "lexical": counts[LexicalStage] * queries,
+            "fuse": counts[FuseStage] * queries,
+            "rerank_pairs_at_most": _pairs_at_most(self.stages) * queries,
+        }
 
     def explain(self, queries: int) -> str:
-        """A few lines: how many runs, and the distinct work that they share."""
-        lines = [f"{len(self.runs)} runs over {queries} queries need, once each:"]
-        return "\n".join(lines + [f"  {stage.key}" for stage in self.stages])
+        """The work in a few lines: what is done, and what the runs would do one by one."""
+        one_by_one = Counter[str]()
+        for run in self.runs:
+            one_by_one.update(Plan(run.stages, (run,)).distinct(queries))
+        lines = [
+            f"{count:>12,}  {WORK[kind]} instead of {one_by_one[kind]:,}"
+            for kind, count in self.distinct(queries).items()
+            if count
+        ]
+        return "\n".join([f"{len(self.runs):,} runs over {queries:,} queries, equal work done once:", *lines])
+
+
+WORK = {
+    "encode": "query encodings",
+    "dense": "dense searches",
+    "lexical": "lexical searches",
+    "fuse": "fusions",
+    "rerank_pairs_at_most": "reranked pairs at most,",
+}
 
 
 def plan(runs: Iterable[tuple[str, Configuration]]) -> Plan:
-    """The plan of runs, given as (key of the run, its configuration)."""
-    given = [(key, configuration.normal()) for key, configuration in runs]
-    depths = _exact_depths(configuration for _, configuration in given)
-    stages: dict[str, Stage] = {}
-    planned = []
-    for run_key, configuration in given:
-        own = list(_stages(configuration, depths))
-        stages.update((stage.key, stage) for stage in own)
-        planned.append(_run_plan(run_key, configuration, own[-1]))
-    order = (EncodeStage, DenseStage, LexicalStage, FuseStage, RerankStage)
-    return Plan(tuple(sorted(stages.values(), key=lambda stage: order.index(type(stage)))), tuple(planned))
+    """The plan of runs, each given as its key and its configuration. The same runs in the same order, the same plan."""
+    normal = [(run_key, configuration.normal()) for run_key, configuration in runs]
+    depths = _exact_depths(configuration for _, configuration in normal)
+    planned = tuple(_run_plan(run_key, configuration, depths) for run_key, configuration in normal)
+    distinct = {stage.key: stage for run in planned for stage in run.stages}
+    kinds = get_args(Stage)
+    return Plan(tuple(sorted(distinct.values(), key=lambda stage: kinds.index(type(stage)))), planned)
 
 
-def _exact_depths(configurations: Iterable[Configuration]) -> dict[str | None, int]:
-    """The depth of the exact lists per index: what the deepest run reads of them."""
-    depths: dict[str | None, int] = {}
-    for configuration in configurations:
-        depths[configuration.index] = max(depths.get(configuration.index, 0), configuration.effective_candidates)
-    return depths
-
-
-def _stages(configuration: Configuration, depths: dict[str | None, int]) -> Iterator[Stage]:
-    """The stages of one run, each after those that it needs; the last one's list is the run's."""
-    index, candidates = configuration.index, configuration.effective_candidates
-    exact = configuration.ann == "exact"
-    dense = DenseStage(index, configuration.ann, depths[index] if exact else candidates)
-    lexical = LexicalStage(index, configuration.lexical, depths[index])
-    last: Stage = lexical
-    if configuration.search_mode != "sparse":
-        yield EncodeStage(index)
-        yield dense
-        last = dense
-    if configuration.search_mode != "dense":
-        yield lexical
-    if configuration.search_mode == "hybrid":
-        last = FuseStage(
-            index, dense.key, lexical.key, configuration.fusion, configuration.rrf_k, configuration.weights, candidates
-        )
-        yield last
-    if configuration.use_reranker:
-        depth = min(configuration.effective_rerank_depth, candidates)
-        yield RerankStage(index, last.key, configuration.reranker or "", depth)
-
-
-def _run_plan(run_key: str, configuration: Configuration, last: Stage) -> RunPlan:
-    kinds: dict[str, UnitKind] = {"dense": "dense", "sparse": "sparse", "hybrid": "hybrid"}
+def _run_plan(run_key: str, configuration: Configuration, depths: dict[str, int]) -> RunPlan:
     return RunPlan(
         run_key=run_key,
         index=configuration.index,
-        final=last.key,
+        stages=tuple(_stages(configuration, depths)),
         candidates=configuration.effective_candidates,
         top_k=configuration.top_k,
         threshold=configuration.score_threshold,
-        unit_kind="cross_encoder" if configuration.use_reranker else kinds[configuration.search_mode],
+        unit_kind="cross_encoder" if configuration.use_reranker else UNIT_KINDS[configuration.search_mode],
     )
 
 
-def _name(index: str | None) -> str:
-    return "the index" if index is None else index
+UNIT_KINDS: dict[str, UnitKind] = {"dense": "dense", "sparse": "sparse", "hybrid": "hybrid"}
+
+
+def _stages(run: Configuration, depths: dict[str, int]) -> list[Stage]:
+    """The stages of one run, each after those that it needs; the last one's list is the run's."""
+    first = [replace(stage, depth=depths[stage.key]) for stage in _first_stages(run)]
+    encode = [EncodeStage(run.index)] if run.search_mode != "sparse" else []
+    stages: list[Stage] = [*encode, *first]
+    if run.search_mode == "hybrid":
+        dense, lexical = (stage.key for stage in first)
+        stages.append(
+            FuseStage(run.index, dense, lexical, run.fusion, run.rrf_k, run.weights, run.effective_candidates)
+        )
+    if run.use_reranker:
+        stages.append(RerankStage(run.index, stages[-1].key, run.reranker or "", run.effective_rerank_depth))
+    return stages
+
+
+def _first_stages(run: Configuration) -> list[DenseStage | LexicalStage]:
+    """The searches of one run, as deep as it would ask for if it were alone."""
+    dense = DenseStage(run.index, run.ann, run.effective_candidates)
+    lexical = LexicalStage(run.index, run.lexical, run.effective_candidates)
+    by_mode: dict[str, list[DenseStage | LexicalStage]] = {
+        "dense": [dense],
+        "sparse": [lexical],
+        "hybrid": [dense, lexical],
+    }
+    return by_mode[run.search_mode]
+
+
+def _exact_depths(runs: Iterable[Configuration]) -> dict[str, int]:
+    """How deep the deepest run reads each first-stage list, by key; an approximate list's key holds its own depth."""
+    depths: dict[str, int] = {}
+    for stage in (stage for run in runs for stage in _first_stages(run)):
+        depths[stage.key] = max(stage.depth, depths.get(stage.key, 0))
+    return depths
+
+
+def _pairs_at_most(stages: Iterable[Stage]) -> int:
+    """A bound on the distinct chunks per query that rerankers score, summed over rerankers and indexes.
+
+    The chunks that one reranker sees of one index are no more than the lists it reads hold together, and no more than
+    the heads of the first-stage lists that those were made of.
+    """
+    by_key = {stage.key: stage for stage in stages}
+    read: dict[tuple[str, str | None], tuple[Counter[str], Counter[str]]] = {}
+    for stage in by_key.values():
+        if not isinstance(stage, RerankStage):
+            continue
+        lists, heads = read.setdefault((stage.reranker, stage.index), (Counter(), Counter()))
+        lists |= Counter({stage.source: stage.depth})  # the greater of both
+        match by_key[stage.source]:
+            case FuseStage(dense=dense, lexical=lexical, candidates=candidates):
+                heads |= Counter({dense: candidates, lexical: candidates})
+            case _:
+                heads |= Counter({stage.source: stage.depth})
+    return sum(min(lists.total(), heads.total()) for lists, heads in read.values())
+
+
+def _key(kind: str, *parts: str | int | None) -> str:
+    """A name for a stage that tells it from every other of its benchmark, and that a reader can make out."""
+    return f"{kind}({', '.join(str(part) for part in parts if part is not None)})"

@@ -1,0 +1,194 @@
+import random
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchbench.ir.matrix import Configuration, Matrix
+from benchbench.ir.plan import DenseStage, EncodeStage, FuseStage, LexicalStage, Plan, RerankStage, plan
+
+
+def plan_of(*configurations: Configuration) -> Plan:
+    return plan([(str(number), configuration) for number, configuration in enumerate(configurations)])
+
+
+def plan_of_matrix(**data) -> Plan:
+    return plan_of(*Matrix.parse(data).configurations())
+
+
+def keys(planned: Plan) -> list[str]:
+    return [stage.key for stage in planned.stages]
+
+
+SIXTEEN = {
+    "search_modes": ["dense", "hybrid"],
+    "use_reranker": [False, True],
+    "rerankers": ["tiny"],
+    "top_k_values": [50, 100],
+    "score_thresholds": [None, 0.5],
+}
+
+
+class TestStages:
+    def test_sixteen_runs_share_one_encoding_and_one_search_of_each_kind(self):
+        assert keys(plan_of_matrix(**SIXTEEN)) == [
+            "encode()",
+            "dense(exact)",
+            "lexical(bm25)",
+            "fuse(dense(exact), lexical(bm25), rrf 60, 50)",
+            "fuse(dense(exact), lexical(bm25), rrf 60, 100)",
+            "rerank(dense(exact), tiny, 50)",
+            "rerank(dense(exact), tiny, 100)",
+            "rerank(fuse(dense(exact), lexical(bm25), rrf 60, 50), tiny, 50)",
+            "rerank(fuse(dense(exact), lexical(bm25), rrf 60, 100), tiny, 100)",
+        ]
+
+    def test_exact_lists_are_as_deep_as_the_deepest_run_reads_them(self):
+        planned = plan_of(
+            Configuration(top_k=20),
+            Configuration(search_mode="hybrid", top_k=20, candidates=300),
+            Configuration(search_mode="sparse", top_k=500),
+        )
+        assert [stage for stage in planned.stages if isinstance(stage, DenseStage | LexicalStage)] == [
+            DenseStage(None, "exact", 300),
+            LexicalStage(None, "bm25", 500),
+        ]
+
+    def test_approximate_lists_are_made_per_depth(self):
+        planned = plan_of(Configuration(ann="hnsw", top_k=20), Configuration(ann="hnsw", top_k=50))
+        assert keys(planned) == ["encode()", "dense(hnsw, 20)", "dense(hnsw, 50)"]
+
+    def test_indexes_share_nothing(self):
+        assert keys(plan_of_matrix(indexes=["a", "b"], search_modes=["dense", "sparse"])) == [
+            "encode(a)",
+            "encode(b)",
+            "dense(a, exact)",
+            "dense(b, exact)",
+            "lexical(a, bm25)",
+            "lexical(b, bm25)",
+        ]
+
+    def test_a_lexical_run_needs_no_encoder(self):
+        assert keys(plan_of(Configuration(search_mode="sparse"))) == ["lexical(bm25)"]
+
+    def test_weighted_fusion_is_keyed_by_its_weights(self):
+        planned = plan_of(Configuration(search_mode="hybrid", fusion="weighted", weights=(0.7, 0.3)))
+        assert keys(planned)[-1] == "fuse(dense(exact), lexical(bm25), weighted (0.7, 0.3), 100)"
+
+    def test_a_reranker_reads_no_more_than_the_candidates(self):
+        planned = plan_of(Configuration(use_reranker=True, reranker="tiny", top_k=100, candidates=30))
+        assert planned.stages[-1] == RerankStage(None, "dense(exact)", "tiny", 30)
+
+    def test_no_runs_need_nothing(self):
+        assert plan([]) == Plan((), ())
+
+
+class TestRuns:
+    def test_a_run_knows_what_to_make_of_which_list(self):
+        (run,) = plan_of(
+            Configuration(index="a", search_mode="hybrid", top_k=20, candidates=70, score_threshold=0.3, rrf_k=40)
+        ).runs
+        assert run.final == "fuse(dense(a, exact), lexical(a, bm25), rrf 40, 70)"
+        assert (run.run_key, run.index, run.candidates, run.top_k, run.threshold) == ("0", "a", 70, 20, 0.3)
+        assert [type(stage) for stage in run.stages] == [EncodeStage, DenseStage, LexicalStage, FuseStage]
+
+    @pytest.mark.parametrize(
+        ("configuration", "kind"),
+        [
+            (Configuration(), "dense"),
+            (Configuration(search_mode="sparse"), "sparse"),
+            (Configuration(search_mode="hybrid"), "hybrid"),
+            (Configuration(search_mode="sparse", use_reranker=True, reranker="tiny"), "cross_encoder"),
+        ],
+    )
+    def test_its_threshold_compares_with_the_last_stages_scores(self, configuration, kind):
+        assert plan_of(configuration).runs[0].unit_kind == kind
+
+    def test_runs_that_differ_only_in_the_cut_share_their_list(self):
+        planned = plan_of_matrix(score_thresholds=[None, 0.2, 0.4])
+        assert [run.final for run in planned.runs] == ["dense(exact)"] * 3
+
+
+WIDE = [
+    Configuration(
+        **dict(zip(("search_mode", "use_reranker", "reranker", "top_k", "candidates", "rrf_k"), values, strict=True))
+    )
+    for values in product(
+        ["dense", "sparse", "hybrid"], [False, True], ["tiny", "large"], [20, 50], [None, 30, 200], [40, 60]
+    )
+]
+
+
+class TestAnyRuns:
+    @given(st.lists(st.sampled_from(WIDE), max_size=12))
+    def test_stages_are_distinct_and_stand_after_those_they_need(self, configurations):
+        planned = plan_of(*configurations)
+        known: set[str] = set()
+        for stage in planned.stages:
+            assert stage.key not in known
+            assert known.issuperset(stage.needs)
+            known.add(stage.key)
+        assert known == {stage.key for run in planned.runs for stage in run.stages}
+
+    @given(st.lists(st.sampled_from(WIDE), min_size=1, max_size=12))
+    def test_neighbours_change_nothing_in_a_run_but_the_depth_of_exact_lists(self, configurations):
+        for run, configuration in zip(plan_of(*configurations).runs, configurations, strict=True):
+            (alone,) = plan_of(configuration).runs
+            assert [stage.key for stage in run.stages] == [stage.key for stage in alone.stages]
+            for stage, same in zip(run.stages, alone.stages, strict=True):
+                if isinstance(stage, DenseStage | LexicalStage):
+                    assert stage.depth >= same.depth
+                else:
+                    assert stage == same
+            assert (run.candidates, run.top_k) == (alone.candidates, alone.top_k)
+
+    @given(st.lists(st.sampled_from(WIDE), max_size=12), st.integers(0, 1000))
+    def test_the_pairs_never_pass_their_bound(self, configurations, seed):
+        pick = random.Random(seed)
+        planned = plan_of(*configurations)
+        orders = {stage.key: pick.sample(range(400), 400) for stage in planned.stages}  # of the first stages
+        seen = set()
+        for stage in planned.stages:
+            if isinstance(stage, FuseStage):
+                union = {chunk for key in stage.needs for chunk in orders[key][: stage.candidates]}
+                orders[stage.key] = pick.sample(sorted(union), len(union))[: stage.candidates]
+            if isinstance(stage, RerankStage):
+                seen.update((stage.reranker, chunk) for chunk in orders[stage.source][: stage.depth])
+        assert len(seen) <= planned.distinct(1)["rerank_pairs_at_most"]
+
+
+class TestCounts:
+    def test_distinct_work_over_all_queries(self):
+        assert plan_of_matrix(**SIXTEEN).distinct(1000) == {
+            "encode": 1000,
+            "dense": 1000,
+            "lexical": 1000,
+            "fuse": 2000,
+            "rerank_pairs_at_most": 200_000,
+        }
+
+    def test_pairs_are_bounded_by_the_lists_read_and_by_the_lists_those_are_made_of(self):
+        reranked = {"use_reranker": True, "reranker": "tiny", "top_k": 50}
+        hybrids = [Configuration(search_mode="hybrid", rrf_k=k, **reranked) for k in (40, 60, 80)]
+        assert plan_of(hybrids[0]).distinct(1)["rerank_pairs_at_most"] == 50
+        assert plan_of(*hybrids).distinct(1)["rerank_pairs_at_most"] == 100
+        assert plan_of(*hybrids, Configuration(**reranked)).distinct(1)["rerank_pairs_at_most"] == 100
+
+    def test_rerankers_and_indexes_share_no_pairs(self):
+        runs = [
+            Configuration(index=index, use_reranker=True, reranker=reranker, top_k=50)
+            for index in ("a", "b")
+            for reranker in ("tiny", "large")
+        ]
+        assert plan_of(*runs).distinct(1)["rerank_pairs_at_most"] == 200
+
+    def test_it_explains_itself(self):
+        assert plan_of_matrix(**SIXTEEN).explain(1000).splitlines() == [
+            "16 runs over 1,000 queries, equal work done once:",
+            "       1,000  query encodings instead of 16,000",
+            "       1,000  dense searches instead of 16,000",
+            "       1,000  lexical searches instead of 8,000",
+            "       2,000  fusions instead of 8,000",
+            "     200,000  reranked pairs at most, instead of 600,000",
+        ]
