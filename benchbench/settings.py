@@ -41,7 +41,7 @@ def env_list(name: str, default: list[str]) -> list[str]:
     return [part.strip() for part in value.split(",") if part.strip()] if value else default
 
 
-DATA_DIR = Path(env_str("BENCHBENCH_DATA_DIR", str(BASE_DIR / ".benchbench")))
+DATA_DIR = embedded.data_dir()
 
 
 def local_secret() -> str:

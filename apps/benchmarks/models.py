@@ -104,7 +104,7 @@ class StageList(models.Model):
     """The list of one distinct stage for one query; many runs may read it."""
 
     benchmark = models.ForeignKey(Benchmark, on_delete=models.CASCADE, related_name="stage_lists")
-    stage_key = models.CharField(max_length=200)
+    stage_key = models.CharField(max_length=1000)
     query = models.ForeignKey(Query, on_delete=models.CASCADE, related_name="+")
     chunk_ids = ArrayField(models.BigIntegerField())
     scores = ArrayField(models.FloatField())

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 
@@ -26,7 +26,7 @@ def start_operation(
     *,
     subject_id: uuid.UUID,
     batches: Iterable[tuple[dict[str, Any], int]],
-    owner: AbstractBaseUser | None = None,
+    owner: User | None = None,
     queue: str = "default",
     parameters: dict[str, Any] | None = None,
 ) -> Operation:

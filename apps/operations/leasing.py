@@ -98,6 +98,11 @@ class Lease:
         if self._on_tick:
             self._on_tick()
 
+    def wait(self, seconds: float) -> None:
+        """Pause, for a lock or another worker, as long as the work is still wanted. Raises `Stopped` when it is not."""
+        time.sleep(seconds)
+        self.check()
+
     def report(self, done_units: int, result: dict[str, Any] | None = None) -> None:
         """Store how far the batch has come, at most twice a second, for whoever watches."""
         if time.monotonic() - self._reported < settings.BENCHBENCH_EVENT_INTERVAL_MS / 1000:

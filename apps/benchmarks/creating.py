@@ -1,0 +1,154 @@
+"""Define a benchmark: validate its matrix and create every run of it beforehand."""
+
+from collections.abc import Mapping as MappingType
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from apps.benchmarks.models import Benchmark, Run
+from apps.datasets.models import DatasetVersion
+from apps.mappings.models import Mapping
+from apps.mappings.resolving import is_stale
+from apps.retrieval.models import Index
+from benchbench.errors import BenchbenchError, ConflictError
+from benchbench.ir.configuration import Configuration
+from benchbench.ir.matrix import Matrix, MatrixError
+from benchbench.ir.measures import Measure
+
+
+class BenchmarkError(BenchbenchError):
+    """A benchmark that cannot be made as asked."""
+
+    code = "invalid_benchmark"
+
+
+def create_benchmark(
+    mapping: Mapping,
+    *,
+    name: str,
+    matrix: MappingType[str, Any],
+    owner: User | None = None,
+    description: str = "",
+    execution: str = "shared",
+    runs_per_query: int = 1,
+    seed: int = 42,
+    unresolved: str = "count",
+    empty_queries: str = "zero",
+) -> Benchmark:
+    """Create a pending benchmark with one run per configuration of `matrix` (formats.md names its keys).
+
+    Nothing is created when anything is wrong. Raises MatrixError, whose `field` is the key at fault, for the matrix and
+    the indexes it names; BenchmarkError for the rest; ConflictError for a mapping that was not resolved, or not since
+    its collection or dataset changed.
+    """
+    _require_choice("execution", execution, Benchmark.Execution.values)
+    _require_choice("unresolved", unresolved, ["count", "drop"])
+    _require_choice("empty_queries", empty_queries, ["zero", "skip"])
+    if not 1 <= runs_per_query <= 100:
+        raise BenchmarkError(f"runs_per_query is {runs_per_query}; it must be 1 to 100.", field="runs_per_query")
+    if not name.strip():
+        raise BenchmarkError("The benchmark needs a name.", field="name")
+    version = require_current(mapping)
+    parsed = Matrix.parse(
+        matrix, max_runs=settings.BENCHMARK_MAX_RUNS, max_values=settings.BENCHMARK_MAX_VALUES_PER_AXIS
+    )
+    configurations = parsed.configurations()
+    indexes = choose_indexes(mapping, configurations)
+    with transaction.atomic():
+        benchmark = Benchmark.objects.create(
+            name=name.strip(),
+            description=description,
+            owner=owner,
+            mapping=mapping,
+            dataset_version=version,
+            matrix=parsed.as_dict(),
+            measures=[str(measure) for measure in measures_at(parsed.k_values_for_metrics)],
+            primary_k=parsed.primary_k,
+            k_values=list(parsed.k_values_for_metrics),
+            execution=execution,
+            runs_per_query=runs_per_query,
+            seed=seed,
+            unresolved=unresolved,
+            empty_queries=empty_queries,
+            total_runs=len(configurations),
+        )
+        Run.objects.bulk_create(
+            Run(
+                benchmark=benchmark,
+                run_order=order,
+                label=configuration.label,
+                config=configuration.as_dict(),
+                config_hash=configuration.hash,
+                index=indexes[configuration.index],
+            )
+            for order, configuration in enumerate(configurations, start=1)
+        )
+    return benchmark
+
+
+def measures_at(k_values: tuple[int, ...]) -> list[Measure]:
+    """Return what is measured: nDCG, P and R at each k, RR and AP."""
+    at_k = [Measure(name, k) for name in ("nDCG", "P", "R") for k in k_values]
+    return [*at_k, Measure("RR"), Measure("AP")]
+
+
+def require_current(mapping: Mapping) -> DatasetVersion:
+    """Return the version that the mapping is resolved for.
+
+    Raises ConflictError unless that, and the collection, are what dataset and collection are now.
+    """
+    if mapping.dataset_version is None:
+        raise ConflictError(f"The mapping {mapping.name!r} has not been resolved: resolve it first.")
+    if is_stale(mapping):
+        raise ConflictError(
+            f"The dataset or the collection of the mapping {mapping.name!r} has changed since it was resolved: "
+            "resolve it again."
+        )
+    return mapping.dataset_version
+
+
+def choose_indexes(mapping: Mapping, configurations: list[Configuration]) -> dict[str | None, Index]:
+    """Return the index that each configuration means: the newest ready version of a name; of any, where none is named.
+
+    Raises MatrixError for a name that is not there, and for a mode that the index cannot search.
+    """
+    ready = list(mapping.collection.indexes.filter(status=Index.Status.READY).order_by("-ready_at", "-version"))
+    by_name: dict[str | None, Index] = {}
+    for index in ready:
+        by_name.setdefault(index.name, index)
+        by_name.setdefault(None, index)
+    for configuration in configurations:
+        if configuration.index not in by_name:
+            raise _no_index(mapping, configuration.index, [index.name for index in ready])
+        _require_mode(by_name[configuration.index], configuration.search_mode)
+    return by_name
+
+
+def _no_index(mapping: Mapping, name: str | None, there: list[str]) -> MatrixError:
+    if not there:
+        return MatrixError(
+            f"The collection {mapping.collection.name!r} has no index that is ready: build one first.", field="indexes"
+        )
+    names = ", ".join(sorted(set(there)))
+    return MatrixError(
+        f"indexes: {mapping.collection.name!r} has no ready index named {name!r}; there are: {names}.", field="indexes"
+    )
+
+
+def _require_mode(index: Index, mode: str) -> None:
+    if mode in ("dense", "hybrid") and not index.encoder:
+        lack = "vectors: it was built without an encoder"
+    elif mode in ("sparse", "hybrid") and index.lexical_index_id is None:
+        lack = "lexical side"
+    else:
+        return
+    raise MatrixError(
+        f"search_modes: {mode} search needs more than the index {index.name!r} has: no {lack}.", field="search_modes"
+    )
+
+
+def _require_choice(field: str, value: str, choices: list[str]) -> None:
+    if value not in choices:
+        raise BenchmarkError(f"{field} is {value!r}; it must be one of: {', '.join(choices)}.", field=field)

@@ -1,0 +1,79 @@
+"""Measure stored rankings against a dataset version. Nothing is searched."""
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable
+from typing import Literal, cast
+
+import numpy as np
+
+from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.datasets.models import DatasetVersion
+from apps.mappings.truth import Truth, truth
+from benchbench.ir.measures import EmptyQueries, GradedRankings, Measure, evaluate, mean
+
+
+def evaluate_runs(
+    benchmark: Benchmark, runs: Iterable[Run], *, version: DatasetVersion | None = None
+) -> list[Evaluation]:
+    """Measure runs of a benchmark against `version` (its own by default) under its policies, and store that.
+
+    An evaluation of the same run, version and policies is replaced. A query that failed has no values and is left out
+    of the means. Of several repetitions the first that did not fail is measured: their rankings are the same.
+    """
+    version = version or benchmark.dataset_version
+    ground_truth = truth_of(benchmark, version)
+    return [_evaluate(benchmark, run, version, ground_truth) for run in runs]
+
+
+def truth_of(benchmark: Benchmark, version: DatasetVersion) -> Truth:
+    """Return the truth that the benchmark's runs are held against, under its policy for unresolved judgments."""
+    policy = cast(Literal["count", "drop"], benchmark.unresolved)  # the database admits no other
+    return truth(benchmark.mapping, version, unresolved=policy)
+
+
+def _evaluate(benchmark: Benchmark, run: Run, version: DatasetVersion, ground_truth: Truth) -> Evaluation:
+    rankings = rankings_of(run)
+    query_ids = list(ground_truth.grades)
+    failed = np.array([query_id not in rankings for query_id in query_ids], dtype=bool)
+    graded = GradedRankings.of(
+        [rankings.get(query_id, []) for query_id in query_ids],
+        [ground_truth.grades[query_id] for query_id in query_ids],
+    )
+    measures = [Measure.parse(name) for name in benchmark.measures]
+    values = evaluate(measures, graded)
+    means = mean(
+        values, has_relevant=graded.has_relevant, failed=failed, empty=cast(EmptyQueries, benchmark.empty_queries)
+    )
+    values[:, failed] = np.nan
+    policies = {"unresolved": benchmark.unresolved, "empty_queries": benchmark.empty_queries}
+    evaluation, _ = Evaluation.objects.update_or_create(
+        run=run,
+        dataset_version=version,
+        policies_hash=hashlib.sha256(json.dumps(policies, sort_keys=True).encode()).hexdigest(),
+        defaults={
+            "policies": policies,
+            "means": {
+                name: None if math.isnan(value) else value
+                for name, value in zip(benchmark.measures, means.values.tolist(), strict=True)
+            },
+            "measures": benchmark.measures,
+            "query_ids": query_ids,
+            "values": [[None if math.isnan(value) else value for value in row] for row in values.tolist()],
+            "query_count": means.counted,
+            "failed_queries": means.failed,
+            "unresolved_count": ground_truth.unresolved_count,
+            "unresolved_share": ground_truth.unresolved_share,
+        },
+    )
+    return evaluation
+
+
+def rankings_of(run: Run) -> dict[int, list[int]]:
+    """Return the ranked document ids of each query that did not fail: {query id: ids, best first}."""
+    rows = run.query_results.filter(error="").order_by("query_id", "repetition").values_list("query_id", "document_ids")
+    rankings: dict[int, list[int]] = {}
+    for query_id, document_ids in rows:
+        rankings.setdefault(query_id, document_ids)
+    return rankings

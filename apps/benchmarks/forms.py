@@ -1,0 +1,196 @@
+"""What the admin asks for when a benchmark is made: the matrix as a search engineer would say it."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django import forms
+from unfold.widgets import (
+    UnfoldAdminCheckboxSelectMultipleWidget,
+    UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
+)
+
+from apps.mappings.models import Mapping
+from apps.retrieval.models import Index
+from benchbench.access import visible
+from benchbench.pages import PageForm
+
+MATRIX_FIELDS = (
+    "indexes",
+    "search_modes",
+    "top_k_values",
+    "candidates",
+    "rrf_k_values",
+    "score_thresholds",
+    "rerankers",
+    "rerank_depths",
+    "k_values_for_metrics",
+    "primary_k",
+)
+RERANKING = {"off": [False], "on": [True], "both": [False, True]}
+
+
+class ListField(forms.CharField):
+    """Values with commas between them; `read` makes one of a text, or raises ValueError."""
+
+    def __init__(self, read: Callable[[str], Any], expects: str, **kwargs: Any) -> None:
+        self.read = read
+        self.expects = expects
+        super().__init__(required=False, widget=UnfoldAdminTextInputWidget(), **kwargs)
+
+    def clean(self, value: Any) -> list[Any]:
+        return [self._one(part.strip()) for part in str(value or "").split(",") if part.strip()]
+
+    def _one(self, part: str) -> Any:
+        try:
+            return self.read(part)
+        except ValueError:
+            raise forms.ValidationError(f"“{part}” is not {self.expects}. Put commas between several.") from None
+
+
+def share_or_none(text: str) -> float | None:
+    return None if text.lower() in ("none", "null", "off") else float(text)
+
+
+class BenchmarkForm(PageForm):
+    mapping = forms.ModelChoiceField(
+        Mapping.objects.none(),
+        widget=UnfoldAdminSelectWidget(),
+        empty_label="Choose a resolved mapping",
+        help_text="Which queries are asked of which documents. Only resolved mappings are offered.",
+    )
+    name = forms.CharField(
+        max_length=200,
+        widget=UnfoldAdminTextInputWidget({"placeholder": "Does hybrid search pay?"}),
+        help_text="The question that you ask is a good name.",
+    )
+    description = forms.CharField(required=False, widget=UnfoldAdminTextareaWidget({"rows": 2}))
+    indexes = forms.MultipleChoiceField(
+        required=False,
+        widget=UnfoldAdminCheckboxSelectMultipleWidget(),
+        help_text="Tick several to compare them. None ticked: the newest that is ready.",
+    )
+    search_modes = forms.MultipleChoiceField(
+        choices=[
+            ("dense", "dense: by the vectors of an encoder"),
+            ("sparse", "lexical: by words, BM25"),
+            ("hybrid", "hybrid: both, fused by rank"),
+        ],
+        initial=["dense", "sparse", "hybrid"],
+        widget=UnfoldAdminCheckboxSelectMultipleWidget(),
+        label="Modes",
+    )
+    top_k_values = ListField(
+        int,
+        "a whole number",
+        initial="100",
+        label="Top k",
+        help_text="How many chunks a search keeps, at least the greatest k that is measured. “50, 100” makes two runs of each.",
+    )
+    candidates = ListField(
+        int,
+        "a whole number",
+        label="Candidates",
+        help_text="How many chunks the first stage finds before fusion and reranking. Empty: as many as top k.",
+    )
+    rrf_k_values = ListField(
+        int,
+        "a whole number",
+        initial="60",
+        label="RRF k",
+        help_text="Hybrid only: reciprocal rank fusion sums 1 / (k + rank). A small k trusts the first ranks more.",
+    )
+    score_thresholds = ListField(
+        share_or_none,
+        "a number or “none”",
+        initial="none",
+        label="Score thresholds",
+        help_text="“none, 0.5”: all results, and only those that score at least 0.5 on their mode's scale of 0 to 1.",
+    )
+    use_reranker = forms.ChoiceField(
+        choices=[("off", "off"), ("on", "on"), ("both", "both: with and without")],
+        initial="off",
+        widget=UnfoldAdminSelectWidget(),
+        label="Reranking",
+        help_text="A cross-encoder reads query and text together: slower, often better.",
+    )
+    rerankers = ListField(
+        str, "a name", label="Reranker", help_text="A sentence-transformers CrossEncoder, by name or local path."
+    )
+    rerank_depths = ListField(
+        int, "a whole number", label="Rerank depth", help_text="How many chunks it reads a query. Empty: top k."
+    )
+    k_values_for_metrics = ListField(
+        int, "a whole number", initial="5, 10, 20", label="Measured at k", help_text="nDCG, P and R at each; RR and AP besides."
+    )
+    primary_k = forms.IntegerField(
+        initial=10,
+        min_value=1,
+        widget=UnfoldAdminIntegerFieldWidget(),
+        label="Primary k",
+        help_text="nDCG at this k decides the order of the leaderboard.",
+    )
+    execution = forms.ChoiceField(
+        choices=[
+            ("shared", "shared: what runs have in common is done once; quick"),
+            ("isolated", "isolated: query by query, for honest times; slow"),
+        ],
+        widget=UnfoldAdminSelectWidget(),
+        help_text="Rankings and values are the same either way; only the times differ in what they mean.",
+    )
+    unresolved = forms.ChoiceField(
+        choices=[("count", "count them as not found"), ("drop", "leave them out")],
+        widget=UnfoldAdminSelectWidget(),
+        label="Unresolved judgments",
+        help_text="Leaving them out flatters every run; the page says how many there are.",
+    )
+    seed = forms.IntegerField(initial=42, widget=UnfoldAdminIntegerFieldWidget(), help_text="Of everything random.")
+
+    sections = (
+        ("What is measured", "", ("mapping", "name", "description")),
+        (
+            "Search",
+            "Every combination is one run. A value that does not touch a mode does not multiply it.",
+            ("indexes", "search_modes", "top_k_values", "rrf_k_values", "score_thresholds", "candidates"),
+        ),
+        ("Reranking", "", ("use_reranker", "rerankers", "rerank_depths")),
+        ("Measures", "", ("k_values_for_metrics", "primary_k", "unresolved")),
+        ("Execution", "", ("execution", "seed")),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        mappings = visible(Mapping.objects.exclude(status=Mapping.Status.PENDING), self.user)
+        field: Any = self.fields["mapping"]
+        field.queryset = mappings.select_related("dataset", "collection").order_by("name")
+        indexes: Any = self.fields["indexes"]
+        indexes.choices = [(name, name) for name in self._index_names()]
+
+    def _index_names(self) -> list[str]:
+        """Return the names of the ready indexes of the chosen mapping's collection."""
+        chosen = self["mapping"].value()
+        try:
+            mapping = self.fields["mapping"].clean(chosen) if chosen else None  # type: ignore[attr-defined]
+        except forms.ValidationError:
+            mapping = None
+        if mapping is None:
+            return []
+        ready = Index.objects.filter(collection=mapping.collection_id, status=Index.Status.READY)
+        return sorted(set(ready.values_list("name", flat=True)))
+
+    def matrix(self) -> dict[str, Any]:
+        """Return the matrix that the valid fields describe; what was left empty has its default."""
+        values = self.cleaned_data
+        matrix = {name: values[name] for name in MATRIX_FIELDS if values.get(name)}
+        if values.get("use_reranker"):
+            matrix["use_reranker"] = RERANKING[values["use_reranker"]]
+        if values.get("use_reranker") == "off":
+            matrix.pop("rerankers", None)
+            matrix.pop("rerank_depths", None)
+        return matrix
+
+    def options(self) -> dict[str, Any]:
+        """Return what else a benchmark is made with."""
+        return {name: self.cleaned_data[name] for name in ("name", "description", "execution", "unresolved", "seed")}

@@ -1,0 +1,92 @@
+"""Start a benchmark: one atomic step from waiting to running, and its queries cut into batches."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Count, Q
+from django.db.models.functions import Now
+
+from apps.benchmarks.creating import require_current
+from apps.benchmarks.models import Benchmark, QueryResult, Run
+from apps.benchmarks.planning import plan_of, query_units, seconds_per_query
+from apps.operations.launching import start_operation
+from apps.operations.models import Operation, Status
+from apps.retrieval.models import Index
+from benchbench.errors import ConflictError
+
+UNFINISHED = (Run.Status.PENDING, Run.Status.INDEXING, Run.Status.EVALUATING, Run.Status.CANCELLED)
+MAX_BATCH = 50
+MIN_BATCHES = 8  # so that a short benchmark shows its progress too, and two workers share it
+
+
+def launch(benchmark: Benchmark, *, owner: User | None = None) -> Operation:
+    """Start what is not finished: runs that completed or failed are skipped, as are queries that have their results.
+
+    Raises ConflictError while it runs, when nothing is left to do, or when the mapping or an index is not ready.
+    """
+    require_current(benchmark.mapping)
+    with transaction.atomic():
+        started = (
+            Benchmark.objects.filter(pk=benchmark.pk)
+            .exclude(status=Status.RUNNING)
+            .update(status=Status.RUNNING, started_at=Now(), completed_at=None)
+        )
+        if not started:
+            raise ConflictError(f"The benchmark {benchmark.name!r} is running already.")
+        runs = list(benchmark.runs.filter(status__in=UNFINISHED, is_external=False).select_related("index"))
+        if not runs:
+            raise ConflictError(
+                f"Every run of {benchmark.name!r} has completed or failed. Retry the failed ones, or make a new one."
+            )
+        _require_indexes(runs)
+        benchmark.runs.filter(pk__in=[run.pk for run in runs]).update(
+            status=Run.Status.PENDING, error_message="", started_at=None, completed_at=None
+        )
+        operation = start_operation(
+            Operation.Kind.BENCHMARK,
+            subject_id=benchmark.pk,
+            owner=owner or benchmark.owner,
+            queue="gpu",
+            batches=_batches(benchmark, runs),
+            parameters={"run_ids": [str(run.pk) for run in runs]},
+        )
+        Benchmark.objects.filter(pk=benchmark.pk).update(operation=operation)
+    benchmark.refresh_from_db()
+    return operation
+
+
+def _require_indexes(runs: Sequence[Run]) -> None:
+    for run in runs:
+        if run.index is None or run.index.status != Index.Status.READY:
+            raise ConflictError(f"The index of run {run.run_order} ({run.label}) is not ready: build it first.")
+
+
+def _batches(benchmark: Benchmark, runs: Sequence[Run]) -> Iterator[tuple[dict[str, Any], int]]:
+    """Yield the queries that lack a result in some run, in batches of about BENCHBENCH_BATCH_SECONDS."""
+    queries = _unanswered(benchmark, runs)
+    plan = plan_of(runs)
+    repetitions = benchmark.runs_per_query if benchmark.execution == Benchmark.Execution.ISOLATED else 1
+    cost = seconds_per_query(plan) * repetitions
+    by_time = max(1, int(settings.BENCHBENCH_BATCH_SECONDS / cost))
+    size = max(1, min(MAX_BATCH, by_time, -(-len(queries) // MIN_BATCHES)))
+    units = query_units(plan) * repetitions
+    for start in range(0, len(queries), size):
+        part = queries[start : start + size]
+        yield {"query_ids": part}, units * len(part)
+
+
+def _unanswered(benchmark: Benchmark, runs: Sequence[Run]) -> list[int]:
+    repetitions = benchmark.runs_per_query if benchmark.execution == Benchmark.Execution.ISOLATED else 1
+    answered = (
+        QueryResult.objects.filter(run__in=[run.pk for run in runs])
+        .values("query_id")
+        .annotate(results=Count("pk", filter=Q(repetition__lte=repetitions)))
+        .filter(results=len(runs) * repetitions)
+        .values_list("query_id", flat=True)
+    )
+    done = set(answered)
+    ids = benchmark.dataset_version.queries.order_by("pk").values_list("pk", flat=True)
+    return [pk for pk in ids if pk not in done]

@@ -1,0 +1,135 @@
+"""Run a matrix of search configurations over a mapping."""
+
+import argparse
+import contextlib
+import time
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import CommandParser
+
+from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.launching import launch
+from apps.benchmarks.reporting import facts_of, text_of
+from apps.mappings.models import Mapping
+from apps.operations.commands import UseCaseCommand
+from apps.operations.models import Operation
+from apps.operations.working import OperationFailedError, wait
+from benchbench.errors import BenchbenchError
+
+
+def words(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def whole_numbers(text: str) -> list[int]:
+    try:
+        return [int(part) for part in words(text)]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of whole numbers such as 10,20") from None
+
+
+def thresholds(text: str) -> list[float | None]:
+    try:
+        return [None if part.lower() == "none" else float(part) for part in words(text)]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers or none, such as none,0.5") from None
+
+
+class Command(UseCaseCommand):
+    help = (
+        "Run a matrix of search configurations over a mapping and measure every one of them. Each option that takes a "
+        "list multiplies the matrix; an option that a mode does not use does not. Example: "
+        "run_benchmark scifact --modes dense,sparse,hybrid --rrf-k 20,60 --wait"
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("mapping", help="Name (or id) of the mapping to run over.")
+        parser.add_argument("--name", help="Name of the benchmark; the mapping's name and the time by default.")
+        matrix = parser.add_argument_group("matrix")
+        matrix.add_argument("--indexes", type=words, help="Names of indexes; by default the collection's newest.")
+        matrix.add_argument("--modes", type=words, help="dense, sparse, hybrid; by default all that the index can.")
+        matrix.add_argument("--rerank", choices=["on", "off", "both"], default="off")
+        matrix.add_argument("--reranker", metavar="M", help="Name or path of a cross-encoder.")
+        matrix.add_argument("--top-k", type=whole_numbers, metavar="K,K", help="Chunks that a run returns.")
+        matrix.add_argument(
+            "--candidates", type=whole_numbers, metavar="C,C", help="Depth of the first stage, in chunks."
+        )
+        matrix.add_argument("--rerank-depth", type=whole_numbers, metavar="D,D", help="Chunks that are reranked.")
+        matrix.add_argument("--rrf-k", type=whole_numbers, metavar="K,K", help="Constants of reciprocal rank fusion.")
+        matrix.add_argument("--thresholds", type=thresholds, metavar="T,T", help="Least scores in [0, 1], or none.")
+        measures = parser.add_argument_group("measures")
+        measures.add_argument("--k", type=whole_numbers, metavar="K,K", help="Cutoffs of the measures.")
+        measures.add_argument("--primary-k", type=int, metavar="K", help="The cutoff that decides the order of runs.")
+        parser.add_argument("--seed", type=int, default=42)
+        parser.add_argument("--execution", choices=["shared", "isolated"], default="shared")
+        parser.add_argument("--wait", action="store_true", help="Wait for the end; works the queue if no worker does.")
+        self.add_owner_argument(parser)
+        self.add_json_argument(parser)
+
+    def act(self, **options: Any) -> None:
+        mapping = find_mapping(options["mapping"])
+        benchmark = create_benchmark(
+            mapping,
+            name=options["name"] or f"{mapping.name} {time.strftime('%Y-%m-%d %H:%M:%S')}",
+            matrix=matrix_of(mapping, options),
+            owner=options["owner"],
+            execution=options["execution"],
+            seed=options["seed"],
+        )
+        operation = launch(benchmark, owner=options["owner"])
+        if options["wait"]:
+            self.wait_for(operation)
+        benchmark.refresh_from_db()
+        self.report(facts_of(benchmark), text_of(benchmark), as_json=options["json"])
+
+    def wait_for(self, operation: Operation) -> None:
+        progress = self.progress("percent", total=100)
+        try:
+            wait(operation, on_progress=lambda event: progress(int(event["percent"])))
+        except OperationFailedError as error:
+            raise BenchbenchError(f"The benchmark failed: {error}") from error
+        finally:
+            progress.close()
+
+
+def find_mapping(name: str) -> Mapping:
+    """Return the mapping of that name or id. Raises BenchbenchError, naming those there are."""
+    found = list(Mapping.objects.filter(name=name)[:2])
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise BenchbenchError(f"Several mappings are called {name!r}, of different owners: give the mapping's id.")
+    with contextlib.suppress(Mapping.DoesNotExist, ValidationError):  # the latter: the text is no UUID
+        return Mapping.objects.get(pk=name)
+    there = ", ".join(Mapping.objects.values_list("name", flat=True)[:10]) or "none yet; import_beir makes one"
+    raise BenchbenchError(f"No mapping is called {name!r}. There are: {there}.")
+
+
+def matrix_of(mapping: Mapping, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the configuration matrix that the options describe; what is not given is left to the matrix's defaults."""
+    rerank = {"on": [True], "off": [False], "both": [False, True]}[options["rerank"]]
+    given = {
+        "indexes": options["indexes"],
+        "search_modes": options["modes"] or searchable(mapping),
+        "use_reranker": rerank,
+        "rerankers": [options["reranker"]] if options["reranker"] else None,
+        "top_k_values": options["top_k"],
+        "candidates": options["candidates"],
+        "rerank_depths": options["rerank_depth"],
+        "rrf_k_values": options["rrf_k"],
+        "score_thresholds": options["thresholds"],
+        "k_values_for_metrics": options["k"],
+        "primary_k": options["primary_k"],
+    }
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def searchable(mapping: Mapping) -> list[str]:
+    """Return the modes that the collection's newest ready index can search."""
+    index = mapping.collection.indexes.filter(status="ready").order_by("-ready_at").first()
+    dense = bool(index and index.encoder)
+    sparse = bool(index and index.lexical_index_id)
+    return [mode for mode, can in (("dense", dense), ("sparse", sparse), ("hybrid", dense and sparse)) if can] or [
+        "dense"
+    ]

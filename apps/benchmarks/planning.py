@@ -1,0 +1,40 @@
+"""From runs to the plan of their distinct stages, and what that costs."""
+
+from collections.abc import Sequence
+
+from apps.benchmarks.models import Run
+from benchbench.ir.configuration import Configuration
+from benchbench.ir.plan import EncodeStage, Plan, RerankStage, Stage, plan
+
+# Rough seconds per query, only to size batches; what a batch really took is in its row.
+ENCODE_SECONDS = 0.015
+SEARCH_SECONDS = 0.003
+PAIR_SECONDS = 0.02
+
+
+def plan_of(runs: Sequence[Run]) -> Plan:
+    """Return the plan of the runs, each under its primary key as text."""
+    return plan([(str(run.pk), Configuration.from_dict(run.config)) for run in runs])
+
+
+def stage_units(stage: Stage) -> int:
+    """Return the units of work that a stage is per query, for the progress: a reranked pair is one, as a search is."""
+    return stage.depth if isinstance(stage, RerankStage) else 1
+
+
+def query_units(plan: Plan) -> int:
+    return sum(stage_units(stage) for stage in plan.stages)
+
+
+def seconds_per_query(plan: Plan) -> float:
+    """Return roughly what one query costs in all stages."""
+    return sum(_seconds(stage) for stage in plan.stages)
+
+
+def _seconds(stage: Stage) -> float:
+    match stage:
+        case EncodeStage():
+            return ENCODE_SECONDS
+        case RerankStage():
+            return PAIR_SECONDS * stage.depth
+    return SEARCH_SECONDS

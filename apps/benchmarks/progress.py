@@ -1,0 +1,138 @@
+"""How far a benchmark has come: the data of its events (formats.md, Events)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.operations import queueing
+from apps.operations.models import Operation
+from apps.operations.progress import progress_of
+from benchbench.ir.configuration import Configuration
+from benchbench.ir.measures import Measure
+
+ENDED = (Run.Status.COMPLETED, Run.Status.FAILED)
+
+
+def partials(operation: Operation) -> Iterator[dict[str, Any]]:
+    """Yield what each batch has so far contributed, per run: {run id: {completed, failed, counted, short, sums}}."""
+    for result in operation.batches.values_list("result", flat=True):
+        yield result.get("runs", {})
+
+
+def benchmark_event(operation: Operation) -> dict[str, Any]:
+    """Return the data of `benchmark_progress`: status, counts, the run at work, and every run's means so far."""
+    benchmark = Benchmark.objects.select_related("mapping", "dataset_version").get(pk=operation.subject_id)
+    runs = list(benchmark.runs.all())
+    total = benchmark.dataset_version.query_count
+    progress = progress_of(operation)
+    at_work = set(operation.parameters["run_ids"])
+    so_far = _so_far(benchmark, runs, at_work, _answered_before(benchmark, operation, total), list(partials(operation)))
+    current = next((run for run in runs if run.status not in ENDED and str(run.pk) in at_work), None)
+    stage = operation.status if not operation.is_active else "evaluating" if operation.started_at else "starting"
+    return {
+        "operation_id": str(operation.pk),
+        "benchmark_id": str(benchmark.pk),
+        "mapping_id": str(benchmark.mapping_id),
+        "dataset_id": str(benchmark.mapping.dataset_id),
+        "collection_id": str(benchmark.mapping.collection_id),
+        "status": benchmark.status,
+        "stage": stage,
+        "total_runs": benchmark.total_runs,
+        "completed_runs": sum(run.status == Run.Status.COMPLETED for run in runs),
+        "failed_runs": sum(run.status == Run.Status.FAILED for run in runs),
+        "primary_k": benchmark.primary_k,
+        "k_values_for_metrics": benchmark.k_values,
+        "percent": round(progress.percent, 1),
+        "eta_seconds": progress.eta_seconds,
+        "queue_position": queueing.position(operation),
+        "error": operation.error or None,
+        "current_run": _current_run(current, so_far, total) if current and operation.is_active else None,
+        "last_completed_run": None,
+        "runs": list(so_far.values()),
+    }
+
+
+def completions(operation: Operation, after: int) -> list[tuple[int, dict[str, Any]]]:
+    """Return the runs of this operation that ended past `after`, by run_order, each with its final means."""
+    ended = Run.objects.filter(pk__in=operation.parameters["run_ids"], status__in=ENDED, run_order__gt=after).order_by(
+        "run_order"
+    )
+    return [(run.run_order, {"last_completed_run": _completed_run(run)}) for run in ended]
+
+
+def summary(run: Run) -> dict[str, Any]:
+    return {
+        "run_id": str(run.pk),
+        "run_order": run.run_order,
+        "config": run.config,
+        "config_summary": Configuration.from_dict(run.config).label if run.config else run.label,
+    }
+
+
+def metrics_of(run: Run) -> dict[str, float | None]:
+    """Return the run's means by wire name (`ndcg@10`) under its benchmark's own version; none unless it completed."""
+    if run.status != Run.Status.COMPLETED:
+        return {}
+    evaluation = Evaluation.objects.filter(run=run, dataset_version=run.benchmark.dataset_version).first()
+    return flat(evaluation.means) if evaluation else {}
+
+
+def flat(means: dict[str, float | None]) -> dict[str, float | None]:
+    return {Measure.parse(name).wire: value for name, value in means.items()}
+
+
+def nested(metrics: dict[str, float | None]) -> dict[str, Any]:
+    """Return flat wire metrics with those at a cutoff grouped: {"ndcg": {"10": …}, "mrr": …}."""
+    result: dict[str, Any] = {}
+    for name, value in metrics.items():
+        base, _, cutoff = name.partition("@")
+        if cutoff:
+            result.setdefault(base, {})[cutoff] = value
+        else:
+            result[base] = value
+    return result
+
+
+def _completed_run(run: Run) -> dict[str, Any]:
+    metrics = metrics_of(run)
+    return {
+        **summary(run),
+        "status": run.status,
+        "metrics": nested(metrics),
+        "metrics_flat": metrics,
+        "timing": {name: run.timing.get(name) for name in ("search_ms", "rerank_ms", "total_ms")},
+        "error_message": run.error_message or None,
+    }
+
+
+def _current_run(run: Run, so_far: dict[str, dict[str, Any]], total: int) -> dict[str, Any]:
+    done = so_far.get(str(run.pk), {}).get("completed_queries", 0)
+    return {**summary(run), "total_queries": total, "completed_queries": done, "stage": run.status}
+
+
+def _answered_before(benchmark: Benchmark, operation: Operation, total: int) -> int:
+    """Return how many queries had their results before this operation began: those that are in none of its batches."""
+    planned = sum(len(payload["query_ids"]) for payload in operation.batches.values_list("payload", flat=True))
+    return total - planned
+
+
+def _so_far(
+    benchmark: Benchmark, runs: list[Run], at_work: set[str], before: int, parts: list[dict[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """Return per run that this operation works on: queries done, and the means over them."""
+    names = benchmark.measures
+    result = {}
+    for run in runs:
+        if str(run.pk) not in at_work:
+            continue
+        mine = [part[str(run.pk)] for part in parts if str(run.pk) in part]
+        counted = sum(part["counted"] for part in mine)
+        sums = [sum(part["sums"][n] for part in mine) for n in range(len(names))]
+        means = {name: value / counted for name, value in zip(names, sums, strict=True)} if counted else {}
+        result[str(run.pk)] = {
+            "run_id": str(run.pk),
+            "completed_queries": before + sum(part["completed"] for part in mine),
+            "n": counted,
+            "metrics_flat": flat(means) if run.status != Run.Status.CANCELLED else {},
+        }
+    return result

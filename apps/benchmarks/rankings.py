@@ -1,0 +1,108 @@
+"""From the outcome of a run's last stage to its ranking of documents."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import numpy as np
+from django.conf import settings
+from numpy.typing import NDArray
+
+from apps.benchmarks.stages import Outcome
+from apps.retrieval.searching import OpenIndex
+from benchbench.ir.plan import DenseStage, EncodeStage, FuseStage, LexicalStage, Plan, RerankStage, RunPlan
+from benchbench.ir.ranking import collapse, cut, unit_scores
+
+NO_IDS = np.empty(0, np.int64)
+NO_SCORES = np.empty(0, np.float64)
+TIMED = {
+    EncodeStage: "encode_ms",
+    DenseStage: "search_ms",
+    LexicalStage: "search_ms",
+    FuseStage: "fuse_ms",
+    RerankStage: "rerank_ms",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """One ranking of one run: documents best first, with the chunk that brought each and its score, all (n,).
+
+    `short`: the cut at top_k left fewer documents than the greatest cutoff, though more chunks had been found.
+    """
+
+    run_id: UUID
+    query_id: int
+    repetition: int = 1
+    document_ids: NDArray[np.int64] = NO_IDS
+    chunk_ids: NDArray[np.int64] = NO_IDS
+    scores: NDArray[np.float64] = NO_SCORES
+    timings: Mapping[str, float] | None = None
+    error: str = ""
+    short: bool = False
+
+
+def results_of(
+    plan: Plan,
+    outcomes: Mapping[str, Sequence[Outcome]],
+    query_ids: Sequence[int],
+    indexes: Mapping[str | None, OpenIndex],
+    *,
+    max_k: int,
+    repetition: int = 1,
+) -> Iterator[RunResult]:
+    """Yield the result of every run of the plan for every query: threshold, cut at top_k chunks, collapse to documents.
+
+    A query's time in a run is the sum of what its own stages cost, as if the run were alone; past
+    BENCHBENCH_QUERY_TIMEOUT_MS it is an error.
+    """
+    for run in plan.runs:
+        for number, query_id in enumerate(query_ids):
+            yield _result(run, outcomes, number, query_id, indexes, max_k, repetition)
+
+
+def _result(
+    run: RunPlan,
+    outcomes: Mapping[str, Sequence[Outcome]],
+    number: int,
+    query_id: int,
+    indexes: Mapping[str | None, OpenIndex],
+    max_k: int,
+    repetition: int,
+) -> RunResult:
+    key = UUID(run.run_key), query_id, repetition
+    timings = _timings(run, outcomes, number)
+    error = outcomes[run.final][number].error or _too_slow(timings["total_ms"])
+    if error:
+        return RunResult(*key, timings=timings, error=error)
+    found = outcomes[run.final][number].value.head(run.candidates)
+    kept = cut(found, unit_scores=unit_scores(run.unit_kind, found.scores), threshold=run.threshold, top_k=run.top_k)
+    index = indexes[run.index]
+    documents = index.document_ids[kept.ids]
+    first = collapse(documents)
+    return RunResult(
+        *key,
+        document_ids=documents[first],
+        chunk_ids=index.chunk_ids[kept.ids[first]],
+        scores=kept.scores[first],
+        timings=timings,
+        short=len(first) < max_k and len(kept) == run.top_k < len(found),
+    )
+
+
+def _timings(run: RunPlan, outcomes: Mapping[str, Sequence[Outcome]], number: int) -> dict[str, float]:
+    """Sum the costs of the stages that the run needs, by what they do."""
+    timings: dict[str, float] = {}
+    for stage in run.stages:
+        ms = outcomes[stage.key][number].ms
+        if ms is not None:
+            name = TIMED[type(stage)]
+            timings[name] = timings.get(name, 0.0) + ms
+    return {**timings, "total_ms": sum(timings.values())}
+
+
+def _too_slow(total_ms: float) -> str:
+    limit = settings.BENCHBENCH_QUERY_TIMEOUT_MS
+    if total_ms <= limit:
+        return ""
+    return f"The query took {total_ms:.0f} ms, longer than BENCHBENCH_QUERY_TIMEOUT_MS ({limit} ms) allows."

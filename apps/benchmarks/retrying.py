@@ -1,0 +1,27 @@
+"""Run the failed runs of a benchmark again."""
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from apps.benchmarks.launching import launch
+from apps.benchmarks.models import Benchmark, QueryResult, Run
+from apps.operations.models import Operation, Status
+from benchbench.errors import ConflictError
+
+
+def retry(benchmark: Benchmark, *, owner: User | None = None) -> Operation:
+    """Reset failed runs, and queries that failed in completed runs, and start what is then unfinished.
+
+    Raises ConflictError while the benchmark runs, or when nothing failed.
+    """
+    with transaction.atomic():
+        locked = Benchmark.objects.select_for_update().get(pk=benchmark.pk)
+        if locked.status == Status.RUNNING:
+            raise ConflictError(f"The benchmark {benchmark.name!r} is running: wait for it, or cancel it first.")
+        failed = benchmark.runs.filter(status=Run.Status.FAILED) | benchmark.runs.filter(failed_queries__gt=0)
+        run_ids = list(failed.values_list("pk", flat=True))
+        if not run_ids:
+            raise ConflictError(f"No run of {benchmark.name!r} has failed: there is nothing to retry.")
+        QueryResult.objects.filter(run__in=run_ids).exclude(error="").delete()
+        Run.objects.filter(pk__in=run_ids).update(status=Run.Status.PENDING, error_message="", failed_queries=0)
+        return launch(benchmark, owner=owner)

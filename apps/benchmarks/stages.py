@@ -1,0 +1,165 @@
+"""The stages of a plan, done for some queries: each distinct stage once, its outcomes kept for the runs."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apps.datasets.models import Query
+from apps.operations.leasing import Stopped
+from apps.retrieval.rerankers import Reranker, load_reranker
+from apps.retrieval.searching import OpenIndex
+from benchbench.errors import BenchbenchError
+from benchbench.ir.fusion import rrf
+from benchbench.ir.plan import DenseStage, EncodeStage, FuseStage, LexicalStage, Plan, RerankStage, Stage
+from benchbench.ir.ranking import top
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a stage made of one query: a query vector or a scored list; or the error that it, or a stage before, met.
+
+    `ms` is what it cost; None where it cost nothing because the vector was kept from before.
+    """
+
+    value: Any = None
+    ms: float | None = None
+    error: str = ""
+
+
+class Stages:
+    """Does the stages of a plan for `queries`. `on_stage` is called with each stage that ends."""
+
+    def __init__(
+        self,
+        queries: Sequence[Query],
+        indexes: Mapping[str | None, OpenIndex],
+        *,
+        tolerant: bool,
+        encode_afresh: bool = False,
+        on_part: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`tolerant`: an error that might pass (no memory, a broken connection) is recorded with the query instead of
+        raised. Errors that speak to the user are always recorded. `encode_afresh`: encode for the time it takes, though
+        the vectors are kept from before. `on_part` is called between parts; it may raise."""
+        self.queries = queries
+        self.indexes = indexes
+        self.outcomes: dict[str, list[Outcome]] = {}
+        self._tolerant = tolerant
+        self._encode_afresh = encode_afresh
+        self._on_part = on_part
+        # Per reranker, chunk set and query: the score of each chunk so far, and the milliseconds they cost.
+        self._pairs: dict[tuple[str, UUID, int], tuple[dict[int, float], list[float]]] = {}
+
+    def run(self, plan: Plan, *, on_stage: Callable[[Stage], None] = lambda stage: None) -> dict[str, list[Outcome]]:
+        """Do the stages in the plan's order and return their outcomes, a list over the queries per stage key."""
+        for stage in plan.stages:
+            self.outcomes[stage.key] = self._each(stage, self._work_of(stage))
+            on_stage(stage)
+        return self.outcomes
+
+    def _work_of(self, stage: Stage) -> Callable[[list[int]], list[Outcome]]:
+        match stage:
+            case EncodeStage():
+                return lambda numbers: self._encode(stage, numbers)
+            case DenseStage():
+                return lambda numbers: self._dense(stage, numbers)
+            case LexicalStage():
+                return lambda numbers: self._lexical(stage, numbers)
+            case FuseStage():
+                return lambda numbers: [self._fuse(stage, number) for number in numbers]
+            case RerankStage():
+                return lambda numbers: [self._rerank(stage, number) for number in numbers]
+        raise TypeError(f"No engine does the stage {stage!r}.")
+
+    def _each(self, stage: Stage, work: Callable[[list[int]], list[Outcome]]) -> list[Outcome]:
+        """Do `work` for the queries whose earlier stages succeeded: together, or one by one if that fails."""
+        outcomes = [self._inherited_error(stage, number) for number in range(len(self.queries))]
+        ready = [number for number, outcome in enumerate(outcomes) if outcome is None]
+        try:
+            made = work(ready) if ready else []
+        except Exception as error:
+            self._raise_if_passing(error)
+            made = [self._alone(work, number) for number in ready]
+        for number, outcome in zip(ready, made, strict=True):
+            outcomes[number] = outcome
+        self._on_part()
+        return [outcome for outcome in outcomes if outcome is not None]
+
+    def _inherited_error(self, stage: Stage, number: int) -> Outcome | None:
+        errors = [self.outcomes[key][number].error for key in stage.needs]
+        return next((Outcome(error=error) for error in errors if error), None)
+
+    def _alone(self, work: Callable[[list[int]], list[Outcome]], number: int) -> Outcome:
+        try:
+            self._on_part()
+            return work([number])[0]
+        except Exception as error:
+            self._raise_if_passing(error)
+            spoken = isinstance(error, BenchbenchError)
+            return Outcome(error=str(error) if spoken else f"{type(error).__name__}: {error}")
+
+    def _raise_if_passing(self, error: Exception) -> None:
+        if isinstance(error, Stopped) or not (self._tolerant or isinstance(error, BenchbenchError)):
+            raise error
+
+    def _texts(self, numbers: list[int]) -> list[str]:
+        return [self.queries[number].text for number in numbers]
+
+    def _filters(self, numbers: list[int]) -> list[dict[str, Any]]:
+        return [self.queries[number].filters for number in numbers]
+
+    def _encode(self, stage: EncodeStage, numbers: list[int]) -> list[Outcome]:
+        started = time.perf_counter()
+        vectors = self.indexes[stage.index].encode(self._texts(numbers))
+        ms = _ms_each(started, numbers)
+        return [Outcome(vector, ms) for vector in vectors]
+
+    def _dense(self, stage: DenseStage, numbers: list[int]) -> list[Outcome]:
+        vectors = np.stack([self.outcomes[stage.needs[0]][number].value for number in numbers])
+        started = time.perf_counter()
+        lists = self.indexes[stage.index].dense(vectors, stage.depth, self._filters(numbers))
+        ms = _ms_each(started, numbers)
+        return [Outcome(ranked, ms) for ranked in lists]
+
+    def _lexical(self, stage: LexicalStage, numbers: list[int]) -> list[Outcome]:
+        started = time.perf_counter()
+        lists = self.indexes[stage.index].lexical(self._texts(numbers), stage.depth, self._filters(numbers))
+        ms = _ms_each(started, numbers)
+        return [Outcome(ranked, ms) for ranked in lists]
+
+    def _fuse(self, stage: FuseStage, number: int) -> Outcome:
+        lists = [self.outcomes[key][number].value for key in stage.needs]
+        started = time.perf_counter()
+        fused = rrf(lists, k=stage.constant, depth=stage.candidates).head(stage.candidates)
+        return Outcome(fused, _ms_each(started, [number]))
+
+    def _rerank(self, stage: RerankStage, number: int) -> Outcome:
+        source = self.outcomes[stage.needs[0]][number].value.head(stage.depth)
+        index = self.indexes[stage.index]
+        scores, ms = self._score_pairs(load_reranker(stage.reranker), index, number, source.ids)
+        return Outcome(top(scores, len(source), ids=source.ids), ms)
+
+    def _score_pairs(
+        self, reranker: Reranker, index: OpenIndex, number: int, positions: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], float]:
+        """Return the reranker's score of each chunk for a query, and what they cost. Each pair is scored once."""
+        known, cost = self._pairs.setdefault((reranker.name, index.chunk_set_id, number), ({}, [0.0]))
+        missing = [position for position in positions.tolist() if position not in known]
+        if missing:
+            started = time.perf_counter()
+            scores = reranker.score(self.queries[number].text, index.texts(missing))
+            known.update(zip(missing, scores.tolist(), strict=True))
+            cost[0] += _ms_each(started, [number])
+            self._on_part()
+        ms = cost[0] * len(positions) / len(known) if known else 0.0
+        return np.array([known[position] for position in positions.tolist()], dtype=np.float64), ms
+
+
+def _ms_each(started: float, numbers: Sequence[int]) -> float:
+    """Milliseconds since `started`, shared equally among the queries that were done together."""
+    return (time.perf_counter() - started) * 1000 / len(numbers)

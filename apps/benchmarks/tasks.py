@@ -1,0 +1,29 @@
+"""The benchmark operation, as apps.operations drives it."""
+
+from typing import Any
+
+from apps.benchmarks import finishing, progress
+from apps.benchmarks.execution import execute
+from apps.operations.handlers import Handler
+from apps.operations.leasing import Lease
+from apps.operations.models import Batch, Operation
+
+
+class BenchmarkHandler(Handler):
+    def perform(self, batch: Batch, lease: Lease) -> None:
+        execute(batch, lease)
+
+    def finalise(self, operation: Operation) -> None:
+        finishing.finish(operation)
+
+    def stop(self, operation: Operation) -> None:
+        finishing.stop(operation)
+
+    def event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
+        return "benchmark_progress", progress.benchmark_event(operation)
+
+    def completions(self, operation: Operation, after: int) -> list[tuple[int, dict[str, Any]]]:
+        return progress.completions(operation, after)
+
+
+handler = BenchmarkHandler()

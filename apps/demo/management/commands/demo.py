@@ -1,0 +1,91 @@
+"""The main job on real text with a real model, and the site to look at it."""
+
+import time
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import CommandParser
+
+from apps.benchmarks.launching import launch
+from apps.benchmarks.reporting import text_of
+from apps.demo import preparing, serving
+from apps.operations.commands import UseCaseCommand
+from apps.operations.models import Operation
+from apps.operations.working import wait
+from apps.retrieval.indexing import build_index
+from apps.retrieval.models import Index
+from benchbench.errors import BenchbenchError
+
+
+class Command(UseCaseCommand):
+    help = (
+        "Benchmark search over the Python documentation: import it and 81 judged questions, embed it with "
+        "all-MiniLM-L6-v2, run dense, lexical and hybrid search in eight configurations, print the leaderboard, and "
+        "serve the site until Ctrl-C."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--no-serve", action="store_true", help="End after the leaderboard.")
+        parser.add_argument("--port", type=int, default=8000, help="First port to try.")
+
+    def act(self, **options: Any) -> None:
+        if not settings.EMBEDDED:
+            raise BenchbenchError(
+                "The demo makes a superuser, so it runs on the embedded database only: unset DATABASE_URL for it."
+            )
+        self.say("Preparing the database …")
+        call_command("migrate", verbosity=0)
+        if options["no_serve"]:
+            self.run_main_job()
+            return
+        port = serving.free_port(options["port"])
+        password = serving.give_login()
+        self.say("Starting the site and a worker …")
+        with serving.site_and_worker(port):
+            login = f"http://{serving.HOST}:{port}/   user: {serving.USERNAME}   password: {password}"
+            self.say(f"The site is up; watch the benchmark run there:\n  {login}")
+            path = self.run_main_job()
+            self.say(f"\nLook at it: http://{serving.HOST}:{port}{path}\n  {login}\nCtrl-C stops the site.")
+            self.serve_on()
+
+    def run_main_job(self) -> str:
+        """Do everything from the import to the leaderboard; return the path of the benchmark's page."""
+        began = time.monotonic()
+        owner = None
+        collection = preparing.prepare_collection(owner)
+        dataset = preparing.prepare_dataset(owner)
+        mapping = preparing.prepare_mapping(dataset, collection, owner)
+        self.say(
+            f"{collection.document_count:,} documents, {mapping.dataset_version.query_count} questions, "
+            f"{mapping.mapped_count:,} of {mapping.total_count:,} judgments resolved."
+        )
+        index = preparing.prepare_index(collection, owner)
+        if index.status != Index.Status.READY:
+            self.say(f"Embedding the documents with {index.encoder} …")
+            self.wait_for(build_index(index), "documents", "processed_documents", "total_documents")
+        benchmark = preparing.prepare_benchmark(mapping, owner)
+        self.say(f"Running {benchmark.total_runs} configurations …")
+        self.wait_for(launch(benchmark), "percent", "percent", "")
+        benchmark.refresh_from_db()
+        self.stdout.write("\n" + text_of(benchmark))
+        self.say(f"\nDone in {time.monotonic() - began:.0f} seconds.")
+        return f"/admin/benchmarks/benchmark/{benchmark.pk}/results/"
+
+    def wait_for(self, operation: Operation, noun: str, done: str, total: str) -> None:
+        progress = self.progress(noun)
+        try:
+            wait(operation, on_progress=lambda event: progress(int(event[done] or 0), event.get(total, 100)))
+        finally:
+            progress.close()
+
+    def serve_on(self) -> None:
+        try:
+            while True:
+                time.sleep(3600)
+        except KeyboardInterrupt:
+            self.say("\nStopping.")
+
+    def say(self, sentence: str) -> None:
+        self.stdout.write(sentence)
+        self.stdout.flush()

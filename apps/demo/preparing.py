@@ -1,0 +1,78 @@
+"""The demo's objects: a real collection, judged questions, an index and a benchmark, made by the ordinary use cases."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+
+from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.models import Benchmark
+from apps.collections.corpus import read_corpus
+from apps.collections.importing import create_collection, import_documents
+from apps.collections.models import Collection
+from apps.datasets.importing import import_dataset
+from apps.datasets.models import Dataset
+from apps.datasets.readers.schema1 import read_schema1
+from apps.mappings.creating import create_mapping
+from apps.mappings.models import Mapping
+from apps.mappings.resolving import resolve
+from apps.retrieval.indexing import create_index
+from apps.retrieval.models import Index
+
+DATA = Path(__file__).parent / "data"
+CORPUS = DATA / "python-docs.jsonl.gz"
+QUESTIONS = DATA / "python-questions.json"
+COLLECTION = "Python documentation"
+DATASET = "Python questions"
+MATRIX: dict[str, Any] = {
+    "search_modes": ["dense", "sparse", "hybrid"],
+    "top_k_values": [100],
+    "rrf_k_values": [20, 60],
+    "score_thresholds": [None, 0.3],
+}
+
+
+def prepare_collection(owner: User | None) -> Collection:
+    """Return the demo's collection with its documents as the file has them now."""
+    collection = Collection.objects.filter(name=COLLECTION, owner=owner).first()
+    collection = collection or create_collection(
+        COLLECTION, owner=owner, description="Docstrings of the standard library and the language's topics."
+    )
+    import_documents(collection, read_corpus(CORPUS))
+    collection.refresh_from_db()
+    return collection
+
+
+def prepare_dataset(owner: User | None) -> Dataset:
+    record = read_schema1(QUESTIONS)
+    return import_dataset(record, name=DATASET, owner=owner).version.dataset
+
+
+def prepare_mapping(dataset: Dataset, collection: Collection, owner: User | None) -> Mapping:
+    """Return the resolved mapping of the two."""
+    mapping = Mapping.objects.filter(dataset=dataset, collection=collection).first()
+    mapping = mapping or create_mapping(dataset, collection, owner=owner)
+    resolve(mapping)
+    mapping.refresh_from_db()
+    return mapping
+
+
+def prepare_index(collection: Collection, owner: User | None) -> Index:
+    """Return the index of whole documents, ready or still to be built."""
+    wanted = {"name": "MiniLM", "encoder": settings.BENCHBENCH_DEFAULT_MODEL}
+    ready = collection.indexes.filter(
+        status=Index.Status.READY, chunk_set__collection_fingerprint=collection.fingerprint, **wanted
+    ).first()
+    return ready or create_index(collection, owner=owner, **wanted)
+
+
+def prepare_benchmark(mapping: Mapping, owner: User | None) -> Benchmark:
+    return create_benchmark(
+        mapping,
+        name=f"Dense, lexical or both? {time.strftime('%Y-%m-%d %H:%M:%S')}",
+        description="Which way of searching the Python documentation answers programmers' questions best?",
+        matrix={**MATRIX, "indexes": ["MiniLM"]},
+        owner=owner,
+    )

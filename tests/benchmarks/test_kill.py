@@ -1,0 +1,84 @@
+"""kill -9 of the worker in mid-run: a new worker finishes, nothing twice, nothing missing, the same numbers."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.launching import launch
+from apps.benchmarks.models import Benchmark, Evaluation, QueryResult
+from apps.operations.working import wait
+from tests.benchmarks.conftest import make_library, run_key
+from tests.tiny_models import save_cross_encoder
+
+QUERIES = 96
+Worker = Callable[[], "subprocess.Popen[bytes]"]
+
+
+@pytest.fixture
+def start_worker(process_environment: dict[str, str]) -> Iterator[Worker]:
+    """Start real RQ workers on this test's database; leases are short, so that the test need not wait for long ones."""
+    environment = process_environment | {"BENCHBENCH_LEASE_SECONDS": "3", "BENCHBENCH_SWEEP_SECONDS": "1"}
+    workers = []
+
+    def start() -> "subprocess.Popen[bytes]":
+        workers.append(
+            subprocess.Popen([sys.executable, "manage.py", "worker"], cwd=settings.BASE_DIR, env=environment)
+        )
+        return workers[-1]
+
+    yield start
+    for worker in workers:
+        worker.kill()
+        worker.wait()
+
+
+def until(condition: Callable[[], bool], seconds: float, what: str) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
+        time.sleep(0.01)
+
+
+def test_a_killed_worker_costs_neither_work_nor_truth(start_worker: Worker, tmp_path: Path) -> None:
+    library = make_library(queries=QUERIES, documents=60)
+    matrix = {
+        "search_modes": ["dense", "hybrid"],
+        "use_reranker": [False, True],
+        "rerankers": [save_cross_encoder(tmp_path / "tiny")],
+    }
+    undisturbed, benchmark = (create_benchmark(library, name=name, matrix=matrix) for name in ("undisturbed", "killed"))
+    began = time.monotonic()
+    wait(launch(undisturbed))
+    alone = time.monotonic() - began
+
+    operation = launch(benchmark)
+    worker = start_worker()
+    done = operation.batches.filter(state="done")
+    running = operation.batches.filter(state="running")
+    until(lambda: done.count() >= 2 and running.exists(), 60, "the first batches")
+    os.kill(worker.pid, signal.SIGKILL)
+    worker.wait()
+    assert running.count() == 1, "the worker was killed in mid-batch"
+    killed = running.get()
+    began = time.monotonic()
+    start_worker()
+    until(lambda: Benchmark.objects.get(pk=benchmark.pk).status == "completed", alone + 60, "the end")
+    print(f"finished {time.monotonic() - began:.1f} s after the kill; undisturbed it takes {alone:.1f} s")
+
+    killed.refresh_from_db()
+    assert killed.attempts == 2
+    assert QueryResult.objects.filter(run__benchmark=benchmark).count() == QUERIES * 4
+    assert run_key(benchmark) == run_key(undisturbed)
+    values = [
+        [evaluation.values for evaluation in Evaluation.objects.filter(run__benchmark=one).order_by("run__run_order")]
+        for one in (benchmark, undisturbed)
+    ]
+    assert values[0] == values[1]

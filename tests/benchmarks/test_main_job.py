@@ -1,0 +1,198 @@
+"""From a matrix to measured runs, through the real queue machinery and the real index."""
+
+import pytest
+
+from apps.benchmarks.cancelling import cancel
+from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.launching import launch
+from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
+from apps.benchmarks.progress import benchmark_event, completions
+from apps.benchmarks.retrying import retry
+from apps.mappings.models import Mapping
+from apps.mappings.truth import truth
+from apps.operations.models import Operation
+from apps.operations.working import OperationFailedError, perform_batch, wait
+from benchbench.errors import ConflictError
+from tests.benchmarks.conftest import run_key
+
+ALL_MODES = {"search_modes": ["dense", "sparse", "hybrid"], "top_k_values": [20, 100], "score_thresholds": [None, 0.5]}
+
+
+def benchmark_of(library: Mapping, matrix: dict = ALL_MODES, **options: object) -> Benchmark:
+    return create_benchmark(library, name="b", matrix=matrix, **options)
+
+
+def test_it_ranks_measures_and_stores_every_run(library: Mapping) -> None:
+    benchmark = benchmark_of(library)
+    wait(launch(benchmark))
+    benchmark.refresh_from_db()
+    assert benchmark.status == "completed"
+    assert {run.status for run in benchmark.runs.all()} == {Run.Status.COMPLETED}
+    assert QueryResult.objects.count() == 12 * 12
+    assert StageList.objects.filter(benchmark=benchmark).values("stage_key").distinct().count() == 4
+    for run in benchmark.runs.all():
+        evaluation = Evaluation.objects.get(run=run)
+        assert evaluation.query_count == 12
+        assert 0 < evaluation.means["nDCG@10"] <= 1
+        assert run.provenance["index"]["fingerprint"] == run.index.fingerprint
+        assert run.timing["total_ms"] > 0
+
+
+def test_its_values_are_those_of_ir_measures(library: Mapping) -> None:
+    import ir_measures
+
+    benchmark = benchmark_of(library)
+    wait(launch(benchmark))
+    grades = truth(library, benchmark.dataset_version).grades
+    qrels = [
+        ir_measures.Qrel(str(query), str(document), grade)
+        for query, graded in grades.items()
+        for document, grade in graded.items()
+    ]
+    for run in benchmark.runs.all():
+        rows = run.query_results.values_list("query_id", "document_ids")
+        ranked = [
+            ir_measures.ScoredDoc(str(query), str(document), -rank)
+            for query, documents in rows
+            for rank, document in enumerate(documents)
+        ]
+        evaluation = Evaluation.objects.get(run=run)
+        measures = {name: ir_measures.parse_measure(name) for name in evaluation.measures}
+        expected = ir_measures.calc_aggregate(measures.values(), qrels, ranked)
+        for name, measure in measures.items():
+            assert evaluation.means[name] == pytest.approx(expected[measure], abs=1e-9), (run.label, name)
+
+
+def test_isolated_execution_finds_the_same(library: Mapping) -> None:
+    shared, isolated = benchmark_of(library), benchmark_of(library, execution="isolated")
+    wait(launch(shared))
+    wait(launch(isolated))
+    assert run_key(shared) == run_key(isolated)
+
+
+def test_isolated_execution_repeats_queries_and_times_each(library: Mapping) -> None:
+    benchmark = benchmark_of(library, {"search_modes": ["hybrid"]}, execution="isolated", runs_per_query=3)
+    wait(launch(benchmark))
+    results = QueryResult.objects.filter(run__benchmark=benchmark)
+    assert results.count() == 3 * 12
+    assert not results.filter(encode_ms__isnull=True).exists()
+    assert benchmark.runs.get().timing["samples"] == 36
+
+
+def test_it_starts_once(library: Mapping) -> None:
+    benchmark = benchmark_of(library)
+    launch(benchmark)
+    with pytest.raises(ConflictError, match="running already"):
+        launch(benchmark)
+
+
+def test_starting_again_after_the_end_is_refused(library: Mapping) -> None:
+    benchmark = benchmark_of(library)
+    wait(launch(benchmark))
+    with pytest.raises(ConflictError, match="completed or failed"):
+        launch(benchmark)
+    with pytest.raises(ConflictError, match="nothing to retry"):
+        retry(benchmark)
+
+
+def work_one(operation: Operation) -> None:
+    batch = operation.batches.filter(state="pending").order_by("ordinal").first()
+    assert batch is not None
+    perform_batch(batch.pk, owner="test")
+
+
+def test_a_cancelled_benchmark_keeps_its_rows_shows_no_means_and_resumes(library: Mapping) -> None:
+    undisturbed, benchmark = benchmark_of(library), benchmark_of(library)
+    wait(launch(undisturbed))
+    operation = launch(benchmark)
+    work_one(operation)
+    cancel(benchmark)
+    benchmark.refresh_from_db()
+    kept = QueryResult.objects.filter(run__benchmark=benchmark).count()
+    assert benchmark.status == "cancelled"
+    assert {run.status for run in benchmark.runs.all()} == {Run.Status.CANCELLED}
+    assert kept > 0
+    assert not Evaluation.objects.filter(run__benchmark=benchmark).exists()
+    with pytest.raises(ConflictError, match="nothing to cancel"):
+        cancel(benchmark)
+
+    resumed = launch(benchmark)
+    assert sum(len(batch.payload["query_ids"]) for batch in resumed.batches.all()) == 12 - kept // 12
+    wait(resumed)
+    assert run_key(benchmark) == run_key(undisturbed)
+
+
+def test_a_model_that_is_missing_fails_only_the_runs_that_need_it(library: Mapping) -> None:
+    benchmark = benchmark_of(
+        library, {"search_modes": ["dense"], "use_reranker": [False, True], "rerankers": ["/no/such/model"]}
+    )
+    wait(launch(benchmark))
+    plain, reranked = benchmark.runs.order_by("run_order")
+    assert (plain.status, reranked.status) == (Run.Status.COMPLETED, Run.Status.FAILED)
+    assert "/no/such/model" in reranked.error_message
+    assert reranked.query_results.exclude(error="").count() == 12
+    benchmark.refresh_from_db()
+    assert benchmark.status == "completed"
+    operation = retry(benchmark)
+    assert operation.parameters["run_ids"] == [str(reranked.pk)]
+
+
+def test_a_query_past_its_time_is_an_error_not_a_zero(library: Mapping, settings: object) -> None:
+    settings.BENCHBENCH_QUERY_TIMEOUT_MS = 0
+    benchmark = benchmark_of(library, {"search_modes": ["sparse"]})
+    wait(launch(benchmark))
+    run = benchmark.runs.get()
+    assert run.status == Run.Status.FAILED
+    assert "BENCHBENCH_QUERY_TIMEOUT_MS" in run.error_message
+    assert Evaluation.objects.get(run=run).means["nDCG@10"] is None
+
+
+def test_an_operation_that_fails_fails_its_runs_with_its_error(
+    library: Mapping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*args: object) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("apps.benchmarks.execution.store_results", broken)
+    benchmark = benchmark_of(library, {"search_modes": ["sparse"]})
+    with pytest.raises(OperationFailedError, match="No space left"):
+        wait(launch(benchmark))
+    benchmark.refresh_from_db()
+    run = benchmark.runs.get()
+    assert (benchmark.status, run.status) == ("failed", Run.Status.FAILED)
+    assert "No space left" in run.error_message
+    monkeypatch.undo()
+    wait(retry(benchmark))
+    run.refresh_from_db()
+    assert run.status == Run.Status.COMPLETED
+
+
+def test_its_event_tells_of_every_run_on_the_way_and_at_the_end(library: Mapping) -> None:
+    benchmark = benchmark_of(library)
+    operation = launch(benchmark)
+    before = benchmark_event(operation)
+    assert (before["stage"], before["queue_position"], before["completed_runs"]) == ("starting", 0, 0)
+    work_one(operation)
+    operation.refresh_from_db()
+    during = benchmark_event(operation)
+    assert (during["stage"], during["queue_position"]) == ("evaluating", None)
+    assert 0 < during["current_run"]["completed_queries"] < during["current_run"]["total_queries"] == 12
+    assert during["current_run"]["run_order"] == 1
+    assert 0 < during["runs"][0]["metrics_flat"]["ndcg@10"] <= 1
+    assert during["eta_seconds"] > 0
+    assert completions(operation, 0) == []
+    wait(operation)
+    operation.refresh_from_db()
+    after = benchmark_event(operation)
+    assert (after["stage"], after["completed_runs"], after["current_run"], after["percent"]) == (
+        "completed",
+        12,
+        None,
+        100,
+    )
+    finished = completions(operation, 0)
+    assert [order for order, _ in finished] == list(range(1, 13))
+    assert finished[0][1]["last_completed_run"]["metrics"]["ndcg"]["10"] == pytest.approx(
+        finished[0][1]["last_completed_run"]["metrics_flat"]["ndcg@10"]
+    )
+    assert [order for order, _ in completions(operation, 10)] == [11, 12]

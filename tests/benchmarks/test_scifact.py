@@ -1,0 +1,30 @@
+"""The published figures on SciFact, through the commands that a user would type."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def command(name: str, *arguments: str) -> Any:
+    out = io.StringIO()
+    call_command(name, *arguments, "--json", stdout=out)
+    return json.loads(out.getvalue())
+
+
+def test_dense_and_lexical_search_reach_the_published_figures(shared_data: Path) -> None:
+    folder = shared_data / "scifact"
+    command("import_beir", str(folder), "--name", "scifact", "--vectors", str(folder / "minilm.npz"))
+    report = command("run_benchmark", "scifact", "--modes", "dense,sparse", "--k", "10,100", "--wait")
+    dense, lexical = (run["metrics"] for run in report["runs"])
+    assert [run["status"] for run in report["runs"]] == ["completed", "completed"]
+    assert dense["ndcg@10"] == pytest.approx(0.6451, abs=0.0005)
+    assert dense["recall@100"] == pytest.approx(0.925, abs=0.002)
+    assert lexical["ndcg@10"] == pytest.approx(0.687, abs=0.01)
+    assert lexical["recall@100"] == pytest.approx(0.913, abs=0.002)
+    assert {run["failed_queries"] for run in report["runs"]} == {0}
