@@ -1,4 +1,4 @@
-"""Deleting a benchmark."""
+"""Remove a benchmark with its runs and results."""
 
 from apps.benchmarks.models import Benchmark
 from apps.operations.models import Status
@@ -7,11 +7,11 @@ from benchbench.errors import ConflictError
 
 
 def delete_benchmark(benchmark: Benchmark) -> None:
-    """Delete a benchmark with its runs, rankings and evaluations; mapping, dataset and collection stay.
+    """Delete a benchmark, its runs, rankings and evaluations.
 
-    Raises ConflictError while it runs, and where one of its runs is a baseline.
+    Raises ConflictError while it runs, and when one of its runs is a baseline.
     """
     benchmark.refresh_from_db()
     if benchmark.status == Status.RUNNING:
-        raise ConflictError(f'The benchmark "{benchmark}" is running: cancel it first.')
+        raise ConflictError(f"The benchmark {benchmark.name!r} is running: cancel it before you delete it.")
     delete_unused(benchmark)

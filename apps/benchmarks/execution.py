@@ -18,7 +18,6 @@ from apps.benchmarks.storing import store_results, store_stage_lists
 from apps.datasets.models import Query
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch
-from apps.retrieval.encoders import device_name
 from apps.retrieval.searching import OpenIndex, open_index
 from benchbench.ir.measures import GradedRankings, Measure, evaluate
 from benchbench.ir.plan import Stage
@@ -41,7 +40,7 @@ def execute(batch: Batch, lease: Lease) -> None:
     run_queries = isolated.run_queries if benchmark.execution == Benchmark.Execution.ISOLATED else shared_queries
     results, outcomes = run_queries(benchmark, runs, queries, indexes, lease, tolerant=tolerant)
     lease.check()
-    with lease.commit({"device": device_name(), "runs": contributions(benchmark, results)}):
+    with lease.commit({"runs": contributions(benchmark, results)}):
         store_results(results)
         store_stage_lists(benchmark, plan_of(runs), outcomes, [query.pk for query in queries], indexes)
 

@@ -23,7 +23,7 @@ def finish(operation: Operation) -> None:
     evaluations = {evaluation.run_id: evaluation for evaluation in evaluate_runs(benchmark, runs)}
     for run in runs:
         run.timing, run.failed_queries = timing_of(run), evaluations[run.pk].failed_queries
-        run.provenance = provenance_of(run, operation)
+        run.provenance = provenance_of(run)
         run.warnings = _warnings(benchmark, run, short.get(str(run.pk), 0))
         answered = run.query_results.filter(error="").exists()
         run.status = Run.Status.COMPLETED if answered or not evaluations[run.pk].query_ids else Run.Status.FAILED

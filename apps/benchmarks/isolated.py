@@ -57,7 +57,7 @@ def _keep(outcomes: dict[str, list[Outcome]], made: dict[str, list[Outcome]], nu
         lists = outcomes.setdefault(key, [])
         if len(lists) == number:
             lists.append(alone)
-        elif not alone.error and len(alone.value) > len(lists[number].value or ()):
+        elif not alone.error and (lists[number].error or len(alone.value) > len(lists[number].value)):
             lists[number] = alone
 
 

@@ -2,7 +2,7 @@
 
 import platform
 import subprocess
-from functools import cache
+import sys
 from importlib import metadata
 from typing import Any
 
@@ -10,16 +10,14 @@ from django.conf import settings
 from django.db import connection
 
 from apps.benchmarks.models import Run
-from apps.operations.models import Operation
 
 LIBRARIES = ("numpy", "torch", "sentence-transformers", "transformers", "bm25s", "PyStemmer", "pgvector", "psycopg")
 
 
-def provenance_of(run: Run, operation: Operation) -> dict[str, Any]:
+def provenance_of(run: Run) -> dict[str, Any]:
     """Return everything that the run's rankings and values depend on, read where it was computed."""
     benchmark, index = run.benchmark, run.index
     version, mapping = benchmark.dataset_version, benchmark.mapping
-    device = operation.batches.exclude(result={}).values_list("result__device", flat=True).first()
     return {
         "dataset": {"id": str(version.dataset_id), "version": version.number, "content_hash": version.content_hash},
         "mapping": {"id": str(mapping.pk), "resolved_at": mapping.resolved_at and mapping.resolved_at.isoformat()},
@@ -37,12 +35,10 @@ def provenance_of(run: Run, operation: Operation) -> dict[str, Any]:
         "seed": benchmark.seed,
         "execution": benchmark.execution,
         "policies": {"unresolved": benchmark.unresolved, "empty_queries": benchmark.empty_queries},
-        "device": device,
         "environment": environment(),
     }
 
 
-@cache
 def environment() -> dict[str, Any]:
     """Return the versions of libraries, services and code, and the machine's kind."""
     return {
@@ -51,6 +47,7 @@ def environment() -> dict[str, Any]:
         "libraries": {name: _version(name) for name in LIBRARIES},
         "postgresql": _postgresql_version(),
         "git_revision": _git_revision(),
+        "device": _device(),
     }
 
 
@@ -65,6 +62,16 @@ def _version(name: str) -> str | None:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
+
+
+def _device() -> str:
+    """Return what models compute on in this process; without a model, NumPy on the CPU is all there is."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return "cpu"
+    if torch.cuda.is_available():
+        return str(torch.cuda.get_device_name())
+    return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
 def _git_revision() -> str | None:

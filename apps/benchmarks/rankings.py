@@ -1,7 +1,7 @@
 """From the outcome of a run's last stage to its ranking of documents."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
 
 import numpy as np
@@ -34,9 +34,9 @@ class RunResult:
     run_id: UUID
     query_id: int
     repetition: int = 1
-    document_ids: NDArray[np.int64] = NO_IDS
-    chunk_ids: NDArray[np.int64] = NO_IDS
-    scores: NDArray[np.float64] = NO_SCORES
+    document_ids: NDArray[np.int64] = field(default_factory=lambda: NO_IDS)
+    chunk_ids: NDArray[np.int64] = field(default_factory=lambda: NO_IDS)
+    scores: NDArray[np.float64] = field(default_factory=lambda: NO_SCORES)
     timings: Mapping[str, float] | None = None
     error: str = ""
     short: bool = False
