@@ -1,0 +1,142 @@
+"""Importing a BEIR directory whole: its documents, its judged queries, the mapping of the two, and an index."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import file_digest
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+
+from apps.collections.corpus import read_corpus
+from apps.collections.importing import ImportReport, import_collection
+from apps.collections.models import Collection
+from apps.collections.sources import Source, find_corpus
+from apps.datasets.importing import DatasetReport, import_dataset
+from apps.datasets.models import DatasetVersion
+from apps.datasets.readers import read_dataset
+from apps.mappings.creating import create_mapping
+from apps.mappings.models import Mapping
+from apps.mappings.resolving import resolve_now
+from apps.operations.models import Operation, Status
+from apps.retrieval.importing_vectors import VectorImport, import_vectors
+from apps.retrieval.indexing import build_index, create_index
+from apps.retrieval.models import Index
+from benchbench.errors import BenchbenchError
+
+
+class BeirError(BenchbenchError):
+    """The directory, or what is asked of it, cannot be imported."""
+
+    code = "invalid_beir"
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """An index of the imported documents.
+
+    It is ready where there is no `operation`: an equal one was there (`reused`), or vectors were imported into it.
+    Otherwise the operation builds it.
+    """
+
+    index: Index
+    reused: bool = False
+    vectors: VectorImport | None = None
+    operation: Operation | None = None
+
+
+@dataclass(frozen=True)
+class BeirImport:
+    """What an import made, or found made already; the two reports say which."""
+
+    collection: Collection
+    documents: ImportReport
+    version: DatasetVersion
+    queries: DatasetReport
+    mapping: Mapping
+    indexed: Indexed
+
+
+@transaction.atomic
+def import_beir(
+    directory: Path,
+    *,
+    name: str,
+    split: str = "test",
+    vectors: Path | None = None,
+    model: str | None = None,
+    lexical_only: bool = False,
+    owner: Any = None,
+    on_progress: Callable[[int], None] | None = None,
+) -> BeirImport:
+    """Import `directory` as a collection, a dataset, their resolved mapping and an index, all of them called `name`.
+
+    The index takes each document as a whole and is searched by words (BM25), and by vectors unless it is
+    `lexical_only`: those of the .npz file `vectors`, or those that an operation makes with `model`
+    (BENCHBENCH_DEFAULT_MODEL without one). All of it is kept or nothing; only the operation follows after.
+
+    Importing the same again changes nothing but the time of resolving: documents and queries are recognised, and an
+    equal index of the same documents is taken as it is, or built to its end. `on_progress` gets the number of documents
+    read. Raises BeirError, and what the readers, importers and indexes of the parts raise.
+    """
+    if sum((vectors is not None, bool(model), lexical_only)) > 1:
+        raise BeirError("Choose one of a file of vectors, a model, and no vectors at all.")
+    if not directory.is_dir():
+        raise BeirError(f"{directory} is not a directory: name the one that holds corpus.jsonl and queries.jsonl.")
+    corpus = find_corpus(directory)
+    if corpus is None:
+        raise BeirError(f"{directory} holds no corpus.jsonl and no corpus.jsonl.gz: is it a BEIR directory?")
+    record = read_dataset(directory, format="beir", split=split)
+    source = Source(read_corpus(corpus))
+    collection, documents = import_collection(source, name=name, owner=owner, on_progress=on_progress)
+    imported = import_dataset(record, name=name, owner=owner)
+    version = imported.version
+    mapping = Mapping.objects.filter(dataset=version.dataset, collection=collection).first()
+    mapping = resolve_now(mapping or create_mapping(version.dataset, collection, name=name, owner=owner))
+    if vectors is not None:
+        indexed = _import_index(collection, vectors, version, owner)
+    else:
+        encoder = "" if lexical_only else model or settings.BENCHBENCH_DEFAULT_MODEL
+        indexed = _build_index(collection, encoder, owner)
+    return BeirImport(collection, documents, version, imported.report, mapping, indexed)
+
+
+def _import_index(collection: Collection, vectors: Path, version: DatasetVersion, owner: Any) -> Indexed:
+    if not vectors.is_file():
+        raise BeirError(f"There is no file {vectors}.", field="vectors")
+    with vectors.open("rb") as file:
+        digest = file_digest(file, "sha256").hexdigest()
+    if index := _indexes(collection, vector_source=digest).filter(status=Index.Status.READY).first():
+        return Indexed(index, reused=True)
+    index = create_index(collection, name=collection.name, owner=owner)
+    texts = dict(version.queries.values_list("key", "text"))
+    report = import_vectors(index, vectors, queries=texts)
+    index.refresh_from_db()
+    return Indexed(index, vectors=report)
+
+
+def _build_index(collection: Collection, encoder: str, owner: Any) -> Indexed:
+    equal = _indexes(collection, vector_source="", encoder=encoder)
+    if index := equal.filter(status=Index.Status.READY).first():
+        return Indexed(index, reused=True)
+    index = equal.first() or create_index(collection, name=collection.name, encoder=encoder, owner=owner)
+    building = Operation.objects.filter(
+        kind=Operation.Kind.INDEX, subject_id=index.pk, status__in=Status.active()
+    ).first()  # of an import that was interrupted, perhaps
+    return Indexed(index, operation=building or build_index(index, owner=owner))
+
+
+def _indexes(collection: Collection, **made_by: str) -> Any:
+    """Return the collection's indexes that an import like this makes of its documents as they now are, newest first."""
+    current = Q(chunk_set=None) | Q(chunk_set__collection_fingerprint=collection.fingerprint)
+    return Index.objects.filter(
+        current,
+        collection=collection,
+        name=collection.name,
+        strategy="flat",
+        chunk_parameters={},
+        lexical=True,
+        **made_by,
+    ).order_by("-version")

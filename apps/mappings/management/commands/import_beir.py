@@ -1,0 +1,121 @@
+"""manage.py import_beir"""
+
+from argparse import RawDescriptionHelpFormatter
+from dataclasses import asdict
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from apps.mappings.beir import BeirImport, Indexed, import_beir
+from apps.mappings.describing import describe, facts_of
+from apps.operations.commands import UseCaseCommand
+from apps.operations.working import OperationFailedError, wait
+
+
+class Command(UseCaseCommand):
+    help = """Import a BEIR directory: its documents, the judged queries of a split, their mapping, and an index.
+
+DIR holds corpus.jsonl, queries.jsonl and qrels/SPLIT.tsv (the first two may be packed as .gz). Collection, dataset,
+mapping and index are all called NAME. The index takes documents as a whole, title and text, and is searched by words
+and by vectors: of the default model, of --model, or from a file.
+
+Running it again with the same input is harmless: what is there already is recognised, and an index that was
+interrupted is built to its end.
+
+  manage.py import_beir scifact/ --name scifact --vectors scifact/minilm.npz
+  manage.py run_benchmark scifact --wait
+"""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.formatter_class = RawDescriptionHelpFormatter
+        parser.add_argument("directory", type=Path, metavar="DIR", help="The BEIR directory.")
+        parser.add_argument("--name", required=True, help="Name of all that is made.")
+        parser.add_argument("--split", default="test", help="Whose judgments to import (default: test).")
+        ways = parser.add_mutually_exclusive_group()
+        ways.add_argument(
+            "--vectors",
+            type=Path,
+            metavar="FILE.npz",
+            help="Vectors made elsewhere: document_ids, document_vectors, query_ids, query_vectors, optionally model "
+            "and revision.",
+        )
+        ways.add_argument("--no-vectors", action="store_true", help="Search by words only.")
+        ways.add_argument("--model", metavar="NAME", help="Name or path of the model that encodes the documents.")
+        self.add_owner_argument(parser)
+        self.add_json_argument(parser)
+
+    def act(self, **options: Any) -> None:
+        progress = self.progress("documents read")
+        done = import_beir(
+            options["directory"],
+            name=options["name"],
+            split=options["split"],
+            vectors=options["vectors"],
+            model=options["model"],
+            lexical_only=options["no_vectors"],
+            owner=options["owner"],
+            on_progress=progress,
+        )
+        progress.close()
+        for warning in done.queries.warnings:
+            self.warn(warning)
+        self.wait_for(done.indexed)
+        self.report(_facts(done), _text(done), as_json=options["json"])
+
+    def wait_for(self, indexed: Indexed) -> None:
+        if indexed.operation is None:
+            return
+        progress = self.progress("documents indexed")
+        try:
+            wait(
+                indexed.operation,
+                on_progress=lambda event: progress(event["processed_documents"], event["total_documents"]),
+            )
+        except OperationFailedError as error:
+            raise OperationFailedError(
+                f"Documents, queries and mapping are imported, but the index failed: {error} "
+                "Run the command again to go on."
+            ) from error
+        finally:
+            progress.close()
+        indexed.index.refresh_from_db()
+
+
+def _facts(done: BeirImport) -> dict[str, Any]:
+    index = done.indexed.index
+    vectors = done.indexed.vectors
+    return {
+        "collection": {
+            "id": done.collection.pk,
+            "documents": done.collection.document_count,
+            **asdict(done.documents),
+        },
+        "dataset": {"id": done.version.dataset_id, "version": done.version.number, **done.queries.facts()},
+        "mapping": facts_of(done.mapping),
+        "index": {
+            "id": index.pk,
+            "version": index.version,
+            "status": index.status,
+            "encoder": index.encoder,
+            "reused": done.indexed.reused,
+            "vectors": asdict(vectors) if vectors else None,
+            "stats": index.stats,
+        },
+    }
+
+
+def _text(done: BeirImport) -> str:
+    index, queries, vectors = done.indexed.index, done.queries, done.indexed.vectors
+    lines = [
+        f'Collection "{done.collection}" holds {done.collection.document_count:,} documents: {done.documents}.',
+        f"Dataset {done.version} ({queries.outcome}): {queries.queries:,} queries, {queries.judgments:,} judgments.",
+        describe(done.mapping),
+        f'Index "{index}" is {index.status}{" as it was" if done.indexed.reused else ""}: '
+        f"{index.stats['num_chunks']:,} chunks, {index.stats['num_vectors']:,} vectors.",
+    ]
+    if vectors and vectors.missing_queries:
+        lines.append(f"Queries without a vector in the file: {vectors.missing_queries:,}.")
+    lines.append(f"Next: manage.py run_benchmark {quote(done.mapping.name)} --wait")
+    return "\n".join(lines)

@@ -1,0 +1,216 @@
+"""Importing BEIR directories, small ones made here and two real ones from the shared data."""
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from django.core.management import CommandError, call_command
+
+from apps.collections.models import Collection, Document
+from apps.datasets.models import Dataset
+from apps.mappings.beir import BeirError, import_beir
+from apps.mappings.models import Mapping
+from apps.mappings.resolving import is_stale
+from apps.mappings.truth import truth
+from apps.operations.launching import cancel_operation
+from apps.operations.models import Operation
+from apps.operations.working import wait
+from apps.retrieval.models import Index
+from apps.retrieval.searching import open_index
+from benchbench.errors import BenchbenchError
+from benchbench.ir.measures import GradedRankings, Measure, evaluate
+
+FRUIT = {"d1": "an apple", "d2": "a pear", "d3": "a plum and a pear"}
+ENCODER = "keyword:apple,pear,plum"
+
+
+@pytest.fixture
+def fruit(tmp_path) -> Path:
+    """A BEIR directory of three documents and two queries; one judgment is of a document that is not there."""
+    write(tmp_path / "corpus.jsonl", [{"_id": key, "title": "", "text": text} for key, text in FRUIT.items()])
+    write(tmp_path / "queries.jsonl", [{"_id": "q1", "text": "apple"}, {"_id": "q2", "text": "pear"}])
+    (tmp_path / "qrels").mkdir()
+    judge(tmp_path, "q1 d1 1", "q2 d2 2", "q2 d3 1", "q2 d9 1")
+    return tmp_path
+
+
+def write(path: Path, lines: list[dict]) -> None:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def judge(directory: Path, *rows: str) -> None:
+    lines = ["query-id corpus-id score", *rows]
+    (directory / "qrels" / "test.tsv").write_text("".join(line.replace(" ", "\t") + "\n" for line in lines))
+
+
+def write_vectors(path: Path, documents=("d1", "d2", "d3")) -> Path:
+    vectors = np.eye(4, dtype=np.float32)[: len(documents)]
+    np.savez(path, document_ids=documents, document_vectors=vectors, query_ids=["q1"], query_vectors=vectors[:1])
+    return path
+
+
+def nothing_is_there() -> bool:
+    return not any(model.objects.exists() for model in (Collection, Document, Dataset, Mapping, Index, Operation))
+
+
+def run(capsys, directory: Path, *options: str) -> dict:
+    capsys.readouterr()
+    call_command("import_beir", str(directory), "--name", "fruit", "--json", *options)
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_it_makes_everything_under_one_name_and_builds_the_index(fruit, capsys, admin_user):
+    told = run(capsys, fruit, "--model", ENCODER, "--owner", "admin")
+    mapping = Mapping.objects.get(name="fruit", owner=admin_user)
+    assert (mapping.dataset.name, mapping.collection.name) == ("fruit", "fruit")
+    assert (mapping.dataset.owner, mapping.collection.owner) == (admin_user, admin_user)
+    assert (told["mapping"]["status"], told["mapping"]["mapped"], told["mapping"]["total"]) == ("partial", 3, 4)
+    assert (told["collection"]["documents"], told["collection"]["created"]) == (3, 3)
+    assert (told["dataset"]["version"], told["dataset"]["queries"], told["dataset"]["judgments"]) == (1, 2, 4)
+    index = Index.objects.get(name="fruit")
+    assert told["index"]["id"] == str(index.pk)
+    assert (index.status, index.encoder, index.stats["num_vectors"]) == ("ready", ENCODER, 3)
+    opened = open_index(index)
+    assert [opened.document_ids[found.ids[0]] for found in opened.lexical(["apple"], 1)] == [
+        Document.objects.get(external_id="d1").pk
+    ]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_importing_the_same_again_changes_nothing(fruit, capsys):
+    first = run(capsys, fruit, "--model", ENCODER)
+    again = run(capsys, fruit, "--model", ENCODER)
+    assert again["index"].pop("reused")
+    assert not first["index"].pop("reused")
+    assert again["index"] == first["index"]
+    assert again["mapping"] == first["mapping"]
+    assert (again["collection"]["unchanged"], again["collection"]["created"]) == (3, 0)
+    assert again["dataset"]["outcome"] == "unchanged"
+    assert Operation.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_changed_corpus_makes_a_new_version_of_the_index(fruit, capsys):
+    first = run(capsys, fruit, "--no-vectors")
+    write(fruit / "corpus.jsonl", [{"_id": key, "text": text} for key, text in (FRUIT | {"d9": "a pear too"}).items()])
+    again = run(capsys, fruit, "--no-vectors")
+    assert (again["mapping"]["mapping"], again["mapping"]["status"]) == (first["mapping"]["mapping"], "resolved")
+    assert (first["index"]["version"], again["index"]["version"]) == (1, 2)
+    assert again["index"]["stats"]["num_chunks"] == 4
+    assert not is_stale(Mapping.objects.get())
+
+
+@pytest.mark.django_db(transaction=True)
+def test_each_way_to_vectors_is_an_index_of_its_own(fruit, capsys):
+    ways = (["--no-vectors"], ["--model", ENCODER], ["--vectors", str(write_vectors(fruit / "vectors.npz"))])
+    assert [run(capsys, fruit, *way)["index"]["version"] for way in ways] == [1, 2, 3]
+    assert [run(capsys, fruit, *way)["index"]["version"] for way in ways] == [1, 2, 3]
+    assert Index.objects.filter(status="ready").count() == 3
+
+
+@pytest.mark.django_db
+def test_imported_vectors_need_no_operation(fruit):
+    done = import_beir(fruit, name="fruit", vectors=write_vectors(fruit / "vectors.npz"))
+    assert done.indexed.operation is None
+    assert (done.indexed.index.status, done.indexed.index.stats["num_vectors"]) == ("ready", 3)
+    assert (done.indexed.vectors.queries, done.indexed.vectors.missing_queries) == (1, 1)
+    opened = open_index(done.indexed.index)
+    best = opened.dense(opened.encode(["apple"]), 1)[0]
+    assert opened.document_ids[best.ids[0]] == Document.objects.get(external_id="d1").pk
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_interrupted_build_is_taken_up_again(fruit):
+    left = import_beir(fruit, name="fruit", model=ENCODER).indexed  # and nobody works
+    found = import_beir(fruit, name="fruit", model=ENCODER).indexed
+    assert found.operation == left.operation
+    cancel_operation(left.operation)
+    anew = import_beir(fruit, name="fruit", model=ENCODER).indexed
+    assert anew.index == left.index
+    assert anew.operation != left.operation
+    wait(anew.operation)
+    assert Index.objects.get().status == "ready"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_failed_index_is_told_with_what_was_kept(fruit, capsys):
+    with pytest.raises(CommandError, match=r"mapping are imported, but the index failed: .*no distinct keywords"):
+        run(capsys, fruit, "--model", "keyword:pear,pear")
+    assert Mapping.objects.get().status == "partial"
+
+
+@pytest.mark.django_db
+def test_it_reads_packed_files(fruit):
+    for name in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv"):
+        (fruit / f"{name}.gz").write_bytes(gzip.compress((fruit / name).read_bytes()))
+        (fruit / name).unlink()
+    done = import_beir(fruit, name="fruit", lexical_only=True)
+    assert (done.collection.document_count, done.mapping.total_count) == (3, 4)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (lambda folder: (folder / "corpus.jsonl").unlink(), "holds no corpus.jsonl"),
+        (lambda folder: (folder / "queries.jsonl").unlink(), "holds no queries.jsonl"),
+        (lambda folder: (folder / "corpus.jsonl").write_text('{"_id": "d1", "text": "x"}\n{"_id": 2.5}\n'), "line 2"),
+        (lambda folder: judge(folder, "q1 d1 1", "q7 d1 1"), "line 3, judges the query 'q7'"),
+        (lambda folder: write_vectors(folder / "vectors.npz", ("d1", "d2")), "no vectors of"),
+        (lambda folder: (folder / "vectors.npz").unlink(), "There is no file"),
+    ],
+    ids=["no corpus", "no queries", "a bad document", "a stray judgment", "a missing vector", "no vectors"],
+)
+def test_nothing_half_imported_is_kept(fruit, damage, sentence):
+    write_vectors(fruit / "vectors.npz")
+    damage(fruit)
+    with pytest.raises(BenchbenchError, match=sentence):
+        import_beir(fruit, name="fruit", vectors=fruit / "vectors.npz")
+    assert nothing_is_there()
+
+
+@pytest.mark.django_db
+def test_it_wants_one_way_to_vectors(fruit):
+    with pytest.raises(BeirError, match="Choose one"):
+        import_beir(fruit, name="fruit", model=ENCODER, lexical_only=True)
+    with pytest.raises(CommandError, match="not allowed with argument"):
+        call_command("import_beir", str(fruit), "--name", "fruit", "--no-vectors", "--model", ENCODER)
+    with pytest.raises(BeirError, match="is not a directory"):
+        import_beir(fruit / "corpus.jsonl", name="fruit")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_adi_by_words(shared_data, capsys):
+    call_command("import_beir", str(shared_data / "adi"), "--name", "adi", "--no-vectors")
+    said = capsys.readouterr().out
+    assert 'Collection "adi" holds 82 documents: 82 created' in said
+    assert "Dataset adi v1 (created): 35 queries, 170 judgments." in said
+    assert 'Mapping "adi" is resolved: 170 of 170 judgments.' in said
+    assert 'Index "adi" is ready: 82 chunks, 0 vectors.' in said
+    assert "manage.py run_benchmark adi --wait" in said
+
+
+@pytest.mark.django_db
+def test_scifact_with_its_vectors(shared_data):
+    folder = shared_data / "scifact"
+    done = import_beir(folder, name="scifact", vectors=folder / "minilm.npz")
+    assert (done.collection.document_count, done.version.query_count) == (5183, 300)
+    assert (done.mapping.status, done.mapping.counts["resolved"]) == ("resolved", 339)
+    assert (done.indexed.vectors.documents, done.indexed.vectors.missing_queries) == (5183, 0)
+    judged = truth(done.mapping, done.version)
+    texts = dict(done.version.queries.values_list("id", "text"))
+    opened = open_index(done.indexed.index)
+
+    def figures(lists):
+        rankings = [opened.document_ids[found.ids] for found in lists]
+        graded = GradedRankings.of(rankings, [judged.grades[query] for query in texts])
+        return evaluate([Measure("nDCG", 10), Measure("R", 100)], graded).mean(axis=1)
+
+    ndcg, recall = figures(opened.dense(opened.encode(list(texts.values())), 100))
+    assert ndcg == pytest.approx(0.6451, abs=0.0005)
+    assert recall == pytest.approx(0.925, abs=0.002)
+    ndcg, _ = figures(opened.lexical(list(texts.values()), 100))
+    assert ndcg == pytest.approx(0.687, abs=0.01)
