@@ -1,6 +1,7 @@
 """Encoders: what makes vectors of texts."""
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
@@ -119,6 +120,16 @@ class KeywordEncoder:
 
 # Kinds of encoder by the prefix of their names; a name without one belongs to sentence-transformers.
 ENCODERS: dict[str, Callable[[str], Encoder]] = {KeywordEncoder.PREFIX: KeywordEncoder}
+
+
+def device_name() -> str:
+    """Return what models of this process run on: "cuda (NVIDIA …)", "mps", or "cpu", also where none was loaded."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return "cpu"
+    if torch.cuda.is_available():
+        return f"cuda ({torch.cuda.get_device_name()})"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
 @lru_cache(maxsize=RESIDENT_ENCODERS)

@@ -108,7 +108,9 @@ class Index(OwnedModel):
         default=dict, blank=True, help_text='Characters: {"size": 500, "overlap": 50}. Empty: whole documents.'
     )
     encoder = models.CharField(
-        max_length=500, blank=True, help_text="Name or local path of the model. Empty: lexical search only."
+        max_length=500,
+        blank=True,
+        help_text="Name or local path of the model. Empty: no vectors, or imported ones of a model without a name.",
     )
     encoder_revision = models.CharField(max_length=200, blank=True, editable=False)
     dimension = models.PositiveIntegerField(null=True, blank=True, editable=False)
@@ -120,6 +122,7 @@ class Index(OwnedModel):
     )
     store = models.CharField(max_length=50, default="pgvector")
     store_parameters = models.JSONField(default=dict, blank=True)
+    lexical = models.BooleanField(default=True, help_text="Whether it is searched by words (BM25) too.")
     llm = models.CharField(max_length=500, blank=True)
     llm_parameters = models.JSONField(default=dict, blank=True)
     chunk_set = models.ForeignKey(ChunkSet, null=True, blank=True, editable=False, on_delete=models.PROTECT)
@@ -145,6 +148,11 @@ class Index(OwnedModel):
 
     def __str__(self) -> str:
         return f"{self.name} v{self.version}" if self.version > 1 else self.name
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether it is made to be searched by vectors."""
+        return bool(self.encoder or self.vector_source)
 
     @property
     def vector_table(self) -> str:

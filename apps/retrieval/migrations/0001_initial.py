@@ -180,7 +180,7 @@ class Migration(migrations.Migration):
                     "encoder",
                     models.CharField(
                         blank=True,
-                        help_text="Name or local path of the model. Empty: lexical search only.",
+                        help_text="Name or local path of the model. Empty: no vectors, or imported ones of a model without a name.",
                         max_length=500,
                     ),
                 ),
@@ -197,6 +197,10 @@ class Migration(migrations.Migration):
                 ),
                 ("store", models.CharField(default="pgvector", max_length=50)),
                 ("store_parameters", models.JSONField(blank=True, default=dict)),
+                (
+                    "lexical",
+                    models.BooleanField(default=True, help_text="Whether it is searched by words (BM25) too."),
+                ),
                 ("llm", models.CharField(blank=True, max_length=500)),
                 ("llm_parameters", models.JSONField(blank=True, default=dict)),
                 (

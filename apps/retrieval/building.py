@@ -1,0 +1,99 @@
+"""The steps of building an index: its table, what is still to be encoded, its conclusion."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from django.utils import timezone
+from numpy.typing import NDArray
+
+from apps.retrieval.fingerprints import fingerprint
+from apps.retrieval.models import ChunkSet, Index
+from apps.retrieval.vectors import table_store
+from benchbench.errors import BenchbenchError
+from benchbench.ir.records import Positions
+
+
+class IndexingError(BenchbenchError):
+    """An index that cannot be made or built as it is."""
+
+    code = "indexing"
+
+
+def missing_positions(index: Index, chunk_set: ChunkSet, *, revision: str) -> Positions:
+    """Return the positions without a vector, ascending: what a build that was broken off has made is kept.
+
+    All of them where the documents, or the model, are no longer what they were then.
+    """
+    everything = np.arange(chunk_set.chunk_count)
+    if not _continues(index, chunk_set, revision):
+        return everything
+    return np.setdiff1d(everything, table_store().ids(index.vector_table), assume_unique=True)
+
+
+def prepare_table(index: Index, chunk_set: ChunkSet, *, revision: str, dimension: int) -> None:
+    """Make the table for the vectors of these chunks by this model, and write both down with the index.
+
+    A table that was begun with others goes.
+    """
+    if not _continues(index, chunk_set, revision):
+        table_store().delete_collection(index.vector_table)
+        table_store().create_collection(index.vector_table, dimension)
+    index.chunk_set, index.encoder_revision, index.dimension = chunk_set, revision, dimension
+    index.save(update_fields=["chunk_set", "encoder_revision", "dimension", "updated_at"])
+
+
+def _continues(index: Index, chunk_set: ChunkSet, revision: str) -> bool:
+    return index.dimension is not None and (index.chunk_set_id, index.encoder_revision) == (chunk_set.pk, revision)
+
+
+def insert_vectors(index: Index, positions: Positions, vectors: NDArray[np.float32]) -> None:
+    """Store vectors (n, d) of chunks, with the metadata of their documents if any has some, for filters."""
+    assert index.chunk_set is not None
+    rows = index.chunk_set.chunks.filter(position__in=positions.tolist()).order_by("position")
+    metadata: list[dict[str, Any]] = list(rows.values_list("document__metadata", flat=True))
+    table_store().insert(index.vector_table, positions, vectors, metadata if any(metadata) else None)
+
+
+def ranges(positions: Positions, size: int) -> Sequence[tuple[int, int]]:
+    """Cut ascending positions into ranges (start, end) without gaps, of at most `size`."""
+    if not len(positions):
+        return []
+    runs = np.split(positions, np.flatnonzero(np.diff(positions) > 1) + 1)
+    return [
+        (start, min(start + size, int(run[-1]) + 1))
+        for run in runs
+        for start in range(int(run[0]), int(run[-1]) + 1, size)
+    ]
+
+
+def finish(index: Index, *, duration_sec: float) -> None:
+    """Make an index ready whose parts are all stored, with its fingerprint and stats. Raises IndexingError if not."""
+    assert index.chunk_set is not None
+    chunk_count = index.chunk_set.chunk_count
+    vector_count = table_store().count(index.vector_table) if index.has_vectors else 0
+    if index.has_vectors and vector_count != chunk_count:
+        raise IndexingError(
+            f'The index "{index}" has {vector_count:,} vectors for {chunk_count:,} chunks; build it again.'
+        )
+    lexical = index.lexical_index
+    index.fingerprint = fingerprint(
+        chunk_set=index.chunk_set.fingerprint,
+        encoder=index.encoder,
+        revision=index.encoder_revision,
+        vector_source=index.vector_source,
+        store=index.store,
+        store_parameters=index.store_parameters,
+        lexical=lexical.fingerprint if lexical else None,
+    )
+    index.stats = {
+        "duration_sec": round(duration_sec, 3),
+        "num_documents": index.chunk_set.chunks.values("document").distinct().count(),
+        "num_chunks": chunk_count,
+        "num_vectors": vector_count,
+        "embed_calls": 0 if index.vector_source else vector_count,
+        "llm_calls": 0,
+        "bytes": 4 * (index.dimension or 0) * vector_count + (lexical.size_bytes if lexical else 0),
+    }
+    index.status, index.error, index.ready_at = Index.Status.READY, "", timezone.now()
+    index.save(update_fields=["fingerprint", "stats", "status", "error", "ready_at", "updated_at"])

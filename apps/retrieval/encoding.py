@@ -1,0 +1,102 @@
+"""Vectors of texts by the model of an index: its chunks when it is built, queries when it is searched."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apps.retrieval.encoders import BATCH, Encoder, EncoderError, load_encoder
+from apps.retrieval.fingerprints import text_hash
+from apps.retrieval.models import CachedVector, Index
+
+Vectors = NDArray[np.float32]
+
+TEXTS_BETWEEN_CHECKS = 4 * BATCH
+
+
+def encoder_for(index: Index) -> Encoder:
+    """Return the encoder of an index, as long as it is the one that made its vectors.
+
+    Imported vectors may come from anywhere; of their model only the dimension is known. Raises ModelError and
+    EncoderError.
+    """
+    encoder = load_encoder(index.encoder)
+    if index.dimension is not None and encoder.dimension != index.dimension:
+        raise EncoderError(
+            f'{index.encoder} makes vectors of {encoder.dimension} dimensions, the index "{index}" has '
+            f"{index.dimension}: name the model that made them, or make a new version of the index."
+        )
+    if not index.vector_source and index.encoder_revision not in ("", encoder.revision):
+        raise EncoderError(
+            f'The index "{index}" was encoded by {index.encoder} in revision {index.encoder_revision}; here it is '
+            f"{encoder.revision}. Install that revision, or make a new version of the index."
+        )
+    return encoder
+
+
+def encode_texts(
+    encoder: Encoder, texts: Sequence[str], *, on_part: Callable[[int], None] = lambda done: None
+) -> Vectors:
+    """Return the vectors of many texts, (n, d), calling `on_part` with the count so far every few seconds.
+
+    Like lengths go together, over all the texts: what is padded costs as much as what is read.
+    """
+    vectors = np.empty((len(texts), encoder.dimension), np.float32)
+    order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
+    for start in range(0, len(order), TEXTS_BETWEEN_CHECKS):
+        part = order[start : start + TEXTS_BETWEEN_CHECKS]
+        vectors[part] = encoder.embed_batch([texts[index] for index in part])
+        on_part(start + len(part))
+    return vectors
+
+
+def query_vectors(index: Index, texts: Sequence[str]) -> Vectors:
+    """Return the vectors of query texts, (q, d), each encoded once for all who search with this model and revision.
+
+    Encoding the same text again may give other last bits. So a new vector is stored before it is used, and where two
+    workers store one at once, both take what the database kept. Raises ModelError, EncoderError.
+    """
+    hashes = [text_hash(text) for text in texts]
+    by_hash = dict(zip(hashes, texts, strict=True))
+    known = _stored(index, list(by_hash))
+    if missing := sorted(by_hash.keys() - known.keys()):  # in one order everywhere, or two inserts might deadlock
+        _store(index, missing, _encode_queries(index, [by_hash[key] for key in missing]))
+        known |= _stored(index, missing)
+    return np.stack([known[key] for key in hashes]) if hashes else np.empty((0, index.dimension or 0), np.float32)
+
+
+def _encode_queries(index: Index, texts: Sequence[str]) -> Vectors:
+    if not index.encoder:
+        raise EncoderError(
+            f'{len(texts)} queries (such as {texts[0][:80]!r}) had no vector in the file that the index "{index}" was '
+            "imported from, and no model is named that could make one. Import it again with these vectors, or name "
+            "the model.",
+            field="model",
+        )
+    return encoder_for(index).embed_batch(texts)
+
+
+def _stored(index: Index, hashes: Sequence[str]) -> dict[str, Vectors]:
+    rows = CachedVector.objects.filter(
+        encoder=index.encoder, revision=index.encoder_revision, text_hash__in=hashes
+    ).values_list("text_hash", "vector")
+    return {key: np.frombuffer(vector, "<f4").astype(np.float32) for key, vector in rows}
+
+
+def _store(index: Index, hashes: Sequence[str], vectors: Vectors) -> None:
+    CachedVector.objects.bulk_create(
+        [cached_vector(index, key, vector) for key, vector in zip(hashes, vectors, strict=True)],
+        ignore_conflicts=True,
+        batch_size=1000,
+    )
+
+
+def cached_vector(index: Index, key: str, vector: Vectors, *, pinned: bool = False) -> CachedVector:
+    """The row, not saved, that keeps a query's vector (d,) for an index's model and revision."""
+    return CachedVector(
+        encoder=index.encoder,
+        revision=index.encoder_revision,
+        text_hash=key,
+        vector=vector.astype("<f4").tobytes(),
+        pinned=pinned,
+    )

@@ -1,0 +1,81 @@
+"""Making indexes: declaring one, and building it on the queue."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Max
+from django.db.models.functions import Coalesce
+
+from apps.collections.models import Collection
+from apps.operations.launching import start_operation
+from apps.operations.models import Operation
+from apps.retrieval.building import IndexingError
+from apps.retrieval.models import Index
+from apps.retrieval.stores import get_store
+from apps.retrieval.strategies import get_strategy
+from benchbench.errors import ConflictError
+from benchbench.names import checked_name
+
+
+@transaction.atomic
+def create_index(
+    collection: Collection,
+    *,
+    name: str,
+    encoder: str = "",
+    chunk_parameters: Mapping[str, Any] | None = None,
+    strategy: str = "flat",
+    store: str = "pgvector",
+    lexical: bool = True,
+    owner: User | None = None,
+) -> Index:
+    """Declare an index of a collection, the next version under its name; `build_index` makes it searchable.
+
+    `chunk_parameters` are the strategy's (for flat, none means whole documents). Without an `encoder` it is searched by
+    words only, unless vectors are imported into it. The model is looked for when it is built. Raises IndexingError,
+    StrategyError, ChunkingError, StoreError.
+    """
+    name = checked_name(name, "index")
+    encoder = encoder.strip()
+    get_store(store)
+    parameters = get_strategy(strategy).check(chunk_parameters or {})
+    if not (encoder or lexical):
+        raise IndexingError(f'The index "{name}" would find nothing: name an encoder, or keep the lexical side.')
+    locked = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)  # numbers the versions
+    if not locked.document_count:
+        raise IndexingError(f'The collection "{locked}" has no documents to index; import some first.')
+    versions = Index.objects.filter(collection=locked, name=name)
+    return Index.objects.create(
+        collection=locked,
+        name=name,
+        version=versions.aggregate(next=Coalesce(Max("version"), 0) + 1)["next"],
+        encoder=encoder,
+        strategy=strategy,
+        chunk_parameters=parameters,
+        store=store,
+        lexical=lexical,
+        owner=owner,
+    )
+
+
+@transaction.atomic
+def build_index(index: Index, *, owner: User | None = None) -> Operation:
+    """Start the operation that builds an index. One that failed or was cancelled goes on where it stopped.
+
+    Raises ConflictError for a ready index, which never changes, and while it is being built.
+    """
+    index.refresh_from_db()
+    if index.status == Index.Status.READY:
+        raise ConflictError(f'The index "{index}" is ready and never changes; make a new version of it instead.')
+    operation = start_operation(
+        Operation.Kind.INDEX,
+        subject_id=index.pk,
+        owner=owner or index.owner,
+        queue="gpu",
+        batches=[({"part": "chunk"}, 1)],
+    )
+    Index.objects.filter(pk=index.pk).update(status=Index.Status.INDEXING, error="")
+    index.refresh_from_db()
+    return operation

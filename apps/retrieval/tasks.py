@@ -1,0 +1,142 @@
+"""Building an index on the queue.
+
+One batch chunks the documents (or takes the chunks of an index that chunked alike), measures on the first of them how
+fast this model is here, and cuts the rest into batches of about BENCHBENCH_BATCH_SECONDS; one more builds the lexical
+side. A batch's vectors are stored in the transaction that ends it, so that none is stored twice, and a build that was
+broken off goes on from the vectors there are.
+"""
+
+import time
+from typing import Any
+
+import numpy as np
+from django.conf import settings
+from django.db.models import F, Sum
+
+from apps.operations.handlers import Handler
+from apps.operations.leasing import Lease
+from apps.operations.models import Batch, Operation, Status
+from apps.operations.progress import progress_of
+from apps.retrieval.building import finish, insert_vectors, missing_positions, prepare_table, ranges
+from apps.retrieval.chunking import make_chunk_set
+from apps.retrieval.encoders import Encoder, load_encoder
+from apps.retrieval.encoding import Vectors, encode_texts, encoder_for
+from apps.retrieval.lexical_indexes import make_lexical_index
+from apps.retrieval.models import ChunkSet, Index
+from benchbench.ir.records import Positions
+
+TRIAL = 64  # chunks that are encoded to see how fast it goes
+
+
+class IndexHandler(Handler):
+    """The work of an `index` operation; its subject is an index."""
+
+    def perform(self, batch: Batch, lease: Lease) -> None:
+        index = Index.objects.select_related("collection", "chunk_set").get(pk=batch.operation.subject_id)
+        parts = {"chunk": chunk, "encode": encode, "lexical": index_words}
+        parts[batch.payload["part"]](index, batch, lease)
+
+    def finalise(self, operation: Operation) -> None:
+        index = Index.objects.select_related("chunk_set", "lexical_index").get(pk=operation.subject_id)
+        finish(index, duration_sec=seconds_spent(index))
+
+    def stop(self, operation: Operation) -> None:
+        status = Index.Status.CANCELLED if operation.status == Status.CANCELLED else Index.Status.FAILED
+        Index.objects.filter(pk=operation.subject_id).update(status=status, error=operation.error)
+
+    def event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
+        return "index_progress", progress(operation)
+
+
+handler = IndexHandler()
+
+
+def chunk(index: Index, batch: Batch, lease: Lease) -> None:
+    """Chunk, encode the first chunks, and add the batches that do the rest."""
+    chunk_set = make_chunk_set(
+        index.collection, strategy=index.strategy, parameters=index.chunk_parameters, on_part=lease.check
+    )
+    batches: list[tuple[dict[str, Any], int]] = [({"part": "lexical"}, 1)] if index.lexical else []
+    if not index.encoder:
+        with lease.commit(batches=batches):
+            Index.objects.filter(pk=index.pk).update(chunk_set=chunk_set)
+        return
+    encoder = load_encoder(index.encoder)
+    missing = missing_positions(index, chunk_set, revision=encoder.revision)
+    trial, rest = missing[:TRIAL], missing[TRIAL:]
+    started = time.perf_counter()
+    vectors = encode_chunks(chunk_set, trial, encoder, lease)
+    rate = len(trial) / (time.perf_counter() - started)
+    size = max(TRIAL, int(rate * settings.BENCHBENCH_BATCH_SECONDS))
+    batches += [({"part": "encode", "start": start, "end": end}, end - start) for start, end in ranges(rest, size)]
+    with lease.commit(batches=batches):
+        prepare_table(index, chunk_set, revision=encoder.revision, dimension=encoder.dimension)
+        insert_vectors(index, trial, vectors)
+
+
+def encode(index: Index, batch: Batch, lease: Lease) -> None:
+    """Encode and store the chunks of one range, by the model revision that the build began with."""
+    assert index.chunk_set is not None
+    positions = np.arange(batch.payload["start"], batch.payload["end"])
+    vectors = encode_chunks(index.chunk_set, positions, encoder_for(index), lease)
+    with lease.commit():
+        insert_vectors(index, positions, vectors)
+
+
+def encode_chunks(chunk_set: ChunkSet, positions: Positions, encoder: Encoder, lease: Lease) -> Vectors:
+    """Return the vectors of chunks (n, d), reporting and open to a stop in between."""
+
+    def on_part(done: int) -> None:
+        lease.check()
+        if lease.batch.payload["part"] == "encode":  # whose units are chunks
+            lease.report(done)
+
+    rows = chunk_set.chunks.filter(position__in=positions.tolist()).order_by("position")
+    return encode_texts(encoder, list(rows.values_list("text", flat=True)), on_part=on_part)
+
+
+def index_words(index: Index, batch: Batch, lease: Lease) -> None:
+    """Build the lexical side, or take the one of an index that chunked alike."""
+    assert index.chunk_set is not None
+    lexical_index = make_lexical_index(index.chunk_set)
+    with lease.commit():
+        Index.objects.filter(pk=index.pk).update(lexical_index=lexical_index)
+
+
+def seconds_spent(index: Index) -> float:
+    """Return how long the index was worked on, attempts that were broken off included."""
+    operations = Operation.objects.filter(kind=Operation.Kind.INDEX, subject_id=index.pk)
+    spent = operations.aggregate(spent=Sum(F("finished_at") - F("started_at")))["spent"]
+    return float(spent.total_seconds()) if spent else 0.0
+
+
+def progress(operation: Operation) -> dict[str, Any]:
+    """Return the data of an `index_progress` event."""
+    index = Index.objects.select_related("collection", "chunk_set").filter(pk=operation.subject_id).first()
+    documents = index.collection.document_count if index else 0
+    done_parts = set(operation.batches.filter(state=Batch.State.DONE).values_list("payload__part", flat=True))
+    chunks = index.chunk_set.chunk_count if index and index.chunk_set and "chunk" in done_parts else 0
+    encoding = operation.batches.filter(payload__part="encode").aggregate(units=Sum("units"), done=Sum("done_units"))
+    missing = (encoding["units"] or 0) - (encoding["done"] or 0)
+    if not operation.is_active:
+        stage = operation.status
+    elif operation.status == Status.PENDING:
+        stage = "starting"
+    elif "chunk" not in done_parts:
+        stage = "chunking"
+    elif missing:
+        stage = "encoding"
+    else:
+        stage = "finalizing" if "lexical" in done_parts else "storing"
+    return {
+        "operation_id": str(operation.pk),
+        "index_id": str(operation.subject_id),
+        "collection_id": str(index.collection_id) if index else None,
+        "status": operation.status,
+        "stage": stage,
+        "error": operation.error,
+        "total_documents": documents,
+        "processed_documents": documents * (chunks - missing) // chunks if chunks else 0,
+        "chunks": chunks,
+        "eta_seconds": progress_of(operation).eta_seconds,
+    }

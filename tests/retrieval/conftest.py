@@ -1,0 +1,45 @@
+import pytest
+
+from apps.operations.models import Operation
+from apps.operations.working import wait
+from apps.retrieval.indexing import build_index, create_index
+from apps.retrieval.searching import close_indexes
+from tests.factories import make_collection
+
+KEYWORDS = "keyword:apple,pear,plum"
+
+
+@pytest.fixture(autouse=True)
+def files_of_this_test_only(settings, tmp_path):
+    settings.BENCHBENCH_VECTOR_DIR = tmp_path / "vectors"
+    yield
+    close_indexes()
+
+
+@pytest.fixture
+def fruit(db):
+    """Five documents; `keyword:apple,pear,plum` ranks them as a reader would."""
+    return make_collection(
+        "fruit",
+        [
+            {"external_id": "a", "title": "Apples", "text": "apple apple", "metadata": {"colour": "red"}},
+            {"external_id": "b", "text": "apple pear", "metadata": {"colour": "red", "size": 2}},
+            {"external_id": "c", "text": "pear", "metadata": {"colour": "green", "size": 2}},
+            {"external_id": "d", "text": "plum"},
+            {"external_id": "e", "text": ""},
+        ],
+    )
+
+
+@pytest.fixture
+def built():
+    """Make an index of a collection and build it here."""
+
+    def build(collection, *, name="index", encoder=KEYWORDS, **options):
+        index = create_index(collection, name=name, encoder=encoder, **options)
+        operation: Operation = wait(build_index(index))
+        assert operation.status == "completed"
+        index.refresh_from_db()
+        return index
+
+    return build

@@ -1,0 +1,228 @@
+import numpy as np
+import pytest
+
+from apps.collections.importing import create_collection, import_documents
+from apps.collections.records import DocumentRecord
+from apps.operations.handlers import handler_for
+from apps.operations.launching import OperationActiveError, cancel_operation
+from apps.operations.leasing import new_owner
+from apps.operations.models import Batch
+from apps.operations.working import OperationFailedError, perform_batch, wait
+from apps.retrieval import encoders
+from apps.retrieval.building import IndexingError, ranges
+from apps.retrieval.encoders import KeywordEncoder, load_encoder
+from apps.retrieval.indexing import build_index, create_index
+from apps.retrieval.models import Index
+from apps.retrieval.stores import StoreError
+from apps.retrieval.strategies import StrategyError
+from apps.retrieval.vectors import table_store
+from benchbench.errors import ConflictError
+from tests.factories import make_collection
+from tests.retrieval.conftest import KEYWORDS
+
+pytestmark = pytest.mark.django_db
+
+
+def many(count=200):
+    return make_collection(documents=[{"external_id": f"{n:04}", "text": "apple " * (n % 7)} for n in range(count)])
+
+
+def stored_vectors(index):
+    return np.concatenate([rows for _, rows in table_store().read(index.vector_table, index.dimension)])
+
+
+class TestDeclaring:
+    def test_versions_count_up_under_one_name(self, fruit):
+        versions = [create_index(fruit, name=name, encoder=KEYWORDS).version for name in ("a", "a", "b", " a ")]
+        assert versions == [1, 2, 1, 3]
+
+    def test_it_needs_something_to_find_with(self, fruit):
+        with pytest.raises(IndexingError, match="would find nothing"):
+            create_index(fruit, name="index", lexical=False)
+
+    def test_it_needs_documents(self):
+        with pytest.raises(IndexingError, match="has no documents to index"):
+            create_index(make_collection(), name="index")
+
+    @pytest.mark.parametrize(
+        ("options", "error", "message"),
+        [
+            ({"store": "chroma"}, StoreError, "no vector store"),
+            ({"strategy": "raptor"}, StrategyError, "no retrieval strategy"),
+            ({"chunk_parameters": {"size": "big"}}, StrategyError, "Chunk parameters are"),
+        ],
+    )
+    def test_bad_options_are_refused_before_anything_is_made(self, fruit, options, error, message):
+        with pytest.raises(error, match=message):
+            create_index(fruit, name="index", **options)
+        assert not Index.objects.exists()
+
+
+class TestBuilding:
+    def test_it_ends_ready_with_stats(self, fruit, built):
+        index = built(fruit)
+        assert (index.status, index.dimension, index.encoder_revision) == ("ready", 4, "1")
+        stats = index.stats
+        assert stats.pop("duration_sec") > 0
+        assert stats == {
+            "num_documents": 5,
+            "num_chunks": 5,
+            "num_vectors": 5,
+            "embed_calls": 5,
+            "llm_calls": 0,
+            "bytes": 5 * 4 * 4 + index.lexical_index.size_bytes,
+        }
+        texts = list(index.chunk_set.chunks.order_by("position").values_list("text", flat=True))
+        assert np.array_equal(stored_vectors(index), load_encoder(KEYWORDS).embed_batch(texts))
+
+    def test_work_is_cut_into_batches_by_the_rate_measured(self, built, settings):
+        settings.BENCHBENCH_BATCH_SECONDS = 0
+        index = built(many())
+        payloads = list(Batch.objects.order_by("ordinal").values_list("payload", flat=True))
+        assert payloads == [
+            {"part": "chunk"},
+            {"part": "lexical"},
+            {"part": "encode", "start": 64, "end": 128},
+            {"part": "encode", "start": 128, "end": 192},
+            {"part": "encode", "start": 192, "end": 200},
+        ]
+        assert index.stats["num_vectors"] == 200
+
+    def test_words_alone_make_an_index_without_vectors(self, fruit, built):
+        index = built(fruit, encoder="")
+        assert (index.dimension, index.stats["num_vectors"], index.has_vectors) == (None, 0, False)
+
+    def test_vectors_alone_make_an_index_without_words(self, fruit, built):
+        assert built(fruit, lexical=False).lexical_index is None
+
+    def test_indexes_that_chunk_alike_share_chunks_and_words(self, fruit, built):
+        one, other = built(fruit), built(fruit, encoder="keyword:fig")
+        assert (one.chunk_set, one.lexical_index) == (other.chunk_set, other.lexical_index)
+        assert one.fingerprint != other.fingerprint
+        assert built(fruit).fingerprint == one.fingerprint
+
+    def test_chunks_of_a_size(self, fruit, built):
+        assert built(fruit, chunk_parameters={"size": 5}).stats["num_chunks"] == 3 + 2 + 1 + 1
+
+    def test_a_ready_index_is_never_built_again(self, fruit, built):
+        with pytest.raises(ConflictError, match="never changes"):
+            build_index(built(fruit))
+
+    def test_it_is_built_once_at_a_time(self, fruit):
+        index = create_index(fruit, name="index", encoder=KEYWORDS)
+        build_index(index)
+        assert index.status == "indexing"
+        with pytest.raises(OperationActiveError):
+            build_index(index)
+
+    def test_a_model_that_is_not_there_fails_it_with_a_sentence(self, fruit):
+        index = create_index(fruit, name="index", encoder="nobody/nothing")
+        with pytest.raises(OperationFailedError, match="'nobody/nothing' is not on this machine"):
+            wait(build_index(index))
+        index.refresh_from_db()
+        assert index.status == "failed"
+        assert "is not on this machine" in index.error
+
+
+class Counting(KeywordEncoder):
+    """A keyword encoder that counts what it encodes, in a revision that a test may change."""
+
+    PREFIX = "counting:"
+    encoded = 0
+
+    def embed_batch(self, texts):
+        type(self).encoded += len(texts)
+        return super().embed_batch(texts)
+
+
+@pytest.fixture
+def counting(monkeypatch, settings):
+    settings.BENCHBENCH_BATCH_SECONDS = 0
+    monkeypatch.setitem(encoders.ENCODERS, "counting:", lambda name: Counting(name.removeprefix("counting:")))
+    monkeypatch.setattr(Counting, "encoded", 0)
+    yield Counting
+    load_encoder.cache_clear()
+
+
+class TestABuildThatIsBrokenOff:
+    def start(self, collection):
+        """Do the chunk batch and one of the encoding batches."""
+        index = create_index(collection, name="index", encoder="counting:apple")
+        operation = build_index(index)
+        perform_batch(operation.batches.get().pk, owner=new_owner())
+        part = operation.batches.filter(payload__part="encode").last()
+        perform_batch(part.pk, owner=new_owner())
+        return index, operation
+
+    def test_it_goes_on_and_encodes_nothing_twice(self, counting):
+        index, operation = self.start(many())
+        assert counting.encoded == 64 + 8
+        cancel_operation(operation)
+        index.refresh_from_db()
+        assert index.status == "cancelled"
+        wait(build_index(index))
+        assert counting.encoded == 200
+        index.refresh_from_db()
+        assert (index.status, index.stats["num_vectors"]) == ("ready", 200)
+
+    def test_its_vectors_are_those_of_an_undisturbed_build(self, counting, built):
+        collection = many()
+        index, operation = self.start(collection)
+        cancel_operation(operation)
+        wait(build_index(index))
+        index.refresh_from_db()
+        assert np.array_equal(stored_vectors(index), stored_vectors(built(collection, encoder="counting:apple")))
+
+    def test_it_begins_anew_when_the_documents_have_changed(self, counting):
+        collection = create_collection("library")
+        import_documents(collection, [DocumentRecord(f"{n:03}", "", "apple") for n in range(70)])
+        index, operation = self.start(collection)
+        cancel_operation(operation)
+        import_documents(collection, [DocumentRecord(f"{n:03}", "", "apple pear") for n in range(80)])
+        wait(build_index(index))
+        index.refresh_from_db()
+        assert (index.stats["num_vectors"], counting.encoded) == (80, 70 + 80)
+
+    def test_another_revision_of_the_model_is_refused_within_a_build(self, counting, monkeypatch):
+        _, operation = self.start(many())
+        monkeypatch.setattr(Counting, "revision", "2")
+        with pytest.raises(OperationFailedError, match=r"in revision 1; here it is 2\. Install that revision"):
+            wait(operation)
+
+    def test_and_begins_it_anew_in_the_next(self, counting, monkeypatch):
+        index, operation = self.start(many())
+        cancel_operation(operation)
+        monkeypatch.setattr(Counting, "revision", "2")
+        wait(build_index(index))
+        index.refresh_from_db()
+        assert (index.encoder_revision, counting.encoded) == ("2", 72 + 200)
+
+
+class TestProgress:
+    def test_it_follows_the_build_from_start_to_end(self, settings):
+        settings.BENCHBENCH_BATCH_SECONDS = 0
+        index = create_index(many(), name="index", encoder=KEYWORDS)
+        operation = build_index(index)
+        seen = []
+        wait(operation, on_progress=lambda data: seen.append((data["stage"], data["processed_documents"])))
+        assert list(dict.fromkeys(stage for stage, _ in seen)) == ["starting", "encoding", "completed"]
+        assert [done for _, done in seen] == sorted(done for _, done in seen)
+        kind, data = handler_for(operation).event(operation)
+        assert kind == "index_progress"
+        assert data == {
+            "operation_id": str(operation.pk),
+            "index_id": str(index.pk),
+            "collection_id": str(index.collection_id),
+            "status": "completed",
+            "stage": "completed",
+            "error": "",
+            "total_documents": 200,
+            "processed_documents": 200,
+            "chunks": 200,
+            "eta_seconds": 0.0,
+        }
+
+
+def test_ranges_have_no_gaps_and_no_more_than_their_size():
+    assert ranges(np.array([0, 1, 2, 3, 4, 7, 9, 10]), 3) == [(0, 3), (3, 5), (7, 8), (9, 11)]
+    assert ranges(np.array([], int), 3) == []
