@@ -1,0 +1,147 @@
+"""Searching an index: open ones stay in this process, as many as BENCHBENCH_RESIDENT_BYTES hold."""
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from django.conf import settings
+from django.db.models.fields.json import KeyTransform
+from numpy.typing import NDArray
+
+from apps.collections.models import Document
+from apps.retrieval import exact
+from apps.retrieval.encoders import Encoder
+from apps.retrieval.encoding import encoder_for, query_vectors
+from apps.retrieval.lexical_indexes import load_lexical_index
+from apps.retrieval.models import Index
+from apps.retrieval.strategies import get_strategy
+from apps.retrieval.vectors import local_vectors
+from benchbench.errors import BenchbenchError
+from benchbench.ir.records import ScoredList
+
+Vectors = NDArray[np.float32]
+Mask = NDArray[np.bool_]
+Filter = Mapping[str, Any]
+
+
+class SearchError(BenchbenchError):
+    """An index that cannot be searched, or not in this way."""
+
+    code = "search"
+
+
+class OpenIndex:
+    """A ready index with all that searching it takes. Chunks are named by their positions, 0..n-1.
+
+    Batches go in and lists come out, one for each query, and a query's list is the same bits in any batch. `filters`
+    holds for each query the metadata that its documents must have, key by key equal; an empty one admits all.
+    """
+
+    def __init__(self, index: Index) -> None:
+        if index.status != Index.Status.READY or index.chunk_set is None:
+            raise SearchError(f'The index "{index}" is {index.status}: build it before it is searched.')
+        self.index = index
+        self.chunk_set_id: UUID = index.chunk_set.pk
+        rows = index.chunk_set.chunks.order_by("position").values_list("pk", "document_id").iterator(chunk_size=10_000)
+        ids = np.fromiter(rows, dtype=[("chunk", "i8"), ("document", "i8")], count=index.chunk_set.chunk_count)
+        self.chunk_ids: NDArray[np.int64] = ids["chunk"].copy()
+        self.document_ids: NDArray[np.int64] = ids["document"].copy()
+        self._strategy = get_strategy(index.strategy)
+        self._vectors = local_vectors(index) if index.has_vectors else None
+        self._words = load_lexical_index(index.lexical_index) if index.lexical_index else None
+
+    @property
+    def nbytes(self) -> int:
+        parts = (self.chunk_ids, self.document_ids, self._vectors, self._words)
+        return sum(part.nbytes for part in parts if part is not None)
+
+    @property
+    def encoder(self) -> Encoder:
+        """The model itself, to measure what encoding costs; `encode` is what searching uses. Raises EncoderError."""
+        return encoder_for(self.index)
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Return the vectors of queries, (q, d), each encoded once and then kept. Raises ModelError, EncoderError."""
+        return query_vectors(self.index, texts)
+
+    def dense(self, queries: Vectors, depth: int, filters: Sequence[Filter] | None = None) -> list[ScoredList]:
+        """The best `depth` chunks for each query vector of (q, d), by cosine similarity. Raises SearchError."""
+
+        def search(chosen: list[int], mask: Mask | None) -> Sequence[ScoredList]:
+            return self._strategy.search(self, queries[chosen], depth, mask=mask)
+
+        return self._grouped(len(queries), filters, search)
+
+    def lexical(self, texts: Sequence[str], depth: int, filters: Sequence[Filter] | None = None) -> list[ScoredList]:
+        """The best `depth` chunks that share a word with each text, by BM25. Raises SearchError."""
+        words = self._words
+        if words is None:
+            raise SearchError(f'The index "{self.index}" has no lexical side: make a version of it that has.')
+
+        def search(chosen: list[int], mask: Mask | None) -> Sequence[ScoredList]:
+            return words.search([texts[number] for number in chosen], depth, mask=mask)
+
+        return self._grouped(len(texts), filters, search)
+
+    def nearest(self, queries: Vectors, depth: int, *, mask: Mask | None = None) -> list[ScoredList]:
+        """The nearest chunks among those that `mask` (n,) admits, exactly. For the strategy."""
+        if self._vectors is None:
+            raise SearchError(f'The index "{self.index}" has no vectors: make a version of it with an encoder.')
+        return exact.nearest(self._vectors, queries, depth, mask=mask)
+
+    def texts(self, positions: Sequence[int]) -> list[str]:
+        """Return the texts of chunks in the order of `positions`."""
+        wanted = [int(position) for position in positions]
+        assert self.index.chunk_set is not None
+        chunks = self.index.chunk_set.chunks.filter(position__in=wanted)
+        found = dict(chunks.values_list("position", "text"))
+        return [found[position] for position in wanted]
+
+    def _grouped(
+        self,
+        count: int,
+        filters: Sequence[Filter] | None,
+        search: Callable[[list[int], Mask | None], Sequence[ScoredList]],
+    ) -> list[ScoredList]:
+        """Search together what is filtered alike, and put the lists in the order of the queries."""
+        groups: dict[str, list[int]] = {}
+        for number in range(count):
+            groups.setdefault(json.dumps(filters[number] if filters else {}, sort_keys=True), []).append(number)
+        lists = [ScoredList.empty()] * count
+        for stated, chosen in groups.items():
+            for number, found in zip(chosen, search(chosen, self._mask(json.loads(stated))), strict=True):
+                lists[number] = found
+        return lists
+
+    def _mask(self, filter: Filter) -> Mask | None:
+        """Which chunks (n,) a filter admits: those of documents whose metadata has these values."""
+        if not filter:
+            return None
+        documents = Document.objects.filter(collection=self.index.collection_id)
+        for number, (key, value) in enumerate(filter.items()):
+            name = f"filter_{number}"
+            documents = documents.alias(**{name: KeyTransform(key, "metadata")}).filter(**{name: value})
+        return np.isin(self.document_ids, np.fromiter(documents.values_list("pk", flat=True), np.int64))
+
+
+_open: OrderedDict[UUID, OpenIndex] = OrderedDict()
+
+
+def open_index(index: Index) -> OpenIndex:
+    """Return an index ready to be searched, kept in this process while there is room, least recently used out first.
+
+    Raises SearchError, VectorsError, LexicalIndexError.
+    """
+    opened = _open.pop(index.pk, None) or OpenIndex(index)
+    _open[index.pk] = opened
+    while len(_open) > 1 and sum(kept.nbytes for kept in _open.values()) > settings.BENCHBENCH_RESIDENT_BYTES:
+        _open.popitem(last=False)
+    return opened
+
+
+def close_indexes() -> None:
+    """Forget every open index of this process."""
+    _open.clear()

@@ -1,0 +1,139 @@
+import numpy as np
+import pytest
+
+from apps.retrieval.encoders import EncoderError, KeywordEncoder, load_encoder
+from apps.retrieval.fingerprints import text_hash
+from apps.retrieval.indexing import create_index
+from apps.retrieval.models import CachedVector
+from apps.retrieval.searching import SearchError, open_index
+from apps.retrieval.vectors import VectorsError, local_vectors, table_store, vectors_file
+from tests.retrieval.conftest import KEYWORDS
+
+pytestmark = pytest.mark.django_db
+NAMES = np.array(list("abcde"))
+
+
+def names(lists):
+    return ["".join(NAMES[found.ids]) for found in lists]
+
+
+class TestAnOpenIndex:
+    @pytest.fixture
+    def opened(self, fruit, built):
+        return open_index(built(fruit))
+
+    def test_positions_name_chunks_and_documents(self, opened, fruit):
+        chunks = opened.index.chunk_set.chunks.order_by("position")
+        assert opened.chunk_ids.tolist() == [chunk.pk for chunk in chunks]
+        assert opened.document_ids.tolist() == list(fruit.documents.values_list("pk", flat=True))
+        assert opened.texts([3, 0]) == ["plum", "Apples apple apple"]
+
+    def test_dense_search_ranks_by_meaning(self, opened):
+        vectors = opened.encode(["apple", "a pear", "apple pear"])
+        assert names(opened.dense(vectors, 3)) == ["abe", "cbe", "bca"]
+
+    def test_lexical_search_ranks_by_words(self, opened):
+        assert names(opened.lexical(["plums", "pears", "fig"], 10)) == ["d", "cb", ""]
+
+    def test_filters_apply_to_each_query_before_ranking(self, opened):
+        filters = [{"colour": "red"}, {}, {"colour": "green", "size": 2}, {"colour": "blue"}, {"size": None}]
+        vectors = opened.encode(["pear"] * 5)
+        assert names(opened.dense(vectors, 1, filters)) == ["b", "c", "c", "", ""]
+        assert names(opened.lexical(["pear"] * 5, 1, filters)) == ["b", "c", "c", "", ""]
+
+    def test_a_list_is_the_same_alone_and_in_a_batch(self, opened):
+        texts = ["apple", "pear plum", "nothing of the kind", ""]
+        vectors = opened.encode(texts)
+        filters = [{}, {"size": 2}, {}, {}]
+        alone = [opened.dense(vectors[n : n + 1], 5, filters[n : n + 1])[0] for n in range(4)]
+        assert opened.dense(vectors, 5, filters) == alone
+        alone = [opened.lexical(texts[n : n + 1], 5, filters[n : n + 1])[0] for n in range(4)]
+        assert opened.lexical(texts, 5, filters) == alone
+
+    def test_no_queries_find_nothing(self, opened):
+        assert opened.encode([]).shape == (0, 4)
+        assert opened.dense(opened.encode([]), 5) == opened.lexical([], 5) == []
+
+    def test_without_vectors_or_words_it_says_so(self, fruit, built):
+        words_only = open_index(built(fruit, encoder=""))
+        with pytest.raises(SearchError, match="has no vectors"):
+            words_only.dense(np.ones((1, 4), np.float32), 5)
+        vectors_only = open_index(built(fruit, lexical=False))
+        with pytest.raises(SearchError, match="has no lexical side"):
+            vectors_only.lexical(["apple"], 5)
+
+    def test_an_index_that_is_not_ready_is_not_opened(self, fruit):
+        with pytest.raises(SearchError, match="is pending: build it"):
+            open_index(create_index(fruit, name="index", encoder=KEYWORDS))
+
+
+class TestQueryVectors:
+    def test_a_query_is_encoded_once_and_then_read(self, fruit, built, monkeypatch):
+        opened = open_index(built(fruit))
+        first = opened.encode(["apple", "pear", "apple"])
+        assert CachedVector.objects.count() == 2
+        monkeypatch.setattr(KeywordEncoder, "embed_batch", None)
+        assert np.array_equal(opened.encode(["pear", "apple"]), first[[1, 0]])
+
+    def test_what_another_worker_stored_first_is_what_both_use(self, fruit, built, monkeypatch):
+        opened = open_index(built(fruit))
+        theirs = np.array([0, 0, 1, 0], np.float32)
+        embed = KeywordEncoder.embed_batch
+
+        def overtaken(encoder, texts):
+            CachedVector.objects.create(
+                encoder=KEYWORDS, revision="1", text_hash=text_hash(texts[0]), vector=theirs.tobytes()
+            )
+            return embed(encoder, texts)
+
+        monkeypatch.setattr(KeywordEncoder, "embed_batch", overtaken)
+        assert np.array_equal(opened.encode(["apple"])[0], theirs)
+
+    def test_another_revision_of_the_model_is_refused(self, fruit, built, monkeypatch):
+        opened = open_index(built(fruit))
+        monkeypatch.setattr(KeywordEncoder, "revision", "2")
+        load_encoder.cache_clear()
+        with pytest.raises(EncoderError, match=r"in revision 1; here it is 2"):
+            opened.encode(["apple"])
+
+
+class TestResidence:
+    def test_an_index_stays_open(self, fruit, built):
+        index = built(fruit)
+        assert open_index(index) is open_index(index)
+
+    def test_the_least_recently_used_goes_when_room_is_short(self, fruit, built, settings):
+        one, two, three = (built(fruit, name=name) for name in "123")
+        opened = open_index(one)
+        settings.BENCHBENCH_RESIDENT_BYTES = 2 * opened.nbytes
+        open_index(two)
+        open_index(one)
+        open_index(three)  # puts out two
+        assert open_index(one) is opened
+        settings.BENCHBENCH_RESIDENT_BYTES = 1
+        assert open_index(three) is open_index(three)
+
+
+class TestLocalVectors:
+    def test_the_file_is_written_once_and_mapped_by_all(self, fruit, built):
+        index = built(fruit)
+        first = local_vectors(index)
+        assert first.shape == (5, 4)
+        written = vectors_file(index).stat()
+        assert np.array_equal(local_vectors(index), first)
+        assert vectors_file(index).stat() == written
+        assert [file.name for file in vectors_file(index).parent.iterdir()] == [f"{index.pk.hex}.npy"]
+
+    @pytest.mark.parametrize("damage", [b"", b"\x93NUMPY", b"nonsense"])
+    def test_a_damaged_file_is_written_again(self, fruit, built, damage):
+        index = built(fruit)
+        whole = np.array(local_vectors(index))
+        vectors_file(index).write_bytes(damage)
+        assert np.array_equal(local_vectors(index), whole)
+
+    def test_vectors_that_are_missing_in_the_database_are_an_error(self, fruit, built):
+        index = built(fruit)
+        table_store()._execute(f"DELETE FROM {index.vector_table} WHERE id = 2")
+        with pytest.raises(VectorsError, match="does not hold one vector for each"):
+            local_vectors(index)
+        assert list(vectors_file(index).parent.iterdir()) == []
