@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.utils import get_random_secret_key
 
 from benchbench import embedded
+from benchbench.appearance import UNFOLD as UNFOLD
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -39,6 +41,14 @@ def env_int(name: str, default: int, *, least: int = 1) -> int:
 def env_list(name: str, default: list[str]) -> list[str]:
     value = os.environ.get(name, "")
     return [part.strip() for part in value.split(",") if part.strip()] if value else default
+
+
+def package_folder(name: str) -> Path:
+    """Return where a package is installed, without importing it."""
+    spec = find_spec(name)
+    if spec is None or spec.origin is None:
+        raise ImproperlyConfigured(f"The package {name} is not installed: run `make install`.")
+    return Path(spec.origin).parent
 
 
 DATA_DIR = embedded.data_dir()
@@ -158,7 +168,7 @@ RQ_QUEUES = {name: {"URL": REDIS_URL, "DEFAULT_TIMEOUT": 600} for name in ("defa
 
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
-STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_DIRS = [BASE_DIR / "static", ("plotly", package_folder("plotly") / "package_data")]
 WHITENOISE_USE_FINDERS = True
 FILE_UPLOAD_MAX_MEMORY_SIZE = 2**21
 REST_FRAMEWORK = {
@@ -177,6 +187,8 @@ LOGGING = {
 BENCHMARK_DATASET_MAX_UPLOAD_BYTES = env_int("BENCHMARK_DATASET_MAX_UPLOAD_BYTES", 10 * 2**20)
 BENCHMARK_DATASET_MAX_QUERIES = env_int("BENCHMARK_DATASET_MAX_QUERIES", 1000)
 BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY = env_int("BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY", 100)
+# The largest corpus that a browser may upload; commands have no limit.
+BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES = env_int("BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES", 200 * 2**20)
 # A resolution larger than this, or one that takes longer, goes to the queue.
 BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = env_int("BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS", 10_000, least=0)
 BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_DOCS = env_int("BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_DOCS", 50_000, least=0)

@@ -5,23 +5,31 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from unfold.decorators import display
-from unfold.paginator import InfinitePaginator
 
 from apps.benchmarks import views
 from apps.benchmarks.cancelling import cancel
 from apps.benchmarks.deleting import delete_benchmark
 from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
+from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.retrying import retry
 from apps.operations.models import Operation, Status
 from apps.results import views as results
-from benchbench.admin import FactAdmin, OwnedAdmin, VisibleFilter
-from benchbench.panels import Button, Panel, changelist_url
+from benchbench.admin import OwnedAdmin, VisibleFilter
+from benchbench.pages import staff
+from benchbench.panels import Button, Panel, change_url, changelist_url
 
 
 @admin.register(Benchmark)
 class BenchmarkAdmin(OwnedAdmin):
-    list_display = ("results_link", "dataset_version", "collection", "total_runs", "status_label", "owner", "created_at")
+    list_display = (
+        "results_link",
+        "dataset_version",
+        "collection",
+        "total_runs",
+        "status_label",
+        "created_at",
+        "owner",
+    )
     list_display_links = None
     list_filter = ("status", ("mapping", VisibleFilter), "execution")
     list_select_related = ("owner", "dataset_version__dataset", "mapping__collection")
@@ -54,7 +62,7 @@ class BenchmarkAdmin(OwnedAdmin):
         view = self.admin_site.admin_view
         return [
             path("<uuid:object_id>/results/", view(results.benchmark_page), {"model_admin": self}, "benchmark_results"),
-            path("<uuid:object_id>/live/", view(results.benchmark_live), {"model_admin": self}, "benchmark_results_live"),
+            path("<uuid:object_id>/live/", view(results.benchmark_live), {"model_admin": self}, "benchmark_live"),
             path("preview/", view(views.preview), {"model_admin": self}, "benchmark_preview"),
             *super().get_urls(),
         ]
@@ -62,7 +70,7 @@ class BenchmarkAdmin(OwnedAdmin):
     @admin.action(description="Start or resume", permissions=["act"])
     def start_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         def start(benchmark: Benchmark) -> str:
-            launch(benchmark, owner=request.user)
+            launch(benchmark, owner=staff(request))
             return f'Started "{benchmark}".'
 
         return self.each(request, queryset, start)
@@ -78,7 +86,7 @@ class BenchmarkAdmin(OwnedAdmin):
     @admin.action(description="Retry what failed", permissions=["act"])
     def retry_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         def again(benchmark: Benchmark) -> str:
-            retry(benchmark, owner=request.user)
+            retry(benchmark, owner=staff(request))
             return f'Running what failed in "{benchmark}" again.'
 
         return self.each(request, queryset, again)
@@ -91,18 +99,14 @@ class BenchmarkAdmin(OwnedAdmin):
     def collection(self, benchmark: Benchmark) -> str:
         return str(benchmark.mapping.collection)
 
-    @display(description="runs")
-    def runs_done(self, benchmark: Benchmark) -> str:
-        return str(benchmark.total_runs)
-
     def trail(self, obj: Benchmark) -> list[Any]:
         return [obj.mapping.collection, obj.mapping.dataset, obj.mapping]
 
     def buttons(self, request: HttpRequest, obj: Benchmark) -> list[Button]:
         here = reverse("admin:benchmark_results", args=[obj.pk])
-        edit = reverse("admin:benchmarks_benchmark_change", args=[obj.pk])
-        link = Button("Edit", "edit", href=edit) if request.path == here else Button("Open results", "leaderboard", href=here)
-        return [link, *self._acts(obj)]
+        if request.path == here:
+            return [Button("Edit", "edit", href=change_url(obj)), *self._acts(obj)]
+        return [Button("Open results", "leaderboard", href=here), *self._acts(obj)]
 
     def _acts(self, obj: Benchmark) -> list[Button]:
         if obj.status == Status.RUNNING:
@@ -116,64 +120,8 @@ class BenchmarkAdmin(OwnedAdmin):
 
     def panels(self, request: HttpRequest, obj: Benchmark) -> list[Panel]:
         operations = Operation.objects.filter(subject_id=obj.pk).order_by("-created_at")
+        every = changelist_url(Run, benchmark__id__exact=obj.pk)
         return [
-            Panel("Runs", obj.runs.order_by("run_order"), ("run_order", "label", "status_label"), total=obj.total_runs,
-                  every=changelist_url(Run, benchmark__id__exact=obj.pk)),
+            Panel("Runs", obj.runs.order_by("run_order"), ("label", "status_label"), total=obj.total_runs, every=every),
             Panel("Operations", operations, ("__str__", "status_label", "created_at", "finished_at")),
-        ]  # fmt: skip
-
-
-@admin.register(Run)
-class RunAdmin(FactAdmin):
-    through = "benchmark"
-    list_display = ("label", "benchmark", "run_order", "status_label", "failed_queries", "completed_at")
-    list_filter = ("status", ("benchmark", VisibleFilter))
-    list_select_related = ("benchmark",)
-    search_fields = ("label", "benchmark__name")
-    ordering = ("-created_at", "benchmark_id", "run_order")
-
-    def get_queryset(self, request: HttpRequest) -> Any:
-        return super().get_queryset(request).select_related("benchmark__mapping", "benchmark__dataset_version", "index")
-
-    def change_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
-        return results.run_page(request, self, object_id)
-
-    def trail(self, obj: Run) -> list[Any]:
-        mapping = obj.benchmark.mapping
-        return [mapping.collection, mapping.dataset, mapping, obj.benchmark]
-
-
-@admin.register(QueryResult)
-class QueryResultAdmin(FactAdmin):
-    through = "run__benchmark"
-    list_display = ("query", "run", "repetition", "total_ms", "error")
-    list_filter = (("run__benchmark", VisibleFilter), ("error", admin.EmptyFieldListFilter))
-    list_select_related = ("run", "query")
-    search_fields = ("=query__key",)
-    search_help_text = "The key of a query"
-    ordering = ("id",)
-    paginator = InfinitePaginator
-
-    def change_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
-        return results.query_page(request, self, object_id)
-
-    def trail(self, obj: QueryResult) -> list[Any]:
-        return [obj.run.benchmark.mapping, obj.run.benchmark, obj.run]
-
-
-@admin.register(Evaluation)
-class EvaluationAdmin(FactAdmin):
-    through = "run__benchmark"
-    list_display = ("run", "dataset_version", "query_count", "failed_queries", "created_at")
-    list_select_related = ("run", "dataset_version__dataset")
-    list_filter = (("run__benchmark", VisibleFilter),)
-    fieldsets = (
-        (None, {"fields": (("run", "dataset_version"), ("query_count", "failed_queries", "unresolved_count"), "means")}),
-        ("Facts", {"fields": ("policies", "unresolved_share", "created_at")}),
-    )
-
-    def get_queryset(self, request: HttpRequest) -> Any:
-        return super().get_queryset(request).defer("values", "query_ids")
-
-    def trail(self, obj: Evaluation) -> list[Any]:
-        return [obj.run.benchmark, obj.run]
+        ]

@@ -87,7 +87,7 @@ class BenchmarkForm(PageForm):
         "a whole number",
         initial="100",
         label="Top k",
-        help_text="How many chunks a search keeps, at least the greatest k that is measured. “50, 100” makes two runs of each.",
+        help_text="How many chunks a search keeps, at least the greatest k measured. “50, 100” makes two runs of each.",
     )
     candidates = ListField(
         int,
@@ -123,7 +123,11 @@ class BenchmarkForm(PageForm):
         int, "a whole number", label="Rerank depth", help_text="How many chunks it reads a query. Empty: top k."
     )
     k_values_for_metrics = ListField(
-        int, "a whole number", initial="5, 10, 20", label="Measured at k", help_text="nDCG, P and R at each; RR and AP besides."
+        int,
+        "a whole number",
+        initial="5, 10, 20",
+        label="Measured at k",
+        help_text="nDCG, P and R at each; RR and AP besides.",
     )
     primary_k = forms.IntegerField(
         initial=10,
@@ -172,7 +176,7 @@ class BenchmarkForm(PageForm):
         """Return the names of the ready indexes of the chosen mapping's collection."""
         chosen = self["mapping"].value()
         try:
-            mapping = self.fields["mapping"].clean(chosen) if chosen else None  # type: ignore[attr-defined]
+            mapping = self.fields["mapping"].clean(chosen) if chosen else None
         except forms.ValidationError:
             mapping = None
         if mapping is None:

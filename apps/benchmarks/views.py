@@ -15,7 +15,7 @@ from apps.benchmarks.forms import BenchmarkForm
 from apps.benchmarks.launching import launch
 from benchbench.errors import BenchbenchError
 from benchbench.ir.matrix import Matrix
-from benchbench.pages import form_page
+from benchbench.pages import form_page, staff
 
 SHOWN_RUNS = 12
 
@@ -23,11 +23,11 @@ SHOWN_RUNS = 12
 def add_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     def act(form: BenchmarkForm) -> HttpResponse:
         benchmark = create_benchmark(
-            form.cleaned_data["mapping"], matrix=form.matrix(), owner=request.user, **form.options()
+            form.cleaned_data["mapping"], matrix=form.matrix(), owner=staff(request), **form.options()
         )
         if "start" in request.POST:
             try:
-                launch(benchmark, owner=request.user)
+                launch(benchmark, owner=staff(request))
             except BenchbenchError as error:
                 messages.error(request, f"The benchmark is made, but did not start. {error.message}")
         return redirect("admin:benchmark_results", benchmark.pk)

@@ -141,3 +141,9 @@ class Judgment(models.Model):
 
     def __str__(self) -> str:
         return f"{self.doc_ref} = {self.grade}"
+
+    @property
+    def reference(self) -> str:
+        """The reference on one line, for people."""
+        values = self.doc_ref.values() if isinstance(self.doc_ref, dict) else [self.doc_ref]
+        return ", ".join(str(value) for value in values)

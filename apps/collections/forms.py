@@ -1,0 +1,47 @@
+"""What the admin asks for when a collection is uploaded."""
+
+from django import forms
+from django.conf import settings
+from django.core.files.uploadedfile import UploadedFile
+from unfold.widgets import UnfoldAdminTextInputWidget
+
+from apps.collections.models import Collection
+from benchbench.pages import PageForm, require_size
+
+
+class CollectionForm(PageForm):
+    content_field = "file"
+
+    name = forms.CharField(
+        max_length=200,
+        widget=UnfoldAdminTextInputWidget({"placeholder": "Product handbook, May"}),
+        help_text="What your team calls these documents.",
+    )
+    file = forms.FileField(
+        label="Corpus",
+        widget=forms.ClearableFileInput({"accept": ".jsonl,.gz", "class": "bb-file"}),
+        help_text=(
+            "A file ending in <code>.jsonl</code> or <code>.jsonl.gz</code>, one document a line, as BEIR writes them: "
+            '<code>{"_id": "d1", "title": "…", "text": "…"}</code>; <code>uri</code> and <code>metadata</code> may '
+            "follow. "
+            "Judgments will find a document by its <code>_id</code>, its uri or the hash of its content."
+        ),
+    )
+
+    def clean_name(self) -> str:
+        name: str = self.cleaned_data["name"]
+        if Collection.objects.filter(owner=self.user, name=name).exists():
+            raise forms.ValidationError(
+                f'You have a collection "{name}" already: choose another name. '
+                "To bring it up to date, run manage.py import_collection."
+            )
+        return name
+
+    def clean_file(self) -> UploadedFile:
+        upload: UploadedFile = self.cleaned_data["file"]
+        require_size(
+            upload,
+            settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES,
+            "Larger ones, and folders of files, are imported by the command manage.py import_collection.",
+        )
+        return upload

@@ -1,0 +1,33 @@
+"""Pages about collections."""
+
+from django.contrib import messages
+from django.contrib.admin import ModelAdmin
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from apps.collections.forms import CollectionForm
+from apps.collections.importing import import_collection
+from apps.collections.sources import open_source
+from benchbench.pages import form_page, staff, stored
+from benchbench.panels import change_url
+
+
+def upload_collection(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
+    def act(form: CollectionForm) -> HttpResponse:
+        values = form.cleaned_data
+        with stored(values["file"]) as path:
+            collection, report = import_collection(open_source(path), name=values["name"], owner=staff(request))
+        messages.success(
+            request, f"Imported {report.created:,} documents. Next: build an index, so that it can be searched."
+        )
+        return redirect(change_url(collection))
+
+    return form_page(
+        request,
+        model_admin,
+        CollectionForm,
+        act,
+        title="Upload a collection",
+        submit="Upload and import",
+        intro="A collection is the set of documents that is searched. It is imported as a whole, or not at all.",
+    )

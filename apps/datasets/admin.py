@@ -1,0 +1,123 @@
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from unfold.decorators import display
+from unfold.paginator import InfinitePaginator
+
+from apps.datasets import views
+from apps.datasets.deleting import delete_dataset
+from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
+from apps.mappings.models import Mapping
+from benchbench.access import visible
+from benchbench.admin import FactAdmin, OwnedAdmin, VisibleFilter
+from benchbench.panels import Button, Panel, changelist_url
+
+GRADE_COLOURS = {"3": "success", "2": "success", "1": "info", "0": "default", "-1": "default"}
+
+
+@admin.register(Dataset)
+class DatasetAdmin(OwnedAdmin):
+    list_display = ("name", "source_format", "owner", "created_at")
+    list_filter = ("source_format",)
+    search_fields = ("name", "description")
+    autocomplete_fields = ("owner",)
+    editable = ("name", "description", "owner", "team")
+    fieldsets = (
+        (None, {"fields": ("name", "description", ("owner", "team"))}),
+        ("Facts", {"fields": (("source_format", "schema_version"), ("created_at", "updated_at"), "metadata")}),
+    )
+
+    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
+        return views.upload_dataset(request, self)
+
+    def delete_model(self, request: HttpRequest, obj: Dataset) -> None:
+        delete_dataset(obj)
+
+    def buttons(self, request: HttpRequest, obj: Dataset) -> list[Button]:
+        href = f"{reverse('admin:mappings_mapping_add')}?dataset={obj.pk}"
+        return [Button("Map to a collection", "join_inner", href=href)]
+
+    def panels(self, request: HttpRequest, obj: Dataset) -> list[Panel]:
+        queries = Query.objects.filter(dataset=obj, until=None).order_by("id")
+        mappings = visible(Mapping.objects.filter(dataset=obj).select_related("collection"), request.user)
+        return [
+            Panel("Versions", obj.versions.all(), ("number", "label", "query_count", "judgment_count", "frozen_at")),
+            Panel("Mappings", mappings, ("name", "collection", "resolved", "status_label")),
+            Panel(
+                "Queries",
+                queries,
+                ("key", "short_text", "category", "difficulty"),
+                every=changelist_url(Query, dataset__id__exact=obj.pk),
+            ),
+        ]
+
+
+@admin.register(DatasetVersion)
+class DatasetVersionAdmin(FactAdmin):
+    through = "dataset"
+    list_display = ("__str__", "label", "query_count", "judgment_count", "frozen_at")
+    list_filter = (("dataset", VisibleFilter),)
+    list_select_related = ("dataset",)
+    fieldsets = (
+        (None, {"fields": ("dataset", ("number", "label"), ("query_count", "judgment_count"), "frozen_at", "note")}),
+        ("Facts", {"fields": ("content_hash", ("created_at", "updated_at"))}),
+    )
+
+    def trail(self, obj: DatasetVersion) -> list[Any]:
+        return [obj.dataset]
+
+
+@admin.register(Query)
+class QueryAdmin(FactAdmin):
+    through = "dataset"
+    list_display = ("key", "short_text", "dataset", "category", "difficulty", "split")
+    list_select_related = ("dataset",)
+    list_filter = (("dataset", VisibleFilter), "difficulty", "split", ("until", admin.EmptyFieldListFilter))
+    search_fields = ("=key", "text")
+    ordering = ("dataset_id", "id")
+    paginator = InfinitePaginator
+    fieldsets = (
+        (None, {"fields": ("text", ("key", "dataset"), ("category", "difficulty", "query_type", "split"), "slices")}),
+        ("More", {"fields": ("expected_answer", "notes", ("since", "until"), "filters", "evidence", "metadata")}),
+    )
+
+    @display(description="query", ordering="text")
+    def short_text(self, query: Query) -> str:
+        return query.text[:160]
+
+    def trail(self, obj: Query) -> list[Any]:
+        return [obj.dataset]
+
+    def panels(self, request: HttpRequest, obj: Query) -> list[Panel]:
+        judgments = Judgment.objects.filter(query=obj).order_by("-grade", "id")
+        every = changelist_url(Judgment, query__id__exact=obj.pk)
+        return [Panel("Judgments", judgments, ("document", "grade_label", "source", "judge"), every=every)]
+
+
+@admin.register(Judgment)
+class JudgmentAdmin(FactAdmin):
+    through = "query__dataset"
+    list_display = ("document", "grade_label", "query", "source", "judge")
+    list_select_related = ("query",)
+    list_filter = (("query__dataset", VisibleFilter), "grade", "source")
+    search_fields = ("=query__key",)
+    search_help_text = "The key of a query"
+    ordering = ("query_id", "id")
+    paginator = InfinitePaginator
+    fieldsets = (
+        (None, {"fields": ("query", ("document", "grade_label"), ("source", "judge", "judged_by"), "note")}),
+        ("Facts", {"fields": ("doc_ref", "section_refs", ("since", "until", "created_at"))}),
+    )
+
+    @display(description="document", ordering="ref_hash")
+    def document(self, judgment: Judgment) -> str:
+        return judgment.reference[:160]
+
+    @display(description="grade", ordering="grade", label=GRADE_COLOURS)
+    def grade_label(self, judgment: Judgment) -> str:
+        return str(judgment.grade)
+
+    def trail(self, obj: Judgment) -> list[Any]:
+        return [obj.query.dataset, obj.query]

@@ -1,0 +1,124 @@
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from unfold.decorators import display
+from unfold.paginator import InfinitePaginator
+
+from apps.benchmarks.models import Benchmark
+from apps.mappings import views
+from apps.mappings.deleting import delete_mapping
+from apps.mappings.models import Mapping, Resolution
+from apps.mappings.resolving import is_stale, resolve
+from apps.operations.models import Operation, Status
+from benchbench.access import visible
+from benchbench.admin import STATUS_COLOURS, FactAdmin, OwnedAdmin, VisibleFilter
+from benchbench.pages import staff
+from benchbench.panels import Button, Panel, changelist_url
+
+
+@admin.register(Mapping)
+class MappingAdmin(OwnedAdmin):
+    list_display = ("name", "dataset", "collection", "resolved", "status_label", "resolved_at", "owner")
+    list_filter = ("status", ("dataset", VisibleFilter), ("collection", VisibleFilter))
+    list_select_related = ("owner", "dataset", "collection")
+    search_fields = ("name", "dataset__name", "collection__name")
+    autocomplete_fields = ("owner",)
+    actions = ("resolve_selected",)
+    editable = ("name", "owner", "team")
+    fieldsets = (
+        (None, {"fields": ("name", ("owner", "team"))}),
+        ("Resolution", {"fields": (("status_label", "resolved", "resolved_at"), "outcomes", "up_to_date")}),
+        ("Facts", {"fields": (("dataset", "dataset_version", "collection"), ("created_at", "updated_at"))}),
+    )
+
+    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
+        return views.add_mapping(request, self)
+
+    def delete_model(self, request: HttpRequest, obj: Mapping) -> None:
+        delete_mapping(obj)
+
+    @admin.action(description="Resolve", permissions=["act"])
+    def resolve_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        return self.each(request, queryset, lambda mapping: views.sentence(resolve(mapping, owner=staff(request))))
+
+    @display(description="resolved", ordering="mapped_count")
+    def resolved(self, mapping: Mapping) -> str:
+        return f"{mapping.mapped_count:,} of {mapping.total_count:,} judgments"
+
+    @display(description="outcomes")
+    def outcomes(self, mapping: Mapping) -> str:
+        return (
+            ", ".join(f"{count:,} {outcome.replace('_', ' ')}" for outcome, count in mapping.counts.items())
+            or "none yet"
+        )
+
+    @display(description="up to date")
+    def up_to_date(self, mapping: Mapping) -> str:
+        if mapping.status == Mapping.Status.PENDING:
+            return "Not resolved yet."
+        if is_stale(mapping):
+            return "No: the dataset or the collection has changed since. Resolve it again before the next benchmark."
+        return "Yes: neither the dataset nor the collection has changed since."
+
+    def trail(self, obj: Mapping) -> list[Any]:
+        return [obj.collection, obj.dataset]
+
+    def operation(self, obj: Mapping) -> Operation | None:
+        return Operation.objects.filter(subject_id=obj.pk, status__in=Status.active()).first()
+
+    def buttons(self, request: HttpRequest, obj: Mapping) -> list[Button]:
+        again = obj.status != Mapping.Status.PENDING
+        buttons = [Button("Resolve again" if again else "Resolve", "join_inner", "resolve_selected", primary=not again)]
+        if again:
+            href = f"{reverse('admin:benchmarks_benchmark_add')}?mapping={obj.pk}"
+            buttons.append(Button("New benchmark", "leaderboard", href=href, primary=True))
+        return buttons
+
+    def panels(self, request: HttpRequest, obj: Mapping) -> list[Panel]:
+        lost = Resolution.objects.filter(mapping=obj).exclude(outcome=Resolution.Outcome.RESOLVED)
+        lost = lost.select_related("judgment__query").order_by("id")
+        benchmarks = visible(Benchmark.objects.filter(mapping=obj).order_by("-created_at"), request.user)
+        return [
+            Panel(
+                "Judgments without a document",
+                lost,
+                ("reference", "query", "outcome_label", "reason"),
+                total=obj.total_count - obj.mapped_count,
+                every=changelist_url(
+                    Resolution, mapping__id__exact=obj.pk, outcome__in="not_found,ambiguous,invalid_ref"
+                ),
+            ),
+            Panel("Benchmarks", benchmarks, ("__str__", "total_runs", "status_label", "created_at")),
+        ]
+
+
+@admin.register(Resolution)
+class ResolutionAdmin(FactAdmin):
+    through = "mapping"
+    list_display = ("reference", "query", "outcome_label", "document", "key", "reason")
+    list_select_related = ("judgment__query", "document")
+    list_filter = ("outcome", ("mapping", VisibleFilter))
+    search_fields = ("=judgment__query__key",)
+    search_help_text = "The key of a query"
+    ordering = ("mapping_id", "judgment_id")
+    paginator = InfinitePaginator
+    fieldsets = (
+        (None, {"fields": ("mapping", ("judgment", "query"), ("outcome_label", "key"), "document", "reason")}),
+    )
+
+    @display(description="reference")
+    def reference(self, resolution: Resolution) -> str:
+        return resolution.judgment.reference[:160]
+
+    @display(description="query")
+    def query(self, resolution: Resolution) -> str:
+        return resolution.judgment.query.key
+
+    @display(description="outcome", ordering="outcome", label=STATUS_COLOURS)
+    def outcome_label(self, resolution: Resolution) -> str:
+        return resolution.outcome
+
+    def trail(self, obj: Resolution) -> list[Any]:
+        return [obj.mapping]

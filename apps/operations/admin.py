@@ -1,0 +1,102 @@
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path
+from django.utils.html import format_html
+from unfold.decorators import display
+from unfold.paginator import InfinitePaginator
+
+from apps.benchmarks.models import Benchmark
+from apps.mappings.models import Mapping
+from apps.operations import views
+from apps.operations.launching import cancel_operation
+from apps.operations.models import Batch, Operation
+from apps.retrieval.models import Index
+from benchbench.admin import FactAdmin, VisibleFilter
+from benchbench.panels import Button, Panel, change_url, changelist_url
+
+SUBJECTS: dict[str, type[Model]] = {
+    Operation.Kind.INDEX: Index,
+    Operation.Kind.RESOLVE: Mapping,
+    Operation.Kind.BENCHMARK: Benchmark,
+}
+
+
+@admin.register(Operation)
+class OperationAdmin(FactAdmin):
+    list_display = ("__str__", "status_label", "stage", "queue", "owner", "created_at", "finished_at")
+    list_filter = ("kind", "status", "queue")
+    list_select_related = ("owner",)
+    search_fields = ("=id", "=subject_id", "error")
+    search_help_text = "The id of the operation or of what it works on, or words of its error"
+    actions = ("cancel_selected",)
+    fieldsets = (
+        (None, {"fields": (("kind", "status_label", "stage"), "subject", "error")}),
+        (
+            "Facts",
+            {"fields": (("created_at", "started_at", "finished_at"), ("queue", "total_units", "owner"), "parameters")},
+        ),
+    )
+
+    @admin.action(description="Cancel", permissions=["act"])
+    def cancel_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        def cancel(operation: Operation) -> str:
+            cancel_operation(operation)
+            return f"Cancelled the {operation}; what it had committed stays."
+
+        return self.each(request, queryset, cancel)
+
+    @display(description="works on")
+    def subject(self, operation: Operation) -> str:
+        model = SUBJECTS.get(operation.kind)
+        found = model._default_manager.filter(pk=operation.subject_id).first() if model else None
+        if model is None or found is None:
+            return str(operation.subject_id)
+        noun = model._meta.verbose_name
+        return format_html('{} <a class="text-link" href="{}">{}</a>', noun, change_url(found), found)
+
+    def operation(self, obj: Operation) -> Operation | None:
+        return obj if obj.is_active else None
+
+    def buttons(self, request: HttpRequest, obj: Operation) -> list[Button]:
+        return [Button("Cancel", "stop_circle", "cancel_selected")] if obj.is_active else []
+
+    def panels(self, request: HttpRequest, obj: Operation) -> list[Panel]:
+        every = changelist_url(Batch, operation__id__exact=obj.pk)
+        columns = ("ordinal", "state_label", "attempts", "units", "finished_at")
+        return [Panel("Batches", Batch.objects.filter(operation=obj).order_by("ordinal"), columns, every=every)]
+
+    def get_urls(self) -> list[URLPattern]:
+        progress = path("<uuid:object_id>/progress/", self.progress_view, name="operation_progress")
+        return [progress, *super().get_urls()]
+
+    def progress_view(self, request: HttpRequest, object_id: Any) -> HttpResponse:
+        return self.admin_site.admin_view(views.progress)(request, self, object_id)
+
+
+@admin.register(Batch)
+class BatchAdmin(FactAdmin):
+    through = "operation"
+    list_display = ("ordinal", "state_label", "operation", "attempts", "units", "started_at", "finished_at")
+    list_filter = ("state", ("operation", VisibleFilter))
+    list_select_related = ("operation",)
+    paginator = InfinitePaginator
+    ordering = ("operation_id", "ordinal")
+    fieldsets = (
+        (None, {"fields": ("operation", ("ordinal", "state_label", "attempts"), "error")}),
+        ("Lease", {"fields": (("lease_owner", "lease_until"), ("started_at", "finished_at"))}),
+        ("Work", {"fields": (("units", "done_units"), "payload", "result")}),
+    )
+
+    @display(
+        description="state",
+        ordering="state",
+        label={"done": "success", "running": "info", "failed": "danger", "pending": "default"},
+    )
+    def state_label(self, batch: Batch) -> str:
+        return batch.state
+
+    def trail(self, obj: Batch) -> list[Any]:
+        return [obj.operation]

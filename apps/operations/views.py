@@ -1,0 +1,30 @@
+"""Pages about operations."""
+
+import uuid
+
+from django.contrib.admin import ModelAdmin
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+
+from apps.operations import queueing
+from apps.operations.models import Operation
+from apps.operations.progress import progress_of
+
+
+def progress(request: HttpRequest, model_admin: ModelAdmin, object_id: uuid.UUID) -> HttpResponse:
+    """Answer the bar of an operation; once that has ended, ask the page that shows it to load itself again."""
+    if not model_admin.has_view_permission(request):
+        raise PermissionDenied
+    operation = get_object_or_404(model_admin.get_queryset(request), pk=object_id)
+    if not operation.is_active:
+        return HttpResponse(headers={"HX-Refresh": "true"})
+    return render(request, "operations/progress.html", progress_context(operation))
+
+
+def progress_context(operation: Operation) -> dict[str, object]:
+    return {
+        "operation": operation,
+        "progress": progress_of(operation),
+        "position": queueing.position(operation),
+    }

@@ -1,0 +1,64 @@
+"""What the page of a benchmark shows."""
+
+from typing import Any
+
+from apps.benchmarks.models import Benchmark, Run
+from apps.operations import queueing
+from apps.operations.models import Status
+from apps.operations.progress import progress_of
+from apps.results.charts import quality_and_cost
+from apps.results.configurations import phrases, varying
+from apps.results.leaderboard import Leaderboard, Row, leaderboard, measures_at
+
+
+def board_context(benchmark: Benchmark, k: int) -> dict[str, Any]:
+    """Return the leaderboard of `benchmark` at cutoff `k`, its progress while it runs, its figure once it is done."""
+    board = leaderboard(benchmark)
+    configs = [row.run.config for row in board.rows]
+    differ = varying(configs)
+    shared = [key for config in configs[:1] for key in config if key not in differ]
+    names = measures_at(benchmark, k)
+    return {
+        "benchmark": benchmark,
+        "board": board,
+        "k": k,
+        "measures": names,
+        "rows": [_shown(row, board, names, differ) for row in board.rows],
+        "shared": phrases(configs[0], shared) if configs else [],
+        "unresolved": board.evaluation if board.evaluation and board.evaluation.unresolved_count else None,
+        "counts": {status: sum(row.run.status == status for row in board.rows) for status in Run.Status.values},
+        "figure": quality_and_cost(board) if benchmark.status == Status.COMPLETED else None,
+        **_progress(benchmark),
+    }
+
+
+def _shown(row: Row, board: Leaderboard, names: list[str], differ: list[str]) -> dict[str, Any]:
+    best = board.best
+    primary = row.values.get(board.primary)
+    top = best.values[board.primary] if best else None
+    return {
+        "row": row,
+        "run": row.run,
+        "primary": primary,
+        "share": 100 * primary / top if primary is not None and top else 0,
+        "values": [row.values.get(name) for name in names],
+        "chips": phrases(row.run.config, differ),
+        "times": [
+            (name.removesuffix("_ms"), row.run.timing[name])
+            for name in ("encode_ms", "search_ms", "fuse_ms", "rerank_ms")
+            if row.run.timing.get(name)
+        ],
+    }
+
+
+def _progress(benchmark: Benchmark) -> dict[str, Any]:
+    operation = benchmark.operation
+    if benchmark.status != Status.RUNNING or operation is None:
+        return {"active": False, "operation": operation}
+    return {
+        "active": True,
+        "operation": operation,
+        "progress": progress_of(operation),
+        "position": queueing.position(operation),
+        "stage": "evaluating" if operation.started_at else "starting",
+    }

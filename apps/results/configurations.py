@@ -1,0 +1,53 @@
+"""Configurations in words: what tells the runs of a benchmark apart, and what they share."""
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+Config = dict[str, Any]
+
+WORDS: dict[str, Callable[[Any], str]] = {
+    "index": lambda value: f"index {value}",
+    "search_mode": lambda value: {"sparse": "lexical"}.get(value, str(value)),
+    "use_reranker": lambda value: "reranked" if value else "not reranked",
+    "reranker": lambda value: str(value).rsplit("/", 1)[-1],
+    "top_k": lambda value: f"top {value}",
+    "rrf_k": lambda value: f"RRF k {value}",
+    "score_threshold": lambda value: "no threshold" if value is None else f"score ≥ {value:g}",
+    "candidates": lambda value: f"{value} candidates",
+    "rerank_depth": lambda value: f"reranks {value}",
+}
+# These mean nothing to a run unless it does what they are about.
+ONLY_WITH: dict[str, Callable[[Config], bool]] = {
+    "rrf_k": lambda config: config.get("search_mode") == "hybrid",
+    "reranker": lambda config: bool(config.get("use_reranker")),
+    "rerank_depth": lambda config: bool(config.get("use_reranker")),
+}
+
+
+def varying(configs: Iterable[Config]) -> list[str]:
+    """Return the keys whose values differ between configurations, in the order of the configuration."""
+    values: dict[str, set[str]] = {}
+    known = list(configs)
+    keys = dict.fromkeys(key for config in known for key in config)
+    for config in known:
+        for key in keys:
+            if applies(key, config):
+                values.setdefault(key, set()).add(json.dumps(config.get(key), sort_keys=True))
+    return [key for key in keys if len(values.get(key, ())) > 1]
+
+
+def applies(key: str, config: Config) -> bool:
+    """Tell whether the value of `key` has any effect on what `config` finds."""
+    return ONLY_WITH.get(key, lambda _: True)(config)
+
+
+def phrases(config: Config, keys: Iterable[str]) -> list[str]:
+    """Return what `config` says about `keys`, a few words each: "hybrid", "top 100", "no threshold"."""
+    return [phrase(key, config.get(key)) for key in keys if key in config and applies(key, config)]
+
+
+def phrase(key: str, value: Any) -> str:
+    if key in WORDS:
+        return WORDS[key](value)
+    return f"{key.replace('_', ' ')} {value}"

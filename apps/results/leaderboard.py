@@ -1,0 +1,129 @@
+"""The runs of a benchmark, best first."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.benchmarks.progress import benchmark_event
+from apps.operations.models import Status
+from benchbench.ir.measures import Measure
+
+Values = Mapping[str, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One run as the leaderboard shows it.
+
+    `rank` counts from 1 and is shared by equal values (`tied`); None where there is no value. `behind` is the
+    difference to the best, at most 0. `so_far` is how many queries provisional values rest on; None where they are
+    final.
+    """
+
+    run: Run
+    values: Values
+    rank: int | None = None
+    tied: bool = False
+    behind: float | None = None
+    so_far: int | None = None
+
+    @property
+    def provisional(self) -> bool:
+        return self.so_far is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Leaderboard:
+    """The rows in order, and the evaluation of a completed run for what holds for all of them."""
+
+    primary: str
+    rows: list[Row]
+    evaluation: Evaluation | None
+
+    @property
+    def best(self) -> Row | None:
+        return self.rows[0] if self.rows and self.rows[0].rank else None
+
+
+def leaderboard(benchmark: Benchmark) -> Leaderboard:
+    """Return the leaderboard of `benchmark` as it stands, in three queries and what its progress costs while it runs.
+
+    Runs with a mean of the primary measure come first, best first; equal means share a rank and stand in run order.
+    Means of a run that is at work are provisional; pending, failed and cancelled runs have none and stand last.
+    """
+    primary = primary_measure(benchmark)
+    evaluations = evaluations_of(benchmark)
+    so_far = progress_by_run(benchmark)
+    rows = []
+    for run in benchmark.runs.select_related("index").order_by("run_order"):
+        values, queries = _values(run, evaluations, so_far)
+        rows.append(Row(run, values, so_far=queries))
+    final = next(iter(evaluations.values()), None)
+    return Leaderboard(primary, ranked(rows, primary), final)
+
+
+def primary_measure(benchmark: Benchmark) -> str:
+    return str(Measure("nDCG", benchmark.primary_k))
+
+
+def measures_at(benchmark: Benchmark, k: int) -> list[str]:
+    """Return the measures that a table at cutoff `k` shows beside the primary one."""
+    wanted = [f"nDCG@{k}", f"P@{k}", f"R@{k}", "RR", "AP"]
+    return [name for name in wanted if name in benchmark.measures and name != primary_measure(benchmark)]
+
+
+def evaluations_of(benchmark: Benchmark) -> dict[Any, Evaluation]:
+    """Return the evaluation of each completed run under the benchmark's own version and policies, values left out."""
+    policies = {"unresolved": benchmark.unresolved, "empty_queries": benchmark.empty_queries}
+    found = Evaluation.objects.filter(
+        run__benchmark=benchmark, run__status=Run.Status.COMPLETED, dataset_version=benchmark.dataset_version
+    ).defer("values", "query_ids")
+    return {evaluation.run_id: evaluation for evaluation in found if evaluation.policies == policies}
+
+
+def progress_by_run(benchmark: Benchmark) -> dict[str, dict[str, Any]]:
+    """Return what the runs at work have so far, by run id: completed_queries, metrics_flat."""
+    if benchmark.status != Status.RUNNING or benchmark.operation is None:
+        return {}
+    return {run["run_id"]: run for run in benchmark_event(benchmark.operation)["runs"]}
+
+
+def ranked(rows: list[Row], primary: str) -> list[Row]:
+    """Return the rows ordered and ranked by `primary`; rows without a value keep their order at the end."""
+    valued = [row for row in rows if row.values.get(primary) is not None]
+    rest = [row for row in rows if row.values.get(primary) is None]
+    valued.sort(key=lambda row: -_value(row, primary))
+    numbers = [_value(row, primary) for row in valued]
+    placed = [
+        Row(
+            row.run,
+            row.values,
+            rank=numbers.index(number) + 1,
+            tied=numbers.count(number) > 1,
+            behind=number - numbers[0],
+            so_far=row.so_far,
+        )
+        for row, number in zip(valued, numbers, strict=True)
+    ]
+    return placed + rest
+
+
+def _value(row: Row, primary: str) -> float:
+    value = row.values[primary]
+    assert value is not None
+    return value
+
+
+def _values(
+    run: Run, evaluations: dict[Any, Evaluation], so_far: dict[str, dict[str, Any]]
+) -> tuple[Values, int | None]:
+    """Return the means of a run by measure name, and on how many queries they rest where that is provisional."""
+    if run.pk in evaluations:
+        return evaluations[run.pk].means, None
+    part = so_far.get(str(run.pk))
+    if part is None or run.status in (Run.Status.FAILED, Run.Status.CANCELLED):
+        return {}, None
+    wire = {Measure.parse(name).wire: name for name in run.benchmark.measures}
+    values = {wire[name]: value for name, value in part["metrics_flat"].items() if name in wire}
+    return values, part["completed_queries"]

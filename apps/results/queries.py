@@ -1,0 +1,200 @@
+"""The queries of one run, worst first, and what one ranking holds."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import FloatField, Q
+from django.db.models.expressions import RawSQL
+
+from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
+from apps.collections.models import Document
+from apps.datasets.models import Judgment, Query
+from apps.mappings.models import Resolution
+from apps.mappings.truth import truth
+from apps.results.leaderboard import evaluations_of, primary_measure
+from apps.results.texts import Piece, excerpt
+from apps.retrieval.models import Chunk
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRow:
+    """One query of a run: its value of each shown measure, or the error that it met."""
+
+    query: Query
+    result: QueryResult | None
+    values: list[float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One place of a ranking. `grade` is None where nobody judged the document."""
+
+    rank: int
+    document: Document | None
+    score: float
+    grade: int | None
+    excerpt: list[Piece]
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """A relevant document that the ranking lacks, and what is known about why."""
+
+    grade: int
+    document: Document | None
+    reference: str
+    reason: str
+
+
+def evaluation_of(run: Run) -> Evaluation | None:
+    """Return the evaluation of a completed run under its benchmark's own version and policies, with all values."""
+    found = evaluations_of(run.benchmark).get(run.pk)
+    return Evaluation.objects.get(pk=found.pk) if found else None
+
+
+def ordered_queries(
+    run: Run, evaluation: Evaluation | None, measure: str, *, text: str = "", best: bool = False
+) -> list[int]:
+    """Return the ids of the run's queries, worst (or best) first by `measure`; failed ones come before all.
+
+    `text` keeps the queries whose key or text contains it.
+    """
+    queries = run.benchmark.dataset_version.queries.order_by("id")
+    if text:
+        queries = queries.filter(Q(text__icontains=text) | Q(key__icontains=text))
+    wanted = list(queries.values_list("id", flat=True))
+    if evaluation is None:
+        return wanted
+    column = evaluation.values[evaluation.measures.index(measure)]
+    values = dict(zip(evaluation.query_ids, column, strict=True))
+
+    def place(query_id: int) -> tuple[bool, float]:
+        value = values.get(query_id)
+        return (value is not None, 0.0 if value is None else -value if best else value)
+
+    return sorted(wanted, key=place)
+
+
+def query_rows(
+    run: Run, evaluation: Evaluation | None, query_ids: Iterable[int], measures: list[str]
+) -> list[QueryRow]:
+    """Return the rows of some queries in the order of their ids, in two queries."""
+    wanted = list(query_ids)
+    queries = Query.objects.in_bulk(wanted)
+    results = _results(run, wanted)
+    columns = []
+    if evaluation is not None:
+        place = {query_id: n for n, query_id in enumerate(evaluation.query_ids)}
+        columns = [(place, evaluation.values[evaluation.measures.index(name)]) for name in measures]
+    return [
+        QueryRow(
+            queries[query_id],
+            results.get(query_id),
+            [column[place[query_id]] for place, column in columns] or [None] * len(measures),
+        )
+        for query_id in wanted
+    ]
+
+
+def _results(run: Run, query_ids: list[int]) -> dict[int, QueryResult]:
+    """Return the result of each query that was measured: of several repetitions the first that did not fail."""
+    rows = run.query_results.filter(query__in=query_ids).defer("document_ids", "chunk_ids", "scores")
+    results: dict[int, QueryResult] = {}
+    for result in rows.order_by("query_id", "repetition"):
+        known = results.get(result.query_id)
+        if known is None or (known.error and not result.error):
+            results[result.query_id] = result
+    return results
+
+
+def grades_of(result: QueryResult) -> dict[int, int]:
+    """Return the grade of each judged document of a result's query; negative ids are judgments without a document."""
+    benchmark = result.run.benchmark
+    return truth(benchmark.mapping, benchmark.dataset_version).grades.get(result.query_id, {})
+
+
+def hits_of(result: QueryResult, grades: dict[int, int], *, shown: int) -> list[Hit]:
+    """Return the first `shown` places of a ranking with what stands there, in two queries."""
+    document_ids = result.document_ids[:shown]
+    documents = Document.objects.defer("metadata").in_bulk(document_ids)
+    chunks: dict[Any, Chunk] = Chunk.objects.in_bulk(result.chunk_ids[:shown])
+    hits = []
+    for n, document_id in enumerate(document_ids):
+        document = documents.get(document_id)
+        chunk = chunks.get(result.chunk_ids[n]) if n < len(result.chunk_ids) else None
+        text = chunk.text if chunk else document.text if document else ""
+        hits.append(Hit(n + 1, document, result.scores[n], grades.get(document_id), excerpt(text, result.query.text)))
+    return hits
+
+
+def misses_of(result: QueryResult, grades: dict[int, int]) -> list[Miss]:
+    """Return the relevant documents that the ranking lacks, highest grade first, each with the reason known."""
+    found = set(result.document_ids)
+    lost = {key: grade for key, grade in grades.items() if grade > 0 and key not in found}
+    documents = Document.objects.defer("text", "metadata").in_bulk([key for key in lost if key > 0])
+    judgments = Judgment.objects.in_bulk([-key for key in lost if key < 0])
+    resolutions = {
+        resolution.judgment_id: resolution
+        for resolution in Resolution.objects.filter(mapping=result.run.benchmark.mapping, judgment__in=judgments)
+    }
+    misses = []
+    for key, grade in sorted(lost.items(), key=lambda item: (-item[1], item[0])):
+        if key > 0:
+            document = documents[key]
+            misses.append(Miss(grade, document, document.external_id, _why(document, result)))
+        else:
+            misses.append(Miss(grade, None, judgments[-key].reference, _unresolved(resolutions.get(-key))))
+    return misses
+
+
+def _why(document: Document, result: QueryResult) -> str:
+    if document.removed_at is not None:
+        return "Removed from the collection since."
+    depth = len(result.document_ids)
+    return f"Not among the {depth:,} documents that this configuration returned."
+
+
+def _unresolved(resolution: Resolution | None) -> str:
+    reason = resolution.reason if resolution else ""
+    return f"Unresolved: {reason or 'no document of the collection fits the reference.'}"
+
+
+@dataclass(frozen=True, slots=True)
+class OtherRun:
+    """The same query in another run of the benchmark."""
+
+    run: Run
+    result: QueryResult
+    value: float | None
+
+
+def values_of(result: QueryResult) -> list[tuple[str, float | None]]:
+    """Return the value of each measure for one query of a completed run."""
+    evaluation = evaluation_of(result.run)
+    if evaluation is None or result.query_id not in evaluation.query_ids:
+        return []
+    place = evaluation.query_ids.index(result.query_id)
+    return [(name, column[place]) for name, column in zip(evaluation.measures, evaluation.values, strict=True)]
+
+
+def other_runs(result: QueryResult, *, shown: int = 50) -> list[OtherRun]:
+    """Return how the other runs of the benchmark did on this query, best first by the primary measure."""
+    benchmark = result.run.benchmark
+    same = QueryResult.objects.filter(run__benchmark=benchmark, query=result.query_id, repetition=result.repetition)
+    siblings = same.exclude(run=result.run_id).order_by("run__run_order")
+    found = siblings.select_related("run").defer("document_ids", "chunk_ids", "scores")[:shown]
+    values = _values_in_runs(benchmark, result.query_id)
+    others = [OtherRun(sibling.run, sibling, values.get(sibling.run_id)) for sibling in found]
+    return sorted(others, key=lambda other: -1.0 if other.value is None else -other.value)
+
+
+def _values_in_runs(benchmark: Benchmark, query_id: int) -> dict[Any, float | None]:
+    """Return the primary measure's value for one query per completed run; the database picks it out of the arrays."""
+    evaluations = [evaluation.pk for evaluation in evaluations_of(benchmark).values()]
+    picked = RawSQL(
+        '"values"[array_position(measures, %s::varchar)][array_position(query_ids, %s::bigint)]',
+        [primary_measure(benchmark), query_id],
+        output_field=FloatField(),
+    )
+    return dict(Evaluation.objects.filter(pk__in=evaluations).annotate(value=picked).values_list("run_id", "value"))

@@ -1,0 +1,94 @@
+"""How templates show things: values, times, durations, links to pages."""
+
+import json
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.db.models import Model
+from django.urls import reverse
+
+from apps.benchmarks.models import Benchmark
+from benchbench.panels import change_url
+
+register = template.Library()
+
+DASH = "–"
+
+
+@register.filter
+def value(number: float | None, decimals: int = 4) -> str:
+    """A measure's value as people read it: `.6451`; a dash where there is none."""
+    if number is None:
+        return DASH
+    shown = f"{number:.{decimals}f}"
+    return shown.replace("0.", ".", 1) if 0 <= number < 1 and not shown.startswith("1") else shown
+
+
+@register.filter
+def difference(number: float | None) -> str:
+    """The distance to the best: `−.0123`; nothing for the best itself."""
+    if number is None or number == 0:
+        return ""
+    return f"−{abs(number):.4f}".replace("−0.", "−.")
+
+
+@register.filter
+def milliseconds(number: float | None) -> str:
+    """Three significant digits: `0.82`, `14.3`, `1,250`."""
+    if number is None:
+        return DASH
+    decimals = 2 if number < 1 else 1 if number < 100 else 0
+    return f"{number:,.{decimals}f}"
+
+
+@register.filter
+def duration(seconds: float | None) -> str:
+    """`8 s`, `2 min 5 s`, `1 h 12 min`."""
+    if seconds is None:
+        return DASH
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+@register.filter
+def until(start: datetime | None, end: datetime | None) -> str:
+    """How long it took from `start` to `end`."""
+    return duration((end - start).total_seconds()) if start and end else DASH
+
+
+@register.filter
+def page_of(row: Model) -> str:
+    """The page on which people read about a row: for a benchmark its results."""
+    return reverse("admin:benchmark_results", args=[row.pk]) if isinstance(row, Benchmark) else change_url(row)
+
+
+@register.filter
+def noun(row: Model) -> Any:
+    return row._meta.verbose_name
+
+
+@register.filter
+def percent(share: float) -> str:
+    """A share of 1 as `3.1 %`."""
+    return f"{100 * share:.1f} %"
+
+
+@register.filter
+def words(text: str) -> list[str]:
+    return text.split()
+
+
+@register.filter
+def stage(timing: dict[str, Any], name: str) -> float | None:
+    """The mean milliseconds of a stage in a run's timing."""
+    return timing.get(f"{name}_ms")
+
+
+@register.filter
+def pretty_json(data: Any) -> str:
+    return json.dumps(data, indent=2, ensure_ascii=False)

@@ -1,0 +1,60 @@
+"""Texts shown with the words that were asked for."""
+
+import re
+from dataclasses import dataclass
+
+WORD = re.compile(r"\w+")
+MIN_LENGTH = 3
+BEFORE = 60
+EXCERPT = 320
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of text; `hit` marks a word of the query."""
+
+    text: str
+    hit: bool
+
+
+def excerpt(text: str, query: str, *, length: int = EXCERPT) -> list[Piece]:
+    """Return the part of `text` that starts shortly before its first query word, with the query's words marked.
+
+    Words match by their beginning (four fifths of the query's word, three letters at least), so that "indexes" marks
+    "indexing". At most about `length` characters; what is left out is shown by an ellipsis. Plain text: the template
+    escapes it.
+    """
+    flat = " ".join(text.split())
+    pattern = _pattern(query)
+    first = pattern.search(flat) if pattern else None
+    start = max(0, first.start() - BEFORE) if first else 0
+    if start:
+        start = flat.rfind(" ", 0, start) + 1
+    part = flat[start : start + length]
+    if start + length < len(flat):
+        part = part[: part.rfind(" ")] if " " in part else part
+        part += " …"
+    return marked(("… " if start else "") + part, query)
+
+
+def marked(text: str, query: str) -> list[Piece]:
+    """Return the whole of `text` in pieces, the words of `query` marked."""
+    pattern = _pattern(query)
+    if pattern is None:
+        return [Piece(text, False)]
+    pieces = []
+    position = 0
+    for found in pattern.finditer(text):
+        pieces.append(Piece(text[position : found.start()], False))
+        pieces.append(Piece(found.group(), True))
+        position = found.end()
+    pieces.append(Piece(text[position:], False))
+    return [piece for piece in pieces if piece.text]
+
+
+def _pattern(query: str) -> re.Pattern[str] | None:
+    stems = {word[: max(MIN_LENGTH, len(word) * 4 // 5)] for word in WORD.findall(query) if len(word) >= MIN_LENGTH}
+    if not stems:
+        return None
+    longest_first = sorted(stems, key=lambda stem: (-len(stem), stem))
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, longest_first))})\w*", re.IGNORECASE)

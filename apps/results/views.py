@@ -1,0 +1,119 @@
+"""Pages of results, in the shell of the admin."""
+
+import uuid
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.core.paginator import Paginator
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.template.response import TemplateResponse
+from django.utils.http import urlencode
+
+from apps.benchmarks.models import Benchmark, QueryResult, Run
+from apps.results import queries
+from apps.results.board import board_context
+from apps.results.configurations import phrases
+from apps.results.leaderboard import measures_at, primary_measure
+from apps.results.start import start_context
+from benchbench.admin import SiteAdmin
+
+PER_PAGE = 25
+SHOWN_HITS = 20
+
+
+def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
+    """Add what the first page of the admin shows."""
+    return context | start_context(request.user)
+
+
+def benchmark_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
+    """The leaderboard of a benchmark, live while it runs."""
+    benchmark = _found(request, model_admin, object_id)
+    context = board_context(benchmark, _cutoff(request, benchmark))
+    buttons = model_admin.buttons(request, benchmark) if model_admin.has_act_permission(request) else []
+    return _page(request, model_admin, "results/benchmark.html", benchmark, {**context, "buttons": buttons})
+
+
+def benchmark_live(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
+    """The part of the page that changes while the benchmark runs."""
+    benchmark = _found(request, model_admin, object_id)
+    response = render(request, "results/board.html", board_context(benchmark, _cutoff(request, benchmark)))
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
+    """A run: its configuration, means and times, and its queries, worst first."""
+    run: Run = _found(request, model_admin, object_id)
+    benchmark = run.benchmark
+    evaluation = queries.evaluation_of(run)
+    names = [primary_measure(benchmark), *measures_at(benchmark, benchmark.primary_k)]
+    text = request.GET.get("q", "").strip()
+    measure = request.GET.get("by", "")
+    measure = measure if measure in names else names[0]
+    best = request.GET.get("order") == "best"
+    ids = queries.ordered_queries(run, evaluation, measure, text=text, best=best)
+    page = Paginator(ids, PER_PAGE).get_page(request.GET.get("page"))
+    context = {
+        "run": run,
+        "benchmark": benchmark,
+        "evaluation": evaluation,
+        "facts": phrases(run.config, run.config),
+        "measures": names,
+        "measure": measure,
+        "best": best,
+        "text": text,
+        "page": page,
+        "kept": urlencode({"q": text, "by": measure, "order": "best" if best else "worst"}),
+        "rows": queries.query_rows(run, evaluation, page.object_list, names),
+        "failing": run.query_results.exclude(error="").count(),
+    }
+    return _page(request, model_admin, "results/run.html", run, context)
+
+
+def query_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
+    """One ranking: what stands where, how it was judged, and what is missing."""
+    result: QueryResult = _found(request, model_admin, object_id)
+    grades = queries.grades_of(result)
+    context = {
+        "result": result,
+        "query": result.query,
+        "run": result.run,
+        "hits": queries.hits_of(result, grades, shown=SHOWN_HITS),
+        "misses": queries.misses_of(result, grades),
+        "depth": len(result.document_ids),
+        "values": queries.values_of(result),
+        "others": queries.other_runs(result),
+        "primary": primary_measure(result.run.benchmark),
+    }
+    return _page(request, model_admin, "results/query.html", result, context)
+
+
+def _found(request: HttpRequest, model_admin: SiteAdmin, object_id: Any) -> Any:
+    if not model_admin.has_view_permission(request):
+        raise PermissionDenied
+    found = model_admin.get_object(request, str(object_id))
+    if found is None:
+        raise Http404
+    return found
+
+
+def _cutoff(request: HttpRequest, benchmark: Benchmark) -> int:
+    """Return the cutoff that the address asks for, where the benchmark measured at it; else the primary one."""
+    asked = request.GET.get("k", "")
+    return int(asked) if asked.isdecimal() and int(asked) in benchmark.k_values else benchmark.primary_k
+
+
+def _page(
+    request: HttpRequest, model_admin: SiteAdmin, template: str, original: Any, context: dict[str, Any]
+) -> HttpResponse:
+    request.current_app = model_admin.admin_site.name
+    shell = {
+        **model_admin.admin_site.each_context(request),
+        "opts": model_admin.opts,
+        "original": original,
+        "title": str(original),
+        "trail": model_admin.trail(original),
+    }
+    return TemplateResponse(request, template, shell | context)

@@ -1,0 +1,107 @@
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest, HttpResponse
+from unfold.decorators import display
+
+from apps.operations.launching import cancel_operation
+from apps.operations.models import Operation, Status
+from apps.retrieval import views
+from apps.retrieval.deleting import delete_index
+from apps.retrieval.indexing import build_index
+from apps.retrieval.models import ChunkSet, Index
+from benchbench.admin import FactAdmin, OwnedAdmin, VisibleFilter
+from benchbench.errors import ConflictError
+from benchbench.pages import staff
+from benchbench.panels import Button
+
+
+@admin.register(Index)
+class IndexAdmin(OwnedAdmin):
+    list_display = ("__str__", "collection", "encoder_name", "chunking", "chunks", "status_label", "ready_at")
+    list_filter = ("status", ("collection", VisibleFilter), "strategy")
+    list_select_related = ("owner", "collection", "chunk_set")
+    search_fields = ("name", "encoder", "collection__name")
+    autocomplete_fields = ("owner",)
+    actions = ("build_selected", "cancel_selected")
+    editable = ("owner", "team")
+    fieldsets = (
+        (None, {"fields": (("status_label", "ready_at"), "error", ("owner", "team"))}),
+        (
+            "How it searches",
+            {
+                "fields": (
+                    ("collection", "name", "version"),
+                    ("encoder_name", "dimension", "encoder_revision"),
+                    ("strategy", "chunking", "chunks"),
+                    ("lexical", "store", "vector_source"),
+                )
+            },
+        ),
+        ("Facts", {"fields": (("created_at", "updated_at"), "stats", "fingerprint")}),
+    )
+
+    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
+        return views.add_index(request, self)
+
+    def delete_model(self, request: HttpRequest, obj: Index) -> None:
+        delete_index(obj)
+
+    @admin.action(description="Build", permissions=["act"])
+    def build_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        def build(index: Index) -> str:
+            build_index(index, owner=staff(request))
+            return f'The index "{index}" is being built.'
+
+        return self.each(request, queryset, build)
+
+    @admin.action(description="Cancel the building", permissions=["act"])
+    def cancel_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        def cancel(index: Index) -> str:
+            operation = self.operation(index)
+            if operation is None:
+                raise ConflictError(f'The index "{index}" is {index.status}: nothing is being built.')
+            cancel_operation(operation)
+            return f'Stopped building the index "{index}".'
+
+        return self.each(request, queryset, cancel)
+
+    @display(description="encoder", ordering="encoder", empty_value="lexical only")
+    def encoder_name(self, index: Index) -> str | None:
+        return index.encoder.rsplit("/", 1)[-1] or None
+
+    @display(description="chunks of")
+    def chunking(self, index: Index) -> str:
+        size, overlap = index.chunk_parameters.get("size"), index.chunk_parameters.get("overlap", 0)
+        return f"{size} characters, overlapping by {overlap}" if size else "whole documents"
+
+    @display(description="chunks", ordering="chunk_set__chunk_count", empty_value="–")
+    def chunks(self, index: Index) -> str | None:
+        return f"{index.chunk_set.chunk_count:,}" if index.chunk_set else None
+
+    def trail(self, obj: Index) -> list[Any]:
+        return [obj.collection]
+
+    def operation(self, obj: Index) -> Operation | None:
+        return Operation.objects.filter(subject_id=obj.pk, status__in=Status.active()).first()
+
+    def buttons(self, request: HttpRequest, obj: Index) -> list[Button]:
+        if self.operation(obj) is not None:
+            return [Button("Cancel", "stop_circle", "cancel_selected")]
+        if obj.status == Index.Status.READY:
+            return []
+        return [Button("Build", "play_circle", "build_selected", primary=True)]
+
+
+@admin.register(ChunkSet)
+class ChunkSetAdmin(FactAdmin):
+    through = "collection"
+    list_display = ("__str__", "parameters", "chunk_count", "completed_at")
+    list_filter = (("collection", VisibleFilter),)
+    list_select_related = ("collection",)
+    fieldsets = (
+        (None, {"fields": ("collection", ("strategy", "chunk_count", "completed_at"), "parameters", "fingerprint")}),
+    )
+
+    def trail(self, obj: ChunkSet) -> list[Any]:
+        return [obj.collection]

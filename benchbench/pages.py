@@ -1,0 +1,113 @@
+"""Pages with a form in the shell of the admin: show, check, call one use case, go on."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar, cast
+
+from django import forms
+from django.contrib.admin import ModelAdmin
+from django.contrib.admin.widgets import AutocompleteSelect
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.core.files.uploadedfile import UploadedFile
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse
+from django.template.defaultfilters import filesizeformat
+from django.template.response import TemplateResponse
+
+from benchbench.access import visible
+from benchbench.errors import BenchbenchError
+
+
+class PageForm(forms.Form):
+    """A form of a page. `sections` groups its fields: (title, sentence, names).
+
+    `content_field` is the field at whose content an error points that names no field of the form: an uploaded file.
+    """
+
+    sections: ClassVar[tuple[tuple[str, str, tuple[str, ...]], ...]] = ()
+    content_field: ClassVar[str | None] = None
+
+    def __init__(self, *args: Any, user: Any, site: Any = None, **kwargs: Any) -> None:
+        self.user = user
+        self.site = site
+        super().__init__(*args, **kwargs)
+
+    def groups(self) -> Iterator[tuple[str, str, list[forms.BoundField]]]:
+        for title, sentence, names in self.sections or (("", "", tuple(self.fields)),):
+            yield title, sentence, [self[name] for name in names]
+
+    def present(self, error: BenchbenchError) -> None:
+        """Show the error of a use case at the field it names, else at the content, else above the form."""
+        self.add_error(error.field if error.field in self.fields else self.content_field, error.message)
+
+    def choose(self, source: type[Model], name: str) -> None:
+        """Let the field `name` search the rows of `source`'s foreign key of that name that the user may see."""
+        foreign_key: Any = source._meta.get_field(name)
+        field: Any = self.fields[name]
+        field.widget = AutocompleteSelect(foreign_key, self.site)
+        field.queryset = visible(foreign_key.related_model._default_manager.all(), self.user)
+
+
+F = TypeVar("F", bound=PageForm)
+
+
+def form_page(
+    request: HttpRequest,
+    model_admin: ModelAdmin,
+    form_class: type[F],
+    act: Callable[[F], HttpResponse],
+    *,
+    title: str,
+    submit: str,
+    template: str = "admin/form_page.html",
+    **context: Any,
+) -> HttpResponse:
+    """Show a form; when it comes back valid call `act` with it. What that raises is shown where it belongs.
+
+    The query string gives first values: `?collection=…`.
+    """
+    if not model_admin.has_add_permission(request):
+        raise PermissionDenied
+    site = model_admin.admin_site
+    form = form_class(
+        request.POST if request.method == "POST" else None,
+        request.FILES or None,
+        user=request.user,
+        site=site,
+        initial=request.GET.dict(),
+    )
+    if form.is_valid():
+        try:
+            return act(form)
+        except BenchbenchError as error:
+            form.present(error)
+    shown = {"title": title, "form": form, "submit": submit, "opts": model_admin.opts, "media": form.media}
+    return TemplateResponse(request, template, site.each_context(request) | shown | context)
+
+
+def staff(request: HttpRequest) -> User:
+    """Return the user of a request that the admin let in."""
+    return cast(User, request.user)
+
+
+@contextmanager
+def stored(upload: UploadedFile) -> Iterator[Path]:
+    """Keep an uploaded file under its own name while the block runs, for readers that take paths."""
+    with tempfile.TemporaryDirectory(prefix="benchbench-upload-") as folder:
+        path = Path(folder) / (upload.name or "upload")
+        with path.open("wb") as file:
+            shutil.copyfileobj(upload, file)
+        yield path
+
+
+def require_size(upload: UploadedFile, limit: int, remedy: str) -> None:
+    """Raise the ValidationError that says how large an upload may be, and what to do with a larger one."""
+    size = upload.size or 0
+    if size > limit:
+        raise forms.ValidationError(
+            f"The file has {filesizeformat(size)}; at most {filesizeformat(limit)} may be uploaded. {remedy}"
+        )

@@ -1,0 +1,83 @@
+"""What stands on an object's page beside its fields: buttons, and short tables of what belongs to it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.admin import ModelAdmin
+from django.contrib.admin.utils import label_for_field, lookup_field
+from django.db.models import Model, QuerySet
+from django.urls import reverse
+from django.utils.http import urlencode
+from unfold.utils import display_for_field, display_for_label
+
+SHOWN = 10
+EMPTY = "–"
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """An action of the list, as a button on the page of one row; with `href` a plain link."""
+
+    label: str
+    icon: str
+    action: str = ""
+    href: str = ""
+    primary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Related rows, of which the first are shown, in columns that the rows' own admin knows.
+
+    `total` says how many there are where that is known, `every` is the address of the whole list.
+    """
+
+    title: str
+    rows: QuerySet[Any]
+    columns: Sequence[str]
+    total: int | None = None
+    every: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A panel as it is shown: per row the address of its page and its cells."""
+
+    panel: Panel
+    headers: list[str]
+    rows: list[tuple[str, list[Any]]]
+    has_more: bool
+
+
+def table(panel: Panel, model_admin: ModelAdmin) -> Table:
+    """Read the first rows of a panel, in one query."""
+    found = list(panel.rows[: SHOWN + 1])
+    return Table(
+        panel=panel,
+        headers=[str(label_for_field(name, panel.rows.model, model_admin)) for name in panel.columns],
+        rows=[(change_url(row), [cell(name, row, model_admin) for name in panel.columns]) for row in found[:SHOWN]],
+        has_more=len(found) > SHOWN,
+    )
+
+
+def cell(name: str, row: Model, model_admin: ModelAdmin) -> Any:
+    """Return what a list would show in the column `name`."""
+    field, attribute, value = lookup_field(name, row, model_admin)
+    if colours := getattr(attribute, "label", None):
+        return display_for_label(value, EMPTY, colours)
+    if field is not None:
+        return display_for_field(value, field, EMPTY)
+    return EMPTY if value in (None, "") else value
+
+
+def changelist_url(model: type[Model], **filters: Any) -> str:
+    """Return the address of the list of `model`, filtered: `changelist_url(Run, benchmark__id__exact=…)`."""
+    url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+    return f"{url}?{urlencode(filters)}" if filters else url
+
+
+def change_url(model: type[Model] | Model, pk: Any = None) -> str:
+    """Return the address of the page of one row."""
+    key = pk if isinstance(model, type) else model.pk
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_change", args=[key])

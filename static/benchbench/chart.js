@@ -1,0 +1,43 @@
+// Draws the figures that the server built: [data-chart] names the <script type="application/json"> that holds one.
+// Plotly is large, so it is loaded when there is something to draw. Colours follow the theme of the page.
+
+const source = document.getElementById("chart-module").dataset.plotly;
+let loading;
+
+function plotly() {
+    loading ??= new Promise((resolve, reject) => {
+        const script = document.createElement("script");
+        script.src = source;
+        script.addEventListener("load", () => resolve(window.Plotly));
+        script.addEventListener("error", reject);
+        document.head.append(script);
+    });
+    return loading;
+}
+
+function themed(layout) {
+    const dark = document.documentElement.classList.contains("dark");
+    const text = dark ? "#cbd5e1" : "#475569";
+    const grid = dark ? "rgba(148, 163, 184, 0.18)" : "rgba(100, 116, 139, 0.18)";
+    const axis = { gridcolor: grid, linecolor: grid, zerolinecolor: grid, automargin: true };
+    return {
+        ...layout,
+        paper_bgcolor: "rgba(0, 0, 0, 0)",
+        plot_bgcolor: "rgba(0, 0, 0, 0)",
+        font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: text },
+        xaxis: { ...layout.xaxis, ...axis },
+        yaxis: { ...layout.yaxis, ...axis },
+    };
+}
+
+async function draw() {
+    for (const place of document.querySelectorAll("[data-chart]")) {
+        const figure = JSON.parse(document.getElementById(place.dataset.chart).textContent);
+        const Plotly = await plotly();
+        await Plotly.react(place, figure.data, themed(figure.layout), { displayModeBar: false, responsive: true });
+    }
+}
+
+draw();
+document.addEventListener("benchbench:done", draw);
+new MutationObserver(draw).observe(document.documentElement, { attributes: true, attributeFilter: ["class"] });
