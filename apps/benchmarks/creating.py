@@ -138,7 +138,7 @@ def _no_index(mapping: Mapping, name: str | None, there: list[str]) -> MatrixErr
 
 
 def _require_mode(index: Index, mode: str) -> None:
-    if mode in ("dense", "hybrid") and not index.encoder:
+    if mode in ("dense", "hybrid") and not index.has_vectors:
         lack = "vectors: it was built without an encoder"
     elif mode in ("sparse", "hybrid") and index.lexical_index_id is None:
         lack = "lexical side"

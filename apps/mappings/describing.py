@@ -10,7 +10,7 @@ TROUBLES = ("not_found", "ambiguous", "invalid_ref", "conflicts")
 def facts_of(mapping: Mapping) -> dict[str, Any]:
     """Return how far `mapping` is resolved, for programs."""
     return {
-        "mapping": mapping.pk,
+        "id": mapping.pk,
         "name": mapping.name,
         "status": mapping.status,
         "dataset_version": mapping.dataset_version.number if mapping.dataset_version else None,

@@ -20,7 +20,7 @@ def test_resolve_mapping_waits_and_tells_what_came_of_it(mapping, capsys, settin
     settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = most
     call_command("resolve_mapping", "trial", "--json")
     assert json.loads(capsys.readouterr().out) == {
-        "mapping": str(mapping.pk),
+        "id": str(mapping.pk),
         "name": "trial",
         "status": "partial",
         "dataset_version": 1,

@@ -1,16 +1,15 @@
 """Run a matrix of search configurations over a mapping."""
 
 import argparse
-import contextlib
 import time
 from typing import Any
 
-from django.core.exceptions import ValidationError
 from django.core.management.base import CommandParser
 
 from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.reporting import facts_of, text_of
+from apps.mappings.finding import find_mapping
 from apps.mappings.models import Mapping
 from apps.operations.commands import UseCaseCommand
 from apps.operations.models import Operation
@@ -93,19 +92,6 @@ class Command(UseCaseCommand):
             progress.close()
 
 
-def find_mapping(name: str) -> Mapping:
-    """Return the mapping of that name or id. Raises BenchbenchError, naming those there are."""
-    found = list(Mapping.objects.filter(name=name)[:2])
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise BenchbenchError(f"Several mappings are called {name!r}, of different owners: give the mapping's id.")
-    with contextlib.suppress(Mapping.DoesNotExist, ValidationError):  # the latter: the text is no UUID
-        return Mapping.objects.get(pk=name)
-    there = ", ".join(Mapping.objects.values_list("name", flat=True)[:10]) or "none yet; import_beir makes one"
-    raise BenchbenchError(f"No mapping is called {name!r}. There are: {there}.")
-
-
 def matrix_of(mapping: Mapping, options: dict[str, Any]) -> dict[str, Any]:
     """Return the configuration matrix that the options describe; what is not given is left to the matrix's defaults."""
     rerank = {"on": [True], "off": [False], "both": [False, True]}[options["rerank"]]
@@ -128,7 +114,7 @@ def matrix_of(mapping: Mapping, options: dict[str, Any]) -> dict[str, Any]:
 def searchable(mapping: Mapping) -> list[str]:
     """Return the modes that the collection's newest ready index can search."""
     index = mapping.collection.indexes.filter(status="ready").order_by("-ready_at").first()
-    dense = bool(index and index.encoder)
+    dense = bool(index and index.has_vectors)
     sparse = bool(index and index.lexical_index_id)
     return [mode for mode, can in (("dense", dense), ("sparse", sparse), ("hybrid", dense and sparse)) if can] or [
         "dense"
