@@ -1,0 +1,111 @@
+"""Vectors that were made elsewhere, instead of encoding."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from django.db import transaction
+
+from apps.retrieval.building import finish, insert_vectors, prepare_table
+from apps.retrieval.chunking import make_chunk_set
+from apps.retrieval.encoding import cached_vector
+from apps.retrieval.fingerprints import text_hash
+from apps.retrieval.lexical_indexes import make_lexical_index
+from apps.retrieval.models import CachedVector, ChunkSet, Index
+from apps.retrieval.vector_files import VectorFile, VectorFileError, Vectors, read_vector_file, some
+from benchbench.errors import ConflictError
+
+
+@dataclass(frozen=True, slots=True)
+class VectorImport:
+    """What was imported. `unknown_queries` are in the file only; `missing_queries` will be encoded by the model."""
+
+    documents: int
+    queries: int
+    unknown_queries: int
+    missing_queries: int
+
+
+@transaction.atomic
+def import_vectors(
+    index: Index, file: Path, *, queries: Mapping[str, str] | None = None, model: str = ""
+) -> VectorImport:
+    """Make a declared index ready with the vectors of an .npz file, all of it or nothing.
+
+    The file holds `document_ids`, `document_vectors`, `query_ids`, `query_vectors`, optionally `model` and `revision`.
+    Each live document needs a vector, of the document as a whole; `queries` gives the text of each query id. A query
+    without a vector is encoded when it is searched for, by `model`, or else the one that the index or the file names.
+    Raises VectorFileError, and ConflictError where the index is not one that waits for its vectors.
+    """
+    started = time.perf_counter()
+    index.refresh_from_db()
+    _check_index(index)
+    stated = read_vector_file(file)
+    index.encoder = model or index.encoder or stated.model
+    index.vector_source = stated.sha256
+    index.save(update_fields=["encoder", "vector_source", "updated_at"])
+    chunk_set = make_chunk_set(index.collection, strategy=index.strategy, parameters=index.chunk_parameters)
+    vectors = _in_order(stated, _external_ids(chunk_set))
+    revision = stated.revision or f"imported:{stated.sha256[:16]}"
+    index.dimension = None  # so that a table which an earlier build has begun goes
+    prepare_table(index, chunk_set, revision=revision, dimension=vectors.shape[1])
+    insert_vectors(index, np.arange(len(vectors)), vectors)
+    report = _keep_queries(index, stated, queries or {})
+    if index.lexical:
+        index.lexical_index = make_lexical_index(chunk_set)
+        index.save(update_fields=["lexical_index"])
+    finish(index, duration_sec=time.perf_counter() - started)
+    return report
+
+
+def _check_index(index: Index) -> None:
+    if index.status in (Index.Status.READY, Index.Status.INDEXING):
+        raise ConflictError(
+            f'The index "{index}" is {index.status}: vectors are imported into one that was only declared.'
+        )
+    if index.chunk_parameters:
+        raise ConflictError(
+            f'The index "{index}" cuts its documents into chunks: vectors are imported for whole documents only.'
+        )
+
+
+def _external_ids(chunk_set: ChunkSet) -> list[str]:
+    return list(chunk_set.chunks.order_by("position").values_list("document__external_id", flat=True))
+
+
+def _in_order(stated: VectorFile, external_ids: Sequence[str]) -> Vectors:
+    """Return the documents' vectors by position. Raises VectorFileError unless both know the same documents."""
+    rows = {external_id: row for row, external_id in enumerate(stated.document_ids)}
+    if unknown := sorted(rows.keys() - set(external_ids)):
+        raise VectorFileError(
+            f"{stated.name} has vectors of {some(unknown)} that the collection does not have: import the documents "
+            "first, or leave their vectors out.",
+            field="document_ids",
+        )
+    if missing := [external_id for external_id in external_ids if external_id not in rows]:
+        raise VectorFileError(
+            f"{stated.name} has no vectors of {some(missing)} of the collection: every document needs one.",
+            field="document_ids",
+        )
+    return stated.document_vectors[[rows[external_id] for external_id in external_ids]]
+
+
+def _keep_queries(index: Index, stated: VectorFile, queries: Mapping[str, str]) -> VectorImport:
+    """Store the vectors of known queries for good, in the place of any that were encoded before."""
+    known = [row for row, query_id in enumerate(stated.query_ids) if query_id in queries]
+    by_text = {text_hash(queries[stated.query_ids[row]]): stated.query_vectors[row] for row in known}
+    CachedVector.objects.bulk_create(
+        [cached_vector(index, key, vector, pinned=True) for key, vector in by_text.items()],
+        update_conflicts=True,
+        unique_fields=["encoder", "revision", "text_hash"],
+        update_fields=["vector", "pinned"],
+        batch_size=1000,
+    )
+    return VectorImport(
+        documents=len(stated.document_ids),
+        queries=len(known),
+        unknown_queries=len(stated.query_ids) - len(known),
+        missing_queries=len(queries) - len(known),
+    )
