@@ -1,0 +1,25 @@
+"""Deleting an index, and what only it used."""
+
+from django.db import transaction
+
+from apps.operations.launching import OperationActiveError
+from apps.operations.models import Operation, Status
+from apps.retrieval.models import ChunkSet, Index, LexicalIndex
+from apps.retrieval.vectors import table_store, vectors_file
+from benchbench.deleting import delete_unused
+
+
+@transaction.atomic
+def delete_index(index: Index) -> None:
+    """Delete an index with its vectors, and the chunks and lexical index that no other index uses.
+
+    Raises ConflictError where runs point at it, and OperationActiveError while it is being built.
+    """
+    if Operation.objects.filter(subject_id=index.pk, status__in=Status.active()).exists():
+        raise OperationActiveError(f'The index "{index}" is being built: cancel that first.')
+    table, file = index.vector_table, vectors_file(index)
+    delete_unused(index)
+    table_store().delete_collection(table)
+    LexicalIndex.objects.filter(chunk_set__collection=index.collection_id, index__isnull=True).delete()
+    ChunkSet.objects.filter(collection=index.collection_id, index__isnull=True, lexical_indexes__isnull=True).delete()
+    transaction.on_commit(lambda: file.unlink(missing_ok=True))  # other machines keep theirs, unused

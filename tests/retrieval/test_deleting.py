@@ -1,0 +1,43 @@
+import pytest
+
+from apps.operations.launching import OperationActiveError
+from apps.retrieval.deleting import delete_index
+from apps.retrieval.indexing import build_index, create_index
+from apps.retrieval.models import Chunk, ChunkSet, Index, LexicalIndex, LexicalPiece
+from apps.retrieval.vectors import local_vectors, table_store, vectors_file
+from tests.retrieval.conftest import KEYWORDS
+
+pytestmark = pytest.mark.django_db
+
+
+def test_everything_that_only_it_used_goes(fruit, built, django_capture_on_commit_callbacks):
+    index = built(fruit)
+    local_vectors(index)
+    table, file = index.vector_table, vectors_file(index)
+    with django_capture_on_commit_callbacks(execute=True):
+        delete_index(index)
+    assert table_store().count(table) == 0
+    assert not file.exists()
+    assert [model.objects.count() for model in (Index, ChunkSet, Chunk, LexicalIndex, LexicalPiece)] == [0] * 5
+    assert fruit.documents.count() == 5
+
+
+def test_what_another_index_uses_stays(fruit, built):
+    one, other = built(fruit), built(fruit, encoder="keyword:fig")
+    delete_index(one)
+    other.refresh_from_db()
+    assert other.chunk_set.chunks.count() == 5
+    assert other.lexical_index.pieces.exists()
+    assert table_store().count(other.vector_table) == 5
+
+
+def test_an_index_that_was_only_declared_can_go(fruit):
+    delete_index(create_index(fruit, name="index"))
+    assert not Index.objects.exists()
+
+
+def test_not_while_it_is_being_built(fruit):
+    index = create_index(fruit, name="index", encoder=KEYWORDS)
+    build_index(index)
+    with pytest.raises(OperationActiveError, match="cancel that first"):
+        delete_index(index)
