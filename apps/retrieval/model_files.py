@@ -30,9 +30,7 @@ def load_model(kind: str, name: str) -> tuple[Any, str]:
 
     It is downloaded only if it is not on this machine. Code that comes with a model is never run. Raises ModelError.
     """
-    import sentence_transformers
     from huggingface_hub.constants import HF_HUB_OFFLINE
-    from transformers.utils import logging
 
     if not name.strip():
         raise ModelError("No model is named: give the name of a model, or the path of its folder.", field="model")
@@ -43,6 +41,9 @@ def load_model(kind: str, name: str) -> tuple[Any, str]:
             "its folder, or download it once with `hf download`.",
             field="model",
         )
+    import sentence_transformers  # seconds of work, in vain for a model that is not there
+    from transformers.utils import logging
+
     logging.disable_progress_bar()
     try:
         model = getattr(sentence_transformers, kind)(

@@ -1,0 +1,24 @@
+"""System check: whether the default model is on this machine."""
+
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Warning, register
+
+from apps.operations.checks import wanted
+from apps.retrieval.model_files import find_model
+
+
+@register
+def check_default_model(**kwargs: Any) -> list[CheckMessage]:
+    """The default model can be loaded without a download. Looks for its files only."""
+    name = settings.BENCHBENCH_DEFAULT_MODEL
+    if not wanted() or find_model(name):
+        return []
+    return [
+        Warning(
+            f"The default model {name!r} is not on this machine: the first index that needs it will download it.",
+            hint="Download it now with `hf download`, or set BENCHBENCH_DEFAULT_MODEL to the path of a model's folder.",
+            id="benchbench.W002",
+        )
+    ]

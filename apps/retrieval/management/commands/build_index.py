@@ -1,0 +1,87 @@
+"""manage.py build_index"""
+
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from apps.collections.finding import find_collection
+from apps.operations.commands import UseCaseCommand
+from apps.operations.models import Operation
+from apps.operations.working import wait
+from apps.retrieval.indexing import build_index, create_index
+from apps.retrieval.models import Index
+
+
+class Command(UseCaseCommand):
+    help = """Make a collection searchable: by words, and with --encoder by vectors too.
+
+A name that the collection has already makes its next version. Without --wait the index is left to a worker of the
+queue `gpu`; with it the command returns when the index is ready, and builds it itself where no worker runs.
+
+  manage.py build_index scifact --name minilm --encoder all-MiniLM-L6-v2 --wait
+  manage.py build_index handbook --name parts --encoder /models/e5 --size 500 --overlap 50
+"""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("collection", help="Name (or id) of the collection.")
+        parser.add_argument("--name", required=True, help="Name of the index: it stands in the label of every run.")
+        parser.add_argument(
+            "--encoder", default="", metavar="MODEL", help="Name or path of a model. Without one: search by words only."
+        )
+        parser.add_argument("--size", type=int, help="Characters a chunk. Without it: whole documents.")
+        parser.add_argument("--overlap", type=int, help="Characters that a chunk shares with the next (default: 0).")
+        parser.add_argument("--title", action="store_true", help="Put the document's title before each chunk.")
+        parser.add_argument("--no-lexical", action="store_true", help="Search by vectors only.")
+        parser.add_argument("--wait", action="store_true", help="Return when the index is ready.")
+        self.add_owner_argument(parser)
+        self.add_json_argument(parser)
+
+    def act(self, **options: Any) -> None:
+        index = create_index(
+            find_collection(options["collection"]),
+            name=options["name"],
+            encoder=options["encoder"],
+            chunk_parameters=chunk_parameters(options),
+            lexical=not options["no_lexical"],
+            owner=options["owner"],
+        )
+        operation = build_index(index)
+        if options["wait"]:
+            self.wait_for(operation)
+            index.refresh_from_db()
+        facts = {
+            "index": index.pk,
+            "version": index.version,
+            "operation": operation.pk,
+            "status": index.status,
+            "stats": index.stats,
+        }
+        self.report(facts, describe(index), as_json=options["json"])
+
+    def wait_for(self, operation: Operation) -> None:
+        progress = self.progress("documents")
+        try:
+            wait(
+                operation,
+                on_progress=lambda event: progress(event["processed_documents"], event["total_documents"]),
+            )
+        finally:
+            progress.close()
+
+
+def chunk_parameters(options: dict[str, Any]) -> dict[str, Any]:
+    if options["size"] is not None:
+        return {"size": options["size"], "overlap": options["overlap"] or 0, "title": options["title"]}
+    if options["overlap"] is not None or options["title"]:
+        raise CommandError("--overlap and --title go with --size: whole documents are not cut, and have their title.")
+    return {}
+
+
+def describe(index: Index) -> str:
+    if index.status != Index.Status.READY:
+        return f'The index "{index}" is queued; a worker builds it (manage.py worker).'
+    stats = index.stats
+    return (
+        f'The index "{index}" is ready: {stats["num_documents"]:,} documents, {stats["num_chunks"]:,} chunks, '
+        f"{stats['num_vectors']:,} vectors, in {stats['duration_sec']:,.1f} s."
+    )
