@@ -20,6 +20,11 @@ def encoder_for(index: Index) -> Encoder:
     Imported vectors may come from anywhere; of their model only the dimension is known. Raises ModelError and
     EncoderError.
     """
+    if not index.encoder:
+        raise EncoderError(
+            f'The index "{index}" names no model: its vectors were imported without saying whose they are.',
+            field="model",
+        )
     encoder = load_encoder(index.encoder)
     if index.dimension is not None and encoder.dimension != index.dimension:
         raise EncoderError(
