@@ -34,7 +34,7 @@ def execute(batch: Batch, lease: Lease) -> None:
         status=Run.Status.EVALUATING, started_at=Now()
     )
     queries = list(Query.objects.filter(pk__in=batch.payload["query_ids"]).order_by("pk"))
-    indexes = {run.config.get("index"): open_index(run.index) for run in runs}
+    indexes = {run.config.get("index"): open_index(run.index) for run in runs if run.index}
     # An error that might pass costs the batch an attempt; on its last one, it is recorded with the queries it hit.
     tolerant = batch.attempts >= settings.BENCHBENCH_MAX_ATTEMPTS
     run_queries = isolated.run_queries if benchmark.execution == Benchmark.Execution.ISOLATED else shared_queries

@@ -2,7 +2,6 @@
 
 import platform
 import subprocess
-import sys
 from importlib import metadata
 from typing import Any
 
@@ -10,6 +9,7 @@ from django.conf import settings
 from django.db import connection
 
 from apps.benchmarks.models import Run
+from apps.retrieval.encoders import device_name
 
 LIBRARIES = ("numpy", "torch", "sentence-transformers", "transformers", "bm25s", "PyStemmer", "pgvector", "psycopg")
 
@@ -47,7 +47,7 @@ def environment() -> dict[str, Any]:
         "libraries": {name: _version(name) for name in LIBRARIES},
         "postgresql": _postgresql_version(),
         "git_revision": _git_revision(),
-        "device": _device(),
+        "device": device_name(),
     }
 
 
@@ -62,16 +62,6 @@ def _version(name: str) -> str | None:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
-
-
-def _device() -> str:
-    """Return what models compute on in this process; without a model, NumPy on the CPU is all there is."""
-    torch = sys.modules.get("torch")
-    if torch is None:
-        return "cpu"
-    if torch.cuda.is_available():
-        return str(torch.cuda.get_device_name())
-    return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
 def _git_revision() -> str | None:

@@ -26,6 +26,7 @@ CORPUS = DATA / "python-docs.jsonl.gz"
 QUESTIONS = DATA / "python-questions.json"
 COLLECTION = "Python documentation"
 DATASET = "Python questions"
+INDEX = "MiniLM"
 MATRIX: dict[str, Any] = {
     "search_modes": ["dense", "sparse", "hybrid"],
     "top_k_values": [100],
@@ -61,11 +62,13 @@ def prepare_mapping(dataset: Dataset, collection: Collection, owner: User | None
 
 def prepare_index(collection: Collection, owner: User | None) -> Index:
     """Return the index of whole documents, ready or still to be built."""
-    wanted = {"name": "MiniLM", "encoder": settings.BENCHBENCH_DEFAULT_MODEL}
     ready = collection.indexes.filter(
-        status=Index.Status.READY, chunk_set__collection_fingerprint=collection.fingerprint, **wanted
+        name=INDEX,
+        encoder=settings.BENCHBENCH_DEFAULT_MODEL,
+        status=Index.Status.READY,
+        chunk_set__collection_fingerprint=collection.fingerprint,
     ).first()
-    return ready or create_index(collection, owner=owner, **wanted)
+    return ready or create_index(collection, name=INDEX, encoder=settings.BENCHBENCH_DEFAULT_MODEL, owner=owner)
 
 
 def prepare_benchmark(mapping: Mapping, owner: User | None) -> Benchmark:
@@ -73,6 +76,6 @@ def prepare_benchmark(mapping: Mapping, owner: User | None) -> Benchmark:
         mapping,
         name=f"Dense, lexical or both? {time.strftime('%Y-%m-%d %H:%M:%S')}",
         description="Which way of searching the Python documentation answers programmers' questions best?",
-        matrix={**MATRIX, "indexes": ["MiniLM"]},
+        matrix={**MATRIX, "indexes": [INDEX]},
         owner=owner,
     )

@@ -11,13 +11,14 @@ from typing import Any
 
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.resolving import Ruling, current_basis, judgments_of, rulings, store_rulings
+from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation, Status
 
 Outcome = Resolution.Outcome
 
 
-class ResolveHandler:
+class ResolveHandler(Handler):
     """The work of a `resolve` operation; its subject is a mapping."""
 
     def perform(self, batch: Batch, lease: Lease) -> None:

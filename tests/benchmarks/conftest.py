@@ -4,7 +4,6 @@ import random
 from typing import Any
 
 import pytest
-from apps.retrieval.indexing import build_index, create_index
 
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.records import DocumentRecord
@@ -14,6 +13,7 @@ from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import wait
+from apps.retrieval.indexing import build_index, create_index
 
 FRUITS = ("apple", "pear", "plum", "cherry", "fig", "grape", "lemon", "melon", "olive", "peach")
 ENCODER = "keyword:" + ",".join(FRUITS)

@@ -62,9 +62,8 @@ def test_it_refuses_wrong_policies(library: Mapping, wrong: dict[str, Any]) -> N
 
 
 def test_it_refuses_a_mode_that_the_index_cannot_search(library: Mapping) -> None:
-    from apps.retrieval.indexing import build_index, create_index
-
     from apps.operations.working import wait
+    from apps.retrieval.indexing import build_index, create_index
 
     wait(build_index(create_index(library.collection, name="words", encoder="")))
     with pytest.raises(MatrixError, match=r"'words'.*without an encoder"):

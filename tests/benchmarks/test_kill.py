@@ -52,7 +52,7 @@ def test_a_killed_worker_costs_neither_work_nor_truth(start_worker: Worker, tmp_
     matrix = {
         "search_modes": ["dense", "hybrid"],
         "use_reranker": [False, True],
-        "rerankers": [save_cross_encoder(tmp_path / "tiny")],
+        "rerankers": [str(save_cross_encoder(tmp_path / "tiny"))],
     }
     undisturbed, benchmark = (create_benchmark(library, name=name, matrix=matrix) for name in ("undisturbed", "killed"))
     began = time.monotonic()

@@ -1,6 +1,5 @@
 """A kind of operation whose work is to add up numbers: what `apps.operations` does is visible in the sum."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -43,7 +42,7 @@ adding = Adding()
 
 
 @pytest.fixture
-def handler(monkeypatch: pytest.MonkeyPatch) -> Iterator[Adding]:
+def handler(monkeypatch: pytest.MonkeyPatch) -> Adding:
     adding.__init__()  # type: ignore[misc]
     monkeypatch.setitem(handlers.HANDLERS, Operation.Kind.IMPORT, f"{__name__}.adding")
-    yield adding
+    return adding

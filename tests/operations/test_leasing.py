@@ -53,9 +53,14 @@ def test_it_undoes_what_a_commit_wrote_when_the_lease_is_lost_meanwhile(handler:
     operation = start({"number": 1}, {"number": 2})
     held = claim(batches(operation)[0].pk, "first")
     assert held is not None
-    with pytest.raises(RuntimeError), Lease(held).commit({"number": 1}):
-        Operation.objects.filter(pk=operation.pk).update(error="half done")
-        raise RuntimeError("the worker fell over")
+
+    def write_half() -> None:
+        with Lease(held).commit({"number": 1}):
+            Operation.objects.filter(pk=operation.pk).update(error="half done")
+            raise RuntimeError("the worker fell over")
+
+    with pytest.raises(RuntimeError):
+        write_half()
     operation.refresh_from_db()
     assert operation.error == ""
     assert batches(operation)[0].state == Batch.State.RUNNING

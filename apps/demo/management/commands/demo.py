@@ -57,7 +57,7 @@ class Command(UseCaseCommand):
         dataset = preparing.prepare_dataset(owner)
         mapping = preparing.prepare_mapping(dataset, collection, owner)
         self.say(
-            f"{collection.document_count:,} documents, {mapping.dataset_version.query_count} questions, "
+            f"{collection.document_count:,} documents, {dataset.queries.count()} questions, "
             f"{mapping.mapped_count:,} of {mapping.total_count:,} judgments resolved."
         )
         index = preparing.prepare_index(collection, owner)
