@@ -1,10 +1,13 @@
 import pytest
 
+from apps.benchmarks.creating import create_benchmark
 from apps.operations.launching import OperationActiveError
 from apps.retrieval.deleting import delete_index
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Chunk, ChunkSet, Index, LexicalIndex, LexicalPiece
 from apps.retrieval.vectors import local_vectors, table_store, vectors_file
+from benchbench.errors import ConflictError
+from tests.benchmarks.conftest import make_library
 from tests.retrieval.conftest import KEYWORDS
 
 pytestmark = pytest.mark.django_db
@@ -34,6 +37,14 @@ def test_what_another_index_uses_stays(fruit, built):
 def test_an_index_that_was_only_declared_can_go(fruit):
     delete_index(create_index(fruit, name="index"))
     assert not Index.objects.exists()
+
+
+def test_not_while_runs_point_at_it():
+    benchmark = create_benchmark(make_library(documents=5, queries=2), name="b", matrix={"search_modes": ["dense"]})
+    index = benchmark.runs.get().index
+    with pytest.raises(ConflictError, match='The index "keywords" cannot be deleted: it is used by'):
+        delete_index(index)
+    assert table_store().count(index.vector_table) == 5
 
 
 def test_not_while_it_is_being_built(fruit):
