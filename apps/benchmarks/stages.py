@@ -31,7 +31,7 @@ class StageError(BenchbenchError):
 class Outcome:
     """What a stage made of one query: a query vector or a scored list; or the error that it, or a stage before, met.
 
-    `ms` is what it cost; None where it cost nothing because the vector was kept from before.
+    `ms` is what it cost; None where that was never measured: the vector was imported.
     """
 
     value: Any = None
@@ -123,12 +123,10 @@ class Stages:
 
     def _encode(self, stage: EncodeStage, numbers: list[int]) -> list[Outcome]:
         index = self.indexes[stage.index]
-        started = time.perf_counter()
-        vectors = index.encode(self._texts(numbers))
-        ms = _ms_each(started, numbers)
+        vectors, costs = index.encode_with_costs(self._texts(numbers))
         if self._encode_afresh:
-            ms = self._time_encoding(index, numbers, vectors)
-        return [Outcome(vector, ms) for vector in vectors]
+            costs = [self._time_encoding(index, numbers, vectors)] * len(numbers)
+        return [Outcome(vector, ms) for vector, ms in zip(vectors, costs, strict=True)]
 
     def _time_encoding(self, index: OpenIndex, numbers: list[int], kept: NDArray[np.float32]) -> float:
         """Encode again for the time it takes; the kept vectors rank, so they must be those of the same model."""

@@ -1,6 +1,8 @@
 """Vectors of texts by the model of an index: its chunks when it is built, queries when it is searched."""
 
+import time
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,8 +57,15 @@ def encode_texts(
     return vectors
 
 
-def query_vectors(index: Index, texts: Sequence[str]) -> Vectors:
-    """Return the vectors of query texts, (q, d), each encoded once for all who search with this model and revision.
+class QueryVector(NamedTuple):
+    """A query's vector (d,), and the milliseconds that encoding it took; None where it was imported."""
+
+    vector: Vectors
+    encode_ms: float | None
+
+
+def query_vectors(index: Index, texts: Sequence[str]) -> list[QueryVector]:
+    """Return the vector of each query text, encoded once for all who search with this model and revision.
 
     Encoding the same text again may give other last bits. So a new vector is stored before it is used, and where two
     workers store one at once, both take what the database kept. Raises ModelError, EncoderError.
@@ -67,10 +76,10 @@ def query_vectors(index: Index, texts: Sequence[str]) -> Vectors:
     if missing := sorted(by_hash.keys() - known.keys()):  # in one order everywhere, or two inserts might deadlock
         _store(index, missing, _encode_queries(index, [by_hash[key] for key in missing]))
         known |= _stored(index, missing)
-    return np.stack([known[key] for key in hashes]) if hashes else np.empty((0, index.dimension or 0), np.float32)
+    return [known[key] for key in hashes]
 
 
-def _encode_queries(index: Index, texts: Sequence[str]) -> Vectors:
+def _encode_queries(index: Index, texts: Sequence[str]) -> list[QueryVector]:
     if not index.encoder:
         raise EncoderError(
             f'{len(texts)} queries (such as {texts[0][:80]!r}) had no vector in the file that the index "{index}" was '
@@ -78,30 +87,37 @@ def _encode_queries(index: Index, texts: Sequence[str]) -> Vectors:
             "the model.",
             field="model",
         )
-    return encoder_for(index).embed_batch(texts)
+    encoder = encoder_for(index)  # may load the model, which is no part of a query's cost
+    started = time.perf_counter()
+    vectors = encoder.embed_batch(texts)
+    ms = (time.perf_counter() - started) * 1000 / len(texts)
+    return [QueryVector(vector, ms) for vector in vectors]
 
 
-def _stored(index: Index, hashes: Sequence[str]) -> dict[str, Vectors]:
+def _stored(index: Index, hashes: Sequence[str]) -> dict[str, QueryVector]:
     rows = CachedVector.objects.filter(
         encoder=index.encoder, revision=index.encoder_revision, text_hash__in=hashes
-    ).values_list("text_hash", "vector")
-    return {key: np.frombuffer(vector, "<f4").astype(np.float32) for key, vector in rows}
+    ).values_list("text_hash", "vector", "encode_ms")
+    return {key: QueryVector(np.frombuffer(vector, "<f4").astype(np.float32), ms) for key, vector, ms in rows}
 
 
-def _store(index: Index, hashes: Sequence[str], vectors: Vectors) -> None:
+def _store(index: Index, hashes: Sequence[str], made: Sequence[QueryVector]) -> None:
     CachedVector.objects.bulk_create(
-        [cached_vector(index, key, vector) for key, vector in zip(hashes, vectors, strict=True)],
+        [cached_vector(index, key, *one) for key, one in zip(hashes, made, strict=True)],
         ignore_conflicts=True,
         batch_size=1000,
     )
 
 
-def cached_vector(index: Index, key: str, vector: Vectors, *, pinned: bool = False) -> CachedVector:
+def cached_vector(
+    index: Index, key: str, vector: Vectors, encode_ms: float | None = None, *, pinned: bool = False
+) -> CachedVector:
     """The row, not saved, that keeps a query's vector (d,) for an index's model and revision."""
     return CachedVector(
         encoder=index.encoder,
         revision=index.encoder_revision,
         text_hash=key,
         vector=vector.astype("<f4").tobytes(),
+        encode_ms=encode_ms,
         pinned=pinned,
     )

@@ -166,6 +166,7 @@ class CachedVector(models.Model):
     revision = models.CharField(max_length=200)
     text_hash = models.CharField(max_length=64)
     vector = models.BinaryField(help_text="float32, little endian.")
+    encode_ms = models.FloatField(null=True, help_text="What encoding it took, when it was encoded here.")
     pinned = models.BooleanField(default=False)
     used_at = models.DateTimeField(auto_now_add=True)
 

@@ -65,7 +65,13 @@ class OpenIndex:
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of queries, (q, d), each encoded once and then kept. Raises ModelError, EncoderError."""
-        return query_vectors(self.index, texts)
+        return self.encode_with_costs(texts)[0]
+
+    def encode_with_costs(self, texts: Sequence[str]) -> tuple[Vectors, list[float | None]]:
+        """Return what `encode` does, and the milliseconds that each took when it was encoded; None if imported."""
+        made = query_vectors(self.index, texts)
+        empty = np.empty((0, self.index.dimension or 0), np.float32)
+        return np.stack([one.vector for one in made]) if made else empty, [one.encode_ms for one in made]
 
     def dense(self, queries: Vectors, depth: int, filters: Sequence[Filter] | None = None) -> list[ScoredList]:
         """The best `depth` chunks for each query vector of (q, d), by cosine similarity. Raises SearchError."""
