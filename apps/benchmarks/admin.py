@@ -43,13 +43,15 @@ class BenchmarkAdmin(OwnedAdmin):
             "Facts",
             {
                 "fields": (
-                    ("status_label", "total_runs", "started_at", "completed_at"),
-                    ("mapping", "dataset_version", "execution", "seed"),
-                    ("unresolved", "empty_queries", "runs_per_query"),
-                    "matrix",
+                    ("mapping", "dataset_version"),
+                    ("started_at", "completed_at"),
+                    ("execution", "runs_per_query"),
+                    ("unresolved", "empty_queries"),
+                    ("total_runs", "seed"),
                 )
             },
         ),
+        ("The matrix", {"classes": ("collapse",), "fields": ("matrix",)}),
     )
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:

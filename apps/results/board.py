@@ -7,7 +7,7 @@ from apps.operations import queueing
 from apps.operations.models import Status
 from apps.operations.progress import progress_of
 from apps.results.charts import quality_and_cost
-from apps.results.configurations import phrases, varying
+from apps.results.configurations import keys_of, phrases, varying
 from apps.results.leaderboard import Leaderboard, Row, leaderboard, measures_at
 
 
@@ -16,7 +16,7 @@ def board_context(benchmark: Benchmark, k: int) -> dict[str, Any]:
     board = leaderboard(benchmark)
     configs = [row.run.config for row in board.rows]
     differ = varying(configs)
-    shared = [key for config in configs[:1] for key in config if key not in differ]
+    shared = [key for key in keys_of(configs) if key not in differ]
     names = measures_at(benchmark, k)
     return {
         "benchmark": benchmark,

@@ -13,7 +13,7 @@ from django.utils.http import urlencode
 from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.results import queries
 from apps.results.board import board_context
-from apps.results.configurations import phrases
+from apps.results.configurations import keys_of, phrases
 from apps.results.leaderboard import measures_at, primary_measure
 from apps.results.start import start_context
 from benchbench.admin import SiteAdmin
@@ -24,7 +24,7 @@ SHOWN_HITS = 20
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """Add what the first page of the admin shows."""
-    return context | start_context(request.user)
+    return context | {"title": "Start"} | start_context(request.user)
 
 
 def benchmark_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
@@ -59,7 +59,8 @@ def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> Ht
         "run": run,
         "benchmark": benchmark,
         "evaluation": evaluation,
-        "facts": phrases(run.config, run.config),
+        "means": [(name, evaluation.means[name]) for name in evaluation.measures] if evaluation else [],
+        "facts": phrases(run.config, keys_of([run.config])),
         "measures": names,
         "measure": measure,
         "best": best,
