@@ -48,10 +48,8 @@ class MappingAdmin(OwnedAdmin):
 
     @display(description="outcomes")
     def outcomes(self, mapping: Mapping) -> str:
-        return (
-            ", ".join(f"{count:,} {outcome.replace('_', ' ')}" for outcome, count in mapping.counts.items())
-            or "none yet"
-        )
+        counted = [f"{count:,} {outcome.replace('_', ' ')}" for outcome, count in mapping.counts.items() if count]
+        return ", ".join(counted) or "none yet"
 
     @display(description="up to date")
     def up_to_date(self, mapping: Mapping) -> str:

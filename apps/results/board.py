@@ -43,12 +43,15 @@ def _shown(row: Row, board: Leaderboard, names: list[str], differ: list[str]) ->
         "share": 100 * primary / top if primary is not None and top else 0,
         "values": [row.values.get(name) for name in names],
         "chips": phrases(row.run.config, differ),
-        "times": [
-            (name.removesuffix("_ms"), row.run.timing[name])
-            for name in ("encode_ms", "search_ms", "fuse_ms", "rerank_ms")
-            if row.run.timing.get(name)
-        ],
+        "times": times_of(row.run.timing),
     }
+
+
+def times_of(timing: dict[str, Any]) -> list[tuple[str, float]]:
+    """Return what stands below a run's time: percentiles where single searches were timed, else its stages."""
+    percentiles = timing.get("percentiles", {}).get("total_ms", {})
+    stages = {name: timing.get(f"{name}_ms") for name in ("encode", "search", "fuse", "rerank")}
+    return [(name, ms) for name, ms in (percentiles or stages).items() if ms]
 
 
 def _progress(benchmark: Benchmark) -> dict[str, Any]:
