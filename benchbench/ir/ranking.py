@@ -46,8 +46,16 @@ def exact_top(similarities: NDArray[np.float32], depth: int, rescore: Callable[[
     within RESCORE_BAND of the depth-th similarity is scored again by `rescore(positions ascending) -> (m,)`, normally
     `pair_scores` of those chunks, and that score decides.
     """
-    nominated = _reaching(similarities, depth, band=RESCORE_BAND)
+    nominated = nominate(similarities, depth)
     return top(rescore(nominated), depth, ids=nominated)
+
+
+def nominate(similarities: NDArray[np.float32], depth: int) -> Positions:
+    """The positions, ascending, of the chunks that may be among the best `depth`, by float32 similarities (n,).
+
+    Nominees of parts of a collection, put together, hold all nominees of the whole.
+    """
+    return _reaching(similarities, depth, band=RESCORE_BAND)
 
 
 def pair_scores(vectors: NDArray[np.float32], query: NDArray[np.float32]) -> Scores:
