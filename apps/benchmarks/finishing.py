@@ -1,6 +1,5 @@
 """What becomes of a benchmark when its operation ends: means for what completed, a reason for what did not."""
 
-
 from django.db.models import Count, Q
 from django.db.models.functions import Now
 
