@@ -21,14 +21,16 @@ def partials(operation: Operation) -> Iterator[dict[str, Any]]:
 
 def benchmark_event(operation: Operation) -> dict[str, Any]:
     """Return the data of `benchmark_progress`: status, counts, the run at work, and every run's means so far."""
-    benchmark = Benchmark.objects.select_related("mapping", "dataset_version").get(pk=operation.subject_id)
+    benchmark = Benchmark.objects.select_related("mapping", "dataset_version").filter(pk=operation.subject_id).first()
+    if benchmark is None:
+        return {"operation_id": str(operation.pk), "benchmark_id": None, "status": operation.status, "stage": "deleted"}
     runs = list(benchmark.runs.all())
     total = benchmark.dataset_version.query_count
     progress = progress_of(operation)
     at_work = set(operation.parameters["run_ids"])
     so_far = _so_far(benchmark, runs, at_work, _answered_before(benchmark, operation, total), list(partials(operation)))
     current = next((run for run in runs if run.status not in ENDED and str(run.pk) in at_work), None)
-    stage = operation.status if not operation.is_active else "evaluating" if operation.started_at else "starting"
+    stage = benchmark.status if not operation.is_active else "evaluating" if operation.started_at else "starting"
     return {
         "operation_id": str(operation.pk),
         "benchmark_id": str(benchmark.pk),

@@ -8,7 +8,7 @@ for and are therefore made per depth.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import get_args
 
@@ -136,6 +136,12 @@ class Plan:
 
     stages: tuple[Stage, ...]
     runs: tuple[RunPlan, ...]
+
+    def only(self, run_keys: Collection[str]) -> Plan:
+        """The plan of some of its runs, their stages as deep as they are here."""
+        runs = tuple(run for run in self.runs if run.run_key in run_keys)
+        needed = {stage.key for run in runs for stage in run.stages}
+        return Plan(tuple(stage for stage in self.stages if stage.key in needed), runs)
 
     def distinct(self, queries: int) -> dict[str, int]:
         """How often each kind of work is done for `queries` queries.
