@@ -194,7 +194,6 @@ class TestBenchmark:
             ({"use_reranker": "on"}, "rerankers", "name the model"),
             ({"primary_k": "0"}, "primary_k", "greater than or equal to 1"),
             ({"search_modes": []}, "search_modes", "required"),
-            ({"mapping": ""}, "mapping", "required"),
         ],
     )
     def test_an_error_stands_at_its_field_in_preview_and_form(
