@@ -5,6 +5,7 @@ from typing import Any
 from django.db.models import Avg, Count, Q
 from django.db.models.functions import Now
 
+from apps.benchmarks.approximations import ann_warnings, approximations_of
 from apps.benchmarks.evaluating import evaluate_runs
 from apps.benchmarks.launching import UNFINISHED
 from apps.benchmarks.models import Benchmark, Run
@@ -21,10 +22,12 @@ def finish(operation: Operation) -> None:
     runs = list(benchmark.runs.filter(pk__in=operation.parameters["run_ids"], status__in=UNFINISHED))
     short = short_queries(operation)
     evaluations = {evaluation.run_id: evaluation for evaluation in evaluate_runs(benchmark, runs)}
+    approximations = approximations_of(operation, benchmark, evaluations)
     for run in runs:
         run.timing, run.failed_queries = timing_of(run), evaluations[run.pk].failed_queries
-        run.provenance = provenance_of(run)
-        run.warnings = _warnings(benchmark, run, short.get(str(run.pk), 0))
+        approximation = approximations.get(run.pk)
+        run.provenance = provenance_of(run) | ({"ann": approximation} if approximation else {})
+        run.warnings = _warnings(benchmark, run, short.get(str(run.pk), 0)) + ann_warnings(approximation)
         answered = run.query_results.filter(error="").exists()
         run.status = Run.Status.COMPLETED if answered or not evaluations[run.pk].query_ids else Run.Status.FAILED
         if run.status == Run.Status.FAILED:

@@ -2,6 +2,7 @@
 
 import fcntl
 import random
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -10,7 +11,7 @@ from django.conf import settings
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.planning import plan_of, query_units
 from apps.benchmarks.rankings import RunResult, results_of
-from apps.benchmarks.stages import Outcome, Stages
+from apps.benchmarks.stages import Notes, Outcome, Stages
 from apps.datasets.models import Query
 from apps.operations.leasing import Lease
 from apps.retrieval.searching import OpenIndex
@@ -24,14 +25,17 @@ def run_queries(
     lease: Lease,
     *,
     tolerant: bool,
-) -> tuple[list[RunResult], dict[str, list[Outcome]]]:
+) -> tuple[list[RunResult], dict[str, list[Outcome]], Notes]:
     """Do each (repetition, query, run) alone, runs in an order shuffled per query by the benchmark's seed.
 
-    The first query is done once before, unmeasured, so that models and caches are warm.
+    The first query is done once before, unmeasured, so that models and caches are warm. The exact counterparts of
+    approximate runs are searched with the first repetition only.
     """
     plans = {str(run.pk): plan_of([run]) for run in runs}
+    alone = {str(run.pk): plan_of([run], truth=False) for run in runs}
     results: list[RunResult] = []
     outcomes: dict[str, list[Outcome]] = {}
+    notes: Notes = {}
     done, max_k = 0, max(benchmark.k_values)
     with alone_on_this_host(lease):
         for plan in plans.values():
@@ -40,12 +44,14 @@ def run_queries(
             for query in queries:
                 for key in _shuffled(list(plans), benchmark.seed, query, repetition):
                     stages = Stages([query], indexes, tolerant=tolerant, encode_afresh=True, on_part=lease.check)
-                    made = stages.run(plans[key])
+                    made = stages.run(plans[key] if repetition == 1 else alone[key])
                     results += results_of(plans[key], made, [query.pk], indexes, max_k=max_k, repetition=repetition)
                     done += query_units(plans[key])
                     lease.report(done)
                     _keep(outcomes, made, queries.index(query), repetition)
-    return results, outcomes
+                    for stage_key, told in stages.notes.items() if repetition == 1 else ():
+                        notes.setdefault(stage_key, Counter()).update(told)
+    return results, outcomes, notes
 
 
 def _keep(outcomes: dict[str, list[Outcome]], made: dict[str, list[Outcome]], number: int, repetition: int) -> None:

@@ -10,6 +10,7 @@ from django.shortcuts import render
 from django.template.response import TemplateResponse
 from django.utils.http import urlencode
 
+from apps.benchmarks.approximations import ann_text
 from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.results import queries
 from apps.results.board import board_context
@@ -60,6 +61,7 @@ def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> Ht
         "benchmark": benchmark,
         "evaluation": evaluation,
         "facts": phrases(run.config, run.config),
+        "ann": ann_text(run.provenance.get("ann")),
         "measures": names,
         "measure": measure,
         "best": best,
