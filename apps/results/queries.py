@@ -124,6 +124,7 @@ def hits_of(result: QueryResult, grades: dict[int, int], *, shown: int) -> list[
         document = documents.get(document_id)
         chunk = chunks.get(result.chunk_ids[n]) if n < len(result.chunk_ids) else None
         text = chunk.text if chunk else document.text if document else ""
+        text = text.removeprefix(document.title) if document else text  # which stands above the excerpt
         hits.append(Hit(n + 1, document, result.scores[n], grades.get(document_id), excerpt(text, result.query.text)))
     return hits
 

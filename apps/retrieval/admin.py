@@ -26,19 +26,19 @@ class IndexAdmin(OwnedAdmin):
     actions = ("build_selected", "cancel_selected")
     editable = ("owner", "team")
     fieldsets = (
-        (None, {"fields": (("status_label", "ready_at"), "error", ("owner", "team"))}),
+        (None, {"fields": (("owner", "team"), "error")}),
         (
             "How it searches",
             {
                 "fields": (
-                    ("collection", "name", "version"),
-                    ("encoder_name", "dimension", "encoder_revision"),
-                    ("strategy", "chunking", "chunks"),
-                    ("lexical", "store", "vector_source"),
+                    ("encoder", "dimension"),
+                    ("strategy", "lexical"),
+                    ("chunking", "chunks"),
+                    ("store", "vector_source"),
                 )
             },
         ),
-        ("Facts", {"fields": (("created_at", "updated_at"), "stats", "fingerprint")}),
+        ("Facts", {"fields": (("created_at", "ready_at"), "fingerprint", "encoder_revision", "stats")}),
     )
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
