@@ -75,8 +75,14 @@ def ann_warnings(facts: Facts | None) -> list[str]:
             f"In {notes['searched_exactly']} queries {facts['setting']} found fewer chunks than their filter admits; "
             "they were searched exactly instead."
         )
-    shortfall = Ann.parse(facts["setting"]).shortfall(facts["depth"])
-    return [*warnings, shortfall] if shortfall else warnings
+    if shortfall := Ann.parse(facts["setting"]).shortfall(facts["depth"]):
+        warnings.append(shortfall)
+    elif notes.get("short"):
+        warnings.append(
+            f"In {notes['short']} queries {facts['setting']} found fewer than the {facts['depth']} chunks it was asked "
+            "for: let it look at more (ef_search, probes), or scan on (iterative=relaxed)."
+        )
+    return warnings
 
 
 def ann_text(facts: Facts | None) -> str:

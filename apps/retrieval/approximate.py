@@ -36,7 +36,8 @@ class Approximation:
     """The lists of queries, what each cost in milliseconds, and what is to be told of them.
 
     `notes` count queries: "without_index" whose statement could not use the index that it meant, "searched_exactly"
-    whose filter left the index with too few chunks, so that all were compared instead.
+    whose filter left the index with too few chunks, so that all were compared instead; "short" for which it found fewer
+    than were asked for, though there are more.
     """
 
     lists: list[ScoredList]
@@ -76,6 +77,8 @@ class ApproximateView:
             self.notes["searched_exactly"] += 1
             found = exact.nearest(self._vectors, query[None], depth, mask=mask)[0]
         else:
+            if mask is None and len(ids) < min(depth, len(self._vectors)):
+                self.notes["short"] += 1
             found = top(pair_scores(self._vectors[ids], query), depth, ids=ids)
         self.seconds += time.perf_counter() - started
         return found

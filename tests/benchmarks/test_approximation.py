@@ -1,7 +1,13 @@
 """Benchmarks with approximate arms, full text and weighted fusion, through the real queue machinery."""
 
+import io
+import json
+
 import pytest
+from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection
+from django.test import Client
+from django.urls import reverse
 
 from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.launching import launch
@@ -106,6 +112,14 @@ class TestTruth:
         assert run_key(shared) == run_key(again)
         first = {key: value for key, value in run_key(isolated).items() if key[2] == 1}
         assert run_key(shared) == first
+
+    def test_a_run_finds_the_same_alone_and_beside_others(self, library: Mapping) -> None:
+        alone = benchmark_of(library, search_modes=["dense", "hybrid"], ann=[NARROW])
+        beside = benchmark_of(library, search_modes=["dense", "hybrid"], ann=["exact", "ivfflat", NARROW, WIDE])
+        for benchmark in (alone, beside):
+            wait(launch(benchmark))
+        found = run_key(beside)
+        assert run_key(alone) == {key: found[key] for key in run_key(alone)}
 
     def test_more_candidates_find_more(self, library: Mapping) -> None:
         benchmark = benchmark_of(library, ann=["hnsw(ef_search=1000, storage=binary)"], candidates=[None, 30])
@@ -219,3 +233,60 @@ class TestFullTextAndWeights:
 
         assert head("hybrid · weighted 0 + 1 · top 20") == head("lexical · top 20")
         assert head("hybrid · weighted 1 + 0 · top 20") == head("dense · top 20")
+
+
+class TestInterfaces:
+    MATRIX = ["--modes", "dense,hybrid", "--ann", "exact,hnsw(ef_search=2, storage=halfvec)", "--lexical", "fts"]
+
+    def test_the_command_takes_every_axis(self, library: Mapping) -> None:
+        out = io.StringIO()
+        fused = ["--fusion", "rrf,weighted", "--weights", "0.7:0.3,1:3", "--top-k", "20"]
+        call_command("run_benchmark", "library", *self.MATRIX, *fused, "--wait", "--json", stdout=out)
+        runs = {run["label"]: run for run in json.loads(out.getvalue())["runs"]}
+        assert len(runs) == 2 + 2 * 3
+        label = "hybrid · hnsw(ef_search=2, storage=halfvec) · fts · weighted 0.7 + 0.3 · top 20"
+        assert runs[label]["status"] == "completed"
+        assert runs[label]["ann"]["recall"][0]["mean"] == pytest.approx(0.2)
+        assert runs["hybrid · fts · rrf 60 · top 20"]["ann"] is None
+
+    def test_weights_that_are_no_pairs_are_refused(self, library: Mapping) -> None:
+        with pytest.raises(CommandError, match="is not a list of pairs of numbers"):
+            call_command("run_benchmark", "library", "--weights", "a:b")
+        with pytest.raises(CommandError, match=r"weights: \[0.7\] is not two numbers"):
+            call_command("run_benchmark", "library", "--weights", "0.7")
+
+    def test_the_pages_say_what_approximation_costs(self, library: Mapping, admin_client: Client) -> None:
+        benchmark = benchmark_of(library, ann=["exact", NARROW])
+        wait(launch(benchmark))
+        exact, narrow = benchmark.runs.order_by("run_order")
+        page = admin_client.get(reverse("admin:benchmark_results", args=[benchmark.pk])).content.decode()
+        assert page.count("against exact search: recall@10 0.200 (worst query 0.20), recall@20 0.100") == 1
+        assert "ef_search is 2, but 20 are asked for" in page
+        page = admin_client.get(reverse("admin:benchmarks_run_change", args=[narrow.pk])).content.decode()
+        assert "recall@10 0.200 (worst query 0.20)" in page
+        page = admin_client.get(reverse("admin:benchmarks_run_change", args=[exact.pk])).content.decode()
+        assert "recall@10" not in page
+
+    def test_the_form_reads_settings_and_weights(self, library: Mapping, admin_client: Client) -> None:
+        filled = {
+            "mapping": library.pk,
+            "name": "b",
+            "search_modes": ["hybrid"],
+            "ann": "exact, hnsw(m=8, ef_search=100)",
+            "lexical": ["bm25", "fts"],
+            "fusion": ["weighted"],
+            "weights": "0.7:0.3, 1:1",
+            "top_k_values": "20",
+            "use_reranker": "off",
+            "primary_k": "10",
+            "execution": "shared",
+            "unresolved": "count",
+            "seed": "42",
+        }
+        admin_client.post(reverse("admin:benchmarks_benchmark_add"), filled)
+        matrix = Benchmark.objects.get().matrix
+        assert matrix["ann"] == ["exact", "hnsw(m=8, ef_search=100)"]
+        assert matrix["weights"] == [[0.7, 0.3], [0.5, 0.5]]
+        assert Benchmark.objects.get().total_runs == 8
+        wrong = admin_client.post(reverse("admin:benchmarks_benchmark_add"), filled | {"ann": "hnsw(m=1)"})
+        assert "m: 1 is not a whole number from 2 to 100." in wrong.content.decode()

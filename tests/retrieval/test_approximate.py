@@ -81,7 +81,8 @@ class TestSearching:
         assert 0.3 < few < many == 1
 
     def test_a_narrow_search_misses_some(self, index, queries):
-        narrow, _ = recalls(index, queries, "hnsw(ef_search=5)", 20)
+        narrow, notes = recalls(index, queries, "hnsw(ef_search=5)", 20)
+        assert notes == {"short": len(queries)}
         assert narrow == pytest.approx(5 / 20, abs=0.05)  # it returns no more than it holds
         assert recalls(index, queries, "ivfflat(lists=10, probes=1)", 20)[0] < 0.9
 
