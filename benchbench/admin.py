@@ -34,7 +34,10 @@ STATUS_COLOURS = {
 class OwnedForm(forms.ModelForm):
     """Checks the constraints that name the owner even where the owner is not among the fields."""
 
-    def validate_constraints(self) -> None:
+    def validate_unique(self) -> None:
+        super().validate_unique()
+        if self.errors:
+            return
         try:
             self.instance.validate_constraints()
         except ValidationError as error:
