@@ -122,8 +122,8 @@ class BenchmarkForm(PageForm):
         split=split_settings,
         initial="exact",
         label="Dense search",
-        help_text="“exact, hnsw(ef_search=100), ivfflat(probes=10)”: exactly, or by an index of pgvector, which is then "
-        "held against exact search. Further options: m, ef_construction, lists, iterative, storage (halfvec, binary).",
+        help_text="“exact, hnsw(ef_search=100), ivfflat(probes=10)”: exactly, or by an index of pgvector, which is "
+        "then held against that. Further options: m, ef_construction, lists, iterative, storage (halfvec, binary).",
     )
     lexical = forms.MultipleChoiceField(
         required=False,
