@@ -171,6 +171,10 @@ class TestPreparing:
         exact, failed = benchmark.runs.order_by("run_order")
         assert (exact.status, failed.status) == ("completed", "failed")
         assert failed.error_message == "Its index could not be made: DatabaseError: No space left on device"
+        helpless = benchmark_of(library, ann=["hnsw"])
+        wait(launch(helpless))
+        helpless.refresh_from_db()
+        assert helpless.status == "failed"
         monkeypatch.undo()
         wait(retry(benchmark))
         failed.refresh_from_db()
