@@ -4,16 +4,18 @@ from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from unfold.decorators import display
 
+from apps.benchmarks.models import Run
 from apps.operations.launching import cancel_operation
 from apps.operations.models import Operation, Status
 from apps.retrieval import views
 from apps.retrieval.deleting import delete_index
 from apps.retrieval.indexing import build_index
 from apps.retrieval.models import ChunkSet, Index
+from benchbench.access import visible
 from benchbench.admin import FactAdmin, OwnedAdmin, VisibleFilter
 from benchbench.errors import ConflictError
 from benchbench.pages import staff
-from benchbench.panels import Button
+from benchbench.panels import Button, Panel
 
 
 @admin.register(Index)
@@ -84,6 +86,11 @@ class IndexAdmin(OwnedAdmin):
 
     def operation(self, obj: Index) -> Operation | None:
         return Operation.objects.filter(subject_id=obj.pk, status__in=Status.active()).first()
+
+    def panels(self, request: HttpRequest, obj: Index) -> list[Panel]:
+        runs = visible(Run.objects.filter(index=obj).select_related("benchmark"), request.user, through="benchmark")
+        columns = ("label", "benchmark", "status_label")
+        return [Panel("Runs", runs.order_by("-benchmark__created_at", "run_order"), columns)]
 
     def buttons(self, request: HttpRequest, obj: Index) -> list[Button]:
         if self.operation(obj) is not None:

@@ -249,3 +249,14 @@ class TestBenchmark:
         wait(Operation.objects.get(kind="benchmark", status="pending"))
         assert set(benchmark.runs.values_list("status", flat=True)) == {Run.Status.COMPLETED}
         assert not QueryResult.objects.filter(run__benchmark=benchmark).exclude(error="").exists()
+
+
+def test_an_operation_is_cancelled_by_button_once(transactional_db: None, admin_client: Client) -> None:
+    collection = make_collection("library", [{"title": "apple"}])
+    admin_client.post(reverse("admin:retrieval_index_add"), {"collection": collection.pk, "name": "w", "lexical": "on"})
+    operation = Operation.objects.get()
+    assert "cancel_selected" in admin_client.get(change_url(operation)).content.decode()
+    assert "Cancelled the index" in messages_of(press(admin_client, operation, "cancel_selected"))
+    operation.refresh_from_db()
+    assert operation.status == "cancelled"
+    assert "has already ended" in messages_of(press(admin_client, operation, "cancel_selected"))

@@ -166,3 +166,11 @@ def test_what_nothing_uses_is_deleted(client_of_ada: Client) -> None:
     collection = make_collection("unused", [{"title": "a"}])
     client_of_ada.post(reverse("admin:collections_collection_delete", args=[collection.pk]), {"post": "yes"})
     assert not Collection.objects.exists()
+
+
+def test_a_list_with_search_offers_no_one_elses_rows(client_of_ada: Client, make_staff: MakeStaff) -> None:
+    for name, owner in (("my shelf", None), ("hidden shelf", make_staff("grace"))):
+        Collection.objects.create(name=name, owner=owner)
+    asked = {"app_label": "mappings", "model_name": "mapping", "field_name": "collection", "term": "shelf"}
+    found = client_of_ada.get(reverse("admin:autocomplete"), asked).json()["results"]
+    assert [one["text"] for one in found] == ["my shelf"]
