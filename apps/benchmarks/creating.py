@@ -116,9 +116,13 @@ def choose_indexes(mapping: Mapping, configurations: list[Configuration]) -> dic
 
     Raises MatrixError for a name that is not there, and for a mode that the index cannot search.
     """
-    ready = list(mapping.collection.indexes.filter(status=Index.Status.READY).order_by("-ready_at", "-version"))
+    ready = list(
+        mapping.collection.indexes.filter(status=Index.Status.READY)
+        .select_related("chunk_set", "collection")
+        .order_by("-ready_at", "-version")
+    )
     by_name: dict[str | None, Index] = {}
-    for index in ready:
+    for index in filter(is_current, ready):
         by_name.setdefault(index.name, index)
         by_name.setdefault(None, index)
     for configuration in configurations:
@@ -128,10 +132,22 @@ def choose_indexes(mapping: Mapping, configurations: list[Configuration]) -> dic
     return by_name
 
 
+def is_current(index: Index) -> bool:
+    """Tell whether an index holds the documents that its collection holds now."""
+    return index.chunk_set is not None and index.chunk_set.collection_fingerprint == index.collection.fingerprint
+
+
 def _no_index(mapping: Mapping, name: str | None, there: list[str]) -> MatrixError:
     if not there:
         return MatrixError(
             f"The collection {mapping.collection.name!r} has no index that is ready: build one first.", field="indexes"
+        )
+    if name in there or name is None:
+        which = f"The index {name!r}" if name else "Every index"
+        return MatrixError(
+            f"indexes: {which} of {mapping.collection.name!r} was built before its documents changed: build a new "
+            "version of it first.",
+            field="indexes",
         )
     names = ", ".join(sorted(set(there)))
     return MatrixError(

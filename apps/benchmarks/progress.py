@@ -21,7 +21,9 @@ def partials(operation: Operation) -> Iterator[dict[str, Any]]:
 
 def benchmark_event(operation: Operation) -> dict[str, Any]:
     """Return the data of `benchmark_progress`: status, counts, the run at work, and every run's means so far."""
-    benchmark = Benchmark.objects.select_related("mapping", "dataset_version").get(pk=operation.subject_id)
+    benchmark = Benchmark.objects.select_related("mapping", "dataset_version").filter(pk=operation.subject_id).first()
+    if benchmark is None:
+        return {"operation_id": str(operation.pk), "benchmark_id": None, "status": operation.status, "stage": "deleted"}
     runs = list(benchmark.runs.all())
     total = benchmark.dataset_version.query_count
     progress = progress_of(operation)
@@ -35,7 +37,7 @@ def benchmark_event(operation: Operation) -> dict[str, Any]:
         "dataset_id": str(benchmark.mapping.dataset_id),
         "collection_id": str(benchmark.mapping.collection_id),
         "status": benchmark.status,
-        "stage": stage_of(operation),
+        "stage": stage_of(benchmark, operation),
         "total_runs": benchmark.total_runs,
         "completed_runs": sum(run.status == Run.Status.COMPLETED for run in runs),
         "failed_runs": sum(run.status == Run.Status.FAILED for run in runs),
@@ -51,10 +53,10 @@ def benchmark_event(operation: Operation) -> dict[str, Any]:
     }
 
 
-def stage_of(operation: Operation) -> str:
-    """Return what a benchmark's operation is at: starting, indexing, evaluating, or how it ended."""
+def stage_of(benchmark: Benchmark, operation: Operation) -> str:
+    """Return what a benchmark's operation is at: starting, indexing, evaluating; or how the benchmark ended."""
     if not operation.is_active:
-        return operation.status
+        return benchmark.status
     if operation.started_at is None:
         return "starting"
     return "indexing" if _preparing(operation) else "evaluating"

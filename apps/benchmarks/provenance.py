@@ -2,6 +2,8 @@
 
 import platform
 import subprocess
+from collections.abc import Iterable
+from functools import cache
 from importlib import metadata
 from typing import Any
 
@@ -10,6 +12,7 @@ from django.db import connection
 
 from apps.benchmarks.models import Run
 from apps.retrieval.encoders import device_name
+from apps.retrieval.rerankers import load_reranker
 
 LIBRARIES = ("numpy", "torch", "sentence-transformers", "transformers", "bm25s", "PyStemmer", "pgvector", "psycopg")
 
@@ -35,19 +38,26 @@ def provenance_of(run: Run) -> dict[str, Any]:
         "seed": benchmark.seed,
         "execution": benchmark.execution,
         "policies": {"unresolved": benchmark.unresolved, "empty_queries": benchmark.empty_queries},
-        "environment": environment(),
     }
 
 
-def environment() -> dict[str, Any]:
-    """Return the versions of libraries, services and code, and the machine's kind."""
+def environment(rerankers: Iterable[str]) -> dict[str, Any]:
+    """Return what this process computes with: libraries, services, code, device, and the rerankers' revisions."""
+    return {
+        **_code(),
+        "device": device_name(),
+        "rerankers": {name: load_reranker(name).revision for name in rerankers},
+    }
+
+
+@cache
+def _code() -> dict[str, Any]:
     return {
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}",
         "libraries": {name: _version(name) for name in LIBRARIES},
         "postgresql": _postgresql_version(),
         "git_revision": _git_revision(),
-        "device": device_name(),
     }
 
 

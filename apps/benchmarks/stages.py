@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from apps.datasets.models import Query
 from apps.operations.leasing import Stopped
+from apps.retrieval.encoders import EncoderError
 from apps.retrieval.rerankers import Reranker, load_reranker
 from apps.retrieval.searching import OpenIndex
 from benchbench.errors import BenchbenchError
@@ -97,7 +98,7 @@ class Stages:
             made = work(ready) if ready else []
         except Exception as error:
             self._raise_if_passing(error)
-            made = [self._alone(work, number) for number in ready]
+            made = self._apart(work, ready, error)
         for number, outcome in zip(ready, made, strict=True):
             outcomes[number] = outcome
         self._on_part()
@@ -106,6 +107,12 @@ class Stages:
     def _inherited_error(self, stage: Stage, number: int) -> Outcome | None:
         errors = [self.outcomes[key][number].error for key in stage.needs]
         return next((Outcome(error=error) for error in errors if error), None)
+
+    def _apart(self, work: Callable[[list[int]], list[Outcome]], ready: list[int], error: Exception) -> list[Outcome]:
+        """Find whose error it is, by doing the queries one by one, unless it can only be everybody's."""
+        if isinstance(error, BenchbenchError) and not isinstance(error, EncoderError):
+            return [Outcome(error=str(error))] * len(ready)  # a model or an index that is not there
+        return [self._alone(work, number) for number in ready]
 
     def _alone(self, work: Callable[[list[int]], list[Outcome]], number: int) -> Outcome:
         try:
@@ -129,7 +136,7 @@ class Stages:
     def _encode(self, stage: EncodeStage, numbers: list[int]) -> list[Outcome]:
         index = self.indexes[stage.index]
         vectors, costs = index.encode_with_costs(self._texts(numbers))
-        if self._encode_afresh:
+        if self._encode_afresh and index.index.encoder:  # else the vectors were imported, and no model is named
             costs = [self._time_encoding(index, numbers, vectors)] * len(numbers)
         return [Outcome(vector, ms) for vector, ms in zip(vectors, costs, strict=True)]
 
@@ -147,8 +154,9 @@ class Stages:
         return ms
 
     def _dense(self, stage: DenseStage, numbers: list[int]) -> list[Outcome]:
+        index = self.indexes[stage.index]
         vectors = np.stack([self.outcomes[stage.needs[0]][number].value for number in numbers])
-        index, filters, setting = self.indexes[stage.index], self._filters(numbers), Ann.parse(stage.ann)
+        filters, setting = self._filters(numbers), Ann.parse(stage.ann)
         if not setting.is_exact:
             found = index.approximate(vectors, stage.depth, setting, filters)
             self.notes.setdefault(stage.key, Counter()).update(found.notes)
@@ -159,8 +167,8 @@ class Stages:
         return [Outcome(ranked, ms) for ranked in lists]
 
     def _lexical(self, stage: LexicalStage, numbers: list[int]) -> list[Outcome]:
-        started = time.perf_counter()
         index = self.indexes[stage.index]
+        started = time.perf_counter()
         lists = index.lexical(self._texts(numbers), stage.depth, self._filters(numbers), engine=stage.engine)
         ms = _ms_each(started, numbers)
         return [Outcome(ranked, ms) for ranked in lists]

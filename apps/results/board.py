@@ -66,5 +66,5 @@ def _progress(benchmark: Benchmark) -> dict[str, Any]:
         "operation": operation,
         "progress": progress_of(operation),
         "position": queueing.position(operation),
-        "stage": stage_of(operation),
+        "stage": stage_of(benchmark, operation),
     }

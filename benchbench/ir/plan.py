@@ -9,7 +9,7 @@ a counterpart in `Plan.truths`, the same configuration with exact search, whose 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import get_args
 
@@ -147,6 +147,13 @@ class Plan:
     stages: tuple[Stage, ...]
     runs: tuple[RunPlan, ...]
     truths: tuple[RunPlan, ...] = ()
+
+    def only(self, run_keys: Collection[str]) -> Plan:
+        """The plan of some of its runs and their exact counterparts, their stages as deep as they are here."""
+        runs = tuple(run for run in self.runs if run.run_key in run_keys)
+        truths = tuple(run for run in self.truths if run.run_key in run_keys)
+        needed = {stage.key for run in (*runs, *truths) for stage in run.stages}
+        return Plan(tuple(stage for stage in self.stages if stage.key in needed), runs, truths)
 
     def distinct(self, queries: int) -> dict[str, int]:
         """How often each kind of work is done for `queries` queries.

@@ -1,6 +1,7 @@
 """Run a matrix of search configurations over a mapping."""
 
 import argparse
+import contextlib
 import time
 from typing import Any
 
@@ -13,7 +14,7 @@ from apps.benchmarks.reporting import facts_of, text_of
 from apps.mappings.finding import find_mapping
 from apps.mappings.models import Mapping
 from apps.operations.commands import UseCaseCommand
-from apps.operations.models import Operation
+from apps.operations.models import Operation, Status
 from apps.operations.working import OperationFailedError, wait
 from benchbench.errors import BenchbenchError
 from benchbench.ir.ann import split_settings
@@ -105,13 +106,15 @@ class Command(UseCaseCommand):
             self.wait_for(operation)
         benchmark.refresh_from_db()
         self.report(facts_of(benchmark), text_of(benchmark), as_json=options["json"])
+        if benchmark.status in (Status.FAILED, Status.CANCELLED):
+            reason = benchmark.operation.error if benchmark.operation else ""
+            raise BenchbenchError(f"The benchmark {benchmark.status}: {reason or 'none of its runs completed.'}")
 
     def wait_for(self, operation: Operation) -> None:
         progress = self.progress("percent", total=100)
         try:
-            wait(operation, on_progress=lambda event: progress(int(event["percent"])))
-        except OperationFailedError as error:
-            raise BenchbenchError(f"The benchmark failed: {error}") from error
+            with contextlib.suppress(OperationFailedError):  # told with the report
+                wait(operation, on_progress=lambda event: progress(int(event["percent"])))
         finally:
             progress.close()
 
