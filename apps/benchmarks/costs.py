@@ -42,7 +42,7 @@ def _ms(stage: Stage, index: Index) -> float:
             return _encode_ms(index) or ROUGH_MS[EncodeStage]
         case RerankStage():
             return stage.depth * (_pair_ms(stage) or ROUGH_PAIR_MS)
-        case DenseStage():
+        case DenseStage(ann="exact"):
             rough = ROUGH_MS[DenseStage] + ROUGH_SCAN_MS_PER_MILLION * _chunks(index) / 1e6
             return _stage_ms(stage, index) or rough
     return _stage_ms(stage, index) or ROUGH_MS[type(stage)]

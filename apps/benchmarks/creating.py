@@ -11,8 +11,10 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import DatasetVersion
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import is_stale
+from apps.retrieval.ann_indexes import AnnIndexError, check_ann
 from apps.retrieval.models import Index
 from benchbench.errors import BenchbenchError, ConflictError
+from benchbench.ir.ann import Ann
 from benchbench.ir.configuration import Configuration
 from benchbench.ir.matrix import Matrix, MatrixError
 from benchbench.ir.measures import Measure
@@ -126,7 +128,7 @@ def choose_indexes(mapping: Mapping, configurations: list[Configuration]) -> dic
     for configuration in configurations:
         if configuration.index not in by_name:
             raise _no_index(mapping, configuration.index, [index.name for index in ready])
-        _require_mode(by_name[configuration.index], configuration.search_mode)
+        _require_mode(by_name[configuration.index], configuration)
     return by_name
 
 
@@ -153,16 +155,25 @@ def _no_index(mapping: Mapping, name: str | None, there: list[str]) -> MatrixErr
     )
 
 
-def _require_mode(index: Index, mode: str) -> None:
+def _require_mode(index: Index, configuration: Configuration) -> None:
+    mode = configuration.search_mode
     if mode in ("dense", "hybrid") and not index.has_vectors:
         lack = "vectors: it was built without an encoder"
-    elif mode in ("sparse", "hybrid") and index.lexical_index_id is None:
+    elif mode in ("sparse", "hybrid") and configuration.lexical == "bm25" and index.lexical_index_id is None:
         lack = "lexical side"
     else:
+        _require_ann(index, configuration)
         return
     raise MatrixError(
         f"search_modes: {mode} search needs more than the index {index.name!r} has: no {lack}.", field="search_modes"
     )
+
+
+def _require_ann(index: Index, configuration: Configuration) -> None:
+    try:
+        check_ann(index, Ann.parse(configuration.ann))
+    except AnnIndexError as error:
+        raise MatrixError(f"ann: {error.message}", field="ann") from None
 
 
 def _require_choice(field: str, value: str, choices: list[str]) -> None:

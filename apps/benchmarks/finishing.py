@@ -5,6 +5,7 @@ from typing import Any
 from django.db.models import Count, Q
 from django.db.models.functions import Now
 
+from apps.benchmarks.approximations import ann_warnings, approximations_of
 from apps.benchmarks.evaluating import evaluate_runs
 from apps.benchmarks.launching import UNFINISHED
 from apps.benchmarks.models import Benchmark, Run
@@ -34,11 +35,13 @@ def finish(operation: Operation) -> None:
     others = benchmark.runs.filter(status=Run.Status.COMPLETED)
     evaluations = {evaluation.run_id: evaluation for evaluation in evaluate_runs(benchmark, [*runs, *others])}
     made_by = _made_by(operation)
+    approximations = approximations_of(operation, benchmark, {run.pk: evaluations[run.pk] for run in runs})
     for run in runs:
         run.timing, run.failed_queries = timing_of(run), evaluations[run.pk].failed_queries
-        run.provenance = {**provenance_of(run), "made_by": made_by}
+        approximation = approximations.get(run.pk)
+        run.provenance = {**provenance_of(run), "made_by": made_by} | ({"ann": approximation} if approximation else {})
         run.embed_calls = embed_calls(run, len(evaluations[run.pk].query_ids))
-        run.warnings = _warnings(benchmark, run, len(short.get(str(run.pk), ())))
+        run.warnings = _warnings(benchmark, run, len(short.get(str(run.pk), ()))) + ann_warnings(approximation)
         answered = run.query_results.filter(error="").exists()
         run.status = Run.Status.COMPLETED if answered or not evaluations[run.pk].query_ids else Run.Status.FAILED
         if run.status == Run.Status.FAILED:
@@ -84,7 +87,7 @@ def short_queries(operation: Operation) -> dict[str, set[int]]:
 def _made_by(operation: Operation) -> list[Any]:
     """Return the distinct environments of the workers that did the batches."""
     distinct: list[Any] = []
-    for made_by in operation.batches.exclude(result__made_by=None).values_list("result__made_by", flat=True):
+    for made_by in operation.batches.filter(result__has_key="made_by").values_list("result__made_by", flat=True):
         if made_by not in distinct:
             distinct.append(made_by)
     return distinct

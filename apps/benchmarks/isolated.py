@@ -1,6 +1,7 @@
 """Isolated execution: query by query and run by run through the whole path, for honest latencies."""
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 from itertools import product
 
@@ -8,7 +9,7 @@ from apps.benchmarks.indexes import OpenIndexes
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.planning import plan_of, query_units
 from apps.benchmarks.rankings import RunResult, results_of
-from apps.benchmarks.stages import Outcome, Stages
+from apps.benchmarks.stages import Notes, Outcome, Stages
 from apps.datasets.models import Query
 from apps.operations.leasing import Lease
 
@@ -21,27 +22,32 @@ def run_queries(
     lease: Lease,
     *,
     tolerant: bool,
-) -> tuple[list[RunResult], dict[str, list[Outcome]]]:
+) -> tuple[list[RunResult], dict[str, list[Outcome]], Notes]:
     """Do each (repetition, query, run) alone, runs in an order shuffled per query by the benchmark's seed.
 
     The first query is done once before, unmeasured, so that models and caches are warm. The batch has its host to
-    itself: its payload says `alone`.
+    itself: its payload says `alone`. The exact counterparts of approximate runs are searched with the first repetition
+    only.
     """
     plans = {str(run.pk): plan_of([run]) for run in runs}
+    alone = {str(run.pk): plan_of([run], truth=False) for run in runs}
     results: list[RunResult] = []
     outcomes: dict[str, list[Outcome]] = {}
+    notes: Notes = {}
     done, max_k = 0, max(benchmark.k_values)
     for plan in plans.values():
         Stages(queries[:1], indexes, tolerant=True, on_part=lease.check).run(plan)
     for repetition, (number, query) in product(range(1, benchmark.runs_per_query + 1), enumerate(queries)):
         for key in _shuffled(list(plans), benchmark.seed, query, repetition):
             stages = Stages([query], indexes, tolerant=tolerant, encode_afresh=True, on_part=lease.check)
-            made = stages.run(plans[key])
+            made = stages.run(plans[key] if repetition == 1 else alone[key])
             results += results_of(plans[key], made, [query.pk], indexes, max_k=max_k, repetition=repetition)
             done += query_units(plans[key])
             lease.report(done)
             _keep(outcomes, made, number, repetition)
-    return results, outcomes
+            for stage_key, told in stages.notes.items() if repetition == 1 else ():
+                notes.setdefault(stage_key, Counter()).update(told)
+    return results, outcomes, notes
 
 
 def _keep(outcomes: dict[str, list[Outcome]], made: dict[str, list[Outcome]], number: int, repetition: int) -> None:

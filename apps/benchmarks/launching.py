@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from apps.benchmarks.costs import costs_of
 from apps.benchmarks.creating import is_current, require_current
 from apps.benchmarks.models import Benchmark, QueryResult, Run
-from apps.benchmarks.planning import plan_of, query_units
+from apps.benchmarks.planning import needs_preparing, plan_of, query_units
 from apps.operations.launching import start_operation
 from apps.operations.models import Operation, Status
 from apps.retrieval.models import Index
@@ -55,7 +55,7 @@ def launch(benchmark: Benchmark, *, owner: User | None = None) -> Operation:
             subject_id=benchmark.pk,
             owner=owner or benchmark.owner,
             queue="gpu",
-            batches=_batches(benchmark, runs),
+            batches=[({"prepare": True}, 0)] if needs_preparing(plan_of(runs)) else query_batches(benchmark, runs),
             parameters={"run_ids": [str(run.pk) for run in runs]},
         )
         Benchmark.objects.filter(pk=benchmark.pk).update(operation=operation)
@@ -74,8 +74,11 @@ def _require_indexes(runs: Sequence[Run]) -> None:
             )
 
 
-def _batches(benchmark: Benchmark, runs: Sequence[Run]) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yield the queries that lack a result in some run, in batches of about BENCHBENCH_BATCH_SECONDS."""
+def query_batches(benchmark: Benchmark, runs: Sequence[Run]) -> Iterator[tuple[dict[str, Any], int]]:
+    """Yield the queries that lack a result in some run, in batches of about BENCHBENCH_BATCH_SECONDS.
+
+    Where indexes must be made first, a batch that makes them comes before, and adds these.
+    """
     queries = _unanswered(benchmark, runs)
     plan = plan_of(runs)
     isolated = benchmark.execution == Benchmark.Execution.ISOLATED

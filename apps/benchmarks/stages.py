@@ -1,6 +1,7 @@
 """The stages of a plan, done for some queries: each distinct stage once, its outcomes kept for the runs."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +16,14 @@ from apps.retrieval.encoders import EncoderError
 from apps.retrieval.rerankers import Reranker, load_reranker
 from apps.retrieval.searching import OpenIndex
 from benchbench.errors import BenchbenchError
-from benchbench.ir.fusion import rrf
+from benchbench.ir.ann import Ann
+from benchbench.ir.fusion import rrf, weighted
 from benchbench.ir.plan import DenseStage, EncodeStage, FuseStage, LexicalStage, Plan, RerankStage, Stage
 from benchbench.ir.ranking import top
 
 LEAST_COSINE = 0.99999
+
+Notes = dict[str, Counter[str]]  # per approximate stage: how many queries there is something to be told of
 
 
 class StageError(BenchbenchError):
@@ -58,6 +62,7 @@ class Stages:
         self.queries = queries
         self.indexes = indexes
         self.outcomes: dict[str, list[Outcome]] = {}
+        self.notes: Notes = {}
         self._tolerant = tolerant
         self._encode_afresh = encode_afresh
         self._on_part = on_part
@@ -151,23 +156,31 @@ class Stages:
     def _dense(self, stage: DenseStage, numbers: list[int]) -> list[Outcome]:
         index = self.indexes[stage.index]
         vectors = np.stack([self.outcomes[stage.needs[0]][number].value for number in numbers])
+        filters, setting = self._filters(numbers), Ann.parse(stage.ann)
+        if not setting.is_exact:
+            found = index.approximate(vectors, stage.depth, setting, filters)
+            self.notes.setdefault(stage.key, Counter()).update(found.notes)
+            return [Outcome(ranked, ms) for ranked, ms in zip(found.lists, found.costs, strict=True)]
         started = time.perf_counter()
-        lists = index.dense(vectors, stage.depth, self._filters(numbers))
+        lists = index.dense(vectors, stage.depth, filters)
         ms = _ms_each(started, numbers)
         return [Outcome(ranked, ms) for ranked in lists]
 
     def _lexical(self, stage: LexicalStage, numbers: list[int]) -> list[Outcome]:
         index = self.indexes[stage.index]
         started = time.perf_counter()
-        lists = index.lexical(self._texts(numbers), stage.depth, self._filters(numbers))
+        lists = index.lexical(self._texts(numbers), stage.depth, self._filters(numbers), engine=stage.engine)
         ms = _ms_each(started, numbers)
         return [Outcome(ranked, ms) for ranked in lists]
 
     def _fuse(self, stage: FuseStage, number: int) -> Outcome:
         lists = [self.outcomes[key][number].value for key in stage.needs]
         started = time.perf_counter()
-        fused = rrf(lists, k=stage.constant, depth=stage.candidates).head(stage.candidates)
-        return Outcome(fused, _ms_each(started, [number]))
+        if stage.weights is None:
+            fused = rrf(lists, k=stage.constant, depth=stage.candidates)
+        else:
+            fused = weighted(lists, weights=stage.weights, depth=stage.candidates)
+        return Outcome(fused.head(stage.candidates), _ms_each(started, [number]))
 
     def _rerank(self, stage: RerankStage, number: int) -> Outcome:
         source = self.outcomes[stage.needs[0]][number].value.head(stage.depth)

@@ -17,6 +17,7 @@ from apps.operations.commands import UseCaseCommand
 from apps.operations.models import Operation, Status
 from apps.operations.working import OperationFailedError, wait
 from benchbench.errors import BenchbenchError
+from benchbench.ir.ann import split_settings
 
 
 def words(text: str) -> list[str]:
@@ -35,6 +36,13 @@ def thresholds(text: str) -> list[float | None]:
         return [None if part.lower() == "none" else float(part) for part in words(text)]
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers or none, such as none,0.5") from None
+
+
+def weights(text: str) -> list[list[float]]:
+    try:
+        return [[float(weight) for weight in part.split(":")] for part in words(text)]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of pairs of numbers such as 0.7:0.3") from None
 
 
 class Command(UseCaseCommand):
@@ -57,6 +65,14 @@ class Command(UseCaseCommand):
             "--candidates", type=whole_numbers, metavar="C,C", help="Depth of the first stage, in chunks."
         )
         matrix.add_argument("--rerank-depth", type=whole_numbers, metavar="D,D", help="Chunks that are reranked.")
+        matrix.add_argument(
+            "--ann", type=split_settings, metavar="A,A", help='Dense search, such as "exact,hnsw(ef_search=100)".'
+        )
+        matrix.add_argument("--lexical", type=words, metavar="E,E", help="Lexical engines: bm25, fts.")
+        matrix.add_argument("--fusion", type=words, metavar="F,F", help="Of hybrid search: rrf, weighted.")
+        matrix.add_argument(
+            "--weights", type=weights, metavar="D:L,D:L", help="Of dense and lexical in weighted fusion, as in 0.7:0.3."
+        )
         matrix.add_argument("--rrf-k", type=whole_numbers, metavar="K,K", help="Constants of reciprocal rank fusion.")
         matrix.add_argument("--thresholds", type=thresholds, metavar="T,T", help="Least scores in [0, 1], or none.")
         measures = parser.add_argument_group("measures")
@@ -114,6 +130,10 @@ def matrix_of(mapping: Mapping, options: dict[str, Any]) -> dict[str, Any]:
         "top_k_values": options["top_k"],
         "candidates": options["candidates"],
         "rerank_depths": options["rerank_depth"],
+        "ann": options["ann"],
+        "lexical": options["lexical"],
+        "fusion": options["fusion"],
+        "weights": options["weights"],
         "rrf_k_values": options["rrf_k"],
         "score_thresholds": options["thresholds"],
         "k_values_for_metrics": options["k"],
