@@ -48,7 +48,7 @@ def outside(work: Callable[[], T]) -> T:
         return pool.submit(alone).result()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # no longer: while it lives, its event loop forbids other tests to run one
 def browser() -> Iterator[Browser]:
     executable = find_browser()
     if executable is None:
