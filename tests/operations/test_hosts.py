@@ -1,30 +1,53 @@
+import fcntl
+import tempfile
 import threading
 import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
 
 from apps.operations.hosts import share_of_host
 
 
-def hold(log: list[str], name: str, *, alone: bool, seconds: float) -> threading.Thread:
-    def act() -> None:
-        with share_of_host(alone=alone, wait=lambda _: time.sleep(0.01)):
-            log.append(f"{name} in")
-            time.sleep(seconds)
-            log.append(f"{name} out")
-
-    thread = threading.Thread(target=act)
-    thread.start()
-    time.sleep(0.1)
-    return thread
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
 
 
-def test_batches_share_a_host_unless_one_must_be_alone() -> None:
+def test_batches_share_a_host_unless_one_must_be_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     log: list[str] = []
-    threads = [
-        hold(log, "a", alone=False, seconds=0.4),
-        hold(log, "b", alone=False, seconds=0.2),
-        hold(log, "timed", alone=True, seconds=0.2),
-        hold(log, "late", alone=False, seconds=0.0),  # comes while the timed one waits, and lets it go first
-    ]
+    release = threading.Event()
+
+    def hold(name: str, *, alone: bool = False) -> threading.Thread:
+        def act() -> None:
+            with share_of_host(alone=alone, wait=lambda _: time.sleep(0.005)):
+                log.append(f"{name} in")
+                release.wait(20)
+                log.append(f"{name} out")
+
+        thread = threading.Thread(target=act)
+        thread.start()
+        return thread
+
+    def someone_is_in_the_turnstile() -> bool:
+        with (tmp_path / "benchbench-turnstile.lock").open() as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+            return False
+
+    threads = [hold("a"), hold("b")]
+    until(lambda: set(log) == {"a in", "b in"})  # together
+    threads.append(hold("timed", alone=True))
+    until(someone_is_in_the_turnstile)  # it waits there for a and b
+    threads.append(hold("late"))  # and lets nobody in before it
+    release.set()
     for thread in threads:
         thread.join()
-    assert log == ["a in", "b in", "b out", "a out", "timed in", "timed out", "late in", "late out"]
+    assert set(log[2:4]) == {"a out", "b out"}
+    assert log[4:] == ["timed in", "timed out", "late in", "late out"]
