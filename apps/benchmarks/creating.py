@@ -13,7 +13,7 @@ from apps.mappings.models import Mapping
 from apps.mappings.resolving import is_stale
 from apps.retrieval.models import Index
 from benchbench.errors import BenchbenchError, ConflictError
-from benchbench.ir.configuration import Configuration
+from benchbench.ir.configuration import LATE_INTERACTION, Configuration
 from benchbench.ir.matrix import Matrix, MatrixError
 from benchbench.ir.measures import Measure
 
@@ -123,6 +123,7 @@ def choose_indexes(mapping: Mapping, configurations: list[Configuration]) -> dic
         if configuration.index not in by_name:
             raise _no_index(mapping, configuration.index, [index.name for index in ready])
         _require_mode(by_name[configuration.index], configuration.search_mode)
+        _require_tokens(by_name[configuration.index], configuration)
     return by_name
 
 
@@ -147,6 +148,16 @@ def _require_mode(index: Index, mode: str) -> None:
     raise MatrixError(
         f"search_modes: {mode} search needs more than the index {index.name!r} has: no {lack}.", field="search_modes"
     )
+
+
+def _require_tokens(index: Index, configuration: Configuration) -> None:
+    late_interaction = configuration.use_reranker and configuration.effective_reranker == LATE_INTERACTION
+    if late_interaction and not index.encoder:
+        raise MatrixError(
+            f'rerankers: "{LATE_INTERACTION}" compares token vectors by the encoder of the index, and {index.name!r} '
+            "names none: name another reranker, or an index with an encoder.",
+            field="rerankers",
+        )
 
 
 def _require_choice(field: str, value: str, choices: list[str]) -> None:

@@ -11,6 +11,7 @@ from apps.benchmarks import isolated
 from apps.benchmarks.evaluating import truth_of
 from apps.benchmarks.launching import UNFINISHED
 from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.pairs import Pairs
 from apps.benchmarks.planning import plan_of, stage_units
 from apps.benchmarks.rankings import RunResult, results_of
 from apps.benchmarks.stages import Outcome, Stages
@@ -63,7 +64,7 @@ def shared_queries(
         done += stage_units(stage) * len(queries)
         lease.report(done)
 
-    stages = Stages(queries, indexes, tolerant=tolerant, on_part=lease.check)
+    stages = Stages(queries, indexes, tolerant=tolerant, pairs=Pairs(benchmark), on_part=lease.check)
     outcomes = stages.run(plan, on_stage=report)
     query_ids = [query.pk for query in queries]
     return list(results_of(plan, outcomes, query_ids, indexes, max_k=max(benchmark.k_values))), outcomes
