@@ -40,7 +40,8 @@ lint: $(INSTALLED) ## check style, types and imports
 	$(BIN)/lint-imports --no-logo
 
 perf: $(INSTALLED) ## measure speed, see perf/README.md
-	@set -e; for script in $(sort $(wildcard perf/*.py)); do echo "== $$script"; $(BIN)/python $$script; done
+	@set -e; for script in $(filter-out perf/throwaway.py,$(sort $(wildcard perf/*.py))); do \
+	  echo "== $$script"; PYTHONPATH=. $(BIN)/python $$script; done
 
 clean: ## stop the embedded services and delete their data
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m benchbench.embedded remove; fi

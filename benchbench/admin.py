@@ -6,13 +6,16 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import messages
 from django.contrib.admin import RelatedFieldListFilter
+from django.contrib.admin.utils import flatten_fieldsets
 from django.core.exceptions import ValidationError
-from django.db.models import Model, QuerySet
+from django.db.models import Model, QuerySet, TextField
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.http import url_has_allowed_host_and_scheme
 from unfold.admin import ModelAdmin
 from unfold.decorators import display
+from unfold.paginator import InfinitePaginator
+from unfold.widgets import UnfoldAdminTextareaWidget
 
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError
@@ -31,7 +34,10 @@ STATUS_COLOURS = {
 class OwnedForm(forms.ModelForm):
     """Checks the constraints that name the owner even where the owner is not among the fields."""
 
-    def validate_constraints(self) -> None:
+    def validate_unique(self) -> None:
+        super().validate_unique()
+        if self.errors:
+            return
         try:
             self.instance.validate_constraints()
         except ValidationError as error:
@@ -46,9 +52,9 @@ class SiteAdmin(ModelAdmin):
 
     through: ClassVar[str] = ""
     editable: ClassVar[tuple[str, ...]] = ()
-    show_full_result_count = False
     list_per_page = 50
     compressed_fields = True
+    formfield_overrides: ClassVar[dict[Any, Any]] = {TextField: {"widget": UnfoldAdminTextareaWidget({"rows": 3})}}
     change_form_outer_before_template = "admin/object_head.html"
     change_form_outer_after_template = "admin/object_panels.html"
 
@@ -62,8 +68,10 @@ class SiteAdmin(ModelAdmin):
         return found
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:
-        names = [name for _, options in self.get_fieldsets(request, obj) for name in options["fields"]]
-        return [name for name in names if name not in self.editable]
+        editable = set(self.editable)
+        if not request.user.has_perm(f"{self.opts.app_label}.view_all_{self.opts.model_name}"):
+            editable.discard("owner")  # giving a row away is for those who would still see it
+        return [name for name in flatten_fieldsets(self.get_fieldsets(request, obj)) if name not in editable]
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
         """Return the actions without the one that deletes many rows: each is deleted from its own page."""
@@ -113,6 +121,8 @@ class SiteAdmin(ModelAdmin):
                 "tables": self.tables(request, obj),
                 "operation": self.operation(obj),
                 "changelist_url": changelist_url(self.model),
+                "show_save_and_add_another": False,
+                "show_save_and_continue": False,
             }
         return super().render_change_form(request, context, *args, **kwargs)
 
@@ -162,6 +172,13 @@ class FactAdmin(SiteAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+
+class LargeAdmin(FactAdmin):
+    """Facts so many that a list must not count them."""
+
+    paginator = InfinitePaginator
+    show_full_result_count = False
 
 
 class VisibleFilter(RelatedFieldListFilter):

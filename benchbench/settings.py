@@ -144,9 +144,11 @@ AUTH_PASSWORD_VALIDATORS = [
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
 ]
 LOGIN_URL = "admin:login"
+LOGIN_REDIRECT_URL = "admin:index"
 LANGUAGE_CODE = "en-us"
 TIME_ZONE = env_str("TIME_ZONE", "UTC")
 USE_TZ = True
+FORMAT_MODULE_PATH = "benchbench.formats"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # PostgreSQL and Redis: the embedded ones unless a URL names another.

@@ -7,8 +7,11 @@ from typing import Any
 
 from django.utils import timezone
 
+from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.collections.models import Collection, Document
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
+from apps.mappings.models import Mapping
+from apps.operations.models import Status
 
 
 def make_collection(name: str = "library", documents: Sequence[dict[str, Any]] = ()) -> Collection:
@@ -46,6 +49,68 @@ def add_version(dataset: Dataset, *, frozen: bool = True) -> DatasetVersion:
         content_hash=_sha256(f"{dataset.name} {number}"),
         frozen_at=timezone.now() if frozen else None,
     )
+
+
+def make_mapping(
+    dataset: Dataset, collection: Collection, *, name: str = "questions on library", **fields: Any
+) -> Mapping:
+    """Return a mapping that says it is resolved, without resolutions."""
+    made = {"status": Mapping.Status.RESOLVED, "dataset_version": dataset.versions.first(), **fields}
+    made.setdefault("collection_fingerprint", collection.fingerprint)
+    return Mapping.objects.create(name=name, dataset=dataset, collection=collection, **made)
+
+
+def make_benchmark(
+    mapping: Mapping, values: Sequence[float | None] = (), *, name: str = "which is better", **fields: Any
+) -> Benchmark:
+    """Return a completed benchmark with a run for each mean nDCG@10; None makes a run that failed.
+
+    The means of every other measure are half of that, and each query has the mean as its value.
+    """
+    version = mapping.dataset_version
+    assert version is not None
+    measures = [f"{name}@{k}" for name in ("nDCG", "P", "R") for k in (5, 10)] + ["RR", "AP"]
+    made = {"status": Status.COMPLETED, "matrix": {}, "measures": measures, "k_values": [5, 10], **fields}
+    made.setdefault("total_runs", len(values))
+    benchmark = Benchmark.objects.create(mapping=mapping, dataset_version=version, name=name, **made)
+    for order, value in enumerate(values, start=1):
+        make_run(benchmark, order, value)
+    return benchmark
+
+
+def make_run(benchmark: Benchmark, order: int, value: float | None) -> Run:
+    """Return the run `order` of a benchmark with its mean nDCG@10, evaluated on all queries; or, with None, failed."""
+    run = Run.objects.create(
+        benchmark=benchmark,
+        run_order=order,
+        label=f"dense · top {order * 10}",
+        config={
+            "search_mode": "dense",
+            "top_k": order * 10,
+            "use_reranker": False,
+            "rrf_k": 60,
+            "score_threshold": None,
+        },
+        config_hash=f"{order:016}",
+        status=Run.Status.FAILED if value is None else Run.Status.COMPLETED,
+        error_message="The encoder is gone." if value is None else "",
+        timing={"total_ms": 10.0 * order, "search_ms": 10.0 * order, "execution": "shared"},
+    )
+    if value is not None:
+        means = {name: value if name == "nDCG@10" else value / 2 for name in benchmark.measures}
+        queries = list(benchmark.dataset_version.queries.order_by("id").values_list("id", flat=True))
+        Evaluation.objects.create(
+            run=run,
+            dataset_version=benchmark.dataset_version,
+            policies={"unresolved": benchmark.unresolved, "empty_queries": benchmark.empty_queries},
+            policies_hash=_sha256("policies"),
+            means=means,
+            measures=benchmark.measures,
+            query_ids=queries,
+            values=[[means[name]] * len(queries) for name in benchmark.measures] if queries else [],
+            query_count=len(queries),
+        )
+    return run
 
 
 def _sha256(text: str) -> str:

@@ -16,7 +16,7 @@ from apps.operations.models import Operation, Status
 from apps.results import views as results
 from benchbench.admin import OwnedAdmin, VisibleFilter
 from benchbench.pages import staff
-from benchbench.panels import Button, Panel, change_url, changelist_url
+from benchbench.panels import Button, Panel, changelist_url
 
 
 @admin.register(Benchmark)
@@ -43,13 +43,15 @@ class BenchmarkAdmin(OwnedAdmin):
             "Facts",
             {
                 "fields": (
-                    ("status_label", "total_runs", "started_at", "completed_at"),
-                    ("mapping", "dataset_version", "execution", "seed"),
-                    ("unresolved", "empty_queries", "runs_per_query"),
-                    "matrix",
+                    ("mapping", "dataset_version"),
+                    ("started_at", "completed_at"),
+                    ("execution", "runs_per_query"),
+                    ("unresolved", "empty_queries"),
+                    ("total_runs", "seed"),
                 )
             },
         ),
+        ("The matrix", {"classes": ("collapse",), "fields": ("matrix",)}),
     )
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
@@ -63,7 +65,7 @@ class BenchmarkAdmin(OwnedAdmin):
         return [
             path("<uuid:object_id>/results/", view(results.benchmark_page), {"model_admin": self}, "benchmark_results"),
             path("<uuid:object_id>/live/", view(results.benchmark_live), {"model_admin": self}, "benchmark_live"),
-            path("preview/", view(views.preview), {"model_admin": self}, "benchmark_preview"),
+            path("preview/", view(views.preview_benchmark), {"model_admin": self}, "benchmark_preview"),
             *super().get_urls(),
         ]
 
@@ -103,10 +105,8 @@ class BenchmarkAdmin(OwnedAdmin):
         return [obj.mapping.collection, obj.mapping.dataset, obj.mapping]
 
     def buttons(self, request: HttpRequest, obj: Benchmark) -> list[Button]:
-        here = reverse("admin:benchmark_results", args=[obj.pk])
-        if request.path == here:
-            return [Button("Edit", "edit", href=change_url(obj)), *self._acts(obj)]
-        return [Button("Open results", "leaderboard", href=here), *self._acts(obj)]
+        results_url = reverse("admin:benchmark_results", args=[obj.pk])
+        return [Button("Open results", "leaderboard", href=results_url), *self._acts(obj)]
 
     def _acts(self, obj: Benchmark) -> list[Button]:
         if obj.status == Status.RUNNING:

@@ -11,7 +11,7 @@ import numpy as np
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.datasets.models import DatasetVersion
 from apps.mappings.truth import Truth, truth
-from benchbench.ir.measures import EmptyQueries, GradedRankings, Measure, evaluate, mean
+from benchbench.ir.measures import EmptyQueries, Measure, Truths, evaluate, mean
 
 
 def evaluate_runs(
@@ -24,7 +24,8 @@ def evaluate_runs(
     """
     version = version or benchmark.dataset_version
     ground_truth = truth_of(benchmark, version)
-    return [_evaluate(benchmark, run, version, ground_truth) for run in runs]
+    truths = Truths.of(list(ground_truth.grades.values()))
+    return [_evaluate(benchmark, run, version, ground_truth, truths) for run in runs]
 
 
 def truth_of(benchmark: Benchmark, version: DatasetVersion) -> Truth:
@@ -33,14 +34,13 @@ def truth_of(benchmark: Benchmark, version: DatasetVersion) -> Truth:
     return truth(benchmark.mapping, version, unresolved=policy)
 
 
-def _evaluate(benchmark: Benchmark, run: Run, version: DatasetVersion, ground_truth: Truth) -> Evaluation:
+def _evaluate(
+    benchmark: Benchmark, run: Run, version: DatasetVersion, ground_truth: Truth, truths: Truths
+) -> Evaluation:
     rankings = rankings_of(run)
     query_ids = list(ground_truth.grades)
     failed = np.array([query_id not in rankings for query_id in query_ids], dtype=bool)
-    graded = GradedRankings.of(
-        [rankings.get(query_id, []) for query_id in query_ids],
-        [ground_truth.grades[query_id] for query_id in query_ids],
-    )
+    graded = truths.grade([rankings.get(query_id, []) for query_id in query_ids])
     measures = [Measure.parse(name) for name in benchmark.measures]
     values = evaluate(measures, graded)
     means = mean(

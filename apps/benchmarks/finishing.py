@@ -1,8 +1,6 @@
 """What becomes of a benchmark when its operation ends: means for what completed, a reason for what did not."""
 
-from typing import Any
-
-from django.db.models import Avg, Count, Q
+from django.db.models import Count, Q
 from django.db.models.functions import Now
 
 from apps.benchmarks.evaluating import evaluate_runs
@@ -10,6 +8,7 @@ from apps.benchmarks.launching import UNFINISHED
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.progress import partials
 from apps.benchmarks.provenance import provenance_of
+from apps.benchmarks.timing import timing_of
 from apps.operations.models import Operation, Status
 
 RESULT_FIELDS = ("timing", "failed_queries", "provenance", "warnings", "status", "error_message", "completed_at")
@@ -47,15 +46,6 @@ def stop(operation: Operation) -> None:
 
 def benchmark_of(operation: Operation) -> Benchmark:
     return Benchmark.objects.select_related("mapping", "dataset_version").get(pk=operation.subject_id)
-
-
-def timing_of(run: Run) -> dict[str, Any]:
-    """Return mean milliseconds per query of each stage, and in all, over the queries that did not fail."""
-    columns = ("encode_ms", "search_ms", "fuse_ms", "rerank_ms", "total_ms")
-    means = run.query_results.filter(error="").aggregate(**{column: Avg(column) for column in columns}, n=Count("pk"))
-    count = means.pop("n")
-    measured = {column: round(value, 4) for column, value in means.items() if value is not None}
-    return {**measured, "samples": count, "execution": run.benchmark.execution}
 
 
 def short_queries(operation: Operation) -> dict[str, int]:

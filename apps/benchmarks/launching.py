@@ -9,9 +9,10 @@ from django.db import transaction
 from django.db.models import Count, Q
 from django.db.models.functions import Now
 
+from apps.benchmarks.costs import costs_of
 from apps.benchmarks.creating import require_current
 from apps.benchmarks.models import Benchmark, QueryResult, Run
-from apps.benchmarks.planning import plan_of, query_units, seconds_per_query
+from apps.benchmarks.planning import plan_of, query_units
 from apps.operations.launching import start_operation
 from apps.operations.models import Operation, Status
 from apps.retrieval.models import Index
@@ -69,8 +70,9 @@ def _batches(benchmark: Benchmark, runs: Sequence[Run]) -> Iterator[tuple[dict[s
     queries = _unanswered(benchmark, runs)
     plan = plan_of(runs)
     repetitions = benchmark.runs_per_query if benchmark.execution == Benchmark.Execution.ISOLATED else 1
-    cost = seconds_per_query(plan) * repetitions
-    by_time = max(1, int(settings.BENCHBENCH_BATCH_SECONDS / cost))
+    indexes = {run.config.get("index"): run.index for run in runs if run.index}
+    cost = costs_of(plan, indexes).per_query * repetitions
+    by_time = max(1, int(settings.BENCHBENCH_BATCH_SECONDS / max(cost, 1e-6)))
     size = max(1, min(MAX_BATCH, by_time, -(-len(queries) // MIN_BATCHES)))
     units = query_units(plan) * repetitions
     for start in range(0, len(queries), size):

@@ -4,12 +4,7 @@ from collections.abc import Sequence
 
 from apps.benchmarks.models import Run
 from benchbench.ir.configuration import Configuration
-from benchbench.ir.plan import EncodeStage, Plan, RerankStage, Stage, plan
-
-# Rough seconds per query, only to size batches; what a batch really took is in its row.
-ENCODE_SECONDS = 0.015
-SEARCH_SECONDS = 0.003
-PAIR_SECONDS = 0.02
+from benchbench.ir.plan import Plan, RerankStage, Stage, plan
 
 
 def plan_of(runs: Sequence[Run]) -> Plan:
@@ -24,17 +19,3 @@ def stage_units(stage: Stage) -> int:
 
 def query_units(plan: Plan) -> int:
     return sum(stage_units(stage) for stage in plan.stages)
-
-
-def seconds_per_query(plan: Plan) -> float:
-    """Return roughly what one query costs in all stages."""
-    return sum(_seconds(stage) for stage in plan.stages)
-
-
-def _seconds(stage: Stage) -> float:
-    match stage:
-        case EncodeStage():
-            return ENCODE_SECONDS
-        case RerankStage():
-            return PAIR_SECONDS * stage.depth
-    return SEARCH_SECONDS

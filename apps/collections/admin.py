@@ -4,7 +4,6 @@ from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from unfold.decorators import display
-from unfold.paginator import InfinitePaginator
 
 from apps.collections import views
 from apps.collections.deleting import delete_collection
@@ -12,7 +11,7 @@ from apps.collections.models import Collection, Document
 from apps.mappings.models import Mapping
 from apps.retrieval.models import Index
 from benchbench.access import visible
-from benchbench.admin import FactAdmin, OwnedAdmin, VisibleFilter
+from benchbench.admin import LargeAdmin, OwnedAdmin, VisibleFilter
 from benchbench.panels import Button, Panel, changelist_url
 
 
@@ -64,7 +63,7 @@ class CollectionAdmin(OwnedAdmin):
 
 
 @admin.register(Document)
-class DocumentAdmin(FactAdmin):
+class DocumentAdmin(LargeAdmin):
     through = "collection"
     list_display = ("title_or_id", "external_id", "file_name", "collection", "removed_at")
     list_select_related = ("collection",)
@@ -72,10 +71,9 @@ class DocumentAdmin(FactAdmin):
     search_fields = ("=external_id", "title", "=uri", "=content_hash")
     search_help_text = "Words of the title; or an exact id, uri or content hash"
     ordering = ("collection_id", "external_id")
-    paginator = InfinitePaginator
     fieldsets = (
         (None, {"fields": (("external_id", "file_name"), "uri", "title", "text")}),
-        ("Facts", {"fields": ("content_hash", ("created_at", "updated_at", "removed_at"), "metadata")}),
+        ("Facts", {"fields": ("content_hash", ("created_at", "updated_at"), "removed_at", "metadata")}),
     )
 
     def get_queryset(self, request: HttpRequest) -> Any:

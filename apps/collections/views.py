@@ -1,9 +1,11 @@
 """Pages about collections."""
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.admin import ModelAdmin
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.template.defaultfilters import filesizeformat
 
 from apps.collections.forms import CollectionForm
 from apps.collections.importing import import_collection
@@ -29,5 +31,7 @@ def upload_collection(request: HttpRequest, model_admin: ModelAdmin) -> HttpResp
         act,
         title="Upload a collection",
         submit="Upload and import",
-        intro="A collection is the set of documents that is searched. It is imported as a whole, or not at all.",
+        intro="A collection is the set of documents that is searched. It is imported as a whole, or not at all. "
+        f"At most {filesizeformat(settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES)} can be uploaded here; what is larger, "
+        "and folders of files, are imported by the command manage.py import_collection.",
     )

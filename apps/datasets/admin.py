@@ -4,14 +4,13 @@ from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from unfold.decorators import display
-from unfold.paginator import InfinitePaginator
 
 from apps.datasets import views
 from apps.datasets.deleting import delete_dataset
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.mappings.models import Mapping
 from benchbench.access import visible
-from benchbench.admin import FactAdmin, OwnedAdmin, VisibleFilter
+from benchbench.admin import FactAdmin, LargeAdmin, OwnedAdmin, VisibleFilter
 from benchbench.panels import Button, Panel, changelist_url
 
 GRADE_COLOURS = {"3": "success", "2": "success", "1": "info", "0": "default", "-1": "default"}
@@ -61,7 +60,7 @@ class DatasetVersionAdmin(FactAdmin):
     list_filter = (("dataset", VisibleFilter),)
     list_select_related = ("dataset",)
     fieldsets = (
-        (None, {"fields": ("dataset", ("number", "label"), ("query_count", "judgment_count"), "frozen_at", "note")}),
+        (None, {"fields": (("number", "label"), ("query_count", "judgment_count"), "frozen_at", "note")}),
         ("Facts", {"fields": ("content_hash", ("created_at", "updated_at"))}),
     )
 
@@ -70,17 +69,17 @@ class DatasetVersionAdmin(FactAdmin):
 
 
 @admin.register(Query)
-class QueryAdmin(FactAdmin):
+class QueryAdmin(LargeAdmin):
     through = "dataset"
     list_display = ("key", "short_text", "dataset", "category", "difficulty", "split")
     list_select_related = ("dataset",)
-    list_filter = (("dataset", VisibleFilter), "difficulty", "split", ("until", admin.EmptyFieldListFilter))
+    list_filter = (("dataset", VisibleFilter), ("until", admin.EmptyFieldListFilter))
     search_fields = ("=key", "text")
     ordering = ("dataset_id", "id")
-    paginator = InfinitePaginator
     fieldsets = (
-        (None, {"fields": ("text", ("key", "dataset"), ("category", "difficulty", "query_type", "split"), "slices")}),
-        ("More", {"fields": ("expected_answer", "notes", ("since", "until"), "filters", "evidence", "metadata")}),
+        (None, {"fields": ("text", "expected_answer", "notes")}),
+        ("Facts", {"fields": (("category", "difficulty"), ("query_type", "split"), "slices", ("since", "until"))}),
+        ("Details", {"classes": ("collapse",), "fields": ("filters", "evidence", "metadata")}),
     )
 
     @display(description="query", ordering="text")
@@ -97,18 +96,17 @@ class QueryAdmin(FactAdmin):
 
 
 @admin.register(Judgment)
-class JudgmentAdmin(FactAdmin):
+class JudgmentAdmin(LargeAdmin):
     through = "query__dataset"
     list_display = ("document", "grade_label", "query", "source", "judge")
     list_select_related = ("query",)
-    list_filter = (("query__dataset", VisibleFilter), "grade", "source")
+    list_filter = (("query__dataset", VisibleFilter), "source")
     search_fields = ("=query__key",)
     search_help_text = "The key of a query"
     ordering = ("query_id", "id")
-    paginator = InfinitePaginator
     fieldsets = (
-        (None, {"fields": ("query", ("document", "grade_label"), ("source", "judge", "judged_by"), "note")}),
-        ("Facts", {"fields": ("doc_ref", "section_refs", ("since", "until", "created_at"))}),
+        (None, {"fields": (("document", "grade"), ("source", "judge"), "note")}),
+        ("Facts", {"fields": (("since", "until"), ("judged_by", "created_at"), "doc_ref", "section_refs")}),
     )
 
     @display(description="document", ordering="ref_hash")

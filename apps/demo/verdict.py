@@ -17,9 +17,8 @@ def reranking_verdict(benchmark: Benchmark) -> str:
         before, after = metrics_of(twin)[primary] or 0, metrics_of(run)[primary] or 0
         ms = run.timing["total_ms"] - twin.timing["total_ms"]
         pays = "pays" if after > before else "does not pay"
-        lines.append(
-            f"  {twin.label}: {pays}, {before:.4f} → {after:.4f} ({after - before:+.4f}), {ms:+.0f} ms a query"
-        )
+        gain = f"{before:.4f} → {after:.4f} ({after - before:+.4f})"
+        lines.append(f"  {twin.label}: {pays}, {gain}, {ms:+.0f} ms a query")
     return "\n".join([f"Does reranking pay? By nDCG@{benchmark.primary_k}, over:", *lines]) if lines else ""
 
 

@@ -4,7 +4,6 @@ from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from unfold.decorators import display
-from unfold.paginator import InfinitePaginator
 
 from apps.benchmarks.models import Benchmark
 from apps.mappings import views
@@ -13,7 +12,7 @@ from apps.mappings.models import Mapping, Resolution
 from apps.mappings.resolving import is_stale, resolve
 from apps.operations.models import Operation, Status
 from benchbench.access import visible
-from benchbench.admin import STATUS_COLOURS, FactAdmin, OwnedAdmin, VisibleFilter
+from benchbench.admin import STATUS_COLOURS, LargeAdmin, OwnedAdmin, VisibleFilter
 from benchbench.pages import staff
 from benchbench.panels import Button, Panel, changelist_url
 
@@ -29,8 +28,8 @@ class MappingAdmin(OwnedAdmin):
     editable = ("name", "owner", "team")
     fieldsets = (
         (None, {"fields": ("name", ("owner", "team"))}),
-        ("Resolution", {"fields": (("status_label", "resolved", "resolved_at"), "outcomes", "up_to_date")}),
-        ("Facts", {"fields": (("dataset", "dataset_version", "collection"), ("created_at", "updated_at"))}),
+        ("Resolution", {"fields": (("resolved", "resolved_at"), "outcomes", "up_to_date")}),
+        ("Facts", {"fields": (("collection", "dataset_version"), ("created_at", "updated_at"))}),
     )
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
@@ -49,10 +48,8 @@ class MappingAdmin(OwnedAdmin):
 
     @display(description="outcomes")
     def outcomes(self, mapping: Mapping) -> str:
-        return (
-            ", ".join(f"{count:,} {outcome.replace('_', ' ')}" for outcome, count in mapping.counts.items())
-            or "none yet"
-        )
+        counted = [f"{count:,} {outcome.replace('_', ' ')}" for outcome, count in mapping.counts.items() if count]
+        return ", ".join(counted) or "none yet"
 
     @display(description="up to date")
     def up_to_date(self, mapping: Mapping) -> str:
@@ -95,7 +92,7 @@ class MappingAdmin(OwnedAdmin):
 
 
 @admin.register(Resolution)
-class ResolutionAdmin(FactAdmin):
+class ResolutionAdmin(LargeAdmin):
     through = "mapping"
     list_display = ("reference", "query", "outcome_label", "document", "key", "reason")
     list_select_related = ("judgment__query", "document")
@@ -103,7 +100,6 @@ class ResolutionAdmin(FactAdmin):
     search_fields = ("=judgment__query__key",)
     search_help_text = "The key of a query"
     ordering = ("mapping_id", "judgment_id")
-    paginator = InfinitePaginator
     fieldsets = (
         (None, {"fields": ("mapping", ("judgment", "query"), ("outcome_label", "key"), "document", "reason")}),
     )

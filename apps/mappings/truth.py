@@ -1,5 +1,6 @@
 """The ground truth of a mapping: which documents are how relevant to which query."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
@@ -30,16 +31,23 @@ class Truth:
     unresolved_share: float
 
 
-def truth(mapping: Mapping, version: DatasetVersion, *, unresolved: Literal["count", "drop"] = "count") -> Truth:
-    """Return the truth of `version` as `mapping` resolved it, in two queries.
+def truth(
+    mapping: Mapping,
+    version: DatasetVersion,
+    *,
+    unresolved: Literal["count", "drop"] = "count",
+    query_ids: Collection[int] | None = None,
+) -> Truth:
+    """Return the truth of `version` as `mapping` resolved it, in two queries; with `query_ids` that of those queries.
 
     Several judgments of a query that resolve to one document are one: the highest grade counts. Each unresolved
     judgment is a document of its own under the id −judgment.id ("count"), or left out ("drop"). Raises TruthError where
     the mapping was never resolved, or only for versions before this one.
     """
     _require_resolved(mapping, version)
-    grades: dict[int, dict[int, int]] = {query_id: {} for query_id in version.queries.values_list("id", flat=True)}
-    for query_id, judgment_id, document_id, grade in _rows(mapping, version):
+    queries = version.queries if query_ids is None else version.queries.filter(id__in=query_ids)
+    grades: dict[int, dict[int, int]] = {query_id: {} for query_id in queries.values_list("id", flat=True)}
+    for query_id, judgment_id, document_id, grade in _rows(mapping, version, query_ids):
         of_query = grades[query_id]
         key = -judgment_id if document_id is None else document_id
         of_query[key] = max(grade, of_query.get(key, grade))
@@ -63,14 +71,17 @@ def _require_resolved(mapping: Mapping, version: DatasetVersion) -> None:
         )
 
 
-def _rows(mapping: Mapping, version: DatasetVersion) -> list[tuple[int, int, int | None, int]]:
-    """Return (query, judgment, document or None, grade) of every judgment of the version.
+def _rows(
+    mapping: Mapping, version: DatasetVersion, query_ids: Collection[int] | None
+) -> list[tuple[int, int, int | None, int]]:
+    """Return (query, judgment, document or None, grade) of every judgment of the version, or of some queries.
 
     Every judgment of a frozen version up to the resolved one has a resolution, so an inner join loses none.
     """
     alive = alive_in(version.number, "judgment__") & alive_in(version.number, "judgment__query__")
+    resolutions = Resolution.objects.filter(alive, mapping=mapping)
+    if query_ids is not None:
+        resolutions = resolutions.filter(judgment__query__in=query_ids)
     return list(
-        Resolution.objects.filter(alive, mapping=mapping)
-        .order_by()
-        .values_list("judgment__query_id", "judgment_id", "document_id", "judgment__grade")
+        resolutions.order_by().values_list("judgment__query_id", "judgment_id", "document_id", "judgment__grade")
     )

@@ -6,7 +6,6 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils.html import format_html
 from unfold.decorators import display
-from unfold.paginator import InfinitePaginator
 
 from apps.benchmarks.models import Benchmark
 from apps.mappings.models import Mapping
@@ -14,7 +13,7 @@ from apps.operations import views
 from apps.operations.launching import cancel_operation
 from apps.operations.models import Batch, Operation
 from apps.retrieval.models import Index
-from benchbench.admin import FactAdmin, VisibleFilter
+from benchbench.admin import FactAdmin, LargeAdmin, VisibleFilter
 from benchbench.panels import Button, Panel, change_url, changelist_url
 
 SUBJECTS: dict[str, type[Model]] = {
@@ -33,11 +32,9 @@ class OperationAdmin(FactAdmin):
     search_help_text = "The id of the operation or of what it works on, or words of its error"
     actions = ("cancel_selected",)
     fieldsets = (
-        (None, {"fields": (("kind", "status_label", "stage"), "subject", "error")}),
-        (
-            "Facts",
-            {"fields": (("created_at", "started_at", "finished_at"), ("queue", "total_units", "owner"), "parameters")},
-        ),
+        (None, {"fields": (("subject", "stage"), "error")}),
+        ("Facts", {"fields": (("started_at", "finished_at"), ("created_at", "owner"), ("queue", "total_units"))}),
+        ("Details", {"classes": ("collapse",), "fields": ("parameters",)}),
     )
 
     @admin.action(description="Cancel", permissions=["act"])
@@ -77,17 +74,16 @@ class OperationAdmin(FactAdmin):
 
 
 @admin.register(Batch)
-class BatchAdmin(FactAdmin):
+class BatchAdmin(LargeAdmin):
     through = "operation"
     list_display = ("ordinal", "state_label", "operation", "attempts", "units", "started_at", "finished_at")
     list_filter = ("state", ("operation", VisibleFilter))
     list_select_related = ("operation",)
-    paginator = InfinitePaginator
     ordering = ("operation_id", "ordinal")
     fieldsets = (
-        (None, {"fields": ("operation", ("ordinal", "state_label", "attempts"), "error")}),
-        ("Lease", {"fields": (("lease_owner", "lease_until"), ("started_at", "finished_at"))}),
-        ("Work", {"fields": (("units", "done_units"), "payload", "result")}),
+        (None, {"fields": (("state", "attempts"), ("started_at", "finished_at"), ("units", "done_units"), "error")}),
+        ("Lease", {"fields": (("lease_owner", "lease_until"),)}),
+        ("Details", {"classes": ("collapse",), "fields": ("payload", "result")}),
     )
 
     @display(

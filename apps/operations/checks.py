@@ -10,6 +10,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.utils import DatabaseError
 from redis.exceptions import RedisError
 
+EXTENSION = "vector"
 # Commands that report or need the services. Others (migrate, makemigrations …) must run while something is missing.
 CHECKED_COMMANDS = {"check", "runserver"}
 
@@ -25,8 +26,8 @@ def check_database(**kwargs: Any) -> list[CheckMessage]:
         return []
     try:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'vector'")
-            has_vector = cursor.fetchone() is not None
+            cursor.execute("SELECT 1 FROM pg_available_extensions WHERE name = %s", [EXTENSION])
+            has_extension = cursor.fetchone() is not None
         executor = MigrationExecutor(connection)
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
     except DatabaseError as error:
@@ -34,9 +35,11 @@ def check_database(**kwargs: Any) -> list[CheckMessage]:
         hint = "Start PostgreSQL, or mend DATABASE_URL; unset, BenchBench starts its own."
         return [Error(f"PostgreSQL at {host!r} does not answer: {error}".strip(), hint=hint, id="benchbench.E001")]
     messages: list[CheckMessage] = []
-    if not has_vector:
+    if not has_extension:
         hint = "Install pgvector 0.8 or newer on the database server (the image pgvector/pgvector:pg18 has it)."
-        messages.append(Error("PostgreSQL has no extension `vector` to install.", hint=hint, id="benchbench.E002"))
+        messages.append(
+            Error(f"PostgreSQL has no extension `{EXTENSION}` to install.", hint=hint, id="benchbench.E002")
+        )
     if missing:
         hint = "Run: python manage.py migrate"
         messages.append(Warning(f"{len(missing)} migrations are not applied.", hint=hint, id="benchbench.W001"))

@@ -6,11 +6,10 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
-from django.db.models.functions import Now
 
 from apps.operations import events
-from apps.operations.handlers import handler_for
-from apps.operations.leasing import ACTIVE, add_batches
+from apps.operations.ending import conclude, end_operation
+from apps.operations.leasing import add_batches
 from apps.operations.models import Operation, Status
 from benchbench.errors import ConflictError
 
@@ -48,6 +47,7 @@ def start_operation(
         ) from error
     operation.refresh_from_db()
     transaction.on_commit(lambda: events.publish(operation.pk, final=True))
+    transaction.on_commit(lambda: conclude(operation))  # at once, where there is nothing to do
     return operation
 
 
@@ -58,17 +58,3 @@ def cancel_operation(operation: Operation) -> None:
     """
     if not end_operation(operation, Status.CANCELLED, error=""):
         raise ConflictError(f"The {operation} has already ended ({operation.status}); there is nothing to cancel.")
-
-
-def end_operation(operation: Operation, status: Status, *, error: str) -> bool:
-    """Fail or cancel an active operation, once. Return whether this call did it."""
-    with transaction.atomic():
-        changed = Operation.objects.filter(pk=operation.pk, status__in=ACTIVE).update(
-            status=status, stage=status, error=error, finished_at=Now()
-        )
-        operation.refresh_from_db()
-        if changed:
-            handler_for(operation).stop(operation)
-    if changed:
-        transaction.on_commit(lambda: events.publish(operation.pk, final=True))
-    return bool(changed)

@@ -120,7 +120,9 @@ class Lease:
         `batches` are further parts (payload, units) that this one found; they are added in the same transaction.
         """
         with transaction.atomic():
-            if not self.held().filter(operation__status__in=ACTIVE).select_for_update(of=("self",)).exists():
+            batches = list(batches)
+            _lock_active(self.batch.operation, alone=bool(batches))
+            if not self.held().order_by().select_for_update().values_list("pk"):
                 raise Stopped
             yield
             self.held().update(
@@ -153,6 +155,22 @@ class Lease:
                 log.exception("Could not renew the lease of %s; trying again.", self.batch)
             finally:
                 connection.close()
+
+
+def _lock_active(operation: Operation, *, alone: bool) -> None:
+    """Keep an operation from ending until this transaction has, or raise `Stopped` if it has ended already.
+
+    Commits of several workers hold it together, unless one adds batches and must be `alone`. It comes before every
+    other row that a commit writes, as it does where an operation is ended: so the two cannot wait for each other.
+    """
+    strength = "UPDATE" if alone else "SHARE"
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT 1 FROM operations_operation WHERE id = %s AND status = ANY(%s) FOR {strength}",
+            [operation.pk, ACTIVE],
+        )
+        if cursor.fetchone() is None:
+            raise Stopped
 
 
 def add_batches(operation: Operation, batches: Iterable[tuple[dict[str, Any], int]]) -> None:

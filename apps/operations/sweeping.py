@@ -2,14 +2,10 @@
 
 import logging
 
-from django.conf import settings
-from django.db.models.functions import Now
-
 from apps.operations import queueing
-from apps.operations.launching import end_operation
+from apps.operations.ending import settle
 from apps.operations.leasing import ACTIVE, claimable
-from apps.operations.models import Batch, Operation, Status
-from apps.operations.working import conclude
+from apps.operations.models import Operation
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +18,7 @@ def sweep() -> int:
     """
     enqueued = 0
     for operation in Operation.objects.filter(status__in=ACTIVE):
-        if _fail_exhausted(operation) or conclude(operation):
+        if settle(operation):
             continue
         waiting = list(claimable(operation.batches.all()))
         present = queueing.queued_job_ids(operation.queue) if waiting else set()
@@ -32,17 +28,3 @@ def sweep() -> int:
             queueing.enqueue(operation.queue, missing)
             enqueued += len(missing)
     return enqueued
-
-
-def _fail_exhausted(operation: Operation) -> bool:
-    """Fail an operation one of whose batches lost its worker on the last attempt."""
-    lost = operation.batches.filter(
-        state=Batch.State.RUNNING, lease_until__lt=Now(), attempts__gte=settings.BENCHBENCH_MAX_ATTEMPTS
-    )
-    error = (
-        f"A worker stopped without a word {settings.BENCHBENCH_MAX_ATTEMPTS} times on the same batch; it may have run "
-        "out of memory. Look at the worker's log, then retry."
-    )
-    if not lost.update(state=Batch.State.FAILED, error=error, lease_until=None, finished_at=Now()):
-        return False
-    return end_operation(operation, Status.FAILED, error=error)

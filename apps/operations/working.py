@@ -9,10 +9,10 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Now
 
-from apps.operations import events, queueing
+from apps.operations import queueing
+from apps.operations.ending import conclude, end_operation, settle
 from apps.operations.handlers import handler_for
-from apps.operations.launching import end_operation
-from apps.operations.leasing import ACTIVE, Lease, Stopped, claim, claimable, new_owner
+from apps.operations.leasing import Lease, Stopped, claim, claimable, new_owner
 from apps.operations.models import Batch, Operation, Status
 from benchbench.errors import BenchbenchError
 
@@ -56,38 +56,13 @@ def _attempt_failed(batch: Batch, lease: Lease, error: Exception) -> None:
     log.error("%s, attempt %d: %s", batch, batch.attempts, message, exc_info=None if spoken else error)
     final = spoken or batch.attempts >= settings.BENCHBENCH_MAX_ATTEMPTS
     state = Batch.State.FAILED if final else Batch.State.PENDING
-    if not lease.held().update(state=state, error=message, lease_until=None, finished_at=Now()):
-        return
-    if final:
-        end_operation(batch.operation, Status.FAILED, error=message)
-    else:
-        queueing.enqueue(batch.operation.queue, [batch])
-
-
-def conclude(operation: Operation) -> bool:
-    """Complete the operation if every batch is done: once, whoever comes last. Return whether this call did it.
-
-    Two workers that end the last two batches both come here after their commits, so at least one sees both done.
-    """
-    try:
-        with transaction.atomic():
-            open_batches = Batch.objects.filter(operation=operation).exclude(state=Batch.State.DONE)
-            if open_batches.exists():
-                return False
-            changed = Operation.objects.filter(pk=operation.pk, status__in=ACTIVE).update(
-                status=Status.COMPLETED, stage="completed", finished_at=Now()
-            )
-            if not changed:
-                return False
-            operation.refresh_from_db()
-            handler_for(operation).finalise(operation)
-    except Exception as error:
-        log.exception("Could not finalise %s.", operation)
-        message = str(error) if isinstance(error, BenchbenchError) else f"{type(error).__name__}: {error}"
-        end_operation(operation, Status.FAILED, error=message)
-        return True
-    events.publish(operation.pk, final=True)
-    return True
+    with transaction.atomic():
+        if not lease.held().update(state=state, error=message, lease_until=None, finished_at=Now()):
+            return
+        if final:
+            end_operation(batch.operation, Status.FAILED, error=message)
+        else:
+            queueing.enqueue(batch.operation.queue, [batch])
 
 
 def wait(operation: Operation, *, on_progress: Callable[[dict[str, Any]], None] | None = None) -> Operation:
@@ -110,6 +85,8 @@ def wait(operation: Operation, *, on_progress: Callable[[dict[str, Any]], None] 
         todo = None
         if not queueing.workers_on(operation.queue):
             todo = claimable(Batch.objects.filter(operation=operation)).order_by("ordinal").values("pk").first()
+            if todo is None and settle(operation):
+                continue
         if todo is None or not perform_batch(todo["pk"], owner=owner, on_tick=tick):
             time.sleep(POLL_SECONDS)
     if operation.status != Status.COMPLETED:

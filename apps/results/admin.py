@@ -2,11 +2,10 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
-from unfold.paginator import InfinitePaginator
 
 from apps.benchmarks.models import Evaluation, QueryResult, Run
 from apps.results import views
-from benchbench.admin import FactAdmin, VisibleFilter
+from benchbench.admin import FactAdmin, LargeAdmin, VisibleFilter
 
 
 @admin.register(Run)
@@ -16,7 +15,7 @@ class RunAdmin(FactAdmin):
     list_filter = ("status", ("benchmark", VisibleFilter))
     list_select_related = ("benchmark",)
     search_fields = ("label", "benchmark__name")
-    ordering = ("-created_at", "benchmark_id", "run_order")
+    ordering = ("-benchmark__created_at", "run_order")
 
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).select_related("benchmark__mapping", "benchmark__dataset_version", "index")
@@ -30,7 +29,7 @@ class RunAdmin(FactAdmin):
 
 
 @admin.register(QueryResult)
-class QueryResultAdmin(FactAdmin):
+class QueryResultAdmin(LargeAdmin):
     through = "run__benchmark"
     list_display = ("query", "run", "repetition", "total_ms", "error")
     list_filter = (("run__benchmark", VisibleFilter), ("error", admin.EmptyFieldListFilter))
@@ -38,7 +37,6 @@ class QueryResultAdmin(FactAdmin):
     search_fields = ("=query__key",)
     search_help_text = "The key of a query"
     ordering = ("id",)
-    paginator = InfinitePaginator
 
     def change_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
         return views.query_page(request, self, object_id)
@@ -55,7 +53,7 @@ class EvaluationAdmin(FactAdmin):
     list_filter = (("run__benchmark", VisibleFilter),)
     fieldsets = (
         (None, {"fields": (("run", "dataset_version"), ("query_count", "failed_queries"), "means")}),
-        ("Facts", {"fields": ("policies", ("unresolved_count", "unresolved_share"), "created_at")}),
+        ("Facts", {"fields": (("unresolved_count", "unresolved_share"), "created_at", "policies")}),
     )
 
     def get_queryset(self, request: HttpRequest) -> Any:

@@ -7,7 +7,7 @@ from apps.operations import queueing
 from apps.operations.models import Status
 from apps.operations.progress import progress_of
 from apps.results.charts import quality_and_cost
-from apps.results.configurations import phrases, varying
+from apps.results.configurations import keys_of, phrases, varying
 from apps.results.leaderboard import Leaderboard, Row, leaderboard, measures_at
 
 
@@ -16,7 +16,7 @@ def board_context(benchmark: Benchmark, k: int) -> dict[str, Any]:
     board = leaderboard(benchmark)
     configs = [row.run.config for row in board.rows]
     differ = varying(configs)
-    shared = [key for config in configs[:1] for key in config if key not in differ]
+    shared = [key for key in keys_of(configs) if key not in differ]
     names = measures_at(benchmark, k)
     return {
         "benchmark": benchmark,
@@ -43,12 +43,15 @@ def _shown(row: Row, board: Leaderboard, names: list[str], differ: list[str]) ->
         "share": 100 * primary / top if primary is not None and top else 0,
         "values": [row.values.get(name) for name in names],
         "chips": phrases(row.run.config, differ),
-        "times": [
-            (name.removesuffix("_ms"), row.run.timing[name])
-            for name in ("encode_ms", "search_ms", "fuse_ms", "rerank_ms")
-            if row.run.timing.get(name)
-        ],
+        "times": times_of(row.run.timing),
     }
+
+
+def times_of(timing: dict[str, Any]) -> list[tuple[str, float]]:
+    """Return what stands below a run's time: percentiles where single searches were timed, else its stages."""
+    percentiles = timing.get("percentiles", {}).get("total_ms", {})
+    stages = {name: timing.get(f"{name}_ms") for name in ("encode", "search", "fuse", "rerank")}
+    return [(name, ms) for name, ms in (percentiles or stages).items() if ms]
 
 
 def _progress(benchmark: Benchmark) -> dict[str, Any]:

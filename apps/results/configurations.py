@@ -17,8 +17,9 @@ WORDS: dict[str, Callable[[Any], str]] = {
     "candidates": lambda value: f"{value} candidates",
     "rerank_depth": lambda value: f"reranks {value}",
 }
-# These mean nothing to a run unless it does what they are about.
+# These say nothing about a run unless it does what they are about.
 ONLY_WITH: dict[str, Callable[[Config], bool]] = {
+    "index": lambda config: config.get("index") is not None,
     "rrf_k": lambda config: config.get("search_mode") == "hybrid",
     "reranker": lambda config: bool(config.get("use_reranker")),
     "rerank_depth": lambda config: bool(config.get("use_reranker")),
@@ -26,10 +27,10 @@ ONLY_WITH: dict[str, Callable[[Config], bool]] = {
 
 
 def varying(configs: Iterable[Config]) -> list[str]:
-    """Return the keys whose values differ between configurations, in the order of the configuration."""
+    """Return the keys whose values differ between configurations, in the order of `keys_of`."""
     values: dict[str, set[str]] = {}
     known = list(configs)
-    keys = dict.fromkeys(key for config in known for key in config)
+    keys = keys_of(known)
     for config in known:
         for key in keys:
             if applies(key, config):
@@ -37,8 +38,14 @@ def varying(configs: Iterable[Config]) -> list[str]:
     return [key for key in keys if len(values.get(key, ())) > 1]
 
 
+def keys_of(configs: Iterable[Config]) -> list[str]:
+    """Return every key that one of the configurations states, those with words of their own first."""
+    stated = dict.fromkeys(key for config in configs for key in config)
+    return [*(key for key in WORDS if key in stated), *(key for key in stated if key not in WORDS)]
+
+
 def applies(key: str, config: Config) -> bool:
-    """Tell whether the value of `key` has any effect on what `config` finds."""
+    """Tell whether the value of `key` says anything about what `config` finds."""
     return ONLY_WITH.get(key, lambda _: True)(config)
 
 

@@ -111,7 +111,8 @@ def _results(run: Run, query_ids: list[int]) -> dict[int, QueryResult]:
 def grades_of(result: QueryResult) -> dict[int, int]:
     """Return the grade of each judged document of a result's query; negative ids are judgments without a document."""
     benchmark = result.run.benchmark
-    return truth(benchmark.mapping, benchmark.dataset_version).grades.get(result.query_id, {})
+    known = truth(benchmark.mapping, benchmark.dataset_version, query_ids=[result.query_id])
+    return known.grades.get(result.query_id, {})
 
 
 def hits_of(result: QueryResult, grades: dict[int, int], *, shown: int) -> list[Hit]:
@@ -124,6 +125,7 @@ def hits_of(result: QueryResult, grades: dict[int, int], *, shown: int) -> list[
         document = documents.get(document_id)
         chunk = chunks.get(result.chunk_ids[n]) if n < len(result.chunk_ids) else None
         text = chunk.text if chunk else document.text if document else ""
+        text = text.removeprefix(document.title) if document else text  # which stands above the excerpt
         hits.append(Hit(n + 1, document, result.scores[n], grades.get(document_id), excerpt(text, result.query.text)))
     return hits
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import QuerySet
 from django.urls import reverse
 
 from apps.benchmarks.models import Benchmark
@@ -21,91 +21,97 @@ LATEST = 6
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of the main job. It is done once there is something to show for it."""
+    """One step of the main job, on one model. What counts as done are the rows of `ready`."""
 
     title: str
     sentence: str
-    icon: str
-    list_url: str
-    act_label: str
-    act_url: str
-    count: int
-    noun: str
+    act: str
+    ready: QuerySet[Any]
+    one: str
+    many: str
 
-    @property
-    def done(self) -> bool:
-        return self.count > 0
+    def for_user(self, user: Any) -> dict[str, Any]:
+        """Return what the page shows to `user`: how many there are, and where to go. Blank where that is forbidden."""
+        meta = self.ready.model._meta
+        name = f"{meta.app_label}_{meta.model_name}"
+        count = visible(self.ready, user).count()
+        may_view, may_add = (user.has_perm(f"{meta.app_label}.{verb}_{meta.model_name}") for verb in ("view", "add"))
+        return {
+            "title": self.title,
+            "sentence": self.sentence,
+            "act": self.act,
+            "done": count > 0,
+            "count": count,
+            "noun": self.one if count == 1 else self.many,
+            "list_url": reverse(f"admin:{name}_changelist") if may_view else "",
+            "act_url": reverse(f"admin:{name}_add") if may_add else "",
+        }
+
+
+STEPS = (
+    Step(
+        "Bring documents",
+        "A collection is what is searched. Upload a corpus file, or import a folder by command.",
+        "Upload a collection",
+        Collection.objects.filter(kind=Collection.Kind.DOCUMENTS),
+        "collection",
+        "collections",
+    ),
+    Step(
+        "Make them searchable",
+        "An index cuts documents into chunks and encodes them; build as many kinds as you want to compare.",
+        "Build an index",
+        Index.objects.filter(status=Index.Status.READY),
+        "ready index",
+        "ready indexes",
+    ),
+    Step(
+        "Bring judged queries",
+        "A dataset says what people ask, and which documents answer it how well.",
+        "Upload a dataset",
+        Dataset.objects.all(),
+        "dataset",
+        "datasets",
+    ),
+    Step(
+        "Map and resolve",
+        "A mapping finds the document that each judgment means, or says why there is none.",
+        "Map a dataset",
+        Mapping.objects.exclude(status=Mapping.Status.PENDING),
+        "resolved mapping",
+        "resolved mappings",
+    ),
+    Step(
+        "Benchmark",
+        "Choose configurations, start, watch, and read which one finds more.",
+        "New benchmark",
+        Benchmark.objects.filter(status=Status.COMPLETED),
+        "finished benchmark",
+        "finished benchmarks",
+    ),
+)
 
 
 def start_context(user: Any) -> dict[str, Any]:
     """Return the steps with how far `user` is, the latest benchmarks with their best run, and the work under way."""
-    steps = _steps(user)
-    latest = visible(Benchmark.objects.select_related("mapping__dataset", "mapping__collection"), user)
-    benchmarks = latest.order_by("-created_at")[:LATEST] if user.has_perm("benchmarks.view_benchmark") else []
-    active = visible(Operation.objects.filter(status__in=Status.active()), user).order_by("created_at")[:LATEST]
+    steps = [step.for_user(user) for step in STEPS]
     return {
         "steps": steps,
-        "next_step": next((step for step in steps if not step.done), None),
-        "benchmarks": [(benchmark, leaderboard(benchmark)) for benchmark in benchmarks],
-        "at_work": [(operation, progress_of(operation)) for operation in active],
+        "next_step": next((step for step in steps if not step["done"]), None),
+        "benchmarks": [(benchmark, leaderboard(benchmark)) for benchmark in _latest(user)],
+        "at_work": [(operation, progress_of(operation)) for operation in _at_work(user)],
     }
 
 
-def _steps(user: Any) -> list[Step]:
-    def count(queryset: Any) -> int:
-        return visible(queryset, user).count()
-
-    collections = count(Collection.objects.filter(kind=Collection.Kind.DOCUMENTS))
-    resolved = Mapping.objects.filter(~Q(status=Mapping.Status.PENDING))
-    return [
-        _step(
-            "Bring documents",
-            "A collection is what is searched. Upload a corpus file, or import a folder by command.",
-            "library_books",
-            "collections_collection",
-            "Upload a collection",
-            collections,
-            ("collection", "collections"),
-        ),
-        _step(
-            "Make them searchable",
-            "An index cuts documents into chunks and encodes them; build as many kinds as you want to compare.",
-            "manage_search",
-            "retrieval_index",
-            "Build an index",
-            count(Index.objects.filter(status=Index.Status.READY)),
-            ("ready index", "ready indexes"),
-        ),
-        _step(
-            "Bring judged queries",
-            "A dataset says what people ask, and which documents answer it how well.",
-            "fact_check",
-            "datasets_dataset",
-            "Upload a dataset",
-            count(Dataset.objects.all()),
-            ("dataset", "datasets"),
-        ),
-        _step(
-            "Map and resolve",
-            "A mapping finds the document that each judgment means, or says why there is none.",
-            "join_inner",
-            "mappings_mapping",
-            "Map a dataset",
-            count(resolved),
-            ("resolved mapping", "resolved mappings"),
-        ),
-        _step(
-            "Benchmark",
-            "Choose configurations, start, watch, and read which one finds more.",
-            "leaderboard",
-            "benchmarks_benchmark",
-            "New benchmark",
-            count(Benchmark.objects.filter(status=Status.COMPLETED)),
-            ("finished benchmark", "finished benchmarks"),
-        ),
-    ]
+def _latest(user: Any) -> list[Benchmark]:
+    if not user.has_perm("benchmarks.view_benchmark"):
+        return []
+    benchmarks = Benchmark.objects.select_related("mapping__dataset", "mapping__collection", "operation")
+    return list(visible(benchmarks, user).order_by("-created_at")[:LATEST])
 
 
-def _step(title: str, sentence: str, icon: str, name: str, act: str, count: int, nouns: tuple[str, str]) -> Step:
-    list_url, act_url = reverse(f"admin:{name}_changelist"), reverse(f"admin:{name}_add")
-    return Step(title, sentence, icon, list_url, act, act_url, count, nouns[count != 1])
+def _at_work(user: Any) -> list[Operation]:
+    if not user.has_perm("operations.view_operation"):
+        return []
+    active = Operation.objects.filter(status__in=Status.active())
+    return list(visible(active, user).order_by("created_at")[:LATEST])

@@ -8,15 +8,17 @@ from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.response import TemplateResponse
+from django.urls import reverse
 from django.utils.http import urlencode
 
 from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.results import queries
 from apps.results.board import board_context
-from apps.results.configurations import phrases
+from apps.results.configurations import keys_of, phrases
 from apps.results.leaderboard import measures_at, primary_measure
 from apps.results.start import start_context
 from benchbench.admin import SiteAdmin
+from benchbench.panels import Button, change_url, changelist_url
 
 PER_PAGE = 25
 SHOWN_HITS = 20
@@ -24,23 +26,36 @@ SHOWN_HITS = 20
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """Add what the first page of the admin shows."""
-    return context | start_context(request.user)
+    return context | {"title": "Start"} | start_context(request.user)
 
 
 def benchmark_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """The leaderboard of a benchmark, live while it runs."""
     benchmark = _found(request, model_admin, object_id)
-    context = board_context(benchmark, _cutoff(request, benchmark))
-    buttons = model_admin.buttons(request, benchmark) if model_admin.has_act_permission(request) else []
-    return _page(request, model_admin, "results/benchmark.html", benchmark, {**context, "buttons": buttons})
+    return _page(request, model_admin, "results/benchmark.html", benchmark, _board(request, model_admin, benchmark))
 
 
 def benchmark_live(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """The part of the page that changes while the benchmark runs."""
     benchmark = _found(request, model_admin, object_id)
-    response = render(request, "results/board.html", board_context(benchmark, _cutoff(request, benchmark)))
-    response["Cache-Control"] = "no-store"
-    return response
+    return render(request, "results/board.html", _board(request, model_admin, benchmark))
+
+
+def _board(request: HttpRequest, model_admin: SiteAdmin, benchmark: Benchmark) -> dict[str, Any]:
+    """Return what both show: the board at the cutoff asked for, and what can be done to the benchmark now."""
+    asked = request.GET.get("k", "")
+    k = int(asked) if asked.isdecimal() and int(asked) in benchmark.k_values else benchmark.primary_k
+    acts = [button for button in model_admin.buttons(request, benchmark) if button.action]
+    return {
+        **board_context(benchmark, k),
+        "original": benchmark,
+        "buttons": [
+            Button("Edit", "edit", href=change_url(benchmark)),
+            *(acts if model_admin.has_act_permission(request) else []),
+        ],
+        "changelist_url": changelist_url(Benchmark),
+        "next": reverse("admin:benchmark_results", args=[benchmark.pk]),
+    }
 
 
 def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
@@ -59,7 +74,8 @@ def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> Ht
         "run": run,
         "benchmark": benchmark,
         "evaluation": evaluation,
-        "facts": phrases(run.config, run.config),
+        "means": [(name, evaluation.means[name]) for name in evaluation.measures] if evaluation else [],
+        "facts": phrases(run.config, keys_of([run.config])),
         "measures": names,
         "measure": measure,
         "best": best,
@@ -97,12 +113,6 @@ def _found(request: HttpRequest, model_admin: SiteAdmin, object_id: Any) -> Any:
     if found is None:
         raise Http404
     return found
-
-
-def _cutoff(request: HttpRequest, benchmark: Benchmark) -> int:
-    """Return the cutoff that the address asks for, where the benchmark measured at it; else the primary one."""
-    asked = request.GET.get("k", "")
-    return int(asked) if asked.isdecimal() and int(asked) in benchmark.k_values else benchmark.primary_k
 
 
 def _page(

@@ -7,6 +7,7 @@ from django.shortcuts import redirect
 from django.template.defaultfilters import filesizeformat
 from unfold.decorators import display
 
+from apps.benchmarks.models import Run
 from apps.operations.launching import cancel_operation
 from apps.operations.models import Operation, Status
 from apps.retrieval import views
@@ -14,10 +15,11 @@ from apps.retrieval.deleting import delete_index
 from apps.retrieval.indexing import build_index
 from apps.retrieval.models import ChunkSet, Index, VectorSpace
 from apps.retrieval.vector_cache import clear_cache, with_sizes
+from benchbench.access import visible
 from benchbench.admin import FactAdmin, OwnedAdmin, VisibleFilter
 from benchbench.errors import ConflictError
 from benchbench.pages import staff
-from benchbench.panels import Button, changelist_url
+from benchbench.panels import Button, Panel, changelist_url
 
 
 @admin.register(Index)
@@ -30,19 +32,19 @@ class IndexAdmin(OwnedAdmin):
     actions = ("build_selected", "cancel_selected")
     editable = ("owner", "team")
     fieldsets = (
-        (None, {"fields": (("status_label", "ready_at"), "error", ("owner", "team"))}),
+        (None, {"fields": (("owner", "team"), "error")}),
         (
             "How it searches",
             {
                 "fields": (
-                    ("collection", "name", "version"),
-                    ("encoder_name", "dimension", "encoder_revision"),
-                    ("strategy", "chunking", "chunks"),
-                    ("lexical", "store", "vector_source"),
+                    ("encoder", "dimension"),
+                    ("strategy", "lexical"),
+                    ("chunking", "chunks"),
+                    ("store", "vector_source"),
                 )
             },
         ),
-        ("Facts", {"fields": (("created_at", "updated_at"), "stats", "fingerprint")}),
+        ("Facts", {"fields": (("created_at", "ready_at"), "fingerprint", "encoder_revision", "stats")}),
     )
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
@@ -88,6 +90,11 @@ class IndexAdmin(OwnedAdmin):
 
     def operation(self, obj: Index) -> Operation | None:
         return Operation.objects.filter(subject_id=obj.pk, status__in=Status.active()).first()
+
+    def panels(self, request: HttpRequest, obj: Index) -> list[Panel]:
+        runs = visible(Run.objects.filter(index=obj).select_related("benchmark"), request.user, through="benchmark")
+        columns = ("label", "benchmark", "status_label")
+        return [Panel("Runs", runs.order_by("-benchmark__created_at", "run_order"), columns)]
 
     def buttons(self, request: HttpRequest, obj: Index) -> list[Button]:
         if self.operation(obj) is not None:

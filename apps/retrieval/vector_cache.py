@@ -38,11 +38,12 @@ KNOWN = """
     SELECT position FROM retrieval_chunk chunk JOIN retrieval_cachedvector cached USING (text_hash)
     WHERE cached.space_id = %s AND chunk.chunk_set_id = %s AND chunk.level = 0
 """
+# An array, since the rows of an IN (…) may be chosen again for every row that is looked at: more would go than the limit.
 TRIM = """
-    DELETE FROM retrieval_cachedvector WHERE id IN (
+    DELETE FROM retrieval_cachedvector WHERE id = ANY(ARRAY(
         SELECT id FROM retrieval_cachedvector WHERE space_id = ANY(%s) AND NOT pinned
         ORDER BY used_at LIMIT %s FOR UPDATE SKIP LOCKED
-    )
+    ))
 """
 
 

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 from typing import Any, Literal
 
 import numpy as np
@@ -85,10 +86,7 @@ class GradedRankings:
         cls, rankings: Sequence[Sequence[Hashable] | NDArray[Any]], truths: Sequence[Mapping[Any, float]]
     ) -> GradedRankings:
         """Grades `rankings[i]` (document ids, best first, none twice) by `truths[i]` (document id → grade)."""
-        grades, lengths = grade_matrix(rankings, truths)
-        relevant = [sorted((grade for grade in truth.values() if grade > 0), reverse=True) for truth in truths]
-        ideal, n_relevant = _padded(relevant, 0.0)
-        return cls(grades, lengths, ideal, n_relevant)
+        return Truths.of(truths).grade(rankings)
 
     @property
     def has_relevant(self) -> NDArray[np.bool_]:
@@ -126,6 +124,26 @@ class GradedRankings:
         return _discounted(self.ideal)
 
 
+@dataclass(frozen=True, eq=False)
+class Truths:
+    """The truths of q queries, prepared once to grade the rankings of any number of runs."""
+
+    grades: Sequence[Mapping[Any, float]]
+    """Per query: document id → grade."""
+    ideal: Values
+    n_relevant: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, truths: Sequence[Mapping[Any, float]]) -> Truths:
+        relevant = [sorted((grade for grade in truth.values() if grade > 0), reverse=True) for truth in truths]
+        return cls(truths, *_padded(relevant, 0.0))
+
+    def grade(self, rankings: Sequence[Sequence[Hashable] | NDArray[Any]]) -> GradedRankings:
+        """Grades one ranking per query (document ids, best first, none twice)."""
+        grades, lengths = grade_matrix(rankings, self.grades)
+        return GradedRankings(grades, lengths, self.ideal, self.n_relevant)
+
+
 def grade_matrix(
     rankings: Sequence[Sequence[Hashable] | NDArray[Any]], truths: Sequence[Mapping[Any, float]]
 ) -> tuple[Values, NDArray[np.int64]]:
@@ -136,10 +154,7 @@ def grade_matrix(
     """
     unjudged = math.nan
     rows = [
-        [
-            truth.get(document, unjudged)
-            for document in (ranking.tolist() if isinstance(ranking, np.ndarray) else ranking)
-        ]
+        list(map(truth.get, ranking.tolist() if isinstance(ranking, np.ndarray) else ranking, repeat(unjudged)))
         for ranking, truth in zip(rankings, truths, strict=True)
     ]
     return _padded(rows, unjudged)

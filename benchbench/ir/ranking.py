@@ -17,6 +17,7 @@ UnitKind = Literal["dense", "sparse", "hybrid", "cross_encoder", "late_interacti
 # kernel. A chunk of the true top can lie two such errors below the depth-th computed one; this is well above. It would
 # not be for reduced precision: similarities must be computed in full float32, without TF32 or bfloat16.
 RESCORE_BAND = 1e-5
+SIFTED_GROUPS = 32  # scores in each group; fewer sift too little, more let too much pass
 
 
 class RankingError(BenchbenchError):
@@ -45,8 +46,16 @@ def exact_top(similarities: NDArray[np.float32], depth: int, rescore: Callable[[
     within RESCORE_BAND of the depth-th similarity is scored again by `rescore(positions ascending) -> (m,)`, normally
     `pair_scores` of those chunks, and that score decides.
     """
-    nominated = _reaching(similarities, depth, band=RESCORE_BAND)
+    nominated = nominate(similarities, depth)
     return top(rescore(nominated), depth, ids=nominated)
+
+
+def nominate(similarities: NDArray[np.float32], depth: int) -> Positions:
+    """The positions, ascending, of the chunks that may be among the best `depth`, by float32 similarities (n,).
+
+    Nominees of parts of a collection, put together, hold all nominees of the whole.
+    """
+    return _reaching(similarities, depth, band=RESCORE_BAND)
 
 
 def pair_scores(vectors: NDArray[np.float32], query: NDArray[np.float32]) -> Scores:
@@ -98,6 +107,14 @@ def _reaching(scores: NDArray[np.floating[Any]], depth: int, *, band: float = 0.
     """The indices, ascending, of the scores that are at most `band` below the depth-th greatest."""
     if depth <= 0:
         return np.empty(0, np.int64)
+    if len(scores) <= SIFTED_GROUPS * depth:
+        return _select(scores, depth, band)
+    sifted = _sift(scores, depth, band)
+    return sifted[_select(scores[sifted], depth, band)]
+
+
+def _select(scores: NDArray[np.floating[Any]], depth: int, band: float) -> NDArray[np.int64]:
+    """What `_reaching` returns, by a look at every score."""
     rest = max(len(scores) - depth, 0)
     best = np.partition(scores, rest)[rest:] if rest else scores
     if np.isnan(best).any():  # partition puts them last, among the best
@@ -106,3 +123,16 @@ def _reaching(scores: NDArray[np.floating[Any]], depth: int, *, band: float = 0.
             "from the encoder, or a reranker running in half precision."
         )
     return np.flatnonzero(scores >= best[0] - band) if rest else np.arange(len(scores))
+
+
+def _sift(scores: NDArray[np.floating[Any]], depth: int, band: float) -> NDArray[np.int64]:
+    """The indices of some scores, ascending, among them all that are at most `band` below the depth-th greatest.
+
+    Selecting from all scores is the slow part of a search. So they are dealt into groups, of which only the greatest
+    are looked at: the depth-th greatest of the groups' maxima is reached by `depth` scores at least, and hence is no
+    greater than the depth-th greatest score. NaN passes, for the selection to find.
+    """
+    count = len(scores) // SIFTED_GROUPS
+    maxima = scores[: count * SIFTED_GROUPS].reshape(SIFTED_GROUPS, count).max(axis=0)
+    floor = np.partition(maxima, count - depth)[count - depth]
+    return np.flatnonzero(~(scores < floor - band))

@@ -76,7 +76,12 @@ def test_isolated_execution_repeats_queries_and_times_each(library: Mapping) -> 
     results = QueryResult.objects.filter(run__benchmark=benchmark)
     assert results.count() == 3 * 12
     assert not results.filter(encode_ms__isnull=True).exists()
-    assert benchmark.runs.get().timing["samples"] == 36
+    timing = benchmark.runs.get().timing
+    assert (timing["samples"], timing["consistency_score"]) == (36, 1.0)
+    assert set(timing["percentiles"]) == {"encode_ms", "search_ms", "fuse_ms", "total_ms"}
+    total = timing["percentiles"]["total_ms"]
+    assert 0 < total["p50"] <= total["p95"]
+    assert "p99" not in total  # 36 samples say nothing about it
 
 
 def test_it_starts_once(library: Mapping) -> None:

@@ -33,6 +33,21 @@ class TestTop:
         expected = sorted(range(len(scores)), key=lambda position: (-scores[position], position))[:depth]
         assert top(scores, depth).ids.tolist() == expected
 
+    @pytest.mark.parametrize("steps", [1, 3, 50, 10**9])  # all scores equal; many ties; none
+    @pytest.mark.parametrize("depth", [1, 7, 100])
+    @pytest.mark.parametrize("count", [3201, 10_000])
+    def test_it_equals_a_full_sort_of_many(self, count, depth, steps):
+        scores = np.floor(np.random.default_rng(steps).random(count) * steps) / steps
+        expected = np.lexsort((np.arange(count), -scores))[:depth]
+        assert top(scores, depth).ids.tolist() == expected.tolist()
+
+    @pytest.mark.parametrize("place", [0, 5_000, 9_999])
+    def test_it_refuses_one_among_many_that_is_not_a_number(self, place):
+        scores = np.random.default_rng(1).random(10_000)
+        scores[place] = np.nan
+        with pytest.raises(RankingError, match="not a number"):
+            top(scores, 5)
+
     @pytest.mark.parametrize("depth", [1, 2, 10])
     def test_it_refuses_scores_that_are_not_numbers(self, depth):
         with pytest.raises(RankingError, match="not a number"):

@@ -99,3 +99,10 @@ def test_it_takes_two_queries(library, django_assert_num_queries):
     mapping = resolve(create_mapping(make_dataset(queries), library)).mapping
     with django_assert_num_queries(2):
         truth(mapping, mapping.dataset_version)
+
+
+def test_of_some_queries_it_tells_only_of_them(library):
+    mapping = resolve(create_mapping(make_dataset({"q1": [({"document_id": "a"}, 2)], "q2": []}), library)).mapping
+    whole = truth(mapping, mapping.dataset_version)
+    for query_id, graded in whole.grades.items():
+        assert truth(mapping, mapping.dataset_version, query_ids=[query_id]).grades == {query_id: graded}

@@ -19,7 +19,7 @@ DASH = "–"
 @register.filter
 def value(number: float | None, decimals: int = 4) -> str:
     """A measure's value as people read it: `.6451`; a dash where there is none."""
-    if number is None:
+    if not isinstance(number, int | float):
         return DASH
     shown = f"{number:.{decimals}f}"
     return shown.replace("0.", ".", 1) if 0 <= number < 1 and not shown.startswith("1") else shown
@@ -36,7 +36,7 @@ def difference(number: float | None) -> str:
 @register.filter
 def milliseconds(number: float | None) -> str:
     """Three significant digits: `0.82`, `14.3`, `1,250`."""
-    if number is None:
+    if not isinstance(number, int | float):  # a template says "" for a key that is not there
         return DASH
     decimals = 2 if number < 1 else 1 if number < 100 else 0
     return f"{number:,.{decimals}f}"
@@ -76,6 +76,11 @@ def noun(row: Model) -> Any:
 def percent(share: float) -> str:
     """A share of 1 as `3.1 %`."""
     return f"{100 * share:.1f} %"
+
+
+@register.filter
+def minus(number: int, other: int) -> int:
+    return number - other
 
 
 @register.filter

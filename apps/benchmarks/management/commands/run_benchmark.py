@@ -8,6 +8,7 @@ from django.core.management.base import CommandParser
 
 from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.launching import launch
+from apps.benchmarks.previewing import preview
 from apps.benchmarks.reporting import facts_of, text_of
 from apps.mappings.finding import find_mapping
 from apps.mappings.models import Mapping
@@ -49,9 +50,7 @@ class Command(UseCaseCommand):
         matrix.add_argument("--indexes", type=words, help="Names of indexes; by default the collection's newest.")
         matrix.add_argument("--modes", type=words, help="dense, sparse, hybrid; by default all that the index can.")
         matrix.add_argument("--rerank", choices=["on", "off", "both"], default="off")
-        matrix.add_argument(
-            "--reranker", metavar="M", help="Name or path of a cross-encoder; by default late-interaction."
-        )
+        matrix.add_argument("--reranker", metavar="M", help="A cross-encoder; by default late-interaction.")
         matrix.add_argument("--top-k", type=whole_numbers, metavar="K,K", help="Chunks that a run returns.")
         matrix.add_argument(
             "--candidates", type=whole_numbers, metavar="C,C", help="Depth of the first stage, in chunks."
@@ -64,16 +63,23 @@ class Command(UseCaseCommand):
         measures.add_argument("--primary-k", type=int, metavar="K", help="The cutoff that decides the order of runs.")
         parser.add_argument("--seed", type=int, default=42)
         parser.add_argument("--execution", choices=["shared", "isolated"], default="shared")
+        parser.add_argument("--dry-run", action="store_true", help="Say what would be done, and do nothing.")
         parser.add_argument("--wait", action="store_true", help="Wait for the end; works the queue if no worker does.")
         self.add_owner_argument(parser)
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
         mapping = find_mapping(options["mapping"])
+        matrix = matrix_of(mapping, options)
+        if options["dry_run"]:
+            planned = preview(mapping, matrix)
+            seconds = f"About {planned.estimate_seconds:,.1f} s with one worker."
+            self.report(planned.as_dict(), f"{planned.explanation}\n{seconds}", as_json=options["json"])
+            return
         benchmark = create_benchmark(
             mapping,
             name=options["name"] or f"{mapping.name} {time.strftime('%Y-%m-%d %H:%M:%S')}",
-            matrix=matrix_of(mapping, options),
+            matrix=matrix,
             owner=options["owner"],
             execution=options["execution"],
             seed=options["seed"],

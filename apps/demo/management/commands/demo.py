@@ -1,5 +1,6 @@
 """The main job on real text with a real model, and the site to look at it."""
 
+import signal
 import time
 from typing import Any
 
@@ -40,6 +41,7 @@ class Command(UseCaseCommand):
         if options["no_serve"]:
             self.run_main_job()
             return
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # `kill` stops the site and the worker too
         port = serving.free_port(options["port"])
         password = serving.give_login()
         self.say("Starting the site and a worker …")

@@ -1,0 +1,89 @@
+"""What stages cost per query: measured where this site has done them before, rough figures where not."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Avg, F, FloatField, Func, QuerySet, Sum
+from django.db.models.functions import Cast
+
+from apps.benchmarks.models import Benchmark, PairList, StageList
+from apps.retrieval.models import CachedVector, Index
+from benchbench.ir.configuration import LATE_INTERACTION
+from benchbench.ir.plan import DenseStage, EncodeStage, FuseStage, LexicalStage, Plan, RerankStage, Stage
+
+# Milliseconds per query, on a small CPU; per million chunks for an exact search, per pair for a reranker.
+ROUGH_MS = {EncodeStage: 15.0, DenseStage: 1.0, LexicalStage: 1.0, FuseStage: 0.1}
+ROUGH_PAIR_MS, ROUGH_LATE_PAIR_MS = 20.0, 1.0
+ROUGH_SCAN_MS_PER_MILLION = 30.0
+LATEST = 2000  # rows that a measured cost is the mean of
+BENCHMARKS = 3  # benchmarks that they come from
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Seconds per query of each stage of a plan, by stage key."""
+
+    seconds: Mapping[str, float]
+
+    @property
+    def per_query(self) -> float:
+        return sum(self.seconds.values())
+
+
+def costs_of(plan: Plan, indexes: Mapping[str | None, Index]) -> Costs:
+    """Return what each stage of the plan costs per query, as if its queries had never been asked before."""
+    return Costs({stage.key: _ms(stage, indexes[stage.index]) / 1000 for stage in plan.stages})
+
+
+def _ms(stage: Stage, index: Index) -> float:
+    match stage:
+        case EncodeStage():
+            return _encode_ms(index) or ROUGH_MS[EncodeStage]
+        case RerankStage():
+            rough = ROUGH_LATE_PAIR_MS if stage.reranker == LATE_INTERACTION else ROUGH_PAIR_MS
+            return stage.depth * (_pair_ms(stage) or rough)
+        case DenseStage():
+            rough = ROUGH_MS[DenseStage] + ROUGH_SCAN_MS_PER_MILLION * _chunks(index) / 1e6
+            return _stage_ms(stage, index) or rough
+    return _stage_ms(stage, index) or ROUGH_MS[type(stage)]
+
+
+def _encode_ms(index: Index) -> float | None:
+    timed = CachedVector.objects.filter(
+        space__encoder=index.encoder, space__kind="query", encode_ms__isnull=False
+    ).order_by("-used_at")
+    return _mean(timed, "encode_ms")
+
+
+def _stage_ms(stage: Stage, index: Index) -> float | None:
+    """The mean cost of the same stage in earlier benchmarks over the same index."""
+    lists = StageList.objects.filter(stage_key=stage.key, benchmark__in=_latest(runs__index=index))
+    return _mean(lists.order_by("-pk"), "duration_ms")
+
+
+def _pair_ms(stage: RerankStage) -> float | None:
+    """The mean cost of one pair for this reranker, whatever it read."""
+    latest = PairList.objects.filter(reranker=stage.reranker).order_by("-pk")[:LATEST]
+    length = Func(F("positions"), function="cardinality", output_field=FloatField())
+    sums = PairList.objects.filter(pk__in=latest.values("pk")).aggregate(ms=Sum("duration_ms"), pairs=Sum(length))
+    return sums["ms"] / sums["pairs"] if sums["ms"] and sums["pairs"] else None
+
+
+def _latest(**such: Any) -> list[UUID]:
+    """The newest benchmarks of a kind; one of the past may have been timed on another machine."""
+    made = Benchmark.objects.filter(**such).order_by("-created_at").values_list("pk", "created_at").distinct()
+    return [pk for pk, _ in made[:BENCHMARKS]]
+
+
+def _mean(rows: QuerySet, column: str) -> float | None:
+    latest = rows.values("pk")[:LATEST]
+    mean: float | None = rows.model._default_manager.filter(pk__in=latest).aggregate(
+        mean=Avg(Cast(column, FloatField()))
+    )["mean"]
+    return mean
+
+
+def _chunks(index: Index) -> int:
+    return index.chunk_set.chunk_count if index.chunk_set else 0

@@ -1,0 +1,45 @@
+"""How long a run's queries took, stage by stage."""
+
+from typing import Any
+
+import numpy as np
+
+from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.storing import TIMINGS
+
+LEAST_FOR_P99 = 100  # of fewer samples the 99th percentile is the worst, or nearly so
+
+
+def timing_of(run: Run) -> dict[str, Any]:
+    """Return the run's latencies over the queries that did not fail, in milliseconds per query.
+
+    `<stage>_ms` are means. Isolated execution, whose samples are single searches, also has `percentiles`:
+    {"total_ms": {"p50": …, "p95": …, "p99": …}, …}, p99 from LEAST_FOR_P99 samples on; and with repetitions
+    `consistency_score`, the share of queries that were answered alike in all of them.
+    """
+    answered = run.query_results.filter(error="")
+    samples = np.array(list(answered.values_list(*TIMINGS)), dtype=float).reshape(-1, len(TIMINGS))
+    timing: dict[str, Any] = {"samples": len(samples), "execution": run.benchmark.execution}
+    measured = {name: column[~np.isnan(column)] for name, column in zip(TIMINGS, samples.T, strict=True)}
+    timing |= {name: round(float(column.mean()), 4) for name, column in measured.items() if len(column)}
+    if run.benchmark.execution == Benchmark.Execution.ISOLATED:
+        timing["percentiles"] = {name: percentiles(column) for name, column in measured.items() if len(column)}
+        if run.benchmark.runs_per_query > 1:
+            timing["consistency_score"] = consistency_score(run)
+    return timing
+
+
+def percentiles(samples: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, float]:
+    """Return p50, p95 and, from LEAST_FOR_P99 samples on, p99: the sample at place min(⌊n·p⌋, n−1) in rising order."""
+    ordered = np.sort(samples)
+    shares = {"p50": 0.5, "p95": 0.95} | ({"p99": 0.99} if len(ordered) >= LEAST_FOR_P99 else {})
+    return {name: round(float(ordered[min(int(len(ordered) * p), len(ordered) - 1)]), 4) for name, p in shares.items()}
+
+
+def consistency_score(run: Run) -> float:
+    """Return the share of queries whose ordered documents are equal in all repetitions; a failed one is not."""
+    by_query: dict[int, list[tuple[str, list[int]]]] = {}
+    for query_id, error, documents in run.query_results.values_list("query_id", "error", "document_ids"):
+        by_query.setdefault(query_id, []).append((error, documents))
+    same = [not first[0] and all(other == first for other in others) for first, *others in by_query.values()]
+    return sum(same) / len(same) if same else 0.0

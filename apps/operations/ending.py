@@ -1,0 +1,77 @@
+"""How an operation ends: completed after its last batch, failed with an error, or cancelled. Each happens once."""
+
+import logging
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models.functions import Now
+
+from apps.operations import events
+from apps.operations.handlers import handler_for
+from apps.operations.leasing import ACTIVE
+from apps.operations.models import Batch, Operation, Status
+from benchbench.errors import BenchbenchError
+
+log = logging.getLogger(__name__)
+
+
+def end_operation(operation: Operation, status: Status, *, error: str) -> bool:
+    """Fail or cancel an active operation, once. Return whether this call did it."""
+    with transaction.atomic():
+        changed = Operation.objects.filter(pk=operation.pk, status__in=ACTIVE).update(
+            status=status, stage=status, error=error, finished_at=Now()
+        )
+        operation.refresh_from_db()
+        if changed:
+            handler_for(operation).stop(operation)
+    if changed:
+        transaction.on_commit(lambda: events.publish(operation.pk, final=True))
+    return bool(changed)
+
+
+def conclude(operation: Operation) -> bool:
+    """Complete the operation if every batch is done: once, whoever comes last. Return whether this call did it.
+
+    Two workers that end the last two batches both come here after their commits, so at least one sees both done.
+    """
+    try:
+        with transaction.atomic():
+            open_batches = Batch.objects.filter(operation=operation).exclude(state=Batch.State.DONE)
+            if open_batches.exists():
+                return False
+            changed = Operation.objects.filter(pk=operation.pk, status__in=ACTIVE).update(
+                status=Status.COMPLETED, stage="completed", finished_at=Now()
+            )
+            if not changed:
+                return False
+            operation.refresh_from_db()
+            handler_for(operation).finalise(operation)
+    except Exception as error:
+        log.exception("Could not finalise %s.", operation)
+        message = str(error) if isinstance(error, BenchbenchError) else f"{type(error).__name__}: {error}"
+        end_operation(operation, Status.FAILED, error=message)
+        return True
+    events.publish(operation.pk, final=True)
+    return True
+
+
+def settle(operation: Operation) -> bool:
+    """End an operation whose worker died before it could: fail it for a batch that is lost for good, or conclude it.
+
+    Return whether this call ended it.
+    """
+    with transaction.atomic():
+        expired = operation.batches.filter(
+            state=Batch.State.RUNNING, lease_until__lt=Now(), attempts__gte=settings.BENCHBENCH_MAX_ATTEMPTS
+        )
+        expired.update(state=Batch.State.FAILED, error=LOST, lease_until=None, finished_at=Now())
+        failed = operation.batches.filter(state=Batch.State.FAILED).first()
+        if failed is not None:
+            return end_operation(operation, Status.FAILED, error=failed.error)
+    return conclude(operation)
+
+
+LOST = (
+    "The worker stopped without a word on the last attempt at this batch, as on those before; it may have run out of "
+    "memory. Look at the worker's log, then retry."
+)

@@ -1,0 +1,262 @@
+"""Resolving, building, benchmarking by buttons: what a click brings about, and what the page says."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from apps.benchmarks.models import Benchmark, QueryResult, Run
+from apps.mappings.models import Mapping
+from apps.operations.models import Operation
+from apps.operations.working import wait
+from apps.retrieval.models import Index
+from benchbench.panels import change_url, changelist_url
+from tests.admin.conftest import MakeStaff
+from tests.benchmarks.conftest import ENCODER
+from tests.factories import make_collection, make_dataset, make_mapping
+
+
+def press(client: Client, row: Any, action: str, **more: str) -> Any:
+    """Press a button of a row's page: its list's action, posted for this row."""
+    fields = {"action": action, "_selected_action": str(row.pk), "next": change_url(row), **more}
+    return client.post(changelist_url(type(row)), fields, follow=True)
+
+
+def messages_of(response: Any) -> str:
+    return " ".join(str(message) for message in response.context["messages"])
+
+
+@pytest.fixture
+def unresolved(db: None) -> Mapping:
+    dataset = make_dataset({"q1": [({"document_id": "d1"}, 1), ({"document_id": "gone"}, 2)]})
+    collection = make_collection("library", [{"title": "Pears"}])
+    return make_mapping(dataset, collection, status="pending", dataset_version=None)
+
+
+def test_mapping_resolves_at_once_and_shows_what_found_nothing(client_of_ada: Client, ada: User) -> None:
+    dataset = make_dataset({"q1": [({"document_id": "d1"}, 1), ({"document_id": "gone"}, 2)]})
+    collection = make_collection("library", [{"title": "Pears"}])
+    response = client_of_ada.post(
+        reverse("admin:mappings_mapping_add"), {"dataset": dataset.pk, "collection": collection.pk}, follow=True
+    )
+    mapping = Mapping.objects.get()
+    assert (mapping.owner, mapping.status) == (ada, Mapping.Status.PARTIAL)
+    assert "1 of 2 judgments found their document" in messages_of(response)
+    page = response.content.decode()
+    assert "gone" in page
+    assert "No document has the document_id" in page
+
+
+def test_a_pair_is_mapped_once(client_of_ada: Client, unresolved: Mapping) -> None:
+    fields = {"dataset": unresolved.dataset_id, "collection": unresolved.collection_id}
+    response = client_of_ada.post(reverse("admin:mappings_mapping_add"), fields)
+    assert "already mapped" in str(response.context["form"].errors)
+    assert Mapping.objects.count() == 1
+
+
+def test_what_somebody_else_owns_cannot_be_mapped(
+    client_of_ada: Client, make_staff: MakeStaff, unresolved: Mapping
+) -> None:
+    dataset = unresolved.dataset
+    unresolved.delete()
+    dataset.owner = make_staff("grace")
+    dataset.save()
+    fields = {"dataset": dataset.pk, "collection": unresolved.collection_id}
+    response = client_of_ada.post(reverse("admin:mappings_mapping_add"), fields)
+    assert "dataset" in response.context["form"].errors
+    assert not Mapping.objects.exists()
+
+
+def test_resolving_by_button(client_of_ada: Client, unresolved: Mapping) -> None:
+    assert "Resolve" in client_of_ada.get(change_url(unresolved)).content.decode()
+    response = press(client_of_ada, unresolved, "resolve_selected")
+    unresolved.refresh_from_db()
+    assert unresolved.status == Mapping.Status.PARTIAL
+    assert response.redirect_chain[-1][0] == change_url(unresolved)
+    assert "1 of 2 judgments" in messages_of(response)
+
+
+def test_a_link_never_acts(client_of_ada: Client, unresolved: Mapping) -> None:
+    query = {"action": "resolve_selected", "_selected_action": str(unresolved.pk)}
+    client_of_ada.get(changelist_url(Mapping), query)
+    unresolved.refresh_from_db()
+    assert unresolved.status == Mapping.Status.PENDING
+
+
+def test_a_post_without_csrf_token_is_refused(ada: User, unresolved: Mapping) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(ada)
+    assert press(client, unresolved, "resolve_selected").status_code == 403
+    unresolved.refresh_from_db()
+    assert unresolved.status == Mapping.Status.PENDING
+
+
+def test_it_does_not_redirect_to_another_site(client_of_ada: Client, unresolved: Mapping) -> None:
+    response = press(client_of_ada, unresolved, "resolve_selected", next="https://elsewhere.example/")
+    assert all(url.startswith("/admin/") for url, _ in response.redirect_chain)
+
+
+@pytest.mark.parametrize("why", ["view only", "somebody else's"])
+def test_acting_needs_permission_and_sight(
+    client: Client, make_staff: MakeStaff, unresolved: Mapping, why: str
+) -> None:
+    if why == "view only":
+        client.force_login(make_staff("viewer", may=("view",)))
+        assert "resolve_selected" not in client.get(change_url(unresolved)).content.decode()
+    else:
+        unresolved.owner = make_staff("grace")
+        unresolved.save()
+        client.force_login(make_staff("ada"))
+    press(client, unresolved, "resolve_selected", next="")
+    unresolved.refresh_from_db()
+    assert unresolved.status == Mapping.Status.PENDING
+
+
+def test_an_index_is_built_from_the_form(transactional_db: None, admin_client: Client) -> None:
+    collection = make_collection("library", [{"title": "apple", "text": "apple pear"}])
+    page = admin_client.get(reverse("admin:retrieval_index_add"), {"collection": collection.pk})
+    assert collection.name in page.content.decode()
+    fields = {"collection": collection.pk, "name": "keywords", "encoder": ENCODER, "lexical": "on"}
+    response = admin_client.post(reverse("admin:retrieval_index_add"), fields, follow=True)
+    operation = Operation.objects.get()
+    assert reverse("admin:operation_progress", args=[operation.pk]) in response.content.decode()
+    assert "Cancel" in response.content.decode()
+    wait(operation)
+    index = Index.objects.get()
+    assert index.status == Index.Status.READY
+    assert "data-live" not in admin_client.get(change_url(index)).content.decode()
+
+
+def test_an_index_that_would_find_nothing_is_refused_in_the_form(client_of_ada: Client) -> None:
+    collection = make_collection("library", [{"title": "apple"}])
+    response = client_of_ada.post(reverse("admin:retrieval_index_add"), {"collection": collection.pk, "name": "none"})
+    assert "name an encoder" in str(response.context["form"].errors)
+    assert not Index.objects.exists()
+
+
+def test_building_is_cancelled_by_button(transactional_db: None, admin_client: Client) -> None:
+    collection = make_collection("library", [{"title": "apple"}])
+    fields = {"collection": collection.pk, "name": "words", "lexical": "on"}
+    admin_client.post(reverse("admin:retrieval_index_add"), fields)
+    press(admin_client, Index.objects.get(), "cancel_selected")
+    assert Index.objects.get().status == Index.Status.CANCELLED
+    assert "nothing is being built" in messages_of(press(admin_client, Index.objects.get(), "cancel_selected"))
+    press(admin_client, Index.objects.get(), "build_selected")
+    wait(Operation.objects.get(status="pending"))
+    assert Index.objects.get().status == Index.Status.READY
+
+
+def test_the_progress_of_an_operation_sends_the_page_to_itself_at_the_end(
+    transactional_db: None, admin_client: Client
+) -> None:
+    collection = make_collection("library", [{"title": "apple"}])
+    admin_client.post(reverse("admin:retrieval_index_add"), {"collection": collection.pk, "name": "w", "lexical": "on"})
+    operation = Operation.objects.get()
+    url = reverse("admin:operation_progress", args=[operation.pk])
+    assert "<progress" in admin_client.get(url).content.decode()
+    wait(operation)
+    assert admin_client.get(url)["HX-Refresh"] == "true"
+
+
+class TestBenchmark:
+    FIELDS = {
+        "name": "Which?",
+        "search_modes": ["dense", "sparse"],
+        "top_k_values": "10, 20",
+        "k_values_for_metrics": "5, 10",
+        "primary_k": "10",
+        "score_thresholds": "none, 0.5",
+        "use_reranker": "off",
+        "execution": "shared",
+        "unresolved": "count",
+        "seed": "7",
+    }
+
+    def post(
+        self, client: Client, library: Mapping, page: str = "admin:benchmarks_benchmark_add", **changes: Any
+    ) -> Any:
+        return client.post(reverse(page), {"mapping": library.pk, **self.FIELDS, **changes}, follow=True)
+
+    def test_the_preview_counts_the_runs(self, admin_client: Client, library: Mapping) -> None:
+        page = self.post(admin_client, library, "admin:benchmark_preview").content.decode()
+        assert "8 runs" in page
+        assert "dense · top 10 · ≥ 0.5" in page
+        assert not Benchmark.objects.exists()
+
+    @pytest.mark.parametrize(
+        ("changes", "field", "said"),
+        [
+            ({"top_k_values": "5"}, "top_k_values", "less than the greatest k"),
+            ({"top_k_values": "many"}, "top_k_values", "not a whole number"),
+            ({"score_thresholds": "none, 2"}, "score_thresholds", "from 0 to 1"),
+            ({"use_reranker": "on"}, "rerankers", "name the model"),
+            ({"primary_k": "0"}, "primary_k", "greater than or equal to 1"),
+            ({"search_modes": []}, "search_modes", "required"),
+            ({"mapping": ""}, "mapping", "required"),
+        ],
+    )
+    def test_an_error_stands_at_its_field_in_preview_and_form(
+        self, admin_client: Client, library: Mapping, changes: dict[str, Any], field: str, said: str
+    ) -> None:
+        preview = self.post(admin_client, library, "admin:benchmark_preview", **changes).content.decode()
+        after = preview.split(f'id="error_{field}"')[1].split("</div>")[0]
+        assert said in after
+        response = self.post(admin_client, library, **changes)
+        assert said in str(response.context["form"].errors[field])
+        assert not Benchmark.objects.exists()
+
+    def test_it_offers_resolved_mappings_and_their_indexes(self, admin_client: Client, library: Mapping) -> None:
+        pending = make_mapping(make_dataset(name="other"), library.collection, name="pending one", status="pending")
+        url = reverse("admin:benchmarks_benchmark_add")
+        page = admin_client.get(url, {"mapping": library.pk}).content.decode()
+        assert pending.name not in page
+        assert 'value="keywords"' in page
+
+    def test_it_is_made_started_watched_and_cancelled(self, admin_client: Client, library: Mapping) -> None:
+        response = self.post(admin_client, library, start="1")
+        benchmark = Benchmark.objects.get()
+        assert benchmark.status == "running"
+        assert benchmark.seed == 7
+        assert response.redirect_chain[-1][0] == reverse("admin:benchmark_results", args=[benchmark.pk])
+        page = response.content.decode()
+        assert str(benchmark.operation_id) in page
+        assert "cancel_selected" in page
+        press(admin_client, benchmark, "cancel_selected")
+        benchmark.refresh_from_db()
+        assert benchmark.status == "cancelled"
+        press(admin_client, benchmark, "start_selected")
+        wait(Operation.objects.get(kind="benchmark", status="pending"))
+        benchmark.refresh_from_db()
+        assert benchmark.status == "completed"
+        assert "Every run" in messages_of(press(admin_client, benchmark, "start_selected"))
+
+    def test_create_only_waits_for_start(self, admin_client: Client, library: Mapping) -> None:
+        response = self.post(admin_client, library)
+        assert Benchmark.objects.get().status == "pending"
+        assert "start_selected" in response.content.decode()
+
+    def test_what_failed_is_retried(self, admin_client: Client, library: Mapping) -> None:
+        self.post(admin_client, library, start="1")
+        benchmark = Benchmark.objects.get()
+        wait(Operation.objects.get(kind="benchmark"))
+        failed = QueryResult.objects.filter(run=benchmark.runs.get(run_order=1))[:1].get()
+        QueryResult.objects.filter(pk=failed.pk).update(error="The index was away.")
+        benchmark.runs.filter(run_order=1).update(failed_queries=1)
+        assert "retry_selected" in admin_client.get(change_url(benchmark)).content.decode()
+        press(admin_client, benchmark, "retry_selected")
+        wait(Operation.objects.get(kind="benchmark", status="pending"))
+        assert set(benchmark.runs.values_list("status", flat=True)) == {Run.Status.COMPLETED}
+        assert not QueryResult.objects.filter(run__benchmark=benchmark).exclude(error="").exists()
+
+
+def test_an_operation_is_cancelled_by_button_once(transactional_db: None, admin_client: Client) -> None:
+    collection = make_collection("library", [{"title": "apple"}])
+    admin_client.post(reverse("admin:retrieval_index_add"), {"collection": collection.pk, "name": "w", "lexical": "on"})
+    operation = Operation.objects.get()
+    assert "cancel_selected" in admin_client.get(change_url(operation)).content.decode()
+    assert "Cancelled the index" in messages_of(press(admin_client, operation, "cancel_selected"))
+    operation.refresh_from_db()
+    assert operation.status == "cancelled"
+    assert "has already ended" in messages_of(press(admin_client, operation, "cancel_selected"))

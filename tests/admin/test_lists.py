@@ -1,0 +1,91 @@
+"""Every list costs as many queries with thirty rows as with three."""
+
+import uuid
+from typing import Any
+
+import pytest
+from django.contrib import admin
+from django.contrib.auth.models import User
+from django.db import connection
+from django.db.models import Model
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from apps.benchmarks.models import QueryResult
+from apps.collections.models import Collection, Document
+from apps.mappings.models import Resolution
+from apps.operations.models import Batch, Operation, Status
+from apps.retrieval.models import ChunkSet, Index
+from benchbench.panels import change_url, changelist_url
+from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
+
+MOST = 12
+OURS = sorted(
+    (model for model in admin.site._registry if model.__module__.startswith("apps.")), key=lambda model: model.__name__
+)
+
+
+def make_row_everywhere(number: int) -> None:
+    """Add a row to every table that has a list, each below parents of its own: the hardest case for a list."""
+    name = f"row {number}"
+    owner = User.objects.create_user(name)
+    collection = make_collection(name, [{"title": name}])
+    dataset = make_dataset({"q": [({"document_id": "d1"}, 1)]}, name=name)
+    mapping = make_mapping(dataset, collection, name=name, owner=owner)
+    chunk_set = ChunkSet.objects.create(
+        collection=collection, strategy="flat", fingerprint=name, collection_fingerprint=name
+    )
+    index = Index.objects.create(collection=collection, name=name, encoder="keyword:apple", chunk_set=chunk_set)
+    benchmark = make_benchmark(mapping, [0.5], name=name, owner=owner)
+    run, query = benchmark.runs.get(), dataset.queries.get()
+    document = collection.documents.get()
+    QueryResult.objects.create(run=run, query=query, document_ids=[document.pk], chunk_ids=[], scores=[1.0])
+    Resolution.objects.create(mapping=mapping, judgment=query.judgments.get(), document=document, outcome="resolved")
+    operation = Operation.objects.create(
+        kind="index", subject_id=index.pk, owner=owner, status=Status.COMPLETED, queue=uuid.uuid4().hex
+    )
+    Batch.objects.create(operation=operation, ordinal=0)
+
+
+def queries_for(client: Client, model: type[Model]) -> int:
+    with CaptureQueriesContext(connection) as captured:
+        response = client.get(changelist_url(model))
+    assert response.status_code == 200
+    return len(captured)
+
+
+@pytest.fixture
+def rows(db: None) -> Any:
+    for number in range(3):
+        make_row_everywhere(number)
+
+
+def test_every_list_costs_a_bounded_number_of_queries(admin_client: Client, rows: None) -> None:
+    few = {model: queries_for(admin_client, model) for model in OURS}
+    for number in range(3, 30):
+        make_row_everywhere(number)
+    many = {model: queries_for(admin_client, model) for model in OURS}
+    assert many == few
+    assert max(many.values()) <= MOST, many
+
+
+def test_every_model_with_a_list_has_a_page(admin_client: Client, rows: None) -> None:
+    for model in OURS:
+        row = model._default_manager.first()
+        assert row is not None, f"make_row_everywhere makes no {model.__name__}"
+        assert admin_client.get(change_url(row)).status_code == 200, model
+
+
+def test_lists_that_may_be_long_are_not_counted(admin_client: Client, rows: None) -> None:
+    with CaptureQueriesContext(connection) as captured:
+        admin_client.get(changelist_url(Document))
+    assert not [query for query in captured.captured_queries if "COUNT(" in query["sql"].upper()]
+
+
+def test_a_search_finds_and_a_filter_narrows(admin_client: Client, rows: None) -> None:
+    found = admin_client.get(changelist_url(Collection, q="row 2")).content.decode()
+    assert "row 2" in found
+    assert "row 1" not in found
+    collection = Collection.objects.get(name="row 1")
+    listed = admin_client.get(changelist_url(Document, collection__id__exact=collection.pk))
+    assert [str(document) for document in listed.context["cl"].result_list] == ["row 1"]

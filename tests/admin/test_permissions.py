@@ -1,0 +1,176 @@
+"""Who gets where: nobody without being staff, staff with permission, and nobody to what somebody else owns."""
+
+from collections.abc import Callable
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.test import Client
+from django.urls import reverse
+
+from apps.benchmarks.models import Benchmark, QueryResult
+from apps.collections.models import Collection
+from benchbench.panels import change_url, changelist_url
+from tests.admin.conftest import MakeStaff
+from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
+
+
+@pytest.fixture
+def benchmark_of(db: None) -> Callable[[User | None], Benchmark]:
+    """Make a benchmark, with everything that it stands on, that belongs to a user."""
+
+    def make(owner: User | None) -> Benchmark:
+        collection = make_collection("hidden shelf", [{"title": "On pears"}])
+        dataset = make_dataset({"q1": [({"document_id": "d1"}, 1)]})
+        for row in (collection, dataset):
+            row.owner = owner
+            row.save()
+        mapping = make_mapping(dataset, collection, owner=owner)
+        benchmark = make_benchmark(mapping, [0.5], owner=owner)
+        document = collection.documents.get()
+        QueryResult.objects.create(
+            run=benchmark.runs.get(),
+            query=dataset.queries.get(),
+            document_ids=[document.pk],
+            chunk_ids=[],
+            scores=[1.0],
+        )
+        return benchmark
+
+    return make
+
+
+def pages_of(benchmark: Benchmark) -> list[str]:
+    """Return every page that tells something of a benchmark, or of what it stands on."""
+    run = benchmark.runs.get()
+    mapping = benchmark.mapping
+    rows = (
+        benchmark,
+        run,
+        run.query_results.get(),
+        run.evaluations.get(),
+        mapping,
+        mapping.collection,
+        mapping.collection.documents.get(),
+        mapping.dataset,
+        mapping.dataset.versions.get(),
+        mapping.dataset.queries.get(),
+        mapping.dataset.queries.get().judgments.get(),
+    )
+    names = ("admin:benchmark_results", "admin:benchmark_live")
+    return [*(change_url(row) for row in rows), *(reverse(name, args=[benchmark.pk]) for name in names)]
+
+
+@pytest.mark.parametrize("who", ["anonymous", "no staff"])
+def test_who_is_not_staff_is_sent_to_the_login(client: Client, benchmark_of: Callable, who: str) -> None:
+    benchmark = benchmark_of(None)
+    if who == "no staff":
+        client.force_login(User.objects.create_user("guest"))
+    for page in [*pages_of(benchmark), reverse("admin:index"), changelist_url(Benchmark)]:
+        response = client.get(page)
+        assert response.status_code == 302, page
+        assert response["Location"].startswith(reverse("admin:login")), page
+
+
+def test_staff_without_permission_is_refused(client: Client, make_staff: MakeStaff, benchmark_of: Callable) -> None:
+    benchmark = benchmark_of(None)
+    client.force_login(make_staff("new", may=()))
+    for page in [*pages_of(benchmark), changelist_url(Benchmark), reverse("admin:benchmarks_benchmark_add")]:
+        assert client.get(page).status_code == 403, page
+    assert client.get(reverse("admin:index")).status_code == 200
+
+
+def test_what_somebody_else_owns_is_not_found(
+    client_of_ada: Client, make_staff: MakeStaff, benchmark_of: Callable
+) -> None:
+    benchmark = benchmark_of(make_staff("grace"))
+    for page in pages_of(benchmark):
+        assert client_of_ada.get(page).status_code == 404, page
+    assert benchmark.name not in client_of_ada.get(changelist_url(Benchmark)).content.decode()
+    assert benchmark.name not in client_of_ada.get(reverse("admin:index")).content.decode()
+
+
+def test_what_somebody_else_owns_is_in_no_filter(
+    client_of_ada: Client, make_staff: MakeStaff, benchmark_of: Callable
+) -> None:
+    collection = benchmark_of(make_staff("grace")).mapping.collection
+    assert collection.name not in client_of_ada.get(changelist_url(type(collection.documents.get()))).content.decode()
+
+
+@pytest.mark.parametrize("how", ["owner", "team", "nobody's", "sees all"])
+def test_own_team_and_nobodys_rows_are_seen(
+    client: Client, make_staff: MakeStaff, benchmark_of: Callable, how: str
+) -> None:
+    ada, grace = make_staff("ada"), make_staff("grace")
+    benchmark = benchmark_of({"owner": ada, "nobody's": None}.get(how, grace))
+    if how == "team":
+        team = Group.objects.create(name="search")
+        ada.groups.add(team)
+        mapping = benchmark.mapping
+        for row in (benchmark, mapping, mapping.collection, mapping.dataset):
+            row.team = team
+            row.save()
+    if how == "sees all":
+        ada.is_superuser = True
+        ada.save()
+    client.force_login(ada)
+    for page in pages_of(benchmark):
+        assert client.get(page).status_code == 200, page
+
+
+def test_facts_are_not_edited_by_hand(client_of_ada: Client, benchmark_of: Callable) -> None:
+    benchmark = benchmark_of(None)
+    run = benchmark.runs.get()
+    for row in (run.evaluations.get(), benchmark.mapping.dataset.queries.get()):
+        assert client_of_ada.post(change_url(row), {"text": "other", "query_count": 7}).status_code == 403
+        assert client_of_ada.get(reverse(f"admin:{row._meta.label_lower.replace('.', '_')}_add")).status_code == 403
+    client_of_ada.post(change_url(run), {"label": "best of all"})
+    run.refresh_from_db()
+    assert run.label != "best of all"
+
+
+def test_an_edit_changes_the_name_and_no_fact(client_of_ada: Client, benchmark_of: Callable) -> None:
+    benchmark = benchmark_of(None)
+    client_of_ada.post(change_url(benchmark), {"name": "Renamed", "description": "", "status": "pending", "seed": "1"})
+    benchmark.refresh_from_db()
+    assert (benchmark.name, benchmark.status, benchmark.seed) == ("Renamed", "completed", 42)
+
+
+def test_who_does_not_see_all_cannot_give_a_row_away(client_of_ada: Client, ada: User, make_staff: MakeStaff) -> None:
+    collection = make_collection("mine")
+    collection.owner = ada
+    collection.save()
+    client_of_ada.post(change_url(collection), {"name": "still mine", "owner": make_staff("grace").pk})
+    collection.refresh_from_db()
+    assert (collection.name, collection.owner) == ("still mine", ada)
+
+
+def test_a_name_that_is_taken_is_an_error_of_the_form(client_of_ada: Client, ada: User) -> None:
+    for name in ("first", "second"):
+        Collection.objects.create(name=name, owner=ada)
+    second = Collection.objects.get(name="second")
+    response = client_of_ada.post(change_url(second), {"name": "first"})
+    assert response.status_code == 200
+    assert "already exists" in response.content.decode()
+
+
+def test_what_is_in_use_is_not_deleted_and_the_page_says_why(client_of_ada: Client, benchmark_of: Callable) -> None:
+    collection = benchmark_of(None).mapping.collection
+    url = reverse("admin:collections_collection_delete", args=[collection.pk])
+    assert client_of_ada.get(url).status_code == 200
+    response = client_of_ada.post(url, {"post": "yes"}, follow=True)
+    assert "it is used by" in response.content.decode()
+    assert Collection.objects.filter(pk=collection.pk).exists()
+
+
+def test_what_nothing_uses_is_deleted(client_of_ada: Client) -> None:
+    collection = make_collection("unused", [{"title": "a"}])
+    client_of_ada.post(reverse("admin:collections_collection_delete", args=[collection.pk]), {"post": "yes"})
+    assert not Collection.objects.exists()
+
+
+def test_a_list_with_search_offers_no_one_elses_rows(client_of_ada: Client, make_staff: MakeStaff) -> None:
+    for name, owner in (("my shelf", None), ("hidden shelf", make_staff("grace"))):
+        Collection.objects.create(name=name, owner=owner)
+    asked = {"app_label": "mappings", "model_name": "mapping", "field_name": "collection", "term": "shelf"}
+    found = client_of_ada.get(reverse("admin:autocomplete"), asked).json()["results"]
+    assert [one["text"] for one in found] == ["my shelf"]

@@ -1,0 +1,113 @@
+"""What a person uploads in the browser, and what the page says when it is not right."""
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+
+from apps.collections.models import Collection
+from apps.datasets.models import Dataset, Judgment
+from tests.factories import make_collection
+
+DATASET = "admin:datasets_dataset_add"
+COLLECTION = "admin:collections_collection_add"
+CORPUS = "\n".join(
+    json.dumps({"_id": f"d{number}", "title": f"Pear {number}", "text": "A pear is no apple."}) for number in range(3)
+)
+
+
+def dataset(**changes: Any) -> dict[str, Any]:
+    query = {
+        "query_key": "q1",
+        "query_text": "What is a pear?",
+        "relevant_docs": [{"doc_ref": {"document_id": "d1"}, "relevance_grade": 3}],
+        **changes,
+    }
+    return {"schema_version": "1.0", "metadata": {"name": "Fruit"}, "queries": [query]}
+
+
+def upload(client: Client, page: str, file_name: str, content: bytes, **fields: str) -> Any:
+    return client.post(reverse(page), {"file": SimpleUploadedFile(file_name, content), **fields}, follow=True)
+
+
+def error_at(response: Any, field: str) -> str:
+    assert response.status_code == 200
+    return " ".join(response.context["form"].errors[field])
+
+
+def test_a_dataset_becomes_the_users_and_the_page_counts_it(client_of_ada: Client, ada: User) -> None:
+    response = upload(client_of_ada, DATASET, "fruit.json", json.dumps(dataset()).encode(), description="By hand.")
+    made = Dataset.objects.get()
+    assert (made.name, made.owner, made.description) == ("Fruit", ada, "By hand.")
+    assert Judgment.objects.get().grade == 3
+    assert "Imported 1 queries with 1 judgments as Fruit v1" in response.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"{", "JSON"),
+        (json.dumps(dataset(relevant_docs=[{"doc_ref": "d1", "relevance_grade": 2.9}])).encode(), "relevance_grade"),
+        (json.dumps(dataset(query_text="")).encode(), "query_text"),
+        (json.dumps({**dataset(), "schema_version": "9"}).encode(), "schema_version"),
+    ],
+)
+def test_what_is_wrong_with_a_dataset_stands_at_the_file(client_of_ada: Client, content: bytes, said: str) -> None:
+    response = upload(client_of_ada, DATASET, "fruit.json", content)
+    assert said in error_at(response, "file")
+    assert not Dataset.objects.exists()
+
+
+def test_a_file_that_is_too_large_is_not_read(client_of_ada: Client, settings: Any) -> None:
+    settings.BENCHMARK_DATASET_MAX_UPLOAD_BYTES = settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES = 100
+    assert "at most 100" in error_at(upload(client_of_ada, DATASET, "fruit.json", b"x" * 101), "file")
+    assert "at most 100" in error_at(upload(client_of_ada, COLLECTION, "c.jsonl", b"x" * 101, name="Fruit"), "file")
+
+
+def test_another_content_under_a_frozen_name_is_refused(client_of_ada: Client) -> None:
+    upload(client_of_ada, DATASET, "fruit.json", json.dumps(dataset()).encode())
+    response = upload(client_of_ada, DATASET, "fruit.json", json.dumps(dataset(query_text="Other?")).encode())
+    assert "bump the version" in error_at(response, "file")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_corpus_becomes_a_collection(client_of_ada: Client, ada: User, packed: bool) -> None:
+    content = gzip.compress(CORPUS.encode()) if packed else CORPUS.encode()
+    response = upload(client_of_ada, COLLECTION, "corpus.jsonl.gz" if packed else "corpus.jsonl", content, name="Fruit")
+    made = Collection.objects.get()
+    assert (made.name, made.owner, made.document_count) == ("Fruit", ada, 3)
+    assert "Imported 3 documents" in response.content.decode()
+    assert "Build an index" in response.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("corpus.csv", CORPUS.encode(), ".jsonl"),
+        ("corpus.jsonl", b'{"_id": "d1"}', "line 1"),
+        ("corpus.jsonl", CORPUS.encode() + b'\n{"_id": "d9", "text": 7}', "line 4"),
+    ],
+)
+def test_what_is_wrong_with_a_corpus_stands_at_the_file(
+    client_of_ada: Client, name: str, content: bytes, said: str
+) -> None:
+    assert said in error_at(upload(client_of_ada, COLLECTION, name, content, name="Fruit"), "file")
+    assert not Collection.objects.exists()
+
+
+def test_the_name_of_an_own_collection_is_not_taken_twice(client_of_ada: Client, ada: User) -> None:
+    Collection.objects.create(name="Fruit", owner=ada)
+    make_collection("Vegetables")
+    response = upload(client_of_ada, COLLECTION, "corpus.jsonl", CORPUS.encode(), name="Fruit")
+    assert "choose another name" in error_at(response, "name")
+
+
+def test_an_errors_text_is_escaped(client_of_ada: Client) -> None:
+    content = json.dumps({**dataset(), "schema_version": "<script>alert(1)</script>"}).encode()
+    page = upload(client_of_ada, DATASET, "fruit.json", content).content.decode()
+    assert "<script>alert(1)" not in page

@@ -1,0 +1,36 @@
+import numpy as np
+import pytest
+
+from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.launching import launch
+from apps.benchmarks.timing import consistency_score, percentiles
+from apps.mappings.models import Mapping
+from apps.operations.working import wait
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [
+        (1, {"p50": 1, "p95": 1}),
+        (10, {"p50": 6, "p95": 10}),
+        (99, {"p50": 50, "p95": 95}),
+        (100, {"p50": 51, "p95": 96, "p99": 100}),
+        (1000, {"p50": 501, "p95": 951, "p99": 991}),
+    ],
+)
+def test_percentiles_are_samples_in_rising_order(count: int, expected: dict[str, float]) -> None:
+    assert percentiles(np.random.default_rng(1).permutation(np.arange(1.0, count + 1))) == expected
+
+
+def test_the_consistency_score_is_the_share_of_queries_answered_alike(library: Mapping) -> None:
+    matrix = {"search_modes": ["sparse"]}
+    benchmark = create_benchmark(library, name="b", matrix=matrix, execution="isolated", runs_per_query=2)
+    wait(launch(benchmark))
+    run = benchmark.runs.get()
+    assert consistency_score(run) == 1.0
+    other, failed, *_ = run.query_results.filter(repetition=2)
+    other.document_ids.reverse()
+    other.save()
+    failed.error = "It timed out."
+    failed.save()
+    assert consistency_score(run) == pytest.approx(10 / 12)

@@ -1,0 +1,132 @@
+"""A real browser on a real server with a real worker, all on the database of the test."""
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.hashers import PBKDF2PasswordHasher
+from django.contrib.auth.models import User
+from django.db import connections
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+SERVER_SECONDS = 30
+T = TypeVar("T")
+
+
+def find_browser() -> str | None:
+    """Return the Chromium of this machine: the one CHROMIUM names, one on the PATH, or Playwright's own."""
+    named = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    if named:
+        return named
+    with sync_playwright() as playwright:
+        bundled = playwright.chromium.executable_path
+    return bundled if Path(bundled).exists() else None
+
+
+def outside(work: Callable[[], T]) -> T:
+    """Do `work` in a thread of its own: this one runs Playwright's event loop, in which Channels cannot send."""
+
+    def alone() -> T:
+        try:
+            return work()
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        return pool.submit(alone).result()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    executable = find_browser()
+    if executable is None:
+        sentence = "There is no Chromium here: install one (Debian: apt-get install chromium), or name it in CHROMIUM."
+        if os.environ.get("BENCHBENCH_REQUIRE_BROWSER") == "1":
+            pytest.fail(sentence)
+        pytest.skip(sentence)
+    # The synchronous API runs an event loop in this thread, in which Django would refuse to touch the database.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+    with sync_playwright() as playwright:
+        arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        yield playwright.chromium.launch(executable_path=executable, args=arguments)
+    del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+
+
+@pytest.fixture
+def processes() -> Iterator[list["subprocess.Popen[bytes]"]]:
+    started: list[subprocess.Popen[bytes]] = []
+    yield started
+    for process in started:
+        process.terminate()
+    for process in started:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=10)
+        process.kill()
+
+
+@pytest.fixture
+def manage(process_environment: dict[str, str], processes: list[Any]) -> Any:
+    """Start `manage.py …` (or another module) on this test's database."""
+
+    def start(*arguments: str) -> "subprocess.Popen[bytes]":
+        processes.append(subprocess.Popen([sys.executable, *arguments], cwd=settings.BASE_DIR, env=process_environment))
+        return processes[-1]
+
+    return start
+
+
+@pytest.fixture
+def site(manage: Any) -> str:
+    """The address of a site served by daphne, as in production."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = manage("-m", "daphne", "-v", "0", "-b", "127.0.0.1", "-p", str(port), "benchbench.asgi:application")
+    address = f"http://127.0.0.1:{port}"
+    deadline = time.monotonic() + SERVER_SECONDS
+    while True:
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"{address}/admin/login/", timeout=5):
+            return address
+        assert server.poll() is None, "the server ended"
+        assert time.monotonic() < deadline, f"the server did not answer within {SERVER_SECONDS} s"
+        time.sleep(0.1)
+
+
+def is_error(message: ConsoleMessage) -> bool:
+    """Tell whether a console message is an error of ours: not a refused socket, nor a request that a newer replaced."""
+    expected = ("WebSocket connection", "htmx:sendAbort", "htmx:afterRequest")
+    return message.type == "error" and not message.text.startswith(expected)
+
+
+@pytest.fixture
+def page(browser: Browser, site: str) -> Iterator[Page]:
+    """A page whose reader is logged in as a superuser; an error in its console fails the test."""
+    # Hashed as the site does it, not as the tests' settings do.
+    password = PBKDF2PasswordHasher().encode("ada", "salt", iterations=1000)
+    User.objects.create(username="ada", password=password, is_staff=True, is_superuser=True)
+    context = browser.new_context(base_url=site, viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.set_default_timeout(15_000)
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text) if is_error(message) else None)
+    page.goto("/admin/login/")
+    page.fill("[name=username]", "ada")
+    page.fill("[name=password]", "ada")
+    page.click("[type=submit]")
+    page.wait_for_selector("text=Which search finds more?")
+    yield page
+    context.close()
+    assert errors == []

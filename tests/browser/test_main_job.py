@@ -1,0 +1,177 @@
+"""The main job as a person does it: upload, map, resolve, benchmark, watch, read."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page
+
+from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.launching import launch
+from apps.benchmarks.models import Benchmark, Evaluation
+from apps.operations.working import wait
+from tests.benchmarks.conftest import ENCODER, FRUITS, make_library
+from tests.browser.conftest import outside
+
+DOCUMENTS = 40
+QUERIES = 64
+
+
+def write_corpus(path: Path) -> Path:
+    texts = [f"{FRUITS[n % 10]} {FRUITS[n % 7]} {FRUITS[n % 3]} number {n}" for n in range(DOCUMENTS)]
+    lines = [json.dumps({"_id": f"d{n}", "title": f"Document {n}", "text": text}) for n, text in enumerate(texts)]
+    path.write_text("\n".join(lines))
+    return path
+
+
+def write_dataset(path: Path) -> Path:
+    queries = [
+        {
+            "query_key": f"q{n}",
+            "query_text": f"{FRUITS[n % 10]} and {FRUITS[(n * 3) % 7]}",
+            "relevant_docs": [
+                {"doc_ref": {"document_id": f"d{n % DOCUMENTS}"}, "relevance_grade": 3},
+                {"doc_ref": {"document_id": f"d{(n + 10) % DOCUMENTS}"}, "relevance_grade": 1},
+            ],
+        }
+        for n in range(QUERIES)
+    ]
+    path.write_text(json.dumps({"schema_version": "1.0", "metadata": {"name": "Fruit questions"}, "queries": queries}))
+    return path
+
+
+def press(page: Page, label: str) -> None:
+    page.click(f".bb-button:has-text('{label}')")
+
+
+def choose(page: Page, field: str, text: str) -> None:
+    """Choose from a list with search, as a person does: open it, type, take what it finds."""
+    page.click(f"#field_{field} .select2-selection")
+    page.fill(".select2-search__field", text)
+    page.click(f".select2-results__option:has-text('{text}')")
+
+
+def watch(page: Page) -> list[float]:
+    """Return the values that the bar of a benchmark's page takes, until the table is final; nothing is reloaded."""
+    page.evaluate(
+        """() => {
+            window.neverReloaded = true;
+            window.seen = [];
+            const look = () => {
+                const bar = document.querySelector("#bb-progress");
+                if (bar && window.seen.at(-1) !== bar.value) window.seen.push(bar.value);
+            };
+            look();
+            new MutationObserver(look).observe(document.querySelector("[data-live-body]"), {
+                subtree: true, childList: true, attributes: true,
+            });
+        }"""
+    )
+    page.wait_for_selector('#board[data-active="false"]', state="attached", timeout=60_000)
+    assert page.evaluate("window.neverReloaded") is True
+    seen: list[float] = page.evaluate("window.seen")
+    return seen
+
+
+def table_of(page: Page, measures: list[str]) -> dict[str, list[str]]:
+    """Return what the leaderboard says: for each run, by id, its primary value and the others."""
+    cells: dict[str, list[str]] = {}
+    for row in page.query_selector_all("#board tbody tr[data-run]"):
+        figure = row.query_selector(".bb-figure")
+        numbers = row.query_selector_all("td.bb-number")
+        assert figure is not None
+        shown = [figure.inner_text(), *(cell.inner_text() for cell in numbers[2 : 2 + len(measures)])]
+        cells[str(row.get_attribute("data-run"))] = shown
+    return cells
+
+
+def make_benchmark(name: str) -> Benchmark:
+    library = make_library(documents=12, queries=16)
+    return create_benchmark(library, name=name, matrix={"search_modes": ["dense", "sparse"]})
+
+
+def rounded(value: float) -> str:
+    return re.sub(r"^0", "", f"{value:.4f}")
+
+
+def test_from_files_to_a_verdict(page: Page, manage: Any, tmp_path: Path) -> None:
+    manage("manage.py", "worker")
+
+    press(page, "Upload a collection")
+    page.fill("[name=name]", "Fruit")
+    page.set_input_files("[name=file]", write_corpus(tmp_path / "corpus.jsonl"))
+    press(page, "Upload and import")
+    page.wait_for_selector(f"text=Imported {DOCUMENTS} documents")
+
+    press(page, "Build an index")
+    page.fill("[name=name]", "keywords")
+    page.fill("[name=encoder]", ENCODER)
+    press(page, "Create and build")
+    page.wait_for_selector(".bb-status-ready", timeout=60_000)
+
+    page.goto("/admin/")
+    press(page, "Upload a dataset")
+    page.set_input_files("[name=file]", write_dataset(tmp_path / "questions.json"))
+    press(page, "Upload and check")
+    page.wait_for_selector(f"text=Imported {QUERIES} queries with {2 * QUERIES} judgments")
+
+    press(page, "Map to a collection")
+    choose(page, "collection", "Fruit")
+    press(page, "Map and resolve")
+    page.wait_for_selector(f"text={2 * QUERIES} of {2 * QUERIES} judgments found their document")
+
+    press(page, "New benchmark")
+    page.fill("[name=name]", "Does hybrid pay?")
+    page.fill("[name=top_k_values]", "5")
+    page.wait_for_selector("text=less than the greatest k to measure at")
+    page.fill("[name=top_k_values]", "20, 40")
+    page.wait_for_selector("#preview >> text=6 runs")
+    press(page, "Create and start")
+    seen = watch(page)
+
+    benchmark = Benchmark.objects.get()
+    assert benchmark.status == "completed"
+    assert seen == sorted(seen)
+    assert len(seen) >= 2, "the bar moved"
+    measures = ["nDCG@10", "P@10", "R@10", "RR", "AP"]
+    means = {str(one.run_id): one.means for one in Evaluation.objects.filter(run__benchmark=benchmark)}
+    assert len(means) == 6
+    expected = {run: [rounded(values[name]) for name in measures] for run, values in means.items()}
+    assert table_of(page, measures[1:]) == expected
+    page.wait_for_selector("[data-chart] .scatterlayer .point")
+    page.reload()
+    assert table_of(page, measures[1:]) == expected
+
+    page.click("#board tbody tr[data-run] a >> nth=0")
+    page.click("#queries tbody a >> nth=0")
+    page.wait_for_selector(".bb-hit mark")
+
+
+def test_the_page_goes_on_when_the_socket_is_lost(page: Page) -> None:
+    operation = outside(lambda: launch(make_benchmark("Without a socket")))
+    page.add_init_script(
+        "window.WebSocket = class extends WebSocket { constructor() { super('ws://127.0.0.1:9/'); } };"
+    )
+    page.goto(f"/admin/benchmarks/benchmark/{operation.subject_id}/results/")
+    page.wait_for_selector("text=Reconnecting")
+    outside(lambda: wait(operation))
+    page.wait_for_selector('#board[data-active="false"]', state="attached", timeout=15_000)
+    page.wait_for_selector("text=2 of 2 completed")
+
+
+def test_no_page_is_wider_than_a_phone(page: Page) -> None:
+    operation = outside(lambda: wait(launch(make_benchmark("Narrow"))))
+    benchmark = Benchmark.objects.get(pk=operation.subject_id)
+    run = benchmark.runs.get(run_order=1)
+    page.set_viewport_size({"width": 390, "height": 800})
+    for path in (
+        "/admin/",
+        f"/admin/benchmarks/benchmark/{benchmark.pk}/results/",
+        f"/admin/benchmarks/run/{run.pk}/change/",
+        f"/admin/benchmarks/queryresult/{run.query_results.all()[0].pk}/change/",
+        f"/admin/mappings/mapping/{benchmark.mapping_id}/change/",
+        "/admin/benchmarks/benchmark/add/",
+    ):
+        page.goto(path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, path

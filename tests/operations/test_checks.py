@@ -1,0 +1,65 @@
+"""`manage.py check` says in a sentence what is missing."""
+
+import subprocess
+import sys
+
+import pytest
+from django.conf import settings
+from django.db import connection
+
+
+def check(environment: dict[str, str]) -> str:
+    finished = subprocess.run(
+        [sys.executable, "manage.py", "check"], cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True
+    )
+    return finished.stderr + finished.stdout
+
+
+def test_it_finds_nothing_wrong_with_what_runs(process_environment: dict[str, str]) -> None:
+    assert "no issues" in check(process_environment)
+
+
+def test_it_names_a_database_that_does_not_answer(process_environment: dict[str, str]) -> None:
+    output = check(process_environment | {"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/nothing"})
+    assert "PostgreSQL at '127.0.0.1' does not answer" in output
+    assert "HINT: Start PostgreSQL, or mend DATABASE_URL" in output
+    assert "Traceback" not in output
+
+
+def test_it_names_a_redis_that_does_not_answer(process_environment: dict[str, str]) -> None:
+    output = check(process_environment | {"REDIS_URL": "redis://127.0.0.1:1/0"})
+    assert "Redis does not answer" in output
+    assert "HINT: Start Redis, or mend REDIS_URL" in output
+    assert "Traceback" not in output
+
+
+def test_it_counts_missing_migrations(process_environment: dict[str, str]) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM django_migrations WHERE app = 'benchmarks' RETURNING name, applied")
+        removed = cursor.fetchall()
+    try:
+        output = check(process_environment)
+    finally:
+        with connection.cursor() as cursor:
+            for name, applied in removed:
+                cursor.execute(
+                    "INSERT INTO django_migrations (app, name, applied) VALUES (%s, %s, %s)",
+                    ["benchmarks", name, applied],
+                )
+    assert "1 migrations are not applied" in output
+    assert "HINT: Run: python manage.py migrate" in output
+
+
+def test_it_names_a_model_that_is_not_here(process_environment: dict[str, str]) -> None:
+    output = check(process_environment | {"BENCHBENCH_DEFAULT_MODEL": "nobody/has-this-model"})
+    assert "nobody/has-this-model" in output
+
+
+def test_it_names_the_extension_that_a_server_lacks(monkeypatch: pytest.MonkeyPatch, db: None) -> None:
+    from apps.operations import checks
+
+    monkeypatch.setattr(sys, "argv", ["manage.py", "check"])
+    monkeypatch.setattr(checks, "EXTENSION", "no_such_extension")
+    (message,) = checks.check_database()
+    assert message.id == "benchbench.E002"
+    assert "no extension `no_such_extension` to install" in message.msg

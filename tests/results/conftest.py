@@ -1,0 +1,12 @@
+import pytest
+
+from apps.mappings.models import Mapping
+from tests.factories import make_collection, make_dataset, make_mapping
+
+
+@pytest.fixture
+def mapping(db: None) -> Mapping:
+    """Two queries, of which one has an unresolved judgment, over three documents."""
+    collection = make_collection("library", [{"title": "On pears"}, {"title": "On plums"}, {"title": "On figs"}])
+    dataset = make_dataset({"pear": [({"document_id": "d1"}, 3)], "plum": [({"document_id": "d2"}, 2)]})
+    return make_mapping(dataset, collection)

@@ -1,0 +1,93 @@
+import pytest
+
+from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.launching import launch
+from apps.benchmarks.models import Run
+from apps.mappings.models import Mapping
+from apps.operations.launching import cancel_operation
+from apps.operations.working import perform_batch, wait
+from apps.results.leaderboard import leaderboard, measures_at
+from tests.benchmarks.conftest import make_library
+from tests.factories import make_benchmark
+
+Place = tuple[int, int | None, bool]
+
+
+def places(mapping: Mapping, values: list[float | None]) -> list[Place]:
+    """Return (run order, rank, tied) of every row of a benchmark whose runs have these means."""
+    board = leaderboard(make_benchmark(mapping, values))
+    return [(row.run.run_order, row.rank, row.tied) for row in board.rows]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([], []),
+        ([0.1, 0.3, 0.2], [(2, 1, False), (3, 2, False), (1, 3, False)]),
+        ([0.2, 0.3, 0.2], [(2, 1, False), (1, 2, True), (3, 2, True)]),
+        ([0.3, 0.3, 0.1], [(1, 1, True), (2, 1, True), (3, 3, False)]),
+        ([None, 0.1, None], [(2, 1, False), (1, None, False), (3, None, False)]),
+        ([0.0, None], [(1, 1, False), (2, None, False)]),
+    ],
+)
+def test_it_ranks_by_the_primary_measure_and_equal_runs_share_a_rank(
+    mapping: Mapping, values: list[float | None], expected: list[Place]
+) -> None:
+    assert places(mapping, values) == expected
+
+
+def test_it_tells_the_distance_to_the_best(mapping: Mapping) -> None:
+    board = leaderboard(make_benchmark(mapping, [0.25, 0.75, None]))
+    assert board.primary == "nDCG@10"
+    assert [row.behind for row in board.rows] == [0.0, -0.5, None]
+    assert board.best is not None
+    assert board.best.run.run_order == 2
+
+
+def test_without_a_value_there_is_no_best(mapping: Mapping) -> None:
+    assert leaderboard(make_benchmark(mapping, [None])).best is None
+
+
+def test_a_run_keeps_its_place_in_full_precision(mapping: Mapping) -> None:
+    assert places(mapping, [0.1 + 0.2, 0.3]) == [(1, 1, False), (2, 2, False)]
+
+
+def test_values_under_other_policies_are_not_shown(mapping: Mapping) -> None:
+    benchmark = make_benchmark(mapping, [0.5])
+    benchmark.unresolved = "drop"
+    benchmark.save()
+    assert leaderboard(benchmark).rows[0].values == {}
+
+
+def test_a_run_that_did_not_complete_shows_no_means(mapping: Mapping) -> None:
+    benchmark = make_benchmark(mapping, [0.5], status="cancelled")
+    benchmark.runs.update(status=Run.Status.CANCELLED)
+    row = leaderboard(benchmark).rows[0]
+    assert (row.values, row.rank, row.provisional) == ({}, None, False)
+
+
+def test_the_other_measures_follow_the_cutoff(mapping: Mapping) -> None:
+    benchmark = make_benchmark(mapping, [0.5])
+    assert measures_at(benchmark, 10) == ["P@10", "R@10", "RR", "AP"]
+    assert measures_at(benchmark, 5) == ["nDCG@5", "P@5", "R@5", "RR", "AP"]
+
+
+def test_while_it_runs_means_are_provisional_and_gone_when_cancelled(transactional_db: None) -> None:
+    library = make_library(documents=12, queries=16)
+    benchmark = create_benchmark(library, name="both", matrix={"search_modes": ["dense", "sparse"]})
+    operation = launch(benchmark)
+    before = leaderboard(benchmark)
+    assert [row.so_far for row in before.rows] == [0, 0]
+    batch = operation.batches.order_by("ordinal").first()
+    assert batch is not None
+    perform_batch(batch.pk, owner="test")
+    during = leaderboard(benchmark)
+    assert all(row.provisional and row.so_far and row.so_far < 16 for row in during.rows)
+    assert all(row.rank and row.values["nDCG@10"] is not None for row in during.rows)
+    cancel_operation(operation)
+    benchmark.refresh_from_db()
+    assert all(row.values == {} and not row.provisional for row in leaderboard(benchmark).rows)
+    wait(launch(benchmark))
+    benchmark.refresh_from_db()
+    after = leaderboard(benchmark)
+    assert all(row.rank and not row.provisional for row in after.rows)

@@ -1,0 +1,211 @@
+"""The pages of results: what stands on them, and where they lead."""
+
+import re
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.launching import launch
+from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
+from apps.mappings.models import Mapping, Resolution
+from apps.operations.working import wait
+from benchbench.panels import change_url
+from tests.benchmarks.conftest import make_library
+from tests.factories import add_judgment, add_version, make_benchmark
+
+HOSTILE = "<script>alert('x')</script>"
+
+
+def results_url(benchmark: Benchmark, page: str = "results") -> str:
+    return reverse(f"admin:benchmark_{page}", args=[benchmark.pk])
+
+
+def text_of(response: Any) -> str:
+    """Return what a reader sees of a page: its text, white space as single spaces."""
+    assert response.status_code == 200
+    body = re.sub(r"<script.*?</script>|<style.*?</style>", " ", response.content.decode(), flags=re.S)
+    return " ".join(re.sub(r"<[^>]+>", " ", body).split())
+
+
+@pytest.fixture
+def finished(transactional_db: None) -> Benchmark:
+    benchmark = create_benchmark(
+        make_library(documents=30, queries=30),
+        name="Which mode?",
+        matrix={"search_modes": ["dense", "sparse", "hybrid"], "k_values_for_metrics": [5, 10]},
+    )
+    wait(launch(benchmark))
+    benchmark.refresh_from_db()
+    return benchmark
+
+
+def test_from_the_leaderboard_to_a_ranking(admin_client: Client, finished: Benchmark) -> None:
+    """One walk along the links, on one real benchmark: making it takes most of the time."""
+    response = admin_client.get(results_url(finished))
+    page = text_of(response)
+    evaluations = {evaluation.run_id: evaluation for evaluation in Evaluation.objects.all()}
+    order = sorted(finished.runs.all(), key=lambda run: -evaluations[run.pk].means["nDCG@10"])
+    shown = re.findall(r'data-run="([^"]+)"', response.content.decode())
+    assert shown == [str(run.pk) for run in order]
+    assert f"{evaluations[order[0].pk].means['nDCG@10']:.4f}".removeprefix("0") in page
+    assert "3 of 3 completed" in page
+    assert 'id="figure"' in response.content.decode()
+    for name in ("collection library", "dataset questions", "mapping library"):
+        assert name in page, "the trail"
+
+    run = order[-1]
+    response = admin_client.get(change_url(run))
+    values = [row.values[0] for row in response.context["rows"]]
+    assert values == sorted(values), "worst first"
+    assert len(values) == 25
+    assert "Page 1 of 2" in text_of(response)
+    second = admin_client.get(change_url(run), {"page": "2"})
+    assert min(row.values[0] for row in second.context["rows"]) >= max(values)
+    best_first = admin_client.get(change_url(run), {"order": "best", "by": "RR"})
+    ranks = [row.values[best_first.context["measures"].index("RR")] for row in best_first.context["rows"]]
+    assert ranks == sorted(ranks, reverse=True)
+
+    query = finished.dataset_version.queries.first()
+    found = admin_client.get(change_url(run), {"q": query.key})
+    assert [row.query for row in found.context["rows"]] == [query]
+    result = QueryResult.objects.get(run=run, query=query)
+    assert change_url(result) in found.content.decode()
+    page = text_of(admin_client.get(change_url(result)))
+    first = finished.mapping.collection.documents.get(pk=result.document_ids[0])
+    assert first.external_id in page
+    assert "The same query in the other runs" in page
+    assert "<mark>" in admin_client.get(change_url(result)).content.decode()
+
+
+def test_the_fragment_alone_is_right_at_any_moment(admin_client: Client, finished: Benchmark) -> None:
+    Benchmark.objects.filter(pk=finished.pk).update(status="running")
+    active = admin_client.get(results_url(finished, "live"))
+    assert 'data-active="true"' in active.content.decode()
+    assert "no-store" in active["Cache-Control"]
+    Benchmark.objects.filter(pk=finished.pk).update(status="completed")
+    done = admin_client.get(results_url(finished, "live")).content.decode()
+    assert 'data-active="false"' in done
+    assert "<html" not in done
+    assert f'value="{results_url(finished)}"' in done or "_selected_action" not in done
+
+
+def test_the_cutoff_switches_the_other_measures(admin_client: Client, mapping: Mapping) -> None:
+    benchmark = make_benchmark(mapping, [0.5])
+    assert "R@10" in text_of(admin_client.get(results_url(benchmark)))
+    at_five = admin_client.get(results_url(benchmark), {"k": "5"})
+    assert at_five.context["measures"] == ["nDCG@5", "P@5", "R@5", "RR", "AP"]
+    assert "live/?k=5" in at_five.content.decode()
+    assert admin_client.get(results_url(benchmark), {"k": "nonsense"}).context["k"] == 10
+
+
+def test_a_failed_run_stays_with_its_error_and_a_warning_is_shown(admin_client: Client, mapping: Mapping) -> None:
+    benchmark = make_benchmark(mapping, [0.5, None])
+    benchmark.runs.filter(run_order=1).update(warnings=["raise top_k."], failed_queries=2)
+    page = text_of(admin_client.get(results_url(benchmark)))
+    assert "1 of 2 completed, 1 failed" in page
+    assert "The encoder is gone." in page
+    assert "raise top_k." in page
+
+
+@pytest.mark.parametrize(("policy", "said"), [("count", "counted as not found"), ("drop", "left out")])
+def test_it_says_what_unresolved_judgments_hold(admin_client: Client, mapping: Mapping, policy: str, said: str) -> None:
+    benchmark = make_benchmark(mapping, [0.5], unresolved=policy)
+    Evaluation.objects.update(unresolved_count=12, unresolved_share=0.031)
+    page = text_of(admin_client.get(results_url(benchmark)))
+    assert "12 of 0 judgments are unresolved; they hold 3.1 % of the ideal gain" in page
+    assert said in page
+
+
+def test_a_cancelled_benchmark_offers_to_resume(admin_client: Client, mapping: Mapping) -> None:
+    benchmark = make_benchmark(mapping, [0.5], status="cancelled")
+    benchmark.runs.update(status=Run.Status.CANCELLED)
+    page = text_of(admin_client.get(results_url(benchmark)))
+    assert "Resume" in page
+    assert ".5000" not in page
+
+
+def test_a_page_costs_the_same_whatever_the_number_of_runs(admin_client: Client, mapping: Mapping) -> None:
+    costs = []
+    for name, values in (("few", [0.5] * 2), ("many", [0.5] * 30)):
+        benchmark = make_benchmark(mapping, values, name=name)
+        with CaptureQueriesContext(connection) as captured:
+            admin_client.get(results_url(benchmark))
+        costs.append(len(captured))
+    assert costs[0] == costs[1]
+    assert costs[0] <= 20
+
+
+def test_a_ranking_shows_grades_and_what_is_missing_and_why(admin_client: Client, mapping: Mapping) -> None:
+    documents = {document.external_id: document for document in mapping.collection.documents.all()}
+    query = mapping.dataset.queries.get(key="pear")
+    second = add_judgment(query, {"document_id": "d2"}, 2)
+    lost = add_judgment(query, {"uri": "gone:1"}, 1)
+    for judgment in (query.judgments.get(grade=3), second):
+        document = documents[judgment.doc_ref["document_id"]]
+        Resolution.objects.create(mapping=mapping, judgment=judgment, document=document, outcome="resolved")
+    Resolution.objects.create(mapping=mapping, judgment=lost, outcome="not_found", reason="No document has the uri.")
+    run = make_benchmark(mapping, [0.5]).runs.get()
+    ranked = [documents["d1"].pk, documents["d3"].pk]
+    result = QueryResult.objects.create(run=run, query=query, document_ids=ranked, chunk_ids=[], scores=[0.9, 0.8])
+    response = admin_client.get(change_url(result))
+    assert [hit.grade for hit in response.context["hits"]] == [3, None]
+    assert [(miss.grade, miss.reference) for miss in response.context["misses"]] == [(2, "d2"), (1, "gone:1")]
+    page = text_of(response)
+    assert "Not among the 2 documents" in page
+    assert "Unresolved: No document has the uri." in page
+    assert "unjudged" in page
+
+
+def test_a_query_that_failed_shows_its_error(admin_client: Client, mapping: Mapping) -> None:
+    query = mapping.dataset.queries.get(key="pear")
+    run = make_benchmark(mapping, [0.5]).runs.get()
+    result = QueryResult.objects.create(
+        run=run, query=query, document_ids=[], chunk_ids=[], scores=[], error="The index was away."
+    )
+    assert "This query failed: The index was away." in text_of(admin_client.get(change_url(result)))
+    assert "The index was away." in text_of(admin_client.get(change_url(run)))
+
+
+def test_nothing_that_people_upload_is_markup(admin_client: Client, mapping: Mapping) -> None:
+    document = mapping.collection.documents.first()
+    assert document is not None
+    type(document).objects.filter(pk=document.pk).update(title=HOSTILE, text=f"{HOSTILE} pear {HOSTILE}")
+    mapping.dataset.queries.update(text=f"pear {HOSTILE}")
+    add_version(mapping.dataset)
+    benchmark = make_benchmark(mapping, [0.5, None], name=HOSTILE, description=HOSTILE)
+    run = benchmark.runs.get(run_order=1)
+    Run.objects.update(label=HOSTILE, warnings=[HOSTILE], config={"index": HOSTILE, "search_mode": HOSTILE})
+    Run.objects.filter(status="failed").update(error_message=HOSTILE)
+    query = mapping.dataset.queries.first()
+    result = QueryResult.objects.create(run=run, query=query, document_ids=[document.pk], chunk_ids=[], scores=[1.0])
+    pages = [
+        results_url(benchmark),
+        results_url(benchmark, "live"),
+        change_url(run),
+        change_url(result),
+        change_url(benchmark),
+        change_url(document),
+        change_url(mapping),
+        reverse("admin:index"),
+    ]
+    for page in pages:
+        assert "<script>alert" not in admin_client.get(page).content.decode(), page
+
+
+def test_the_start_page_leads_through_five_steps(admin_client: Client, db: None) -> None:
+    page = admin_client.get(reverse("admin:index"))
+    assert page.context["next_step"]["title"] == "Bring documents"
+    for add in ("collections_collection", "retrieval_index", "datasets_dataset", "mappings_mapping"):
+        assert reverse(f"admin:{add}_add") in page.content.decode()
+
+
+def test_the_start_page_shows_the_latest_benchmarks(admin_client: Client, mapping: Mapping) -> None:
+    benchmark = make_benchmark(mapping, [0.25, 0.75])
+    page = admin_client.get(reverse("admin:index"))
+    assert results_url(benchmark) in page.content.decode()
+    assert "dense · top 20 .7500" in text_of(page)
