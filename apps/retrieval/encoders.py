@@ -127,12 +127,12 @@ class TransformerEncoder(SentenceTransformerEncoder):
         tokens: list[TokenVectors] = [NO_TOKENS] * len(texts)
         for chosen in length_batches(texts, window=self._model.max_seq_length):
             made = self._encode(texts, chosen, kind, output_value=None)
+            vectors[chosen] = _unit([one["sentence_embedding"] for one in made])
             for index, one in zip(chosen, made, strict=True):
-                vectors[index] = _unit(one["sentence_embedding"])
                 ids = one["input_ids"].cpu().numpy()
                 own = self._own_tokens(ids, kind)
                 tokens[index] = TokenVectors(
-                    ids[own].astype(np.int32), _unit(one["token_embeddings"])[own].astype(np.float16)
+                    ids[own].astype(np.int32), _unit([one["token_embeddings"]])[0, own].astype(np.float16)
                 )
         return vectors, tokens
 
@@ -157,11 +157,11 @@ class TransformerEncoder(SentenceTransformerEncoder):
         return str(prompts.get(chosen) or "")
 
 
-def _unit(vectors: Any) -> Vectors:
-    """Vectors of torch along the last axis, as NumPy's, scaled to unit length."""
+def _unit(tensors: Sequence[Any]) -> Vectors:
+    """Tensors of one shape, stacked, as NumPy's, each vector along the last axis scaled to unit length."""
     import torch
 
-    scaled: Vectors = torch.nn.functional.normalize(vectors, dim=-1).cpu().numpy()
+    scaled: Vectors = torch.nn.functional.normalize(torch.stack(list(tensors)), dim=-1).cpu().numpy()
     return scaled
 
 

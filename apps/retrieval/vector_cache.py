@@ -22,7 +22,7 @@ from apps.retrieval.token_store import forget_tokens
 from benchbench.errors import ConflictError
 from benchbench.ir.records import Positions
 
-ROWS_AT_ONCE = 2_000  # three megabytes of a small model's vectors
+ROWS_AT_ONCE = 10_000  # fifteen megabytes of a small model's vectors; for so many a table may be read as a whole
 
 FIND = "SELECT text_hash, vector FROM retrieval_cachedvector WHERE space_id = %s AND text_hash = ANY(%s)"
 TOUCH = """
@@ -38,7 +38,7 @@ KNOWN = """
     SELECT position FROM retrieval_chunk chunk JOIN retrieval_cachedvector cached USING (text_hash)
     WHERE cached.space_id = %s AND chunk.chunk_set_id = %s AND chunk.level = 0
 """
-# An array, since the rows of an IN (…) may be chosen again for every row that is looked at: more would go than the limit.
+# An array: the rows of an IN (…) may be chosen anew for every row that is looked at, and more would go than the limit.
 TRIM = """
     DELETE FROM retrieval_cachedvector WHERE id = ANY(ARRAY(
         SELECT id FROM retrieval_cachedvector WHERE space_id = ANY(%s) AND NOT pinned

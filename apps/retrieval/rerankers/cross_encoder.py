@@ -9,6 +9,7 @@ import numpy as np
 from apps.retrieval.encoders import BATCH, length_batches
 from apps.retrieval.model_files import ModelError, load_model
 from apps.retrieval.rerankers.base import PairScores
+from apps.retrieval.threads import one_thread
 from benchbench.ir.records import Scores
 
 
@@ -66,18 +67,11 @@ class CrossEncoderReranker:
 
     def _one_by_one(self, pairs: Sequence[tuple[str, str]]) -> Scores:
         """Score each pair by itself, on one thread, several at once: its bits depend on nothing but the pair."""
-        import torch
-
-        threads = torch.get_num_threads()
         scores = np.empty(len(pairs))
-        torch.set_num_threads(1)
-        try:
-            with ThreadPoolExecutor(threads) as pool:
-                shares = [pairs[start::threads] for start in range(min(threads, len(pairs)))]
-                for start, share in enumerate(pool.map(self._predict, shares)):
-                    scores[start::threads] = share
-        finally:
-            torch.set_num_threads(threads)
+        with one_thread() as threads, ThreadPoolExecutor(threads) as pool:
+            shares = [pairs[start::threads] for start in range(min(threads, len(pairs)))]
+            for start, share in enumerate(pool.map(self._predict, shares)):
+                scores[start::threads] = share
         return scores
 
     def _predict(self, pairs: Sequence[tuple[str, str]]) -> Scores:
