@@ -44,7 +44,7 @@ def _ms(stage: Stage, index: Index) -> float:
         case RerankStage():
             rough = ROUGH_LATE_PAIR_MS if stage.reranker == LATE_INTERACTION else ROUGH_PAIR_MS
             return stage.depth * (_pair_ms(stage) or rough)
-        case DenseStage():
+        case DenseStage(ann="exact"):
             rough = ROUGH_MS[DenseStage] + ROUGH_SCAN_MS_PER_MILLION * _chunks(index) / 1e6
             return _stage_ms(stage, index) or rough
     return _stage_ms(stage, index) or ROUGH_MS[type(stage)]

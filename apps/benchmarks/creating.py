@@ -11,8 +11,10 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import DatasetVersion
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import is_stale
+from apps.retrieval.ann_indexes import AnnIndexError, check_ann
 from apps.retrieval.models import Index
 from benchbench.errors import BenchbenchError, ConflictError
+from benchbench.ir.ann import Ann
 from benchbench.ir.configuration import LATE_INTERACTION, Configuration
 from benchbench.ir.matrix import Matrix, MatrixError
 from benchbench.ir.measures import Measure
@@ -114,17 +116,26 @@ def choose_indexes(mapping: Mapping, configurations: list[Configuration]) -> dic
 
     Raises MatrixError for a name that is not there, and for a mode that the index cannot search.
     """
-    ready = list(mapping.collection.indexes.filter(status=Index.Status.READY).order_by("-ready_at", "-version"))
+    ready = list(
+        mapping.collection.indexes.filter(status=Index.Status.READY)
+        .select_related("chunk_set", "collection")
+        .order_by("-ready_at", "-version")
+    )
     by_name: dict[str | None, Index] = {}
-    for index in ready:
+    for index in filter(is_current, ready):
         by_name.setdefault(index.name, index)
         by_name.setdefault(None, index)
     for configuration in configurations:
         if configuration.index not in by_name:
             raise _no_index(mapping, configuration.index, [index.name for index in ready])
-        _require_mode(by_name[configuration.index], configuration.search_mode)
+        _require_mode(by_name[configuration.index], configuration)
         _require_tokens(by_name[configuration.index], configuration)
     return by_name
+
+
+def is_current(index: Index) -> bool:
+    """Tell whether an index holds the documents that its collection holds now."""
+    return index.chunk_set is not None and index.chunk_set.collection_fingerprint == index.collection.fingerprint
 
 
 def _no_index(mapping: Mapping, name: str | None, there: list[str]) -> MatrixError:
@@ -132,18 +143,27 @@ def _no_index(mapping: Mapping, name: str | None, there: list[str]) -> MatrixErr
         return MatrixError(
             f"The collection {mapping.collection.name!r} has no index that is ready: build one first.", field="indexes"
         )
+    if name in there or name is None:
+        which = f"The index {name!r}" if name else "Every index"
+        return MatrixError(
+            f"indexes: {which} of {mapping.collection.name!r} was built before its documents changed: build a new "
+            "version of it first.",
+            field="indexes",
+        )
     names = ", ".join(sorted(set(there)))
     return MatrixError(
         f"indexes: {mapping.collection.name!r} has no ready index named {name!r}; there are: {names}.", field="indexes"
     )
 
 
-def _require_mode(index: Index, mode: str) -> None:
+def _require_mode(index: Index, configuration: Configuration) -> None:
+    mode = configuration.search_mode
     if mode in ("dense", "hybrid") and not index.has_vectors:
         lack = "vectors: it was built without an encoder"
-    elif mode in ("sparse", "hybrid") and index.lexical_index_id is None:
+    elif mode in ("sparse", "hybrid") and configuration.lexical == "bm25" and index.lexical_index_id is None:
         lack = "lexical side"
     else:
+        _require_ann(index, configuration)
         return
     raise MatrixError(
         f"search_modes: {mode} search needs more than the index {index.name!r} has: no {lack}.", field="search_modes"
@@ -158,6 +178,13 @@ def _require_tokens(index: Index, configuration: Configuration) -> None:
             "names none: name another reranker, or an index with an encoder.",
             field="rerankers",
         )
+
+
+def _require_ann(index: Index, configuration: Configuration) -> None:
+    try:
+        check_ann(index, Ann.parse(configuration.ann))
+    except AnnIndexError as error:
+        raise MatrixError(f"ann: {error.message}", field="ann") from None
 
 
 def _require_choice(field: str, value: str, choices: list[str]) -> None:

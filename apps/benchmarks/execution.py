@@ -9,54 +9,73 @@ from django.db.models.functions import Now
 
 from apps.benchmarks import isolated
 from apps.benchmarks.evaluating import truth_of
+from apps.benchmarks.indexes import OpenIndexes
 from apps.benchmarks.launching import UNFINISHED
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.pairs import Pairs
 from apps.benchmarks.planning import plan_of, stage_units
+from apps.benchmarks.preparing import prepare
+from apps.benchmarks.provenance import environment
 from apps.benchmarks.rankings import RunResult, results_of
-from apps.benchmarks.stages import Outcome, Stages
+from apps.benchmarks.stages import Notes, Outcome, Stages
 from apps.benchmarks.storing import store_results, store_stage_lists
 from apps.datasets.models import Query
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch
-from apps.retrieval.searching import OpenIndex, open_index
+from apps.retrieval.rerankers import load_reranker
 from benchbench.ir.measures import GradedRankings, Measure, evaluate
-from benchbench.ir.plan import Stage
+from benchbench.ir.plan import Plan, RerankStage, Stage
 
 
 def execute(batch: Batch, lease: Lease) -> None:
-    """Search, store and measure the batch's queries. What it stores is committed at once, or not at all."""
+    """Search, store and measure the batch's queries. What it stores is committed at once, or not at all.
+
+    The first batch may instead be the one that prepares what the others search.
+    """
+    if batch.payload.get("prepare"):
+        prepare(batch, lease)
+        return
     operation = batch.operation
     benchmark = Benchmark.objects.select_related("mapping", "dataset_version").get(pk=operation.subject_id)
     runs = list(
         benchmark.runs.filter(pk__in=operation.parameters["run_ids"], status__in=UNFINISHED).select_related("index")
     )
-    benchmark.runs.filter(pk__in=[run.pk for run in runs], status=Run.Status.PENDING).update(
+    waiting = (Run.Status.PENDING, Run.Status.INDEXING)
+    benchmark.runs.filter(pk__in=[run.pk for run in runs], status__in=waiting).update(
         status=Run.Status.EVALUATING, started_at=Now()
     )
     queries = list(Query.objects.filter(pk__in=batch.payload["query_ids"]).order_by("pk"))
-    indexes = {run.config.get("index"): open_index(run.index) for run in runs if run.index}
+    indexes = OpenIndexes({run.config.get("index"): run.index for run in runs if run.index})
     # An error that might pass costs the batch an attempt; on its last one, it is recorded with the queries it hit.
     tolerant = batch.attempts >= settings.BENCHBENCH_MAX_ATTEMPTS
     run_queries = isolated.run_queries if benchmark.execution == Benchmark.Execution.ISOLATED else shared_queries
-    results, outcomes = run_queries(benchmark, runs, queries, indexes, lease, tolerant=tolerant)
+    results, outcomes, notes = run_queries(benchmark, runs, queries, indexes, lease, tolerant=tolerant)
     lease.check()
-    with lease.commit({"runs": contributions(benchmark, results)}):
+    made_by = _made_by(plan_of(runs), outcomes, indexes)
+    with lease.commit({"made_by": made_by, "runs": contributions(benchmark, results), "notes": notes}):
         store_results(results)
         store_stage_lists(benchmark, plan_of(runs), outcomes, [query.pk for query in queries], indexes)
+
+
+def _made_by(plan: Plan, outcomes: dict[str, list[Outcome]], indexes: OpenIndexes) -> dict[str, Any]:
+    """Return the environment of this process, with the rerankers that worked."""
+    reranks = [stage for stage in plan.stages if isinstance(stage, RerankStage)]
+    worked = [stage for stage in reranks if any(not outcome.error for outcome in outcomes[stage.key])]
+    return environment(load_reranker(stage.reranker, indexes[stage.index].index) for stage in worked)
 
 
 def shared_queries(
     benchmark: Benchmark,
     runs: Sequence[Run],
     queries: Sequence[Query],
-    indexes: dict[str | None, OpenIndex],
+    indexes: OpenIndexes,
     lease: Lease,
     *,
     tolerant: bool,
-) -> tuple[list[RunResult], dict[str, list[Outcome]]]:
+) -> tuple[list[RunResult], dict[str, list[Outcome]], Notes]:
     """Do every distinct stage of the runs once for all the queries."""
-    plan = plan_of(runs)
+    # Lists as deep as any run of the benchmark reads them, finished ones included: they are stored over what was there.
+    plan = plan_of(list(benchmark.runs.filter(is_external=False))).only([str(run.pk) for run in runs])
     done = 0
 
     def report(stage: Stage) -> None:
@@ -67,7 +86,7 @@ def shared_queries(
     stages = Stages(queries, indexes, tolerant=tolerant, pairs=Pairs(benchmark), on_part=lease.check)
     outcomes = stages.run(plan, on_stage=report)
     query_ids = [query.pk for query in queries]
-    return list(results_of(plan, outcomes, query_ids, indexes, max_k=max(benchmark.k_values))), outcomes
+    return list(results_of(plan, outcomes, query_ids, indexes, max_k=max(benchmark.k_values))), outcomes, stages.notes
 
 
 def contributions(benchmark: Benchmark, results: Sequence[RunResult]) -> dict[str, dict[str, Any]]:
@@ -89,7 +108,7 @@ def contributions(benchmark: Benchmark, results: Sequence[RunResult]) -> dict[st
             "completed": len(mine),
             "failed": len(mine) - len(answered),
             "counted": int(counted.sum()),
-            "short": sum(result.short for result in mine),
+            "short": [result.query_id for result in mine if result.short],
             "sums": evaluate(measures, graded)[:, counted].sum(axis=1).tolist(),
         }
     return parts

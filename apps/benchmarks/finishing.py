@@ -1,8 +1,11 @@
 """What becomes of a benchmark when its operation ends: means for what completed, a reason for what did not."""
 
+from typing import Any
+
 from django.db.models import Count, Q
 from django.db.models.functions import Now
 
+from apps.benchmarks.approximations import ann_warnings, approximations_of
 from apps.benchmarks.evaluating import evaluate_runs
 from apps.benchmarks.launching import UNFINISHED
 from apps.benchmarks.models import Benchmark, Run
@@ -11,7 +14,16 @@ from apps.benchmarks.provenance import provenance_of
 from apps.benchmarks.timing import timing_of
 from apps.operations.models import Operation, Status
 
-RESULT_FIELDS = ("timing", "failed_queries", "provenance", "warnings", "status", "error_message", "completed_at")
+RESULT_FIELDS = (
+    "timing",
+    "failed_queries",
+    "provenance",
+    "warnings",
+    "status",
+    "error_message",
+    "completed_at",
+    "embed_calls",
+)
 
 
 def finish(operation: Operation) -> None:
@@ -19,11 +31,17 @@ def finish(operation: Operation) -> None:
     benchmark = benchmark_of(operation)
     runs = list(benchmark.runs.filter(pk__in=operation.parameters["run_ids"], status__in=UNFINISHED))
     short = short_queries(operation)
-    evaluations = {evaluation.run_id: evaluation for evaluation in evaluate_runs(benchmark, runs)}
+    # The others too: the mapping may have been resolved anew since they completed, and one page holds them together.
+    others = benchmark.runs.filter(status=Run.Status.COMPLETED)
+    evaluations = {evaluation.run_id: evaluation for evaluation in evaluate_runs(benchmark, [*runs, *others])}
+    made_by = _made_by(operation)
+    approximations = approximations_of(operation, benchmark, {run.pk: evaluations[run.pk] for run in runs})
     for run in runs:
         run.timing, run.failed_queries = timing_of(run), evaluations[run.pk].failed_queries
-        run.provenance = provenance_of(run)
-        run.warnings = _warnings(benchmark, run, short.get(str(run.pk), 0))
+        approximation = approximations.get(run.pk)
+        run.provenance = {**provenance_of(run), "made_by": made_by} | ({"ann": approximation} if approximation else {})
+        run.embed_calls = embed_calls(run, len(evaluations[run.pk].query_ids))
+        run.warnings = _warnings(benchmark, run, len(short.get(str(run.pk), ()))) + ann_warnings(approximation)
         answered = run.query_results.filter(error="").exists()
         run.status = Run.Status.COMPLETED if answered or not evaluations[run.pk].query_ids else Run.Status.FAILED
         if run.status == Run.Status.FAILED:
@@ -48,24 +66,44 @@ def benchmark_of(operation: Operation) -> Benchmark:
     return Benchmark.objects.select_related("mapping", "dataset_version").get(pk=operation.subject_id)
 
 
-def short_queries(operation: Operation) -> dict[str, int]:
-    """Return per run in how many queries the cut at top_k left too few documents, though more had been found."""
-    counts: dict[str, int] = {}
-    for result in partials(operation):
-        for run_id, part in result.items():
-            counts[run_id] = counts.get(run_id, 0) + part.get("short", 0)
-    return counts
+def embed_calls(run: Run, queries: int) -> int:
+    """Return how many query encodings the run's configuration needs alone, however few were done for it."""
+    if run.config["search_mode"] == "sparse":
+        return 0
+    isolated = run.benchmark.execution == Benchmark.Execution.ISOLATED
+    return queries * (run.benchmark.runs_per_query if isolated else 1)
+
+
+def short_queries(operation: Operation) -> dict[str, set[int]]:
+    """Return per run the queries in which a depth left too few documents, also of operations before this one."""
+    short: dict[str, set[int]] = {}
+    for past in Operation.objects.filter(kind=operation.kind, subject_id=operation.subject_id):
+        for result in partials(past):
+            for run_id, part in result.items():
+                short.setdefault(run_id, set()).update(part.get("short", ()))
+    return short
+
+
+def _made_by(operation: Operation) -> list[Any]:
+    """Return the distinct environments of the workers that did the batches."""
+    distinct: list[Any] = []
+    for made_by in operation.batches.filter(result__has_key="made_by").values_list("result__made_by", flat=True):
+        if made_by not in distinct:
+            distinct.append(made_by)
+    return distinct
 
 
 def _warnings(benchmark: Benchmark, run: Run, short: int) -> list[str]:
     warnings = []
     if short:
         warnings.append(
-            f"In {short} queries the first {run.config['top_k']} chunks hold fewer than {max(benchmark.k_values)} "
-            "documents, though more were found: raise top_k."
+            f"In {short} queries the chunks kept hold fewer than {max(benchmark.k_values)} documents, though there may "
+            "be more: raise top_k, or candidates and rerank_depth where they are lower."
         )
     if run.failed_queries:
         warnings.append(f"{run.failed_queries} queries failed and are left out of the means.")
+    if len(run.provenance["made_by"]) > 1:
+        warnings.append("Workers with different libraries, models or devices took part: see the provenance.")
     return warnings
 
 

@@ -15,6 +15,7 @@ from unfold.widgets import (
 from apps.mappings.models import Mapping
 from apps.retrieval.models import Index
 from benchbench.access import visible
+from benchbench.ir.ann import split_settings
 from benchbench.pages import PageForm
 
 MATRIX_FIELDS = (
@@ -22,6 +23,10 @@ MATRIX_FIELDS = (
     "search_modes",
     "top_k_values",
     "candidates",
+    "ann",
+    "lexical",
+    "fusion",
+    "weights",
     "rrf_k_values",
     "score_thresholds",
     "rerankers",
@@ -32,16 +37,28 @@ MATRIX_FIELDS = (
 RERANKING = {"off": [False], "on": [True], "both": [False, True]}
 
 
-class ListField(forms.CharField):
-    """Values with commas between them; `read` makes one of a text, or raises ValueError."""
+def by_commas(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
 
-    def __init__(self, read: Callable[[str], Any], expects: str, **kwargs: Any) -> None:
+
+class ListField(forms.CharField):
+    """Values with commas between them, by `split`; `read` makes one of a text, or raises ValueError."""
+
+    def __init__(
+        self,
+        read: Callable[[str], Any],
+        expects: str,
+        *,
+        split: Callable[[str], list[str]] = by_commas,
+        **kwargs: Any,
+    ) -> None:
         self.read = read
         self.expects = expects
+        self.split = split
         super().__init__(required=False, widget=UnfoldAdminTextInputWidget(), **kwargs)
 
     def clean(self, value: Any) -> list[Any]:
-        return [self._one(part.strip()) for part in str(value or "").split(",") if part.strip()]
+        return [self._one(part) for part in self.split(str(value or ""))]
 
     def _one(self, part: str) -> Any:
         try:
@@ -52,6 +69,10 @@ class ListField(forms.CharField):
 
 def share_or_none(text: str) -> float | None:
     return None if text.lower() in ("none", "null", "off") else float(text)
+
+
+def pair(text: str) -> list[float]:
+    return [float(weight) for weight in text.split(":")]
 
 
 class BenchmarkForm(PageForm):
@@ -75,8 +96,8 @@ class BenchmarkForm(PageForm):
     search_modes = forms.MultipleChoiceField(
         choices=[
             ("dense", "dense: by the vectors of an encoder"),
-            ("sparse", "lexical: by words, BM25"),
-            ("hybrid", "hybrid: both, fused by rank"),
+            ("sparse", "lexical: by words"),
+            ("hybrid", "hybrid: both, fused"),
         ],
         initial=["dense", "sparse", "hybrid"],
         widget=UnfoldAdminCheckboxSelectMultipleWidget(),
@@ -94,6 +115,35 @@ class BenchmarkForm(PageForm):
         "a whole number",
         label="Candidates",
         help_text="How many chunks the first stage finds before fusion and reranking. Empty: as many as top k.",
+    )
+    ann = ListField(
+        str,
+        "a setting",
+        split=split_settings,
+        initial="exact",
+        label="Dense search",
+        help_text="“exact, hnsw(ef_search=100), ivfflat(probes=10)”: exactly, or by an index of pgvector, which is "
+        "then held against that. Further options: m, ef_construction, lists, iterative, storage (halfvec, binary).",
+    )
+    lexical = forms.MultipleChoiceField(
+        required=False,
+        choices=[("bm25", "BM25"), ("fts", "PostgreSQL full text")],
+        initial=["bm25"],
+        widget=UnfoldAdminCheckboxSelectMultipleWidget(),
+        label="Lexical search",
+    )
+    fusion = forms.MultipleChoiceField(
+        required=False,
+        choices=[("rrf", "by rank: RRF"), ("weighted", "by score: weighted sum of normalised scores")],
+        initial=["rrf"],
+        widget=UnfoldAdminCheckboxSelectMultipleWidget(),
+        label="Fusion",
+    )
+    weights = ListField(
+        pair,
+        "a pair of numbers such as 0.7:0.3",
+        label="Weights",
+        help_text="Of dense and lexical in weighted fusion: “0.5:0.5, 0.7:0.3”. Empty: alike.",
     )
     rrf_k_values = ListField(
         int,
@@ -163,8 +213,9 @@ class BenchmarkForm(PageForm):
         (
             "Search",
             "Every combination is one run. A value that does not touch a mode does not multiply it.",
-            ("indexes", "search_modes", "top_k_values", "rrf_k_values", "score_thresholds", "candidates"),
+            ("indexes", "search_modes", "top_k_values", "score_thresholds", "candidates"),
         ),
+        ("Dense, lexical, hybrid", "", ("ann", "lexical", "fusion", "rrf_k_values", "weights")),
         ("Reranking", "", ("use_reranker", "rerankers", "rerank_depths")),
         ("Measures", "", ("k_values_for_metrics", "primary_k", "unresolved")),
         ("Execution", "", ("execution", "seed")),

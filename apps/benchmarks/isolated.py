@@ -1,51 +1,53 @@
 """Isolated execution: query by query and run by run through the whole path, for honest latencies."""
 
-import fcntl
 import random
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Sequence
+from itertools import product
 
-from django.conf import settings
-
+from apps.benchmarks.indexes import OpenIndexes
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.planning import plan_of, query_units
 from apps.benchmarks.rankings import RunResult, results_of
-from apps.benchmarks.stages import Outcome, Stages
+from apps.benchmarks.stages import Notes, Outcome, Stages
 from apps.datasets.models import Query
 from apps.operations.leasing import Lease
-from apps.retrieval.searching import OpenIndex
 
 
 def run_queries(
     benchmark: Benchmark,
     runs: Sequence[Run],
     queries: Sequence[Query],
-    indexes: dict[str | None, OpenIndex],
+    indexes: OpenIndexes,
     lease: Lease,
     *,
     tolerant: bool,
-) -> tuple[list[RunResult], dict[str, list[Outcome]]]:
+) -> tuple[list[RunResult], dict[str, list[Outcome]], Notes]:
     """Do each (repetition, query, run) alone, runs in an order shuffled per query by the benchmark's seed.
 
-    The first query is done once before, unmeasured, so that models and caches are warm.
+    The first query is done once before, unmeasured, so that models and caches are warm. The batch has its host to
+    itself: its payload says `alone`. The exact counterparts of approximate runs are searched with the first repetition
+    only.
     """
     plans = {str(run.pk): plan_of([run]) for run in runs}
+    alone = {str(run.pk): plan_of([run], truth=False) for run in runs}
     results: list[RunResult] = []
     outcomes: dict[str, list[Outcome]] = {}
+    notes: Notes = {}
     done, max_k = 0, max(benchmark.k_values)
-    with alone_on_this_host(lease):
-        for plan in plans.values():
-            Stages(queries[:1], indexes, tolerant=True, on_part=lease.check).run(plan)
-        for repetition in range(1, benchmark.runs_per_query + 1):
-            for query in queries:
-                for key in _shuffled(list(plans), benchmark.seed, query, repetition):
-                    stages = Stages([query], indexes, tolerant=tolerant, encode_afresh=True, on_part=lease.check)
-                    made = stages.run(plans[key])
-                    results += results_of(plans[key], made, [query.pk], indexes, max_k=max_k, repetition=repetition)
-                    done += query_units(plans[key])
-                    lease.report(done)
-                    _keep(outcomes, made, queries.index(query), repetition)
-    return results, outcomes
+    for plan in plans.values():
+        Stages(queries[:1], indexes, tolerant=True, on_part=lease.check).run(plan)
+    for repetition, (number, query) in product(range(1, benchmark.runs_per_query + 1), enumerate(queries)):
+        for key in _shuffled(list(plans), benchmark.seed, query, repetition):
+            stages = Stages([query], indexes, tolerant=tolerant, encode_afresh=True, on_part=lease.check)
+            made = stages.run(plans[key] if repetition == 1 else alone[key])
+            results += results_of(plans[key], made, [query.pk], indexes, max_k=max_k, repetition=repetition)
+            done += query_units(plans[key])
+            lease.report(done)
+            _keep(outcomes, made, number, repetition)
+            for stage_key, told in stages.notes.items() if repetition == 1 else ():
+                notes.setdefault(stage_key, Counter()).update(told)
+    return results, outcomes, notes
 
 
 def _keep(outcomes: dict[str, list[Outcome]], made: dict[str, list[Outcome]], number: int, repetition: int) -> None:
@@ -64,17 +66,3 @@ def _keep(outcomes: dict[str, list[Outcome]], made: dict[str, list[Outcome]], nu
 def _shuffled(keys: list[str], seed: int, query: Query, repetition: int) -> list[str]:
     random.Random(f"{seed}:{query.key}:{repetition}").shuffle(keys)
     return keys
-
-
-@contextmanager
-def alone_on_this_host(lease: Lease) -> Iterator[None]:
-    """Hold the one lock of this host, so that no other measurement runs beside this one."""
-    settings.DATA_DIR.mkdir(parents=True, exist_ok=True)
-    with (settings.DATA_DIR / "isolated.lock").open("w") as lock:
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                lease.wait(0.2)
-        yield

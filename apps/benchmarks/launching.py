@@ -10,9 +10,9 @@ from django.db.models import Count, Q
 from django.db.models.functions import Now
 
 from apps.benchmarks.costs import costs_of
-from apps.benchmarks.creating import require_current
+from apps.benchmarks.creating import is_current, require_current
 from apps.benchmarks.models import Benchmark, QueryResult, Run
-from apps.benchmarks.planning import plan_of, query_units
+from apps.benchmarks.planning import needs_preparing, plan_of, query_units
 from apps.operations.launching import start_operation
 from apps.operations.models import Operation, Status
 from apps.retrieval.models import Index
@@ -37,7 +37,11 @@ def launch(benchmark: Benchmark, *, owner: User | None = None) -> Operation:
         )
         if not started:
             raise ConflictError(f"The benchmark {benchmark.name!r} is running already.")
-        runs = list(benchmark.runs.filter(status__in=UNFINISHED, is_external=False).select_related("index"))
+        runs = list(
+            benchmark.runs.filter(status__in=UNFINISHED, is_external=False).select_related(
+                "index__chunk_set", "index__collection"
+            )
+        )
         if not runs:
             raise ConflictError(
                 f"Every run of {benchmark.name!r} has completed or failed. Retry the failed ones, or make a new one."
@@ -51,7 +55,7 @@ def launch(benchmark: Benchmark, *, owner: User | None = None) -> Operation:
             subject_id=benchmark.pk,
             owner=owner or benchmark.owner,
             queue="gpu",
-            batches=_batches(benchmark, runs),
+            batches=[({"prepare": True}, 0)] if needs_preparing(plan_of(runs)) else query_batches(benchmark, runs),
             parameters={"run_ids": [str(run.pk) for run in runs]},
         )
         Benchmark.objects.filter(pk=benchmark.pk).update(operation=operation)
@@ -63,13 +67,22 @@ def _require_indexes(runs: Sequence[Run]) -> None:
     for run in runs:
         if run.index is None or run.index.status != Index.Status.READY:
             raise ConflictError(f"The index of run {run.run_order} ({run.label}) is not ready: build it first.")
+        if not is_current(run.index):
+            raise ConflictError(
+                f"The index {run.index.name!r} of run {run.run_order} was built before the documents of its collection "
+                "changed. Build a new version of it, and make a new benchmark."
+            )
 
 
-def _batches(benchmark: Benchmark, runs: Sequence[Run]) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yield the queries that lack a result in some run, in batches of about BENCHBENCH_BATCH_SECONDS."""
+def query_batches(benchmark: Benchmark, runs: Sequence[Run]) -> Iterator[tuple[dict[str, Any], int]]:
+    """Yield the queries that lack a result in some run, in batches of about BENCHBENCH_BATCH_SECONDS.
+
+    Where indexes must be made first, a batch that makes them comes before, and adds these.
+    """
     queries = _unanswered(benchmark, runs)
     plan = plan_of(runs)
-    repetitions = benchmark.runs_per_query if benchmark.execution == Benchmark.Execution.ISOLATED else 1
+    isolated = benchmark.execution == Benchmark.Execution.ISOLATED
+    repetitions = benchmark.runs_per_query if isolated else 1
     indexes = {run.config.get("index"): run.index for run in runs if run.index}
     cost = costs_of(plan, indexes).per_query * repetitions
     by_time = max(1, int(settings.BENCHBENCH_BATCH_SECONDS / max(cost, 1e-6)))
@@ -77,7 +90,7 @@ def _batches(benchmark: Benchmark, runs: Sequence[Run]) -> Iterator[tuple[dict[s
     units = query_units(plan) * repetitions
     for start in range(0, len(queries), size):
         part = queries[start : start + size]
-        yield {"query_ids": part}, units * len(part)
+        yield {"query_ids": part, "alone": isolated}, units * len(part)
 
 
 def _unanswered(benchmark: Benchmark, runs: Sequence[Run]) -> list[int]:

@@ -4,12 +4,26 @@ from collections.abc import Sequence
 
 from apps.benchmarks.models import Run
 from benchbench.ir.configuration import Configuration
-from benchbench.ir.plan import Plan, RerankStage, Stage, plan
+from benchbench.ir.plan import DenseStage, LexicalStage, Plan, RerankStage, Stage, plan
 
 
-def plan_of(runs: Sequence[Run]) -> Plan:
-    """Return the plan of the runs, each under its primary key as text."""
-    return plan([(str(run.pk), Configuration.from_dict(run.config)) for run in runs])
+def plan_of(runs: Sequence[Run], *, truth: bool = True) -> Plan:
+    """Return the plan of the runs, each under its primary key as text; without `truth`, of these runs alone."""
+    return plan([(str(run.pk), Configuration.from_dict(run.config)) for run in runs], truth=truth)
+
+
+def needs_preparing(plan: Plan) -> bool:
+    """Tell whether a stage searches what is made on demand: an approximate index, or full text."""
+    return any(is_prepared(stage) for stage in plan.stages)
+
+
+def is_prepared(stage: Stage) -> bool:
+    match stage:
+        case DenseStage(ann=ann):
+            return ann != "exact"
+        case LexicalStage(engine=engine):
+            return engine != "bm25"
+    return False
 
 
 def stage_units(stage: Stage) -> int:

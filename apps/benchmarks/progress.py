@@ -5,7 +5,7 @@ from typing import Any
 
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.operations import queueing
-from apps.operations.models import Operation
+from apps.operations.models import Batch, Operation
 from apps.operations.progress import progress_of
 from benchbench.ir.configuration import Configuration
 from benchbench.ir.measures import Measure
@@ -21,14 +21,15 @@ def partials(operation: Operation) -> Iterator[dict[str, Any]]:
 
 def benchmark_event(operation: Operation) -> dict[str, Any]:
     """Return the data of `benchmark_progress`: status, counts, the run at work, and every run's means so far."""
-    benchmark = Benchmark.objects.select_related("mapping", "dataset_version").get(pk=operation.subject_id)
+    benchmark = Benchmark.objects.select_related("mapping", "dataset_version").filter(pk=operation.subject_id).first()
+    if benchmark is None:
+        return {"operation_id": str(operation.pk), "benchmark_id": None, "status": operation.status, "stage": "deleted"}
     runs = list(benchmark.runs.all())
     total = benchmark.dataset_version.query_count
     progress = progress_of(operation)
     at_work = set(operation.parameters["run_ids"])
     so_far = _so_far(benchmark, runs, at_work, _answered_before(benchmark, operation, total), list(partials(operation)))
     current = next((run for run in runs if run.status not in ENDED and str(run.pk) in at_work), None)
-    stage = operation.status if not operation.is_active else "evaluating" if operation.started_at else "starting"
     return {
         "operation_id": str(operation.pk),
         "benchmark_id": str(benchmark.pk),
@@ -36,7 +37,7 @@ def benchmark_event(operation: Operation) -> dict[str, Any]:
         "dataset_id": str(benchmark.mapping.dataset_id),
         "collection_id": str(benchmark.mapping.collection_id),
         "status": benchmark.status,
-        "stage": stage,
+        "stage": stage_of(benchmark, operation),
         "total_runs": benchmark.total_runs,
         "completed_runs": sum(run.status == Run.Status.COMPLETED for run in runs),
         "failed_runs": sum(run.status == Run.Status.FAILED for run in runs),
@@ -50,6 +51,19 @@ def benchmark_event(operation: Operation) -> dict[str, Any]:
         "last_completed_run": None,
         "runs": list(so_far.values()),
     }
+
+
+def stage_of(benchmark: Benchmark, operation: Operation) -> str:
+    """Return what a benchmark's operation is at: starting, indexing, evaluating; or how the benchmark ended."""
+    if not operation.is_active:
+        return benchmark.status
+    if operation.started_at is None:
+        return "starting"
+    return "indexing" if _preparing(operation) else "evaluating"
+
+
+def _preparing(operation: Operation) -> bool:
+    return operation.batches.filter(payload__prepare=True).exclude(state=Batch.State.DONE).exists()
 
 
 def completions(operation: Operation, after: int) -> list[tuple[int, dict[str, Any]]]:
@@ -112,8 +126,10 @@ def _current_run(run: Run, so_far: dict[str, dict[str, Any]], total: int) -> dic
 
 def _answered_before(benchmark: Benchmark, operation: Operation, total: int) -> int:
     """Return how many queries had their results before this operation began: those that are in none of its batches."""
-    planned = sum(len(payload["query_ids"]) for payload in operation.batches.values_list("payload", flat=True))
-    return total - planned
+    if _preparing(operation):  # and the batches of queries are still to come
+        return 0
+    payloads = operation.batches.values_list("payload", flat=True)
+    return total - sum(len(payload.get("query_ids", [])) for payload in payloads)
 
 
 def _so_far(

@@ -2,6 +2,8 @@
 
 import platform
 import subprocess
+from collections.abc import Iterable
+from functools import cache
 from importlib import metadata
 from typing import Any
 
@@ -10,6 +12,7 @@ from django.db import connection
 
 from apps.benchmarks.models import Run
 from apps.retrieval.encoders import device_name
+from apps.retrieval.rerankers import Reranker
 
 LIBRARIES = ("numpy", "torch", "sentence-transformers", "transformers", "bm25s", "PyStemmer", "pgvector", "psycopg")
 
@@ -35,19 +38,29 @@ def provenance_of(run: Run) -> dict[str, Any]:
         "seed": benchmark.seed,
         "execution": benchmark.execution,
         "policies": {"unresolved": benchmark.unresolved, "empty_queries": benchmark.empty_queries},
-        "environment": environment(),
     }
 
 
-def environment() -> dict[str, Any]:
-    """Return the versions of libraries, services and code, and the machine's kind."""
+def environment(rerankers: Iterable[Reranker]) -> dict[str, Any]:
+    """Return what this process computes with: libraries, services, code, device, and the rerankers' revisions."""
+    revisions: dict[str, set[str]] = {}
+    for reranker in rerankers:  # one that is made for an index has a revision for each
+        revisions.setdefault(reranker.name, set()).add(reranker.revision)
+    return {
+        **_code(),
+        "device": device_name(),
+        "rerankers": {name: ", ".join(sorted(found)) for name, found in sorted(revisions.items())},
+    }
+
+
+@cache
+def _code() -> dict[str, Any]:
     return {
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}",
         "libraries": {name: _version(name) for name in LIBRARIES},
         "postgresql": _postgresql_version(),
         "git_revision": _git_revision(),
-        "device": device_name(),
     }
 
 

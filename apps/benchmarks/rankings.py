@@ -28,7 +28,7 @@ TIMED = {
 class RunResult:
     """One ranking of one run: documents best first, with the chunk that brought each and its score, all (n,).
 
-    `short`: the cut at top_k left fewer documents than the greatest cutoff, though more chunks had been found.
+    `short`: as many chunks were kept as the run keeps at most, and they hold fewer documents than the greatest cutoff.
     """
 
     run_id: UUID
@@ -87,8 +87,14 @@ def _result(
         chunk_ids=index.chunk_ids[kept.ids[first]],
         scores=kept.scores[first],
         timings=timings,
-        short=len(first) < max_k and len(kept) == run.top_k < len(found),
+        short=len(first) < max_k and _limit(run) <= len(kept) < len(index.chunk_ids),
     )
+
+
+def _limit(run: RunPlan) -> int:
+    """How many chunks the run keeps at most."""
+    reranked = [stage.depth for stage in run.stages if isinstance(stage, RerankStage)]
+    return min(run.top_k, run.candidates, *reranked)
 
 
 def _timings(run: RunPlan, outcomes: Mapping[str, Sequence[Outcome]], number: int) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from apps.benchmarks.approximations import ann_text
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.progress import metrics_of
 
@@ -20,6 +21,7 @@ def facts_of(benchmark: Benchmark) -> dict[str, Any]:
                 "metrics": metrics_of(run),
                 "timing": run.timing,
                 "failed_queries": run.failed_queries,
+                "ann": run.provenance.get("ann"),
                 "warnings": run.warnings,
                 "error_message": run.error_message or None,
             }
@@ -44,4 +46,6 @@ def text_of(benchmark: Benchmark) -> str:
         values = [metrics.get(name) for name in (primary, f"precision@{k}", f"recall@{k}", "mrr")]
         numbers = "  ".join("   –    " if value is None else f"{value:<8.4f}" for value in values)
         lines.append(f"{place:>3} {run.label:{width}}  {numbers} {run.timing.get('total_ms', 0):.1f}")
+        notes = [ann_text(run.provenance.get("ann")), *run.warnings]
+        lines += [f"{'':4}{note}" for note in notes if note]
     return "\n".join(lines)

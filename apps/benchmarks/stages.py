@@ -1,6 +1,7 @@
 """The stages of a plan, done for some queries: each distinct stage once, its outcomes kept for the runs."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,15 +12,19 @@ from numpy.typing import NDArray
 from apps.benchmarks.pairs import Pairs
 from apps.datasets.models import Query
 from apps.operations.leasing import Stopped
+from apps.retrieval.encoders import EncoderError
 from apps.retrieval.rerankers import load_reranker
 from apps.retrieval.searching import OpenIndex
 from benchbench.errors import BenchbenchError
-from benchbench.ir.fusion import rrf
+from benchbench.ir.ann import Ann
+from benchbench.ir.fusion import rrf, weighted
 from benchbench.ir.plan import DenseStage, EncodeStage, FuseStage, LexicalStage, Plan, RerankStage, Stage
 from benchbench.ir.ranking import top
 from benchbench.ir.records import ScoredList
 
 LEAST_COSINE = 0.99999
+
+Notes = dict[str, Counter[str]]  # per approximate stage: how many queries there is something to be told of
 
 
 class StageError(BenchbenchError):
@@ -60,6 +65,7 @@ class Stages:
         self.queries = queries
         self.indexes = indexes
         self.outcomes: dict[str, list[Outcome]] = {}
+        self.notes: Notes = {}
         self._tolerant = tolerant
         self._encode_afresh = encode_afresh
         self._on_part = on_part
@@ -94,7 +100,7 @@ class Stages:
             made = work(ready) if ready else []
         except Exception as error:
             self._raise_if_passing(error)
-            made = [self._alone(work, number) for number in ready]
+            made = self._apart(work, ready, error)
         for number, outcome in zip(ready, made, strict=True):
             outcomes[number] = outcome
         self._on_part()
@@ -103,6 +109,12 @@ class Stages:
     def _inherited_error(self, stage: Stage, number: int) -> Outcome | None:
         errors = [self.outcomes[key][number].error for key in stage.needs]
         return next((Outcome(error=error) for error in errors if error), None)
+
+    def _apart(self, work: Callable[[list[int]], list[Outcome]], ready: list[int], error: Exception) -> list[Outcome]:
+        """Find whose error it is, by doing the queries one by one, unless it can only be everybody's."""
+        if isinstance(error, BenchbenchError) and not isinstance(error, EncoderError):
+            return [Outcome(error=str(error))] * len(ready)  # a model or an index that is not there
+        return [self._alone(work, number) for number in ready]
 
     def _alone(self, work: Callable[[list[int]], list[Outcome]], number: int) -> Outcome:
         try:
@@ -126,7 +138,7 @@ class Stages:
     def _encode(self, stage: EncodeStage, numbers: list[int]) -> list[Outcome]:
         index = self.indexes[stage.index]
         vectors, costs = index.encode_with_costs(self._texts(numbers))
-        if self._encode_afresh:
+        if self._encode_afresh and index.index.encoder:  # else the vectors were imported, and no model is named
             costs = [self._time_encoding(index, numbers, vectors)] * len(numbers)
         return [Outcome(vector, ms) for vector, ms in zip(vectors, costs, strict=True)]
 
@@ -144,23 +156,33 @@ class Stages:
         return ms
 
     def _dense(self, stage: DenseStage, numbers: list[int]) -> list[Outcome]:
+        index = self.indexes[stage.index]
         vectors = np.stack([self.outcomes[stage.needs[0]][number].value for number in numbers])
+        filters, setting = self._filters(numbers), Ann.parse(stage.ann)
+        if not setting.is_exact:
+            found = index.approximate(vectors, stage.depth, setting, filters)
+            self.notes.setdefault(stage.key, Counter()).update(found.notes)
+            return [Outcome(ranked, ms) for ranked, ms in zip(found.lists, found.costs, strict=True)]
         started = time.perf_counter()
-        lists = self.indexes[stage.index].dense(vectors, stage.depth, self._filters(numbers))
+        lists = index.dense(vectors, stage.depth, filters)
         ms = _ms_each(started, numbers)
         return [Outcome(ranked, ms) for ranked in lists]
 
     def _lexical(self, stage: LexicalStage, numbers: list[int]) -> list[Outcome]:
+        index = self.indexes[stage.index]
         started = time.perf_counter()
-        lists = self.indexes[stage.index].lexical(self._texts(numbers), stage.depth, self._filters(numbers))
+        lists = index.lexical(self._texts(numbers), stage.depth, self._filters(numbers), engine=stage.engine)
         ms = _ms_each(started, numbers)
         return [Outcome(ranked, ms) for ranked in lists]
 
     def _fuse(self, stage: FuseStage, number: int) -> Outcome:
         lists = [self.outcomes[key][number].value for key in stage.needs]
         started = time.perf_counter()
-        fused = rrf(lists, k=stage.constant, depth=stage.candidates).head(stage.candidates)
-        return Outcome(fused, _ms_each(started, [number]))
+        if stage.weights is None:
+            fused = rrf(lists, k=stage.constant, depth=stage.candidates)
+        else:
+            fused = weighted(lists, weights=stage.weights, depth=stage.candidates)
+        return Outcome(fused.head(stage.candidates), _ms_each(started, [number]))
 
     def _rerank(self, stage: RerankStage, number: int) -> Outcome:
         source = self.outcomes[stage.needs[0]][number].value.head(stage.depth)

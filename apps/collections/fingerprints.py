@@ -3,7 +3,7 @@
 from hashlib import sha256
 
 from django.db.models import Func, QuerySet, TextField, Value
-from django.db.models.functions import Concat
+from django.db.models.functions import Cast, Concat
 
 from apps.collections.models import Collection, Document
 
@@ -14,10 +14,10 @@ def live(collection: Collection) -> QuerySet[Document]:
 
 
 def fingerprint(collection: Collection) -> str:
-    """Return the SHA-256 over the live documents in external_id order: id, content hash, hash of title and text.
+    """Return the SHA-256 over the live documents in external_id order: all that resolving, chunking and filters read.
 
-    The last is there because a later version of a reader may make another text of the same bytes. Collections with
-    equal fingerprints are chunked and encoded alike.
+    Title and text are there beside the content hash, because a later version of a reader may make another text of the
+    same bytes. Collections with equal fingerprints resolve, chunk, encode and filter alike.
     """
     stated = Func(
         Concat("title", Value("\n", TextField()), "text"),
@@ -26,7 +26,11 @@ def fingerprint(collection: Collection) -> str:
         output_field=TextField(),
     )
     text_hash = Func(Func(stated, function="sha256"), Value("hex"), function="encode", output_field=TextField())
-    rows = live(collection).order_by("external_id").values_list("external_id", "content_hash", text_hash)
+    rows = (
+        live(collection)
+        .order_by("external_id")
+        .values_list("external_id", "content_hash", text_hash, "uri", "file_name", Cast("metadata", TextField()))
+    )
     digest = sha256()
     for row in rows.iterator(chunk_size=10_000):
         digest.update("\0".join(row).encode() + b"\n")

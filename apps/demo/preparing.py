@@ -6,6 +6,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db.models import Q
 
 from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.models import Benchmark
@@ -17,8 +18,9 @@ from apps.datasets.models import Dataset
 from apps.datasets.readers.schema1 import read_schema1
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
-from apps.mappings.resolving import resolve
-from apps.retrieval.indexing import create_index
+from apps.mappings.resolving import resolve_now
+from apps.operations.models import Operation, Status
+from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 
 DATA = Path(__file__).parent / "data"
@@ -55,20 +57,26 @@ def prepare_mapping(dataset: Dataset, collection: Collection, owner: User | None
     """Return the resolved mapping of the two."""
     mapping = Mapping.objects.filter(dataset=dataset, collection=collection).first()
     mapping = mapping or create_mapping(dataset, collection, owner=owner)
-    resolve(mapping)
+    resolve_now(mapping)
     mapping.refresh_from_db()
     return mapping
 
 
 def prepare_index(collection: Collection, owner: User | None) -> Index:
     """Return the index of whole documents, ready or still to be built."""
-    ready = collection.indexes.filter(
-        name=INDEX,
-        encoder=settings.BENCHBENCH_DEFAULT_MODEL,
-        status=Index.Status.READY,
-        chunk_set__collection_fingerprint=collection.fingerprint,
+    current = Q(chunk_set=None) | Q(chunk_set__collection_fingerprint=collection.fingerprint)
+    made = collection.indexes.filter(current, name=INDEX, encoder=settings.BENCHBENCH_DEFAULT_MODEL)
+    # An index that an interrupted demo has begun goes on where it stopped.
+    index = made.filter(status=Index.Status.READY).first() or made.order_by("-version").first()
+    return index or create_index(collection, name=INDEX, encoder=settings.BENCHBENCH_DEFAULT_MODEL, owner=owner)
+
+
+def start_building(index: Index) -> Operation:
+    """Return the operation that builds the index; one that is under way already is it."""
+    building = Operation.objects.filter(
+        kind=Operation.Kind.INDEX, subject_id=index.pk, status__in=Status.active()
     ).first()
-    return ready or create_index(collection, name=INDEX, encoder=settings.BENCHBENCH_DEFAULT_MODEL, owner=owner)
+    return building or build_index(index)
 
 
 def prepare_benchmark(mapping: Mapping, owner: User | None) -> Benchmark:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from typing import Any
 from urllib.parse import urlparse
+from uuid import UUID
 
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
@@ -104,8 +105,9 @@ class OperationConsumer(_Watcher):
     """`/ws/operations/<uuid>/`: one operation, to its end."""
 
     async def _admitted(self) -> bool:
-        self.operation_id: str = self.scope["url_route"]["kwargs"]["operation_id"]
-        self.group = events.group_of(self.operation_id)
+        operation_id: UUID = self.scope["url_route"]["kwargs"]["operation_id"]
+        self.operation_id = str(operation_id)
+        self.group = events.group_of(operation_id)
         self._ended = False
         return bool(await self._load())
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from django.db.models import Sum
+from django.db.models import Min, Q, Sum
 from django.utils import timezone
 
 from apps.operations.models import Operation
@@ -10,7 +10,10 @@ from apps.operations.models import Operation
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Units of work done and planned; seconds to go at the pace so far, None before there is one."""
+    """Units of work done and planned; seconds to go at the pace so far, None before there is one.
+
+    Batches without units, which prepare something for the others, are no part of that pace.
+    """
 
     done: int
     total: int
@@ -22,11 +25,14 @@ class Progress:
 
 
 def progress_of(operation: Operation) -> Progress:
-    done = operation.batches.aggregate(done=Sum("done_units"))["done"] or 0
+    batches = operation.batches.aggregate(
+        done=Sum("done_units", default=0), begun=Min("started_at", filter=Q(units__gt=0))
+    )
+    done, begun = batches["done"], batches["begun"]
     total = operation.total_units
     if not operation.is_active:
         return Progress(done, total, 0.0)
-    if not done or operation.started_at is None:
+    if not done or begun is None:
         return Progress(done, total, None)
-    elapsed = (timezone.now() - operation.started_at).total_seconds()
+    elapsed = (timezone.now() - begun).total_seconds()
     return Progress(done, total, round(elapsed * (total - done) / done, 1))

@@ -1,8 +1,9 @@
-from django.urls import re_path
+from django.urls import path
 
 from apps.operations.consumers import OperationConsumer, OperationsConsumer
 
 websocket_urlpatterns = [
-    re_path(r"^ws/operations/?$", OperationsConsumer.as_asgi()),
-    re_path(r"^ws/operations/(?P<operation_id>[0-9a-f-]{36})/?$", OperationConsumer.as_asgi()),
+    path(f"ws/operations{rest}", consumer.as_asgi())
+    for consumer, tail in ((OperationsConsumer, ""), (OperationConsumer, "/<uuid:operation_id>"))
+    for rest in (tail, f"{tail}/")
 ]

@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 from apps.operations import queueing
 from apps.operations.ending import conclude, end_operation, settle
 from apps.operations.handlers import handler_for
+from apps.operations.hosts import share_of_host
 from apps.operations.leasing import Lease, Stopped, claim, claimable, new_owner
 from apps.operations.models import Batch, Operation, Status
 from benchbench.errors import BenchbenchError
@@ -37,7 +38,8 @@ def perform_batch(batch_id: int, *, owner: str, on_tick: Callable[[], None] | No
         return False
     try:
         with Lease(batch, on_tick=on_tick) as lease:
-            handler_for(batch.operation).perform(batch, lease)
+            with share_of_host(alone=bool(batch.payload.get("alone")), wait=lease.wait):
+                handler_for(batch.operation).perform(batch, lease)
             if not lease.committed:
                 raise RuntimeError(f"The handler of {batch.operation} ended {batch} without committing it.")
     except Stopped:

@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from apps.benchmarks.approximations import ann_text
 from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.progress import stage_of
 from apps.operations import queueing
 from apps.operations.models import Status
 from apps.operations.progress import progress_of
@@ -42,6 +44,7 @@ def _shown(row: Row, board: Leaderboard, names: list[str], differ: list[str]) ->
         "primary": primary,
         "share": 100 * primary / top if primary is not None and top else 0,
         "values": [row.values.get(name) for name in names],
+        "ann": ann_text(row.run.provenance.get("ann")),
         "chips": phrases(row.run.config, differ),
         "times": times_of(row.run.timing),
     }
@@ -63,5 +66,5 @@ def _progress(benchmark: Benchmark) -> dict[str, Any]:
         "operation": operation,
         "progress": progress_of(operation),
         "position": queueing.position(operation),
-        "stage": "evaluating" if operation.started_at else "starting",
+        "stage": stage_of(benchmark, operation),
     }

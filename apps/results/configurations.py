@@ -16,11 +16,19 @@ WORDS: dict[str, Callable[[Any], str]] = {
     "score_threshold": lambda value: "no threshold" if value is None else f"score ≥ {value:g}",
     "candidates": lambda value: f"{value} candidates",
     "rerank_depth": lambda value: f"reranks {value}",
+    "ann": str,
+    "lexical": lambda value: {"fts": "full text", "bm25": "BM25"}.get(value, str(value)),
+    "fusion": lambda value: "weighted fusion" if value == "weighted" else f"{value} fusion",
+    "weights": lambda value: "weights " + " + ".join(f"{weight:.3g}" for weight in value or ()),
 }
 # These say nothing about a run unless it does what they are about.
 ONLY_WITH: dict[str, Callable[[Config], bool]] = {
     "index": lambda config: config.get("index") is not None,
-    "rrf_k": lambda config: config.get("search_mode") == "hybrid",
+    "ann": lambda config: config.get("search_mode") != "sparse",
+    "lexical": lambda config: config.get("search_mode") != "dense",
+    "fusion": lambda config: config.get("search_mode") == "hybrid",
+    "weights": lambda config: config.get("fusion") == "weighted",
+    "rrf_k": lambda config: config.get("search_mode") == "hybrid" and config.get("fusion", "rrf") == "rrf",
     "reranker": lambda config: bool(config.get("use_reranker")),
     "rerank_depth": lambda config: bool(config.get("use_reranker")),
 }

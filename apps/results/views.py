@@ -11,6 +11,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.http import urlencode
 
+from apps.benchmarks.approximations import ann_text
 from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.results import queries
 from apps.results.board import board_context
@@ -76,6 +77,7 @@ def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> Ht
         "evaluation": evaluation,
         "means": [(name, evaluation.means[name]) for name in evaluation.measures] if evaluation else [],
         "facts": phrases(run.config, keys_of([run.config])),
+        "ann": ann_text(run.provenance.get("ann")),
         "measures": names,
         "measure": measure,
         "best": best,

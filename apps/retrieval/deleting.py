@@ -4,6 +4,7 @@ from django.db import transaction
 
 from apps.operations.launching import OperationActiveError
 from apps.operations.models import Operation, Status
+from apps.retrieval import full_text
 from apps.retrieval.models import ChunkSet, Index, LexicalIndex
 from apps.retrieval.vectors import table_store, vectors_file
 from benchbench.deleting import delete_unused
@@ -20,6 +21,9 @@ def delete_index(index: Index) -> None:
     table, file = index.vector_table, vectors_file(index)
     delete_unused(index)
     table_store().delete_collection(table)
-    LexicalIndex.objects.filter(chunk_set__collection=index.collection_id, index__isnull=True).delete()
+    unused = LexicalIndex.objects.filter(chunk_set__collection=index.collection_id, index__isnull=True)
+    unused.exclude(engine=full_text.ENGINE).delete()
+    for words in unused.filter(engine=full_text.ENGINE, chunk_set__index__isnull=True):  # it belongs to no one index
+        full_text.delete_full_text(words)
     ChunkSet.objects.filter(collection=index.collection_id, index__isnull=True, lexical_indexes__isnull=True).delete()
     transaction.on_commit(lambda: file.unlink(missing_ok=True))  # other machines keep theirs, unused

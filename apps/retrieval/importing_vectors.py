@@ -49,7 +49,8 @@ def import_vectors(
     index.save(update_fields=["encoder", "vector_source", "updated_at"])
     chunk_set = make_chunk_set(index.collection, strategy=index.strategy, parameters=index.chunk_parameters)
     vectors = _in_order(stated, _external_ids(chunk_set))
-    revision = stated.revision or f"imported:{stated.sha256[:16]}"
+    # Never the stated revision alone: vectors of the same name that were made here are others, if only in last bits.
+    revision = f"imported:{stated.sha256[:16]}" + (f" ({stated.revision})" if stated.revision else "")
     index.dimension = None  # so that a table which an earlier build has begun goes
     prepare_table(index, chunk_set, revision=revision, dimension=vectors.shape[1])
     insert_vectors(index, np.arange(len(vectors)), vectors)

@@ -1,18 +1,19 @@
 """Searching an index: open ones stay in this process, as many as BENCHBENCH_RESIDENT_BYTES hold."""
 
 import json
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 import numpy as np
 from django.conf import settings
-from django.db.models.fields.json import KeyTransform
+from django.db.models import Func, JSONField, Value
 from numpy.typing import NDArray
 
 from apps.collections.models import Document
-from apps.retrieval import exact
+from apps.retrieval import exact, full_text
+from apps.retrieval.approximate import ApproximateView, Approximation
 from apps.retrieval.encoders import Encoder
 from apps.retrieval.encoding import encoder_for, query_vectors
 from apps.retrieval.lexical_indexes import load_lexical_index
@@ -20,6 +21,7 @@ from apps.retrieval.models import Index
 from apps.retrieval.strategies import get_strategy
 from apps.retrieval.vectors import local_vectors
 from benchbench.errors import BenchbenchError
+from benchbench.ir.ann import Ann
 from benchbench.ir.records import ScoredList
 
 Vectors = NDArray[np.float32]
@@ -52,6 +54,8 @@ class OpenIndex:
         self._strategy = get_strategy(index.strategy)
         self._vectors = local_vectors(index) if index.has_vectors else None
         self._words = load_lexical_index(index.lexical_index) if index.lexical_index else None
+        if self._words is not None:
+            self._words.search(["warm"], 1)  # imports what it needs, which is no part of the first query's cost
 
     @property
     def nbytes(self) -> int:
@@ -76,27 +80,46 @@ class OpenIndex:
     def dense(self, queries: Vectors, depth: int, filters: Sequence[Filter] | None = None) -> list[ScoredList]:
         """The best `depth` chunks for each query vector of (q, d), by cosine similarity. Raises SearchError."""
 
-        def search(chosen: list[int], mask: Mask | None) -> Sequence[ScoredList]:
+        def search(chosen: list[int], filter: Filter, mask: Mask | None) -> Sequence[ScoredList]:
             return self._strategy.search(self, queries[chosen], depth, mask=mask)
 
         return self._grouped(len(queries), filters, search)
 
-    def lexical(self, texts: Sequence[str], depth: int, filters: Sequence[Filter] | None = None) -> list[ScoredList]:
-        """The best `depth` chunks that share a word with each text, by BM25. Raises SearchError."""
-        words = self._words
-        if words is None:
-            raise SearchError(f'The index "{self.index}" has no lexical side: make a version of it that has.')
+    def approximate(
+        self, queries: Vectors, depth: int, setting: Ann, filters: Sequence[Filter] | None = None
+    ) -> Approximation:
+        """What `dense` does, by the approximate index of `setting`, which `make_ann_index` made. Not in a transaction.
 
-        def search(chosen: list[int], mask: Mask | None) -> Sequence[ScoredList]:
-            return words.search([texts[number] for number in chosen], depth, mask=mask)
+        It finds what that index finds, up to `depth`, in the order of exact scores. Raises SearchError.
+        """
+        vectors = self._required_vectors()
+        costs = [0.0] * len(queries)
+        notes: Counter[str] = Counter()
+
+        def search(chosen: list[int], filter: Filter, mask: Mask | None) -> Sequence[ScoredList]:
+            view = ApproximateView(self.index, vectors, setting, filter)
+            found = self._strategy.search(view, queries[chosen], depth, mask=mask)
+            for number in chosen:
+                costs[number] = view.seconds * 1000 / len(chosen)
+            notes.update(view.notes)
+            return found
+
+        return Approximation(self._grouped(len(queries), filters, search), costs, notes)
+
+    def lexical(
+        self, texts: Sequence[str], depth: int, filters: Sequence[Filter] | None = None, *, engine: str = "bm25"
+    ) -> list[ScoredList]:
+        """The best `depth` chunks that share a word with each text, by BM25 or full text. Raises SearchError."""
+        words = self._full_text if engine == full_text.ENGINE else self._bm25()
+
+        def search(chosen: list[int], filter: Filter, mask: Mask | None) -> Sequence[ScoredList]:
+            return words([texts[number] for number in chosen], depth, mask=mask)
 
         return self._grouped(len(texts), filters, search)
 
     def nearest(self, queries: Vectors, depth: int, *, mask: Mask | None = None) -> list[ScoredList]:
         """The nearest chunks among those that `mask` (n,) admits, exactly. For the strategy."""
-        if self._vectors is None:
-            raise SearchError(f'The index "{self.index}" has no vectors: make a version of it with an encoder.')
-        return exact.nearest(self._vectors, queries, depth, mask=mask)
+        return exact.nearest(self._required_vectors(), queries, depth, mask=mask)
 
     def texts(self, positions: Sequence[int]) -> list[str]:
         """Return the texts of chunks in the order of `positions`."""
@@ -106,11 +129,31 @@ class OpenIndex:
         found = dict(chunks.values_list("position", "text"))
         return [found[position] for position in wanted]
 
+    def _required_vectors(self) -> Vectors:
+        if self._vectors is None:
+            raise SearchError(f'The index "{self.index}" has no vectors: make a version of it with an encoder.')
+        return self._vectors
+
+    def _bm25(self) -> Callable[..., list[ScoredList]]:
+        if self._words is None:
+            raise SearchError(f'The index "{self.index}" has no lexical side: make a version of it that has.')
+        return self._words.search
+
+    def _full_text(self, texts: Sequence[str], depth: int, *, mask: Mask | None = None) -> list[ScoredList]:
+        assert self.index.chunk_set is not None
+        words = full_text.find_full_text(self.index.chunk_set)
+        if words is None:
+            raise SearchError(
+                f'The chunks of the index "{self.index}" are not indexed for full-text search: starting a benchmark '
+                "that searches them so does it."
+            )
+        return full_text.search_full_text(words, texts, depth, mask=mask)
+
     def _grouped(
         self,
         count: int,
         filters: Sequence[Filter] | None,
-        search: Callable[[list[int], Mask | None], Sequence[ScoredList]],
+        search: Callable[[list[int], Filter, Mask | None], Sequence[ScoredList]],
     ) -> list[ScoredList]:
         """Search together what is filtered alike, and put the lists in the order of the queries."""
         groups: dict[str, list[int]] = {}
@@ -118,7 +161,8 @@ class OpenIndex:
             groups.setdefault(json.dumps(filters[number] if filters else {}, sort_keys=True), []).append(number)
         lists = [ScoredList.empty()] * count
         for stated, chosen in groups.items():
-            for number, found in zip(chosen, search(chosen, self._mask(json.loads(stated))), strict=True):
+            filter = json.loads(stated)
+            for number, found in zip(chosen, search(chosen, filter, self._mask(filter)), strict=True):
                 lists[number] = found
         return lists
 
@@ -129,7 +173,8 @@ class OpenIndex:
         documents = Document.objects.filter(collection=self.index.collection_id)
         for number, (key, value) in enumerate(filter.items()):
             name = f"filter_{number}"
-            documents = documents.alias(**{name: KeyTransform(key, "metadata")}).filter(**{name: value})
+            stated = Func("metadata", Value(key), function="jsonb_extract_path", output_field=JSONField())
+            documents = documents.alias(**{name: stated}).filter(**{name: value})
         return np.isin(self.document_ids, np.fromiter(documents.values_list("pk", flat=True), np.int64))
 
 

@@ -1,7 +1,7 @@
 """The vectors of an index: kept in its table in PostgreSQL, and on each machine that searches in one mapped file."""
 
-import os
 from pathlib import Path
+from uuid import uuid4
 
 import numpy as np
 from django.conf import settings
@@ -60,7 +60,7 @@ def _mapped(file: Path) -> NDArray[np.float32] | None:
 
 def _write(index: Index, file: Path, shape: tuple[int, int]) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = file.with_suffix(f".{os.getpid()}.part")
+    unfinished = file.with_suffix(f".{uuid4().hex}.part")  # process ids repeat among containers on one volume
     try:
         vectors = np.lib.format.open_memmap(unfinished, mode="w+", dtype=np.float32, shape=shape)
         read = 0

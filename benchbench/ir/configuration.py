@@ -15,6 +15,8 @@ LATE_INTERACTION = "late-interaction"  # the reranker of a run that names none
 class Configuration:
     """One way to search. `None` stands for: the only index, no threshold, late interaction, and for depths `top_k`.
 
+    `ann` is the text of a `benchbench.ir.ann.Ann`; `weights` are those of the dense and the lexical list.
+
     Every list that a run uses, of a first stage or fused, is cut to its first `effective_candidates` chunks. A reranker
     scores the first `effective_rerank_depth` of them; the rest, whose scores do not compare with its, are dropped.
     """
@@ -73,7 +75,7 @@ class Configuration:
             (self.ann, self.ann != "exact"),
             (self.lexical, self.lexical != "bm25"),
             (f"rrf {self.rrf_k}", self.search_mode == "hybrid" and self.fusion == "rrf"),
-            (f"{self.fusion} {self.weights}", self.fusion != "rrf"),
+            (f"{self.fusion} {_weights_text(self.weights)}".rstrip(), self.fusion != "rrf"),
             (f"{self.candidates} candidates", self.candidates is not None),
             (f"rerank {reranker}", self.use_reranker),
             (f"rerank depth {self.rerank_depth}", self.rerank_depth is not None),
@@ -94,15 +96,18 @@ class Configuration:
             "reranker": self.use_reranker and self.reranker != LATE_INTERACTION,
             "rerank_depth": self.use_reranker and self.rerank_depth != min(self.top_k, self.effective_candidates),
         }
-        untouched = {key: DEFAULTS[key] for key, touches in touching.items() if not touches}
+        plain = {key: DEFAULTS[key] for key, touches in touching.items() if not touches}
+        if touching["weights"] and self.weights is None:
+            plain["weights"] = EQUAL_WEIGHTS
         threshold = None if self.score_threshold is None else float(self.score_threshold)  # 1 must hash as 1.0
-        return replace(self, **untouched, candidates=self._needed_candidates(), score_threshold=threshold)
+        return replace(self, **plain, candidates=self._needed_candidates(), score_threshold=threshold)
 
     def _needed_candidates(self) -> int | None:
-        """`candidates`, or None where `top_k` would do as well: lists that are not fused are only ever read from the
-        top, so more than is kept or reranked of them makes no difference."""
+        """`candidates`, or None where `top_k` would do as well: exact lists that are not fused are only ever read from
+        the top, so more than is kept or reranked of them makes no difference. An approximate search finds other chunks
+        when it is asked for more."""
         candidates = self.effective_candidates
-        if self.search_mode != "hybrid":
+        if self.search_mode == "sparse" or (self.search_mode == "dense" and self.ann == "exact"):
             reranked = (self.rerank_depth or 0) if self.use_reranker else 0
             candidates = min(candidates, max(self.top_k, reranked))
         return None if candidates == self.top_k else candidates
@@ -112,5 +117,10 @@ class Configuration:
         return [key for key, default in DEFAULTS.items() if key not in CLASSIC and getattr(self, key) != default]
 
 
+def _weights_text(weights: tuple[float, float] | None) -> str:
+    return " + ".join(f"{weight:.3g}" for weight in weights or ())
+
+
+EQUAL_WEIGHTS = (0.5, 0.5)
 CLASSIC = ("search_mode", "use_reranker", "top_k", "rrf_k", "score_threshold")
 DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Configuration)}

@@ -6,20 +6,19 @@ import difflib
 import itertools
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from benchbench.errors import BenchbenchError
+from benchbench.ir.ann import Ann, AnnError
 from benchbench.ir.configuration import LATE_INTERACTION, Configuration
 
 __all__ = ["Configuration", "Matrix", "MatrixError"]
 
 SEARCH_MODES = ("dense", "sparse", "hybrid")
-ANN = ("exact",)
-LEXICAL = ("bm25",)
-FUSIONS = ("rrf",)
-WEIGHTS = (None,)
+LEXICAL = ("bm25", "fts")
+FUSIONS = ("rrf", "weighted")
 
 MAX_TOP_K = 1000
 MAX_DEPTH = 10_000
@@ -60,14 +59,35 @@ def _shown(value: object) -> str:
 NAME = Kind("a name", lambda value: isinstance(value, str) and bool(value.strip()))
 SHARE = Kind("a number from 0 to 1", lambda value: type(value) in (int, float) and 0 <= value <= 1)
 DEPTH = _whole(1, MAX_DEPTH)
+ANN = Kind("a setting such as hnsw(ef_search=100), or an object of it", lambda value: isinstance(value, (str, Mapping)))
+WEIGHTS = Kind("two numbers, for dense and lexical, from 0 up and not both 0", lambda value: _are_weights(value))
+
+
+def _are_weights(value: Any) -> bool:
+    if not isinstance(value, (list, tuple)) or len(value) != 2:
+        return False
+    return all(type(weight) in (int, float) and 0 <= weight < math.inf for weight in value) and any(value)
+
+
+def _scaled(weights: Sequence[float] | None) -> tuple[float, float] | None:
+    """Weights that sum to 1: it is only their ratio that matters."""
+    if weights is None:
+        return None
+    dense, lexical = weights
+    total = dense + lexical
+    return (float(dense), float(lexical)) if math.isclose(total, 1) else (dense / total, lexical / total)
 
 
 class Axis(NamedTuple):
-    """A key of the matrix: the field of a configuration that its values set, its default, and what a value may be."""
+    """A key of the matrix: the field of a configuration that its values set, its default, and what a value may be.
+
+    `canonical` gives the one form of a value that passed `kind`, so that equal values are found equal.
+    """
 
     field: str
     default: tuple[Any, ...]
     kind: Kind
+    canonical: Callable[[Any], Any] = lambda value: value
 
 
 K_VALUES = Axis("k", (5, 10, 20), _whole(1, MAX_TOP_K))
@@ -79,10 +99,10 @@ AXES = {  # in the order in which runs are numbered: the last varies fastest
     "rerank_depths": Axis("rerank_depth", (None,), DEPTH.or_null()),
     "top_k_values": Axis("top_k", (100,), _whole(1, MAX_TOP_K)),
     "candidates": Axis("candidates", (None,), DEPTH.or_null()),
-    "ann": Axis("ann", ANN[:1], _one_of(ANN)),
+    "ann": Axis("ann", ("exact",), ANN, lambda value: str(Ann.parse(value))),
     "lexical": Axis("lexical", LEXICAL[:1], _one_of(LEXICAL)),
     "fusion": Axis("fusion", FUSIONS[:1], _one_of(FUSIONS)),
-    "weights": Axis("weights", WEIGHTS[:1], _one_of(WEIGHTS)),
+    "weights": Axis("weights", (None,), WEIGHTS.or_null(), _scaled),
     "rrf_k_values": Axis("rrf_k", (60,), DEPTH),
     "score_thresholds": Axis("score_threshold", (None,), SHARE.or_null()),
 }
@@ -190,9 +210,15 @@ def _read(key: str, axis: Axis, data: Mapping[str, Any], max_values: int | None)
         raise MatrixError(f"{key}: the list is empty; give a value, or leave the key out for the default.", field=key)
     if max_values is not None and len(values) > max_values:
         raise MatrixError(f"{key}: {len(values)} values are more than the {max_values} allowed.", field=key)
-    for place, value in enumerate(values):
+    read: list[Any] = []
+    for value in values:
         if not axis.kind.holds(value):
             raise MatrixError(f"{key}: {_shown(value)} is not {axis.kind.words}.", field=key)
-        if value in values[:place]:
+        try:
+            canonical = axis.canonical(value)
+        except AnnError as error:
+            raise MatrixError(f"{key}: {error.message}", field=key) from None
+        if canonical in read:
             raise MatrixError(f"{key}: {_shown(value)} is there more than once.", field=key)
-    return tuple(values)
+        read.append(canonical)
+    return tuple(read)

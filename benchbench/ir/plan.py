@@ -2,13 +2,14 @@
 
 A run's result is a function of its own configuration alone. Exact lists are made once per index, as deep as the deepest
 run needs, and each run reads only the first `candidates` entries; approximate lists depend on the depth they are asked
-for and are therefore made per depth.
+for and are therefore made per depth. What an approximate search misses is known only beside the truth: such a run has
+a counterpart in `Plan.truths`, the same configuration with exact search, whose stages are done too.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import get_args
 
@@ -129,13 +130,30 @@ class RunPlan:
         """The key of the stage whose list is the run's."""
         return self.stages[-1].key
 
+    @property
+    def dense(self) -> DenseStage | None:
+        """The dense search that the run does, if it does one."""
+        return next((stage for stage in self.stages if isinstance(stage, DenseStage)), None)
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The distinct stages, each after those that it needs, and the runs that read them."""
+    """The distinct stages, each after those that it needs, and the runs that read them.
+
+    `truths` are the exact counterparts of the approximate runs, under the same keys. Their stages are among `stages`,
+    but belong to no run: no run's time or calls count them.
+    """
 
     stages: tuple[Stage, ...]
     runs: tuple[RunPlan, ...]
+    truths: tuple[RunPlan, ...] = ()
+
+    def only(self, run_keys: Collection[str]) -> Plan:
+        """The plan of some of its runs and their exact counterparts, their stages as deep as they are here."""
+        runs = tuple(run for run in self.runs if run.run_key in run_keys)
+        truths = tuple(run for run in self.truths if run.run_key in run_keys)
+        needed = {stage.key for run in (*runs, *truths) for stage in run.stages}
+        return Plan(tuple(stage for stage in self.stages if stage.key in needed), runs, truths)
 
     def distinct(self, queries: int) -> dict[str, int]:
         """How often each kind of work is done for `queries` queries.
@@ -162,6 +180,8 @@ class Plan:
             for kind, count in self.distinct(queries).items()
             if count
         ]
+        if self.truths:
+            lines.append(f"{'':>12}  (with what the exact counterparts of {len(self.truths):,} approximate runs need)")
         return "\n".join([f"{len(self.runs):,} runs over {queries:,} queries, equal work done once:", *lines])
 
 
@@ -174,14 +194,19 @@ WORK = {
 }
 
 
-def plan(runs: Iterable[tuple[str, Configuration]]) -> Plan:
-    """The plan of runs, each given as its key and its configuration. The same runs in the same order, the same plan."""
+def plan(runs: Iterable[tuple[str, Configuration]], *, truth: bool = True) -> Plan:
+    """The plan of runs, each given as its key and its configuration. The same runs in the same order, the same plan.
+
+    Without `truth`, approximate runs have no exact counterpart.
+    """
     normal = [(run_key, configuration.normal()) for run_key, configuration in runs]
-    depths = _exact_depths(configuration for _, configuration in normal)
+    exact = [(key, replace(run, ann="exact")) for key, run in normal if truth and run.ann != "exact"]
+    depths = _exact_depths(configuration for _, configuration in [*normal, *exact])
     planned = tuple(_run_plan(run_key, configuration, depths) for run_key, configuration in normal)
-    distinct = {stage.key: stage for run in planned for stage in run.stages}
+    truths = tuple(_run_plan(run_key, configuration, depths) for run_key, configuration in exact)
+    distinct = {stage.key: stage for run in [*planned, *truths] for stage in run.stages}
     kinds = get_args(Stage)
-    return Plan(tuple(sorted(distinct.values(), key=lambda stage: kinds.index(type(stage)))), planned)
+    return Plan(tuple(sorted(distinct.values(), key=lambda stage: kinds.index(type(stage)))), planned, truths)
 
 
 def _run_plan(run_key: str, configuration: Configuration, depths: dict[str, int]) -> RunPlan:

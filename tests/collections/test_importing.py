@@ -1,5 +1,6 @@
 """Importing documents."""
 
+import json
 import threading
 from dataclasses import replace
 from hashlib import sha256
@@ -184,11 +185,15 @@ def test_the_fingerprint_covers_ids_hashes_titles_and_texts_and_no_order(fruit: 
         state(APPLE, hashed),
         state(APPLE, replace(hashed, text="Another reading of the same bytes.")),
         state(APPLE, replace(hashed, title="Another title of the same bytes")),
+        state(APPLE, replace(hashed, uri="file:///pear")),
+        state(APPLE, replace(hashed, file_name="pear.txt")),
+        state(APPLE, replace(hashed, metadata={"colour": "green"})),
         state(APPLE),
     ]
     assert len(set(states)) == len(states)
     assert state(PEAR, APPLE) == states[0]
-    lines = [f"{r.external_id}\0{r.hash()}\0{r.hash()}\n" for r in (APPLE, PEAR)]
+    stated = [[r.external_id, r.hash(), r.hash(), r.uri, r.file_name, json.dumps(r.metadata)] for r in (APPLE, PEAR)]
+    lines = ["\0".join(fields) + "\n" for fields in stated]
     assert states[0] == sha256("".join(lines).encode()).hexdigest()
 
 

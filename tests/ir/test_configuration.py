@@ -19,6 +19,7 @@ class TestHash:
             {"reranker": "x"},
             {"lexical": "fts"},
             {"weights": (0.7, 0.3)},
+            {"ann": "hnsw"},
         ],
     )
     def test_every_key_that_is_not_at_its_default_enters_it(self, other):
@@ -99,6 +100,11 @@ class TestNormal:
                 {"search_mode": "hybrid", "fusion": "weighted", "weights": (1.0, 2.0)},
             ),
             (
+                {"search_mode": "hybrid", "fusion": "weighted"},
+                {"search_mode": "hybrid", "fusion": "weighted", "weights": (0.5, 0.5)},
+            ),
+            ({"search_mode": "sparse", "ann": "hnsw", "candidates": 500}, {"search_mode": "sparse"}),
+            (
                 {"use_reranker": True, "reranker": "tiny", "rerank_depth": 100, "candidates": 400},
                 {"use_reranker": True, "reranker": "tiny"},
             ),
@@ -119,6 +125,7 @@ class TestNormal:
             {"use_reranker": True, "reranker": "tiny", "rerank_depth": 20},
             {"search_mode": "sparse", "lexical": "fts"},
             {"score_threshold": 0.0},
+            {"ann": "hnsw", "candidates": 500},
         ],
     )
     def test_what_touches_it_stays(self, values):

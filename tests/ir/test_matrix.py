@@ -57,6 +57,41 @@ class TestConfigurations:
         assert (matrix.primary_k, matrix.k_values_for_metrics) == (10, (5, 10, 20))
         assert [configuration.label for configuration in matrix.configurations()] == ["dense · top 100"]
 
+    def test_equal_settings_of_a_search_have_one_name(self):
+        stated = [{"method": "hnsw", "ef_search": 100}, "ivfflat( probes = 10, lists=100 )", "exact"]
+        assert labels(ann=stated, search_modes=["dense", "sparse"]) == [
+            "dense · hnsw(ef_search=100) · top 100",
+            "dense · ivfflat(probes=10) · top 100",
+            "dense · top 100",
+            "lexical · top 100",
+        ]
+
+    def test_lexical_engine_fusion_and_weights_multiply_what_they_touch(self):
+        assert labels(
+            search_modes=["dense", "sparse", "hybrid"],
+            lexical=["bm25", "fts"],
+            fusion=["rrf", "weighted"],
+            weights=[[0.7, 0.3], [1, 3]],
+            rrf_k_values=[40, 60],
+        ) == [
+            "dense · top 100",
+            "lexical · top 100",
+            "lexical · fts · top 100",
+            "hybrid · rrf 40 · top 100",
+            "hybrid · rrf 60 · top 100",
+            "hybrid · weighted 0.7 + 0.3 · top 100",
+            "hybrid · weighted 0.25 + 0.75 · top 100",
+            "hybrid · fts · rrf 40 · top 100",
+            "hybrid · fts · rrf 60 · top 100",
+            "hybrid · fts · weighted 0.7 + 0.3 · top 100",
+            "hybrid · fts · weighted 0.25 + 0.75 · top 100",
+        ]
+
+    def test_weighted_fusion_weighs_alike_unless_told(self):
+        assert labels(search_modes=["hybrid"], fusion=["weighted"], weights=[None, [2, 2]]) == [
+            "hybrid · weighted 0.5 + 0.5 · top 100"
+        ]
+
     def test_every_index_is_a_run(self):
         assert labels(indexes=["minilm", "e5"]) == ["minilm · dense · top 100", "e5 · dense · top 100"]
 
@@ -67,7 +102,15 @@ def test_primary_k_is_always_among_the_cutoffs_which_ascend():
 
 
 def test_it_reads_back_from_json():
-    matrix = Matrix.parse({"search_modes": ["hybrid", "dense"], "candidates": [None, 500], "score_thresholds": [0.5]})
+    matrix = Matrix.parse(
+        {
+            "search_modes": ["hybrid", "dense"],
+            "candidates": [None, 500],
+            "score_thresholds": [0.5],
+            "ann": [{"method": "hnsw", "storage": "binary"}],
+            "weights": [None, [1, 2]],
+        }
+    )
     assert Matrix.parse(json.loads(json.dumps(matrix.as_dict()))) == matrix
 
 
@@ -96,10 +139,19 @@ class TestErrors:
             ({"score_thresholds": [True]}, "score_thresholds", "true is not a number from 0 to 1"),
             ({"candidates": [0]}, "candidates", "0 is not a whole number from 1 to 10000, or null"),
             ({"indexes": [" "]}, "indexes", 'indexes: " " is not a name'),
-            ({"ann": ["hnsw"]}, "ann", 'ann: "hnsw" is not "exact"'),
-            ({"lexical": ["fts"]}, "lexical", 'lexical: "fts" is not "bm25"'),
-            ({"fusion": ["weighted"]}, "fusion", 'fusion: "weighted" is not "rrf"'),
-            ({"weights": [[0.5, 0.5]]}, "weights", "weights: [0.5, 0.5] is not null"),
+            ({"ann": ["flat"]}, "ann", 'ann: There is no method "flat"; there are exact, hnsw, ivfflat.'),
+            ({"ann": [7]}, "ann", "ann: 7 is not a setting such as hnsw(ef_search=100), or an object of it."),
+            ({"ann": ["hnsw", "hnsw(m=16)"]}, "ann", 'ann: "hnsw(m=16)" is there more than once'),
+            ({"ann": ["hnsw", {"method": "hnsw"}]}, "ann", 'ann: {"method": "hnsw"} is there more than once'),
+            ({"lexical": ["bm42"]}, "lexical", 'lexical: "bm42" is not one of "bm25", "fts"'),
+            ({"fusion": ["sum"]}, "fusion", 'fusion: "sum" is not one of "rrf", "weighted"'),
+            ({"weights": [0.5]}, "weights", "weights: 0.5 is not two numbers, for dense and lexical, from 0 up"),
+            ({"weights": [[0.5]]}, "weights", "weights: [0.5] is not two numbers"),
+            ({"weights": [[0, 0]]}, "weights", "weights: [0, 0] is not two numbers"),
+            ({"weights": [[-1, 2]]}, "weights", "weights: [-1, 2] is not two numbers"),
+            ({"weights": [[True, 1]]}, "weights", "weights: [true, 1] is not two numbers"),
+            ({"weights": [[float("inf"), 1]]}, "weights", "weights: [Infinity, 1] is not two numbers"),
+            ({"weights": [[0.7, 0.3], [7, 3]]}, "weights", "weights: [7, 3] is there more than once"),
             ({"search_modes": [{"a": 1}]}, "search_modes", 'search_modes: {"a": 1} is not one of'),
             (
                 {"k_values_for_metrics": [10, 20], "top_k_values": [5]},

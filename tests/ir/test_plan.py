@@ -57,7 +57,7 @@ class TestStages:
 
     def test_approximate_lists_are_made_per_depth(self):
         planned = plan_of(Configuration(ann="hnsw", top_k=20), Configuration(ann="hnsw", top_k=50))
-        assert keys(planned) == ["encode()", "dense(hnsw, 20)", "dense(hnsw, 50)"]
+        assert keys(planned) == ["encode()", "dense(hnsw, 20)", "dense(hnsw, 50)", "dense(exact)"]
 
     def test_indexes_share_nothing(self):
         assert keys(plan_of_matrix(indexes=["a", "b"], search_modes=["dense", "sparse"])) == [
@@ -108,6 +108,43 @@ class TestRuns:
     def test_runs_that_differ_only_in_the_cut_share_their_list(self):
         planned = plan_of_matrix(score_thresholds=[None, 0.2, 0.4])
         assert [run.final for run in planned.runs] == ["dense(exact)"] * 3
+
+
+class TestTruth:
+    """Approximate runs have an exact counterpart, that no run pays for."""
+
+    APPROXIMATE = Configuration(
+        search_mode="hybrid", ann="hnsw", top_k=20, candidates=70, use_reranker=True, reranker="tiny"
+    )
+
+    def test_its_stages_are_done_too(self):
+        planned = plan_of(self.APPROXIMATE)
+        (run,), (truth,) = planned.runs, planned.truths
+        assert (truth.run_key, truth.candidates, truth.top_k) == (run.run_key, run.candidates, run.top_k)
+        assert run.dense == DenseStage(None, "hnsw", 70)
+        assert truth.dense == DenseStage(None, "exact", 70)
+        assert truth.final == "rerank(fuse(dense(exact), lexical(bm25), rrf 60, 70), tiny, 20)"
+        assert truth.dense not in run.stages
+        assert {stage.key for stage in planned.stages} == {stage.key for stage in (*run.stages, *truth.stages)}
+
+    def test_it_is_shared_with_runs_and_counterparts_that_search_exactly(self):
+        planned = plan_of(
+            Configuration(ann="hnsw", top_k=20),
+            Configuration(ann="ivfflat", top_k=30, candidates=90),
+            Configuration(top_k=50),
+        )
+        assert keys(planned) == ["encode()", "dense(hnsw, 20)", "dense(ivfflat, 90)", "dense(exact)"]
+        assert planned.stages[-1] == DenseStage(None, "exact", 90)
+        assert [run.run_key for run in planned.truths] == ["0", "1"]
+        assert planned.distinct(10)["dense"] == 30
+        assert "counterparts of 2 approximate runs" in planned.explain(10)
+
+    def test_exact_runs_need_none(self):
+        assert plan_of(Configuration(), Configuration(search_mode="sparse", ann="hnsw")).truths == ()
+
+    def test_it_may_be_left_out(self):
+        planned = plan([("0", Configuration(ann="hnsw"))], truth=False)
+        assert keys(planned) == ["encode()", "dense(hnsw, 100)"]
 
 
 WIDE = [

@@ -23,4 +23,8 @@ def test_it_says_configurations_in_words() -> None:
     ).as_dict()
     keys = ["index", "search_mode", "use_reranker", "reranker", "top_k", "score_threshold"]
     assert phrases(config, keys) == ["index minilm", "lexical", "reranked", "tiny", "top 100", "score ≥ 0.5"]
-    assert phrases({**DENSE, "ann": "hnsw"}, ["ann", "score_threshold"]) == ["ann hnsw", "no threshold"]
+    stated = {**DENSE, "ann": "hnsw", "query_prefix": "a"}
+    assert phrases(stated, ["ann", "query_prefix", "score_threshold"]) == ["hnsw", "query prefix a", "no threshold"]
+    weighted = Configuration(search_mode="hybrid", fusion="weighted", weights=(0.7, 0.3), lexical="fts").as_dict()
+    keys = ["lexical", "fusion", "weights", "rrf_k"]
+    assert phrases(weighted, keys) == ["full text", "weighted fusion", "weights 0.7 + 0.3"]

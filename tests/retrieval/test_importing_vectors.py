@@ -54,6 +54,13 @@ class TestImporting:
         import_vectors(create_index(fruit, name="index"), write(), queries=QUERIES)
         assert list(CachedVector.objects.values_list("pinned", flat=True)) == [True, True]
 
+    def test_it_leaves_the_vectors_alone_that_were_made_here(self, fruit, write, built):
+        opened = open_index(built(fruit, name="encoded"))
+        before = opened.encode(["apple"])
+        stated = write(model=np.array(KEYWORDS), revision=np.array(opened.index.encoder_revision))
+        import_vectors(create_index(fruit, name="imported"), stated, queries=QUERIES)
+        assert opened.encode(["apple"]).tolist() == before.tolist()
+
     def test_a_query_without_a_vector_needs_a_model(self, fruit, write):
         index = create_index(fruit, name="index")
         import_vectors(index, write(), queries=QUERIES)
@@ -67,7 +74,8 @@ class TestImporting:
         import_vectors(index, file, queries=QUERIES, model=KEYWORDS if named == "by the caller" else "")
         opened = open_index(index)
         assert index.encoder == KEYWORDS
-        assert index.encoder_revision == ("7" if named == "by the file" else f"imported:{index.vector_source[:16]}")
+        revision = f"imported:{index.vector_source[:16]}"
+        assert index.encoder_revision == (f"{revision} (7)" if named == "by the file" else revision)
         assert opened.dense(opened.encode(["plum"]), 1)[0].ids.tolist() == [3]
 
     def test_a_model_of_another_dimension_is_refused_when_it_is_needed(self, fruit, write):

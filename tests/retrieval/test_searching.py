@@ -22,6 +22,10 @@ class TestAnOpenIndex:
     def opened(self, fruit, built):
         return open_index(built(fruit))
 
+    def test_a_filter_may_name_a_number_as_key(self, opened, fruit):
+        fruit.documents.filter(external_id="d").update(metadata={"3": "yes"})
+        assert names(opened.dense(opened.encode(["apple"]), 5, [{"3": "yes"}])) == ["d"]
+
     def test_positions_name_chunks_and_documents(self, opened, fruit):
         chunks = opened.index.chunk_set.chunks.order_by("position")
         assert opened.chunk_ids.tolist() == [chunk.pk for chunk in chunks]

@@ -60,8 +60,7 @@ class PgVectorStore:
             copy.write(TRAILER)
 
     def search(self, collection: str, queries: Vectors, top_k: int, filter: Metadata | None = None) -> list[ScoredList]:
-        where = sql.SQL(" AND ").join([sql.SQL("metadata -> %s = %s")] * len(filter)) if filter else sql.SQL("true")
-        wanted: list[Any] = [part for key, value in (filter or {}).items() for part in (key, Jsonb(value))]
+        where, wanted = condition(filter or {})
         # <#> is the negative inner product, so that an ascending order has the best first.
         statement = sql.SQL(
             "SELECT id, -(embedding <#> %s::vector) FROM {table} WHERE {where} ORDER BY embedding <#> %s::vector, id "
@@ -125,6 +124,14 @@ class PgVectorStore:
         with connection.cursor() as cursor:
             cursor.execute(statement, parameters)
             return cursor.fetchone()[0]
+
+
+def condition(filter: Metadata) -> tuple[sql.Composable, list[Any]]:
+    """Return what a filter demands of a row, as SQL and its parameters."""
+    if not filter:
+        return sql.SQL("true"), []
+    parts = sql.SQL(" AND ").join([sql.SQL("metadata -> %s = %s")] * len(filter))
+    return parts, [part for key, value in filter.items() for part in (key, Jsonb(value))]
 
 
 def _layout(dimension: int) -> list[tuple[Any, ...]]:

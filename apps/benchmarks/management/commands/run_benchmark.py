@@ -1,6 +1,7 @@
 """Run a matrix of search configurations over a mapping."""
 
 import argparse
+import contextlib
 import time
 from typing import Any
 
@@ -13,9 +14,10 @@ from apps.benchmarks.reporting import facts_of, text_of
 from apps.mappings.finding import find_mapping
 from apps.mappings.models import Mapping
 from apps.operations.commands import UseCaseCommand
-from apps.operations.models import Operation
+from apps.operations.models import Operation, Status
 from apps.operations.working import OperationFailedError, wait
 from benchbench.errors import BenchbenchError
+from benchbench.ir.ann import split_settings
 
 
 def words(text: str) -> list[str]:
@@ -34,6 +36,13 @@ def thresholds(text: str) -> list[float | None]:
         return [None if part.lower() == "none" else float(part) for part in words(text)]
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers or none, such as none,0.5") from None
+
+
+def weights(text: str) -> list[list[float]]:
+    try:
+        return [[float(weight) for weight in part.split(":")] for part in words(text)]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of pairs of numbers such as 0.7:0.3") from None
 
 
 class Command(UseCaseCommand):
@@ -56,6 +65,14 @@ class Command(UseCaseCommand):
             "--candidates", type=whole_numbers, metavar="C,C", help="Depth of the first stage, in chunks."
         )
         matrix.add_argument("--rerank-depth", type=whole_numbers, metavar="D,D", help="Chunks that are reranked.")
+        matrix.add_argument(
+            "--ann", type=split_settings, metavar="A,A", help='Dense search, such as "exact,hnsw(ef_search=100)".'
+        )
+        matrix.add_argument("--lexical", type=words, metavar="E,E", help="Lexical engines: bm25, fts.")
+        matrix.add_argument("--fusion", type=words, metavar="F,F", help="Of hybrid search: rrf, weighted.")
+        matrix.add_argument(
+            "--weights", type=weights, metavar="D:L,D:L", help="Of dense and lexical in weighted fusion, as in 0.7:0.3."
+        )
         matrix.add_argument("--rrf-k", type=whole_numbers, metavar="K,K", help="Constants of reciprocal rank fusion.")
         matrix.add_argument("--thresholds", type=thresholds, metavar="T,T", help="Least scores in [0, 1], or none.")
         measures = parser.add_argument_group("measures")
@@ -89,13 +106,15 @@ class Command(UseCaseCommand):
             self.wait_for(operation)
         benchmark.refresh_from_db()
         self.report(facts_of(benchmark), text_of(benchmark), as_json=options["json"])
+        if benchmark.status in (Status.FAILED, Status.CANCELLED):
+            reason = benchmark.operation.error if benchmark.operation else ""
+            raise BenchbenchError(f"The benchmark {benchmark.status}: {reason or 'none of its runs completed.'}")
 
     def wait_for(self, operation: Operation) -> None:
         progress = self.progress("percent", total=100)
         try:
-            wait(operation, on_progress=lambda event: progress(int(event["percent"])))
-        except OperationFailedError as error:
-            raise BenchbenchError(f"The benchmark failed: {error}") from error
+            with contextlib.suppress(OperationFailedError):  # told with the report
+                wait(operation, on_progress=lambda event: progress(int(event["percent"])))
         finally:
             progress.close()
 
@@ -111,6 +130,10 @@ def matrix_of(mapping: Mapping, options: dict[str, Any]) -> dict[str, Any]:
         "top_k_values": options["top_k"],
         "candidates": options["candidates"],
         "rerank_depths": options["rerank_depth"],
+        "ann": options["ann"],
+        "lexical": options["lexical"],
+        "fusion": options["fusion"],
+        "weights": options["weights"],
         "rrf_k_values": options["rrf_k"],
         "score_thresholds": options["thresholds"],
         "k_values_for_metrics": options["k"],

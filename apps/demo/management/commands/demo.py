@@ -15,7 +15,6 @@ from apps.demo.verdict import reranking_verdict
 from apps.operations.commands import UseCaseCommand
 from apps.operations.models import Operation
 from apps.operations.working import wait
-from apps.retrieval.indexing import build_index
 from apps.retrieval.models import Index
 from benchbench.errors import BenchbenchError
 
@@ -66,7 +65,7 @@ class Command(UseCaseCommand):
         index = preparing.prepare_index(collection, owner)
         if index.status != Index.Status.READY:
             self.say(f"Embedding the documents with {index.encoder} …")
-            self.wait_for(build_index(index), "documents", "processed_documents", "total_documents")
+            self.wait_for(preparing.start_building(index), "documents", "processed_documents", "total_documents")
         benchmark = preparing.prepare_benchmark(mapping, owner)
         self.say(f"Running {benchmark.total_runs} configurations …")
         self.wait_for(launch(benchmark), "percent", "percent", "")

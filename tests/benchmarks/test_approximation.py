@@ -1,0 +1,296 @@
+"""Benchmarks with approximate arms, full text and weighted fusion, through the real queue machinery."""
+
+import io
+import json
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import DatabaseError, connection
+from django.test import Client
+from django.urls import reverse
+
+from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.launching import launch
+from apps.benchmarks.models import Benchmark, Evaluation, Run, StageList
+from apps.benchmarks.progress import benchmark_event
+from apps.benchmarks.reporting import facts_of, text_of
+from apps.benchmarks.retrying import retry
+from apps.mappings.models import Mapping
+from apps.operations.models import Operation
+from apps.operations.working import perform_batch, wait
+from apps.retrieval.ann_indexes import find_ann_index
+from apps.retrieval.models import Index
+from benchbench.ir.matrix import MatrixError
+from tests.benchmarks.conftest import run_key
+
+NARROW = "hnsw(ef_search=2)"
+WIDE = "hnsw(ef_search=1000)"
+
+
+def benchmark_of(library: Mapping, **matrix: object) -> Benchmark:
+    options = {key: matrix.pop(key) for key in ("execution", "runs_per_query") if key in matrix}
+    return create_benchmark(library, name="b", matrix={"top_k_values": [20], **matrix}, **options)
+
+
+def run_of(benchmark: Benchmark, ann: str, mode: str = "dense") -> Run:
+    runs = [run for run in benchmark.runs.all() if run.config.get("ann", "exact") == ann]
+    return next(run for run in runs if run.config["search_mode"] == mode)
+
+
+def work_one(operation: Operation) -> None:
+    batch = operation.batches.filter(state="pending").order_by("ordinal").first()
+    assert batch is not None
+    perform_batch(batch.pk, owner="test")
+
+
+class TestAnApproximateRun:
+    def run(self, library: Mapping, **options: object) -> Benchmark:
+        benchmark = benchmark_of(library, search_modes=["dense", "hybrid"], ann=["exact", WIDE, NARROW], **options)
+        wait(launch(benchmark))
+        benchmark.refresh_from_db()
+        assert benchmark.status == "completed"
+        return benchmark
+
+    @pytest.mark.parametrize("execution", ["shared", "isolated"])
+    def test_it_is_held_against_exact_search(self, library: Mapping, execution: str) -> None:
+        benchmark = self.run(library, execution=execution)
+        for mode in ("dense", "hybrid"):
+            exact, wide, narrow = (run_of(benchmark, ann, mode) for ann in ("exact", WIDE, NARROW))
+            assert "ann" not in exact.provenance
+            assert (exact.warnings, wide.warnings) == ([], [])
+            assert [one["mean"] for one in wide.provenance["ann"]["recall"]] == [1, 1]
+            assert wide.provenance["ann"]["ndcg"]["cost"] == 0
+            at_ten, at_depth = narrow.provenance["ann"]["recall"]
+            assert (at_ten["k"], at_depth["k"], at_depth["queries"]) == (10, 20, 12)
+            assert (at_depth["mean"], at_depth["worst"]) == (pytest.approx(2 / 20), 2 / 20)
+            assert at_ten["mean"] == pytest.approx(2 / 10)
+            assert at_depth["worst_query"].startswith("q")
+            ndcg = narrow.provenance["ann"]["ndcg"]
+            means = {run: Evaluation.objects.get(run=run).means["nDCG@10"] for run in (exact, narrow)}
+            assert ndcg["approximate"] == pytest.approx(means[narrow], abs=1e-12)
+            assert ndcg["exact"] == pytest.approx(means[exact], abs=1e-12)
+            assert ndcg["cost"] > 0
+
+    def test_what_is_known_of_it_is_kept_and_reported(self, library: Mapping) -> None:
+        benchmark = self.run(library)
+        (warning,) = [text for text in run_of(benchmark, NARROW).warnings if "ef_search" in text]
+        assert warning == (
+            "hnsw(ef_search=2) finds at most 2 chunks a query, since ef_search is 2, but 20 are asked for: raise "
+            "ef_search to 20, or let it scan on (iterative=strict)."
+        )
+
+        facts = run_of(benchmark, WIDE).provenance["ann"]
+        assert facts["settings"]["hnsw.ef_search"] == "1000"
+        assert facts["index_used"]
+        assert f"Index Scan using {facts['index']}" in facts["plan"]
+        assert facts["bytes"] > 0
+        assert facts["build_seconds"] > 0
+        assert find_ann_index(facts["index"]) is not None
+
+        reported = {run["label"]: run["ann"] for run in facts_of(benchmark)["runs"]}
+        assert reported[run_of(benchmark, WIDE).label]["recall"][0]["mean"] == 1
+        assert "recall@10 1.000 (worst query 1.00), recall@20 1.000 (worst query 1.00)" in text_of(benchmark)
+        assert "finds at most 2 chunks" in text_of(benchmark)
+
+
+class TestTruth:
+    def test_the_exact_lists_are_made_though_no_run_asks_for_them(self, library: Mapping) -> None:
+        benchmark = benchmark_of(library, ann=[WIDE])
+        wait(launch(benchmark))
+        keys = set(StageList.objects.filter(benchmark=benchmark).values_list("stage_key", flat=True))
+        assert keys == {"dense(exact)", f"dense({WIDE}, 20)"}
+        run = benchmark.runs.get()
+        assert run.provenance["ann"]["ndcg"]["cost"] == 0
+        assert run.timing["search_ms"] > 0
+
+    def test_repeated_benchmarks_and_both_executions_find_the_same(self, library: Mapping) -> None:
+        matrix = {"search_modes": ["dense", "hybrid"], "ann": [NARROW, "ivfflat(lists=4)"]}
+        shared, again = benchmark_of(library, **matrix), benchmark_of(library, **matrix)
+        isolated = benchmark_of(library, execution="isolated", runs_per_query=2, **matrix)
+        for benchmark in (shared, again, isolated):
+            wait(launch(benchmark))
+        assert run_key(shared) == run_key(again)
+        first = {key: value for key, value in run_key(isolated).items() if key[2] == 1}
+        assert run_key(shared) == first
+
+    def test_a_run_finds_the_same_alone_and_beside_others(self, library: Mapping) -> None:
+        alone = benchmark_of(library, search_modes=["dense", "hybrid"], ann=[NARROW])
+        beside = benchmark_of(library, search_modes=["dense", "hybrid"], ann=["exact", "ivfflat", NARROW, WIDE])
+        for benchmark in (alone, beside):
+            wait(launch(benchmark))
+        found = run_key(beside)
+        assert run_key(alone) == {key: found[key] for key in run_key(alone)}
+
+    def test_more_candidates_find_more(self, library: Mapping) -> None:
+        benchmark = benchmark_of(library, ann=["hnsw(ef_search=1000, storage=binary)"], candidates=[None, 30])
+        wait(launch(benchmark))
+        few, many = (run.provenance["ann"]["recall"] for run in benchmark.runs.order_by("run_order"))
+        assert few[0]["mean"] <= many[0]["mean"] == 1
+
+
+class TestPreparing:
+    def test_runs_are_indexing_until_what_they_need_is_there(self, library: Mapping) -> None:
+        benchmark = benchmark_of(library, ann=["exact", "hnsw"])
+        operation = launch(benchmark)
+        assert [batch.payload for batch in operation.batches.all()] == [{"prepare": True}]
+        assert benchmark_event(operation)["stage"] == "starting"
+        seen = {}
+
+        def look(*_: object) -> None:
+            operation.refresh_from_db()
+            seen.setdefault("stage", benchmark_event(operation)["stage"])
+            seen.setdefault("runs", [run.status for run in benchmark.runs.order_by("run_order")])
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("apps.benchmarks.preparing.explain", lambda *_: look() or {"index_used": True})
+            work_one(operation)
+        assert seen == {"stage": "indexing", "runs": ["pending", "indexing"]}
+        operation.refresh_from_db()
+        assert operation.batches.count() > 1
+        event = benchmark_event(operation)
+        assert (event["stage"], event["percent"]) == ("evaluating", 0)
+        work_one(operation)
+        assert {run.status for run in benchmark.runs.all()} == {"evaluating"}
+        assert benchmark_event(operation)["eta_seconds"] > 0
+        wait(operation)
+
+    def test_nothing_is_prepared_where_nothing_is_needed(self, library: Mapping) -> None:
+        operation = launch(benchmark_of(library))
+        assert not operation.batches.filter(payload__has_key="prepare").exists()
+
+    def test_what_cannot_be_made_fails_the_runs_that_need_it(
+        self, library: Mapping, monkeypatch: pytest.MonkeyPatch, settings: object
+    ) -> None:
+        def broken(*args: object) -> None:
+            raise DatabaseError("No space left on device")
+
+        settings.BENCHBENCH_MAX_ATTEMPTS = 1
+        monkeypatch.setattr("apps.benchmarks.preparing.make_ann_index", broken)
+        benchmark = benchmark_of(library, ann=["exact", "hnsw"])
+        wait(launch(benchmark))
+        exact, failed = benchmark.runs.order_by("run_order")
+        assert (exact.status, failed.status) == ("completed", "failed")
+        assert failed.error_message == "Its index could not be made: DatabaseError: No space left on device"
+        helpless = benchmark_of(library, ann=["hnsw"])
+        wait(launch(helpless))
+        helpless.refresh_from_db()
+        assert helpless.status == "failed"
+        monkeypatch.undo()
+        wait(retry(benchmark))
+        failed.refresh_from_db()
+        assert failed.status == "completed"
+        assert failed.provenance["ann"]["index_used"]
+
+    def test_an_index_that_is_gone_when_it_is_searched_is_a_loud_warning(self, library: Mapping) -> None:
+        benchmark = benchmark_of(library, ann=["hnsw(ef_search=50)"])
+        operation = launch(benchmark)
+        work_one(operation)
+        name = operation.batches.get(payload__prepare=True).result["prepared"]["dense(hnsw(ef_search=50), 20)"]["index"]
+        with connection.cursor() as cursor:
+            cursor.execute(f'DROP INDEX "{name}"')
+        wait(operation)
+        (warning,) = benchmark.runs.get().warnings
+        assert "PostgreSQL did not use the index of hnsw(ef_search=50) in 12 queries" in warning
+
+    def test_too_many_dimensions_are_refused_when_the_benchmark_is_made(self, library: Mapping) -> None:
+        Index.objects.update(dimension=3072)
+        with pytest.raises(MatrixError, match="ann: hnsw cannot index the 3,072 dimensions") as raised:
+            benchmark_of(library, ann=["hnsw"])
+        assert raised.value.field == "ann"
+
+
+class TestFullTextAndWeights:
+    def test_full_text_is_searched_alone_and_in_hybrid(self, library: Mapping) -> None:
+        benchmark = benchmark_of(library, search_modes=["sparse", "hybrid"], lexical=["bm25", "fts"])
+        wait(launch(benchmark))
+        assert {run.status for run in benchmark.runs.all()} == {"completed"}
+        for run in benchmark.runs.all():
+            assert Evaluation.objects.get(run=run).means["nDCG@10"] > 0.5
+        keys = set(StageList.objects.filter(benchmark=benchmark).values_list("stage_key", flat=True))
+        assert {"lexical(fts)", "lexical(bm25)"} <= keys
+
+    def test_an_index_without_a_lexical_side_has_full_text(self, library: Mapping) -> None:
+        Index.objects.update(lexical_index=None)
+        with pytest.raises(MatrixError, match="no lexical side"):
+            benchmark_of(library, search_modes=["sparse"])
+        wait(launch(benchmark_of(library, search_modes=["sparse"], lexical=["fts"])))
+
+    def test_weights_decide_whose_ranking_it_is(self, library: Mapping) -> None:
+        benchmark = benchmark_of(
+            library,
+            search_modes=["dense", "sparse", "hybrid"],
+            fusion=["weighted"],
+            weights=[[1, 0], [0, 1], None],
+        )
+        wait(launch(benchmark))
+        runs = {run.label: run for run in benchmark.runs.all()}
+        assert runs.keys() == {
+            "dense · top 20",
+            "lexical · top 20",
+            "hybrid · weighted 1 + 0 · top 20",
+            "hybrid · weighted 0 + 1 · top 20",
+            "hybrid · weighted 0.5 + 0.5 · top 20",
+        }
+
+        def head(label: str) -> list[list[int]]:
+            return [result.document_ids[:3] for result in runs[label].query_results.order_by("query_id")]
+
+        assert head("hybrid · weighted 0 + 1 · top 20") == head("lexical · top 20")
+        assert head("hybrid · weighted 1 + 0 · top 20") == head("dense · top 20")
+
+
+class TestInterfaces:
+    MATRIX = ["--modes", "dense,hybrid", "--ann", "exact,hnsw(ef_search=2, storage=halfvec)", "--lexical", "fts"]
+
+    def test_the_command_takes_every_axis(self, library: Mapping) -> None:
+        out = io.StringIO()
+        fused = ["--fusion", "rrf,weighted", "--weights", "0.7:0.3,1:3", "--top-k", "20"]
+        call_command("run_benchmark", "library", *self.MATRIX, *fused, "--wait", "--json", stdout=out)
+        runs = {run["label"]: run for run in json.loads(out.getvalue())["runs"]}
+        assert len(runs) == 2 + 2 * 3
+        label = "hybrid · hnsw(ef_search=2, storage=halfvec) · fts · weighted 0.7 + 0.3 · top 20"
+        assert runs[label]["status"] == "completed"
+        assert runs[label]["ann"]["recall"][0]["mean"] == pytest.approx(0.2)
+        assert runs["hybrid · fts · rrf 60 · top 20"]["ann"] is None
+
+    def test_weights_that_are_no_pairs_are_refused(self, library: Mapping) -> None:
+        with pytest.raises(CommandError, match="is not a list of pairs of numbers"):
+            call_command("run_benchmark", "library", "--weights", "a:b")
+        with pytest.raises(CommandError, match=r"weights: \[0.7\] is not two numbers"):
+            call_command("run_benchmark", "library", "--weights", "0.7")
+
+    def test_the_pages_say_what_approximation_costs(self, library: Mapping, admin_client: Client) -> None:
+        benchmark = benchmark_of(library, ann=["exact", NARROW])
+        wait(launch(benchmark))
+        exact, narrow = benchmark.runs.order_by("run_order")
+        page = admin_client.get(reverse("admin:benchmark_results", args=[benchmark.pk])).content.decode()
+        assert page.count("against exact search: recall@10 0.200 (worst query 0.20), recall@20 0.100") == 1
+        assert "ef_search is 2, but 20 are asked for" in page
+        page = admin_client.get(reverse("admin:benchmarks_run_change", args=[narrow.pk])).content.decode()
+        assert "recall@10 0.200 (worst query 0.20)" in page
+        page = admin_client.get(reverse("admin:benchmarks_run_change", args=[exact.pk])).content.decode()
+        assert "recall@10" not in page
+
+    def test_the_form_reads_settings_and_weights(self, library: Mapping, admin_client: Client) -> None:
+        filled = {
+            "mapping": library.pk,
+            "name": "b",
+            "search_modes": ["hybrid"],
+            "ann": "exact, hnsw(m=8, ef_search=100)",
+            "lexical": ["bm25", "fts"],
+            "fusion": ["weighted"],
+            "weights": "0.7:0.3, 1:1",
+            "top_k_values": "20",
+            "use_reranker": "off",
+            "primary_k": "10",
+            "execution": "shared",
+            "unresolved": "count",
+            "seed": "42",
+        }
+        admin_client.post(reverse("admin:benchmarks_benchmark_add"), filled)
+        matrix = Benchmark.objects.get().matrix
+        assert matrix["ann"] == ["exact", "hnsw(m=8, ef_search=100)"]
+        assert matrix["weights"] == [[0.7, 0.3], [0.5, 0.5]]
+        assert Benchmark.objects.get().total_runs == 8
+        wrong = admin_client.post(reverse("admin:benchmarks_benchmark_add"), filled | {"ann": "hnsw(m=1)"})
+        assert "m: 1 is not a whole number from 2 to 100." in wrong.content.decode()

@@ -1,0 +1,137 @@
+"""What must not make a figure wrong, or one run harm another."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from apps.benchmarks.cancelling import cancel
+from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.launching import launch
+from apps.benchmarks.models import Evaluation, Run, StageList
+from apps.benchmarks.progress import benchmark_event
+from apps.benchmarks.retrying import retry
+from apps.collections.importing import import_documents
+from apps.collections.records import DocumentRecord
+from apps.mappings.models import Mapping
+from apps.mappings.resolving import resolve
+from apps.operations.working import wait
+from apps.retrieval.indexing import build_index, create_index
+from apps.retrieval.models import LexicalPiece
+from apps.retrieval.searching import close_indexes
+from benchbench.errors import ConflictError
+from benchbench.ir.matrix import MatrixError
+from tests.benchmarks.conftest import ENCODER
+
+
+def change_documents(library: Mapping) -> None:
+    kept = library.collection.documents.values_list("external_id", "title", "text")[5:]
+    records = [DocumentRecord(external_id=key, title=title, text=text) for key, title, text in kept]
+    import_documents(library.collection, records)
+    library.refresh_from_db()
+    resolve(library)
+    library.refresh_from_db()
+
+
+def test_an_index_of_documents_that_have_changed_is_not_searched(library: Mapping) -> None:
+    before = create_benchmark(library, name="before", matrix={})
+    change_documents(library)
+    with pytest.raises(MatrixError, match="before its documents changed"):
+        create_benchmark(library, name="after", matrix={})
+    with pytest.raises(MatrixError, match="'keywords' of 'library' was built before"):
+        create_benchmark(library, name="after", matrix={"indexes": ["keywords"]})
+    with pytest.raises(ConflictError, match="Build a new version of it"):
+        launch(before)
+    wait(build_index(create_index(library.collection, name="keywords", encoder=ENCODER)))
+    assert create_benchmark(library, name="after", matrix={"indexes": ["keywords"]}).runs.get().index.version == 2
+
+
+def test_runs_of_one_benchmark_are_held_against_one_truth(library: Mapping, monkeypatch: pytest.MonkeyPatch) -> None:
+    benchmark = create_benchmark(library, name="b", matrix={"search_modes": ["dense", "sparse"]})
+    wait(launch(benchmark))
+    sparse = benchmark.runs.get(config__search_mode="sparse")
+    Run.objects.filter(pk=sparse.pk).update(status=Run.Status.FAILED)
+    sparse.query_results.all().delete()
+    library.resolutions.filter(judgment__grade=1).update(outcome="not_found", document=None)
+    wait(retry(benchmark))
+    counts = set(Evaluation.objects.values_list("unresolved_count", flat=True))
+    assert len(counts) == 1
+    assert counts != {0}
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        {"k_values_for_metrics": [5]},
+        {"candidates": [3], "search_modes": ["hybrid"]},
+        {"search_modes": ["sparse"], "top_k_values": [10]},
+    ],
+    ids=["chunks of one document", "few candidates", "top_k"],
+)
+def test_a_run_warns_where_its_depth_leaves_too_few_documents(library: Mapping, matrix: dict[str, Any]) -> None:
+    wait(build_index(create_index(library.collection, name="pieces", encoder=ENCODER, chunk_parameters={"size": 6})))
+    base = {"top_k_values": [10], "k_values_for_metrics": [10], "indexes": ["pieces"]}
+    benchmark = create_benchmark(library, name="b", matrix=base | matrix)
+    wait(launch(benchmark))
+    (warning,) = benchmark.runs.get().warnings
+    assert "fewer than 10 documents" in warning
+
+
+def test_a_run_does_not_warn_where_there_was_no_more(library: Mapping) -> None:
+    benchmark = create_benchmark(library, name="b", matrix={"search_modes": ["dense", "sparse", "hybrid"]})
+    wait(launch(benchmark))
+    assert [run.warnings for run in benchmark.runs.all()] == [[], [], []]
+
+
+def test_a_broken_index_fails_only_its_own_runs(library: Mapping) -> None:
+    wait(build_index(create_index(library.collection, name="other", chunk_parameters={"size": 10})))
+    matrix = {"indexes": ["keywords", "other"], "search_modes": ["sparse"]}
+    benchmark = create_benchmark(library, name="b", matrix=matrix)
+    broken = benchmark.runs.get(config__index="other").index
+    LexicalPiece.objects.filter(lexical_index=broken.lexical_index).update(data=b"damaged")
+    close_indexes()
+    wait(launch(benchmark))
+    healthy, failed = benchmark.runs.order_by("run_order")
+    assert (healthy.status, failed.status) == (Run.Status.COMPLETED, Run.Status.FAILED)
+    assert healthy.failed_queries == 0
+
+
+def test_a_retry_keeps_the_lists_that_finished_runs_read(library: Mapping) -> None:
+    benchmark = create_benchmark(library, name="b", matrix={"search_modes": ["sparse"], "top_k_values": [20, 25]})
+    wait(launch(benchmark))
+    before = {row.query_id: row.chunk_ids for row in StageList.objects.all()}
+    shallow = benchmark.runs.get(config__top_k=20)
+    shallow.query_results.filter(pk=shallow.query_results.first().pk).update(error="It timed out.")
+    Run.objects.filter(pk=shallow.pk).update(failed_queries=1)
+    wait(retry(benchmark))
+    assert {row.query_id: row.chunk_ids for row in StageList.objects.all()} == before
+    assert max(map(len, before.values())) > 20
+
+
+def test_logical_encodings_are_counted_per_run(library: Mapping) -> None:
+    benchmark = create_benchmark(library, name="b", matrix={"search_modes": ["dense", "sparse", "hybrid"]})
+    wait(launch(benchmark))
+    assert [run.embed_calls for run in benchmark.runs.all()] == [12, 0, 12]
+    (made_by,) = benchmark.runs.first().provenance["made_by"]
+    assert made_by["device"]
+    assert made_by["libraries"]["numpy"]
+
+
+def test_the_command_fails_when_every_run_failed_and_still_prints_the_report(library: Mapping) -> None:
+    out = io.StringIO()
+    reranker = ("--rerank", "on", "--reranker", "/no/such/model")
+    with pytest.raises(CommandError, match="The benchmark failed"):
+        call_command("run_benchmark", "library", "--modes", "dense", *reranker, "--wait", "--json", stdout=out)
+    report = json.loads(out.getvalue())
+    assert (report["status"], report["runs"][0]["status"]) == ("failed", "failed")
+    assert report["runs"][0]["metrics"] == {}
+
+
+def test_the_event_of_a_deleted_benchmark_says_so(library: Mapping) -> None:
+    benchmark = create_benchmark(library, name="b", matrix={})
+    operation = launch(benchmark)
+    cancel(benchmark)
+    benchmark.delete()
+    assert benchmark_event(operation)["stage"] == "deleted"

@@ -1,0 +1,114 @@
+import numpy as np
+import pytest
+
+from benchbench.ir.ann import Ann, AnnError, recall, split_settings
+from benchbench.ir.records import ScoredList
+
+
+class TestText:
+    @pytest.mark.parametrize(
+        ("stated", "canonical"),
+        [
+            ("exact", "exact"),
+            ("exact()", "exact"),
+            (" hnsw ", "hnsw"),
+            ("hnsw(m=16, ef_construction=64, ef_search=40, iterative=off, storage=vector)", "hnsw"),
+            ("hnsw(m=16,ef_search=100,iterative=strict)", "hnsw(ef_search=100, iterative=strict)"),
+            ("hnsw( storage = binary , m=8 )", "hnsw(m=8, storage=binary)"),
+            ("ivfflat(lists=100, probes=10)", "ivfflat(probes=10)"),
+            ({"method": "hnsw"}, "hnsw"),
+            ({"storage": "halfvec", "ef_search": 100, "method": "hnsw"}, "hnsw(ef_search=100, storage=halfvec)"),
+        ],
+    )
+    def test_equal_settings_have_one_text_that_reads_back(self, stated, canonical):
+        setting = Ann.parse(stated)
+        assert str(setting) == canonical
+        assert Ann.parse(canonical) == setting
+        assert hash(Ann.parse(canonical)) == hash(setting)
+
+    def test_options_are_complete(self):
+        setting = Ann.parse("hnsw(m=8)")
+        assert (setting["m"], setting["ef_search"], setting["storage"]) == (8, 40, "vector")
+        assert Ann.parse("exact").is_exact
+        assert not setting.is_exact
+
+    def test_settings_of_one_index_are_built_alike(self):
+        assert Ann.parse("hnsw(ef_search=7, iterative=strict, m=8)").build == Ann.parse("hnsw(m=8)").build
+        assert Ann.parse("ivfflat(probes=7)").build == {"lists": 100, "storage": "vector"}
+        assert Ann.parse("hnsw(storage=binary)").build != Ann.parse("hnsw").build
+
+    def test_a_list_is_split_between_settings_and_not_between_options(self):
+        assert split_settings("exact, hnsw(m=8, ef_search=100),ivfflat") == [
+            "exact",
+            "hnsw(m=8, ef_search=100)",
+            "ivfflat",
+        ]
+        assert split_settings(" , ") == []
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("stated", "sentence"),
+        [
+            ("diskann", 'no method "diskann"; there are exact, hnsw, ivfflat.'),
+            ({"method": ["hnsw"]}, 'no method ["hnsw"]; there are'),
+            ({"m": 8}, '{"m": 8} names no method; there are exact, hnsw, ivfflat.'),
+            ("", '"" is not a setting such as exact, hnsw or hnsw(ef_search=100, storage=halfvec).'),
+            ("hnsw(m=8", '"hnsw(m=8" is not a setting such as'),
+            ("hnsw m=8", '"hnsw m=8" is not a setting such as'),
+            ("hnsw(8)", '"8" is not an option such as ef_search=100.'),
+            ("ivfflat(lists=)", '"lists=" is not an option such as probes=10.'),
+            ("hnsw(m=8, m=9)", "m is there more than once."),
+            ("hnsw(ef_serach=100)", 'hnsw has no option "ef_serach"; did you mean ef_search?'),
+            ("ivfflat(walks=1)", 'ivfflat has no option "walks"; there are lists, probes, iterative, storage.'),
+            ("exact(m=8)", 'exact has no option "m"; it has none.'),
+            ("hnsw(m=1)", "m: 1 is not a whole number from 2 to 100."),
+            ("hnsw(ef_search=many)", 'ef_search: "many" is not a whole number from 1 to 1000.'),
+            ({"method": "hnsw", "ef_search": True}, "ef_search: true is not a whole number"),
+            ({"method": "hnsw", "ef_search": 40.0}, "ef_search: 40.0 is not a whole number"),
+            ("hnsw(storage=int8)", 'storage: "int8" is not one of vector, halfvec, binary.'),
+            ("ivfflat(iterative=strict)", 'iterative: "strict" is not one of off, relaxed.'),
+            ("hnsw(m=40)", "ef_construction: 64 is less than twice m, which is 40; raise it to 80."),
+            ("ivfflat(lists=5, probes=6)", "probes: 6 is more than the 5 lists there are."),
+        ],
+    )
+    def test_each_lists_what_there_is(self, stated, sentence):
+        with pytest.raises(AnnError) as raised:
+            Ann.parse(stated)
+        assert sentence in raised.value.message
+
+
+class TestShortfall:
+    def test_a_narrow_search_cannot_fill_a_deep_list(self):
+        sentence = Ann.parse("hnsw").shortfall(100)
+        assert sentence == (
+            "hnsw finds at most 40 chunks a query, since ef_search is 40, but 100 are asked for: raise ef_search to "
+            "100, or let it scan on (iterative=strict)."
+        )
+        assert "for: let it scan on" in Ann.parse("hnsw").shortfall(2000)
+
+    @pytest.mark.parametrize("text", ["exact", "hnsw(ef_search=100)", "hnsw(iterative=relaxed)", "ivfflat"])
+    def test_others_may_fill_it(self, text):
+        assert Ann.parse(text).shortfall(100) == ""
+
+
+class TestRecall:
+    TRUTH = ScoredList(np.array([4, 2, 7, 9]), np.array([0.9, 0.8, 0.8, 0.1]))
+
+    @pytest.mark.parametrize(
+        ("ids", "scores", "k", "share"),
+        [
+            ([4, 2, 7, 9], [0.9, 0.8, 0.8, 0.1], 4, 1),
+            ([2, 9], [0.8, 0.1], 4, 1 / 2),
+            ([2, 9], [0.8, 0.1], 1, 0),
+            ([4, 7], [0.9, 0.8], 2, 1),  # 7 is as near as 2
+            ([4, 2, 7], [0.9, 0.8, 0.8], 2, 1),
+            ([4], [0.9], 10, 1 / 4),
+            ([], [], 2, 0),
+        ],
+    )
+    def test_the_share_of_the_exact_top_that_was_found(self, ids, scores, k, share):
+        assert recall(ScoredList(np.array(ids, np.int64), np.array(scores, float)), self.TRUTH, k) == share
+
+    def test_nothing_to_find_is_all_found(self):
+        assert recall(ScoredList.empty(), ScoredList.empty(), 10) == 1

@@ -1,0 +1,200 @@
+"""Approximate search by pgvector's indexes, held against exact search over a few hundred random vectors."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from django.db import connection
+
+from apps.retrieval.ann_indexes import AnnIndexError, ann_index_name, check_ann, find_ann_index, make_ann_index
+from apps.retrieval.approximate import explain
+from apps.retrieval.deleting import delete_index
+from apps.retrieval.importing_vectors import import_vectors
+from apps.retrieval.indexing import create_index
+from apps.retrieval.searching import open_index
+from benchbench.ir.ann import Ann, recall
+from tests.factories import make_collection
+
+pytestmark = pytest.mark.django_db
+
+COUNT, DIMENSION = 400, 16
+SETTINGS = [
+    "hnsw(ef_search=400)",
+    "hnsw(ef_search=400, storage=halfvec)",
+    "hnsw(ef_search=400, storage=binary)",
+    "ivfflat(lists=10, probes=10)",
+    "ivfflat(lists=10, probes=10, storage=halfvec)",
+    "ivfflat(lists=10, probes=10, storage=binary)",
+]
+
+
+@pytest.fixture
+def index(db, tmp_path):
+    """Random vectors of documents, a tenth of them red and the rest green."""
+    random = np.random.default_rng(1).standard_normal((COUNT, DIMENSION)).astype(np.float32)
+    documents = [
+        {"external_id": f"d{n:03}", "text": f"text {n}", "metadata": {"colour": "green" if n % 10 else "red"}}
+        for n in range(COUNT)
+    ]
+    index = create_index(make_collection("random", documents), name="random")
+    file = tmp_path / "vectors.npz"
+    np.savez(
+        file,
+        document_ids=np.array([document["external_id"] for document in documents]),
+        document_vectors=random,
+        query_ids=np.array([], str),
+        query_vectors=np.empty((0, DIMENSION), np.float32),
+    )
+    import_vectors(index, file)
+    return index
+
+
+@pytest.fixture
+def queries():
+    random = np.random.default_rng(2).standard_normal((20, DIMENSION)).astype(np.float32)
+    return random / np.linalg.norm(random, axis=1, keepdims=True)
+
+
+def recalls(index, queries, text, depth, filters=None):
+    """Build what `text` needs, and return the mean recall and the notes of a search."""
+    setting, opened = Ann.parse(text), open_index(index)
+    make_ann_index(index, setting)
+    found = opened.approximate(queries, depth, setting, filters)
+    truth = opened.dense(queries, depth, filters)
+    pairs = zip(found.lists, truth, strict=True)
+    return np.mean([recall(one, other, depth) for one, other in pairs]), found.notes
+
+
+class TestSearching:
+    @pytest.mark.parametrize("text", [text for text in SETTINGS if "binary" not in text])
+    def test_looking_everywhere_finds_what_exact_search_finds(self, index, queries, text):
+        setting, opened = Ann.parse(text), open_index(index)
+        make_ann_index(index, setting)
+        found = opened.approximate(queries, 20, setting)
+        assert found.lists == opened.dense(queries, 20)  # to the bit, scores and order
+        assert not found.notes
+        assert all(cost > 0 for cost in found.costs)
+
+    @pytest.mark.parametrize("text", [text for text in SETTINGS if "binary" in text])
+    def test_binary_finds_more_the_more_candidates_it_may_nominate(self, index, queries, text):
+        few, many = (recalls(index, queries, text, depth)[0] for depth in (20, COUNT))
+        assert 0.3 < few < many == 1
+
+    def test_a_narrow_search_misses_some(self, index, queries):
+        narrow, notes = recalls(index, queries, "hnsw(ef_search=5)", 20)
+        assert notes == {"short": len(queries)}
+        assert narrow == pytest.approx(5 / 20, abs=0.05)  # it returns no more than it holds
+        assert recalls(index, queries, "ivfflat(lists=10, probes=1)", 20)[0] < 0.9
+
+    def test_scanning_on_fills_the_list(self, index, queries):
+        strict, _ = recalls(index, queries, "hnsw(ef_search=5, iterative=strict)", 20)
+        assert strict > 0.7
+
+    @pytest.mark.parametrize("text", SETTINGS)
+    def test_it_answers_the_same_twice_and_alone_as_in_a_batch(self, index, queries, text):
+        setting, opened = Ann.parse(text), open_index(index)
+        make_ann_index(index, setting)
+        first = opened.approximate(queries, 10, setting).lists
+        assert opened.approximate(queries, 10, setting).lists == first
+        assert [opened.approximate(query[None], 10, setting).lists[0] for query in queries] == first
+
+    def test_no_queries_find_nothing(self, index, queries):
+        assert open_index(index).approximate(queries[:0], 10, Ann.parse("hnsw")).lists == []
+
+
+class TestFilters:
+    @pytest.mark.parametrize("text", SETTINGS)
+    def test_they_apply_before_ranking(self, index, queries, text):
+        filters = [{"colour": "red"}, {}] * 10
+        _, notes = recalls(index, queries, text, 15, filters)
+        found = open_index(index).approximate(queries, 15, Ann.parse(text), filters).lists
+        assert all(len(one) == 15 and not (one.ids % 10).any() for one in found[::2])
+        assert any((one.ids % 10).any() for one in found[1::2])
+        assert not notes["without_index"]
+
+    def test_one_that_leaves_too_few_is_searched_exactly_and_said_so(self, index, queries):
+        filters = [{"colour": "red"}] * len(queries)
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL hnsw.max_scan_tuples = 1")  # gives up at once
+        share, notes = recalls(index, queries, "hnsw(ef_search=5)", 15, filters)
+        assert 0 < notes["searched_exactly"] <= len(queries)
+        assert share > 0.9
+
+    def test_fewer_than_asked_for_are_enough_where_there_are_no_more(self, index, queries):
+        filters = [{"colour": "red"}] * len(queries)
+        share, notes = recalls(index, queries, "hnsw(ef_search=400)", 100, filters)
+        assert (share, notes) == (1, {})
+
+    def test_metadata_that_changed_since_decides(self, index, queries):
+        index.collection.documents.filter(external_id__in=["d000", "d010"]).update(metadata={"colour": "blue"})
+        found = recalls(index, queries, "hnsw(ef_search=400)", COUNT, [{"colour": "red"}] * len(queries))
+        assert found == (1, {})
+        assert recalls(index, queries, "hnsw", 5, [{"colour": "blue"}] * 20) == (1, {"searched_exactly": 20})
+
+
+class TestTheIndexes:
+    def test_settings_that_differ_in_searching_only_share_one(self, index):
+        name = ann_index_name(index, Ann.parse("hnsw"))
+        assert ann_index_name(index, Ann.parse("hnsw(ef_search=7, iterative=strict)")) == name
+        assert name == f"{index.vector_table}_hnsw_16_64_vector"
+        widest = Ann.parse("hnsw(m=100, ef_construction=1000, storage=halfvec)")
+        assert len(ann_index_name(index, widest)) <= 63
+
+    def test_it_is_built_once(self, index):
+        first = make_ann_index(index, Ann.parse("hnsw"))
+        assert first.bytes > 0
+        assert first.build_seconds > 0
+        assert make_ann_index(index, Ann.parse("hnsw(ef_search=100)")) == first
+
+    @pytest.mark.django_db(transaction=True)
+    def test_of_two_workers_one_builds_and_the_other_waits(self, index):
+        def make(_):
+            try:
+                return make_ann_index(index, Ann.parse("hnsw(m=32)"))
+            finally:
+                connection.close()
+
+        with ThreadPoolExecutor(2) as workers:
+            one, other = workers.map(make, range(2))
+        assert one == other
+
+    def test_of_several_each_search_uses_its_own(self, index):
+        settings = [*map(Ann.parse, SETTINGS), Ann.parse("hnsw(m=8)"), Ann.parse("hnsw(m=8, ef_construction=20)")]
+        names = {make_ann_index(index, setting).name for setting in settings}
+        assert len(names) == len(settings)
+        for setting in settings:
+            told = explain(index, setting, 10)
+            assert told["index_used"]
+            assert f"Index Scan using {ann_index_name(index, setting)} on" in told["plan"]
+
+    def test_the_plan_comes_with_the_settings_read_back(self, index):
+        setting = Ann.parse("hnsw(ef_search=77, iterative=strict, storage=binary)")
+        make_ann_index(index, setting)
+        told = explain(index, setting, 10)
+        assert told["settings"] == {
+            "enable_seqscan": "off",
+            "hnsw.ef_search": "77",
+            "hnsw.iterative_scan": "strict_order",
+        }
+        assert "<~> '…'" in told["plan"]
+        assert len(told["plan"]) < 600
+
+    def test_a_search_without_its_index_is_noted(self, index, queries):
+        setting = Ann.parse("hnsw")
+        assert not explain(index, setting, 10)["index_used"]
+        found = open_index(index).approximate(queries, 10, setting)
+        assert found.notes == {"without_index": len(queries)}
+        assert found.lists == open_index(index).dense(queries, 10)
+
+    def test_they_go_with_their_table(self, index):
+        name = make_ann_index(index, Ann.parse("hnsw")).name
+        assert find_ann_index(name)
+        delete_index(index)
+        assert find_ann_index(name) is None
+
+    def test_more_dimensions_than_pgvector_indexes_are_refused(self, index):
+        index.dimension = 3072
+        check_ann(index, Ann.parse("exact"))
+        check_ann(index, Ann.parse("hnsw(storage=halfvec)"))
+        with pytest.raises(AnnIndexError, match=r"3,072 dimensions .* 2,000 with storage=vector, 4,000 with"):
+            make_ann_index(index, Ann.parse("hnsw"))
