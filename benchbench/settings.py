@@ -210,4 +210,8 @@ BENCHBENCH_MAX_ATTEMPTS = env_int("BENCHBENCH_MAX_ATTEMPTS", 3)
 BENCHBENCH_EVENT_INTERVAL_MS = env_int("BENCHBENCH_EVENT_INTERVAL_MS", 500, least=0)
 # Where workers keep memory-mapped vectors; rebuilt from PostgreSQL when absent.
 BENCHBENCH_VECTOR_DIR = Path(env_str("BENCHBENCH_VECTOR_DIR", str(DATA_DIR / "vectors")))
+# Vectors of documents that PostgreSQL keeps beside those of the indexes, so that no text is encoded twice.
+BENCHBENCH_VECTOR_CACHE_BYTES = env_int("BENCHBENCH_VECTOR_CACHE_BYTES", 2**30, least=0)
+# Token vectors that a machine keeps in BENCHBENCH_VECTOR_DIR for late interaction.
+BENCHBENCH_TOKEN_BYTES = env_int("BENCHBENCH_TOKEN_BYTES", 4 * 2**30, least=0)
 BENCHBENCH_DEFAULT_MODEL = env_str("BENCHBENCH_DEFAULT_MODEL", "sentence-transformers/all-MiniLM-L6-v2")

@@ -24,6 +24,26 @@ def save_cross_encoder(folder: Path, *, seed: int = 0, labels: int = 1, dtype: s
     return folder
 
 
+def save_encoder(folder: Path, *, prompts: dict[str, str] | None = None, seed: int = 0) -> Path:
+    """Save a sentence-transformers model of a small BERT with mean pooling into `folder` and return it."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+    from transformers import BertConfig, BertModel
+
+    bert = folder / "bert"
+    tokenizer = _tokenizer()
+    config = BertConfig(vocab_size=len(tokenizer), max_position_embeddings=WINDOW, initializer_range=1.0, **MODEL)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        BertModel(config).save_pretrained(bert)
+    tokenizer.save_pretrained(bert)
+    transformer = Transformer(str(bert))
+    pooling = Pooling(MODEL["hidden_size"])
+    SentenceTransformer(modules=[transformer, pooling], prompts=prompts).save(str(folder / "model"))
+    return folder / "model"
+
+
 def _tokenizer():
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import BertTokenizerFast

@@ -8,13 +8,14 @@ from uuid import UUID
 from django.db.models import Avg, F, FloatField, Func, QuerySet, Sum
 from django.db.models.functions import Cast
 
-from apps.benchmarks.models import Benchmark, StageList
+from apps.benchmarks.models import Benchmark, PairList, StageList
 from apps.retrieval.models import CachedVector, Index
+from benchbench.ir.configuration import LATE_INTERACTION
 from benchbench.ir.plan import DenseStage, EncodeStage, FuseStage, LexicalStage, Plan, RerankStage, Stage
 
 # Milliseconds per query, on a small CPU; per million chunks for an exact search, per pair for a reranker.
 ROUGH_MS = {EncodeStage: 15.0, DenseStage: 1.0, LexicalStage: 1.0, FuseStage: 0.1}
-ROUGH_PAIR_MS = 20.0
+ROUGH_PAIR_MS, ROUGH_LATE_PAIR_MS = 20.0, 1.0
 ROUGH_SCAN_MS_PER_MILLION = 30.0
 LATEST = 2000  # rows that a measured cost is the mean of
 BENCHMARKS = 3  # benchmarks that they come from
@@ -41,7 +42,8 @@ def _ms(stage: Stage, index: Index) -> float:
         case EncodeStage():
             return _encode_ms(index) or ROUGH_MS[EncodeStage]
         case RerankStage():
-            return stage.depth * (_pair_ms(stage) or ROUGH_PAIR_MS)
+            rough = ROUGH_LATE_PAIR_MS if stage.reranker == LATE_INTERACTION else ROUGH_PAIR_MS
+            return stage.depth * (_pair_ms(stage) or rough)
         case DenseStage(ann="exact"):
             rough = ROUGH_MS[DenseStage] + ROUGH_SCAN_MS_PER_MILLION * _chunks(index) / 1e6
             return _stage_ms(stage, index) or rough
@@ -49,7 +51,9 @@ def _ms(stage: Stage, index: Index) -> float:
 
 
 def _encode_ms(index: Index) -> float | None:
-    timed = CachedVector.objects.filter(encoder=index.encoder, encode_ms__isnull=False).order_by("-used_at")
+    timed = CachedVector.objects.filter(
+        space__encoder=index.encoder, space__kind="query", encode_ms__isnull=False
+    ).order_by("-used_at")
     return _mean(timed, "encode_ms")
 
 
@@ -61,11 +65,9 @@ def _stage_ms(stage: Stage, index: Index) -> float | None:
 
 def _pair_ms(stage: RerankStage) -> float | None:
     """The mean cost of one pair for this reranker, whatever it read."""
-    benchmarks = _latest(runs__config__reranker=stage.reranker)
-    lists = StageList.objects.filter(benchmark__in=benchmarks, stage_key__contains=f", {stage.reranker}, ")
-    latest = lists.order_by("-pk")[:LATEST]
-    length = Func(F("chunk_ids"), function="cardinality", output_field=FloatField())
-    sums = StageList.objects.filter(pk__in=latest.values("pk")).aggregate(ms=Sum("duration_ms"), pairs=Sum(length))
+    latest = PairList.objects.filter(reranker=stage.reranker).order_by("-pk")[:LATEST]
+    length = Func(F("positions"), function="cardinality", output_field=FloatField())
+    sums = PairList.objects.filter(pk__in=latest.values("pk")).aggregate(ms=Sum("duration_ms"), pairs=Sum(length))
     return sums["ms"] / sums["pairs"] if sums["ms"] and sums["pairs"] else None
 
 

@@ -15,7 +15,7 @@ from apps.retrieval.ann_indexes import AnnIndexError, check_ann
 from apps.retrieval.models import Index
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.ir.ann import Ann
-from benchbench.ir.configuration import Configuration
+from benchbench.ir.configuration import LATE_INTERACTION, Configuration
 from benchbench.ir.matrix import Matrix, MatrixError
 from benchbench.ir.measures import Measure
 
@@ -129,6 +129,7 @@ def choose_indexes(mapping: Mapping, configurations: list[Configuration]) -> dic
         if configuration.index not in by_name:
             raise _no_index(mapping, configuration.index, [index.name for index in ready])
         _require_mode(by_name[configuration.index], configuration)
+        _require_tokens(by_name[configuration.index], configuration)
     return by_name
 
 
@@ -167,6 +168,16 @@ def _require_mode(index: Index, configuration: Configuration) -> None:
     raise MatrixError(
         f"search_modes: {mode} search needs more than the index {index.name!r} has: no {lack}.", field="search_modes"
     )
+
+
+def _require_tokens(index: Index, configuration: Configuration) -> None:
+    late_interaction = configuration.use_reranker and configuration.effective_reranker == LATE_INTERACTION
+    if late_interaction and not index.encoder:
+        raise MatrixError(
+            f'rerankers: "{LATE_INTERACTION}" compares token vectors by the encoder of the index, and {index.name!r} '
+            "names none: name another reranker, or an index with an encoder.",
+            field="rerankers",
+        )
 
 
 def _require_ann(index: Index, configuration: Configuration) -> None:

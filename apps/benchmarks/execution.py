@@ -12,6 +12,7 @@ from apps.benchmarks.evaluating import truth_of
 from apps.benchmarks.indexes import OpenIndexes
 from apps.benchmarks.launching import UNFINISHED
 from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.pairs import Pairs
 from apps.benchmarks.planning import plan_of, stage_units
 from apps.benchmarks.preparing import prepare
 from apps.benchmarks.provenance import environment
@@ -21,6 +22,7 @@ from apps.benchmarks.storing import store_results, store_stage_lists
 from apps.datasets.models import Query
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch
+from apps.retrieval.rerankers import load_reranker
 from benchbench.ir.measures import GradedRankings, Measure, evaluate
 from benchbench.ir.plan import Plan, RerankStage, Stage
 
@@ -49,17 +51,17 @@ def execute(batch: Batch, lease: Lease) -> None:
     run_queries = isolated.run_queries if benchmark.execution == Benchmark.Execution.ISOLATED else shared_queries
     results, outcomes, notes = run_queries(benchmark, runs, queries, indexes, lease, tolerant=tolerant)
     lease.check()
-    made_by = _made_by(plan_of(runs), outcomes)
+    made_by = _made_by(plan_of(runs), outcomes, indexes)
     with lease.commit({"made_by": made_by, "runs": contributions(benchmark, results), "notes": notes}):
         store_results(results)
         store_stage_lists(benchmark, plan_of(runs), outcomes, [query.pk for query in queries], indexes)
 
 
-def _made_by(plan: Plan, outcomes: dict[str, list[Outcome]]) -> dict[str, Any]:
+def _made_by(plan: Plan, outcomes: dict[str, list[Outcome]], indexes: OpenIndexes) -> dict[str, Any]:
     """Return the environment of this process, with the rerankers that worked."""
     reranks = [stage for stage in plan.stages if isinstance(stage, RerankStage)]
-    worked = {stage.reranker for stage in reranks if any(not outcome.error for outcome in outcomes[stage.key])}
-    return environment(sorted(worked))
+    worked = [stage for stage in reranks if any(not outcome.error for outcome in outcomes[stage.key])]
+    return environment(load_reranker(stage.reranker, indexes[stage.index].index) for stage in worked)
 
 
 def shared_queries(
@@ -81,7 +83,7 @@ def shared_queries(
         done += stage_units(stage) * len(queries)
         lease.report(done)
 
-    stages = Stages(queries, indexes, tolerant=tolerant, on_part=lease.check)
+    stages = Stages(queries, indexes, tolerant=tolerant, pairs=Pairs(benchmark), on_part=lease.check)
     outcomes = stages.run(plan, on_stage=report)
     query_ids = [query.pk for query in queries]
     return list(results_of(plan, outcomes, query_ids, indexes, max_k=max(benchmark.k_values))), outcomes, stages.notes

@@ -164,10 +164,16 @@ class BenchmarkForm(PageForm):
         initial="off",
         widget=UnfoldAdminSelectWidget(),
         label="Reranking",
-        help_text="A cross-encoder reads query and text together: slower, often better.",
+        help_text="A second look at the first results: slower, often better.",
     )
     rerankers = ListField(
-        str, "a name", label="Reranker", help_text="A sentence-transformers CrossEncoder, by name or local path."
+        str,
+        "a name",
+        label="Reranker",
+        help_text=(
+            "Empty: late-interaction, by the tokens of the index's own encoder. "
+            "Or a sentence-transformers CrossEncoder, by name or local path."
+        ),
     )
     rerank_depths = ListField(
         int, "a whole number", label="Rerank depth", help_text="How many chunks it reads a query. Empty: top k."

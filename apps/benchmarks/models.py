@@ -8,7 +8,7 @@ from django.db.models import Q
 from apps.datasets.models import Dataset, DatasetVersion, Query
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation, Status
-from apps.retrieval.models import Index
+from apps.retrieval.models import ChunkSet, Index
 from benchbench.models import OwnedModel, PublicModel
 
 
@@ -115,6 +115,26 @@ class StageList(models.Model):
 
     def __str__(self) -> str:
         return self.stage_key
+
+
+class PairList(models.Model):
+    """What a reranker scored of one query's pairs at once. A pair is in one list: none is scored twice."""
+
+    benchmark = models.ForeignKey(Benchmark, on_delete=models.CASCADE, related_name="pair_lists")
+    reranker = models.CharField(max_length=500)
+    revision = models.CharField(max_length=1000)
+    chunk_set = models.ForeignKey(ChunkSet, on_delete=models.CASCADE, related_name="+")
+    query = models.ForeignKey(Query, on_delete=models.CASCADE, related_name="+")
+    positions = ArrayField(models.BigIntegerField(), help_text="Of the chunks in their set.")
+    scores = ArrayField(models.FloatField(), help_text="What orders, raw.")
+    threshold_scores = ArrayField(models.FloatField(), help_text="What thresholds compare, raw.")
+    duration_ms = models.FloatField()
+
+    class Meta:
+        indexes = [models.Index(fields=["benchmark", "query"], name="pair_list_query")]
+
+    def __str__(self) -> str:
+        return f"{len(self.positions)} pairs by {self.reranker}"
 
 
 class QueryResult(models.Model):

@@ -12,7 +12,7 @@ from django.db import connection
 
 from apps.benchmarks.models import Run
 from apps.retrieval.encoders import device_name
-from apps.retrieval.rerankers import load_reranker
+from apps.retrieval.rerankers import Reranker
 
 LIBRARIES = ("numpy", "torch", "sentence-transformers", "transformers", "bm25s", "PyStemmer", "pgvector", "psycopg")
 
@@ -41,12 +41,15 @@ def provenance_of(run: Run) -> dict[str, Any]:
     }
 
 
-def environment(rerankers: Iterable[str]) -> dict[str, Any]:
+def environment(rerankers: Iterable[Reranker]) -> dict[str, Any]:
     """Return what this process computes with: libraries, services, code, device, and the rerankers' revisions."""
+    revisions: dict[str, set[str]] = {}
+    for reranker in rerankers:  # one that is made for an index has a revision for each
+        revisions.setdefault(reranker.name, set()).add(reranker.revision)
     return {
         **_code(),
         "device": device_name(),
-        "rerankers": {name: load_reranker(name).revision for name in rerankers},
+        "rerankers": {name: ", ".join(sorted(found)) for name, found in sorted(revisions.items())},
     }
 
 

@@ -76,7 +76,8 @@ def _result(
     if error:
         return RunResult(*key, timings=timings, error=error)
     found = outcomes[run.final][number].value.head(run.candidates)
-    kept = cut(found, unit_scores=unit_scores(run.unit_kind, found.scores), threshold=run.threshold, top_k=run.top_k)
+    compared = unit_scores(run.unit_kind, found.compared_scores)
+    kept = cut(found, unit_scores=compared, threshold=run.threshold, top_k=run.top_k)
     index = indexes[run.index]
     documents = index.document_ids[kept.ids]
     first = collapse(documents)

@@ -5,21 +5,22 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
+from apps.benchmarks.pairs import Pairs
 from apps.datasets.models import Query
 from apps.operations.leasing import Stopped
 from apps.retrieval.encoders import EncoderError
-from apps.retrieval.rerankers import Reranker, load_reranker
+from apps.retrieval.rerankers import load_reranker
 from apps.retrieval.searching import OpenIndex
 from benchbench.errors import BenchbenchError
 from benchbench.ir.ann import Ann
 from benchbench.ir.fusion import rrf, weighted
 from benchbench.ir.plan import DenseStage, EncodeStage, FuseStage, LexicalStage, Plan, RerankStage, Stage
 from benchbench.ir.ranking import top
+from benchbench.ir.records import ScoredList
 
 LEAST_COSINE = 0.99999
 
@@ -53,12 +54,14 @@ class Stages:
         indexes: Mapping[str | None, OpenIndex],
         *,
         tolerant: bool,
+        pairs: Pairs | None = None,
         encode_afresh: bool = False,
         on_part: Callable[[], None] = lambda: None,
     ) -> None:
         """`tolerant`: an error that might pass (no memory, a broken connection) is recorded with the query instead of
-        raised. Errors that speak to the user are always recorded. `encode_afresh`: encode for the time it takes, though
-        the vectors are kept from before. `on_part` is called between parts; it may raise."""
+        raised. Errors that speak to the user are always recorded. `pairs`: the reranked pairs known from before, and
+        what keeps new ones; without it, pairs are known here only. `encode_afresh`: encode for the time it takes,
+        though the vectors are kept from before. `on_part` is called between parts; it may raise."""
         self.queries = queries
         self.indexes = indexes
         self.outcomes: dict[str, list[Outcome]] = {}
@@ -66,8 +69,7 @@ class Stages:
         self._tolerant = tolerant
         self._encode_afresh = encode_afresh
         self._on_part = on_part
-        # Per reranker, chunk set and query: the score of each chunk so far, and the milliseconds they cost.
-        self._pairs: dict[tuple[str, UUID, int], tuple[dict[int, float], list[float]]] = {}
+        self._pairs = pairs or Pairs()
 
     def run(self, plan: Plan, *, on_stage: Callable[[Stage], None] = lambda stage: None) -> dict[str, list[Outcome]]:
         """Do the stages in the plan's order and return their outcomes, a list over the queries per stage key."""
@@ -144,7 +146,7 @@ class Stages:
         """Encode again for the time it takes; the kept vectors rank, so they must be those of the same model."""
         encoder = index.encoder
         started = time.perf_counter()
-        vectors = encoder.embed_batch(self._texts(numbers))
+        vectors = encoder.embed_batch(self._texts(numbers), kind="query")
         ms = _ms_each(started, numbers)
         if not index.index.vector_source and (np.einsum("qd,qd->q", vectors, kept) < LEAST_COSINE).any():
             raise StageError(
@@ -185,23 +187,12 @@ class Stages:
     def _rerank(self, stage: RerankStage, number: int) -> Outcome:
         source = self.outcomes[stage.needs[0]][number].value.head(stage.depth)
         index = self.indexes[stage.index]
-        scores, ms = self._score_pairs(load_reranker(stage.reranker), index, number, source.ids)
-        return Outcome(top(scores, len(source), ids=source.ids), ms)
-
-    def _score_pairs(
-        self, reranker: Reranker, index: OpenIndex, number: int, positions: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], float]:
-        """Return the reranker's score of each chunk for a query, and what they cost. Each pair is scored once."""
-        known, cost = self._pairs.setdefault((reranker.name, index.chunk_set_id, number), ({}, [0.0]))
-        missing = [position for position in positions.tolist() if position not in known]
-        if missing:
-            started = time.perf_counter()
-            scores = reranker.score(self.queries[number].text, index.texts(missing))
-            known.update(zip(missing, scores.tolist(), strict=True))
-            cost[0] += _ms_each(started, [number])
-            self._on_part()
-        ms = cost[0] * len(positions) / len(known) if known else 0.0
-        return np.array([known[position] for position in positions.tolist()], dtype=np.float64), ms
+        reranker = load_reranker(stage.reranker, index.index)
+        order = np.argsort(source.ids)  # ascending positions: the order of ties, and of every sum
+        positions = source.ids[order]
+        pairs, ms = self._pairs.score(reranker, index, self.queries[number], positions, on_part=self._on_part)
+        best = top(reranker.combine(source.scores[order], pairs.scores), len(source))
+        return Outcome(ScoredList(positions[best.ids], best.scores, pairs.threshold_scores[best.ids]), ms)
 
 
 def _ms_each(started: float, numbers: Sequence[int]) -> float:

@@ -31,9 +31,9 @@ DATASET = "Python questions"
 INDEX = "MiniLM"
 MATRIX: dict[str, Any] = {
     "search_modes": ["dense", "sparse", "hybrid"],
+    "use_reranker": [False, True],
     "top_k_values": [100],
     "rrf_k_values": [20, 60],
-    "score_thresholds": [None, 0.3],
 }
 
 

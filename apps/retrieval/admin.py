@@ -1,7 +1,10 @@
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.defaultfilters import filesizeformat
 from unfold.decorators import display
 
 from apps.benchmarks.models import Run
@@ -10,12 +13,13 @@ from apps.operations.models import Operation, Status
 from apps.retrieval import views
 from apps.retrieval.deleting import delete_index
 from apps.retrieval.indexing import build_index
-from apps.retrieval.models import ChunkSet, Index
+from apps.retrieval.models import ChunkSet, Index, VectorSpace
+from apps.retrieval.vector_cache import clear_cache, with_sizes
 from benchbench.access import visible
 from benchbench.admin import FactAdmin, OwnedAdmin, VisibleFilter
 from benchbench.errors import ConflictError
 from benchbench.pages import staff
-from benchbench.panels import Button, Panel
+from benchbench.panels import Button, Panel, changelist_url
 
 
 @admin.register(Index)
@@ -112,3 +116,47 @@ class ChunkSetAdmin(FactAdmin):
 
     def trail(self, obj: ChunkSet) -> list[Any]:
         return [obj.collection]
+
+
+@admin.register(VectorSpace)
+class VectorSpaceAdmin(FactAdmin):
+    """What the cache holds, a row for each model, revision and kind of text. It belongs to nobody."""
+
+    list_display = ("encoder", "kind", "entries", "size", "last_used", "short_revision")
+    list_filter = ("kind",)
+    search_fields = ("encoder",)
+    actions = ("clear_selected",)
+    fieldsets = (
+        (None, {"fields": (("encoder", "revision"), ("kind", "dimension"), ("entries", "size", "last_used"))}),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[VectorSpace]:
+        return with_sizes(VectorSpace.objects.all())
+
+    @admin.action(description="Clear", permissions=["act"])
+    def clear_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        def clear(space: VectorSpace) -> str:
+            cleared = clear_cache(VectorSpace.objects.filter(pk=space.pk))
+            return f"Deleted {cleared.vectors:,} {space}, {filesizeformat(cleared.bytes)}."
+
+        self.each(request, queryset, clear)
+        return redirect(changelist_url(VectorSpace))
+
+    @display(description="vectors", ordering="entries")
+    def entries(self, space: Any) -> str:
+        return f"{space.entries:,}"
+
+    @display(description="size", ordering="bytes")
+    def size(self, space: Any) -> str:
+        return filesizeformat(space.bytes)
+
+    @display(description="last used", ordering="last_used")
+    def last_used(self, space: Any) -> Any:
+        return space.last_used
+
+    @display(description="revision", ordering="revision")
+    def short_revision(self, space: VectorSpace) -> str:
+        return space.revision[:16]
+
+    def buttons(self, request: HttpRequest, obj: VectorSpace) -> list[Button]:
+        return [Button("Clear", "delete_sweep", "clear_selected")]

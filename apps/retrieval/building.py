@@ -13,6 +13,8 @@ from apps.retrieval.vectors import table_store
 from benchbench.errors import BenchbenchError
 from benchbench.ir.records import Positions
 
+MOST_AT_ONCE = 10_000  # chunks that one batch stores, wherever their vectors come from
+
 
 class IndexingError(BenchbenchError):
     """An index that cannot be made or built as it is."""
@@ -39,8 +41,9 @@ def prepare_table(index: Index, chunk_set: ChunkSet, *, revision: str, dimension
     if not _continues(index, chunk_set, revision):
         table_store().delete_collection(index.vector_table)
         table_store().create_collection(index.vector_table, dimension)
+        index.stats = {}
     index.chunk_set, index.encoder_revision, index.dimension = chunk_set, revision, dimension
-    index.save(update_fields=["chunk_set", "encoder_revision", "dimension", "updated_at"])
+    index.save(update_fields=["chunk_set", "encoder_revision", "dimension", "stats", "updated_at"])
 
 
 def _continues(index: Index, chunk_set: ChunkSet, revision: str) -> bool:
@@ -55,16 +58,21 @@ def insert_vectors(index: Index, positions: Positions, vectors: NDArray[np.float
     table_store().insert(index.vector_table, positions, vectors, metadata if any(metadata) else None)
 
 
-def ranges(positions: Positions, size: int) -> Sequence[tuple[int, int]]:
-    """Cut ascending positions into ranges (start, end) without gaps, of at most `size`."""
+def count_hits(index: Index, hits: int) -> None:
+    """Add to the vectors of an index that the cache had. For the transaction that stores them."""
+    locked = Index.objects.select_for_update(no_key=True).only("stats").get(pk=index.pk)
+    locked.stats["cache_hits"] = locked.stats.get("cache_hits", 0) + hits
+    locked.save(update_fields=["stats"])
+
+
+def ranges(positions: Positions, new: NDArray[np.bool_], size: int) -> Sequence[tuple[int, int]]:
+    """Cut ascending positions into ranges (start, end) without gaps, of at most `size` `new` (n,) ones."""
     if not len(positions):
         return []
-    runs = np.split(positions, np.flatnonzero(np.diff(positions) > 1) + 1)
-    return [
-        (start, min(start + size, int(run[-1]) + 1))
-        for run in runs
-        for start in range(int(run[0]), int(run[-1]) + 1, size)
-    ]
+    parts = np.maximum(np.cumsum(new) - 1, 0) // size
+    places = np.arange(len(positions)) // MOST_AT_ONCE
+    ends = (np.diff(positions) > 1) | (np.diff(parts) > 0) | (np.diff(places) > 0)
+    return [(int(run[0]), int(run[-1]) + 1) for run in np.split(positions, np.flatnonzero(ends) + 1)]
 
 
 def finish(index: Index, *, duration_sec: float) -> None:
@@ -92,6 +100,7 @@ def finish(index: Index, *, duration_sec: float) -> None:
         "num_chunks": chunk_count,
         "num_vectors": vector_count,
         "embed_calls": 0 if index.vector_source else vector_count,
+        "cache_hits": index.stats.get("cache_hits", 0),
         "llm_calls": 0,
         "bytes": 4 * (index.dimension or 0) * vector_count + (lexical.size_bytes if lexical else 0),
     }

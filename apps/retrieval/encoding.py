@@ -7,9 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.retrieval.encoders import BATCH, Encoder, EncoderError, load_encoder
+from apps.retrieval.encoders import BATCH, Encoder, EncoderError, TokenEncoder, load_encoder
 from apps.retrieval.fingerprints import text_hash
-from apps.retrieval.models import CachedVector, Index
+from apps.retrieval.models import CachedVector, ChunkSet, Index, VectorSpace
+from apps.retrieval.token_store import TokenStore
+from apps.retrieval.vector_cache import document_space, find_vectors, space_of
+from benchbench.ir.records import Positions
 
 Vectors = NDArray[np.float32]
 
@@ -41,18 +44,57 @@ def encoder_for(index: Index) -> Encoder:
     return encoder
 
 
+class ChunkVectors(NamedTuple):
+    """The vectors of chunks (n, d), and those of them that were not in the cache, by the hashes of their texts."""
+
+    vectors: Vectors
+    made: dict[str, Vectors]
+
+
+def chunk_vectors(
+    chunk_set: ChunkSet,
+    positions: Positions,
+    encoder: Encoder,
+    *,
+    on_part: Callable[[int], None] = lambda done: None,
+) -> ChunkVectors:
+    """Return the vectors of chunks, in the order of ascending `positions`: from the cache, else encoded.
+
+    Each text is encoded once, however many chunks have it. `on_part` is called with the count so far every few seconds.
+    """
+    rows = chunk_set.chunks.filter(position__in=positions.tolist()).order_by("position")
+    hashes = list(rows.values_list("text_hash", flat=True))
+    known = find_vectors(document_space(encoder), list(dict.fromkeys(hashes)))
+    known_count = sum(key in known for key in hashes)
+    on_part(known_count)
+    missing = dict(rows.exclude(text_hash__in=known).values_list("text_hash", "text"))
+    made = encode_texts(encoder, list(missing.values()), on_part=lambda done: on_part(known_count + done))
+    fresh = dict(zip(missing, made, strict=True))
+    vectors = np.empty((len(hashes), encoder.dimension), np.float32)
+    for row, key in zip(vectors, hashes, strict=True):
+        row[:] = fresh[key] if key in fresh else known[key]
+    return ChunkVectors(vectors, fresh)
+
+
 def encode_texts(
     encoder: Encoder, texts: Sequence[str], *, on_part: Callable[[int], None] = lambda done: None
 ) -> Vectors:
-    """Return the vectors of many texts, (n, d), calling `on_part` with the count so far every few seconds.
+    """Return the vectors of many documents' texts, (n, d), calling `on_part` with the count so far every few seconds.
 
-    Like lengths go together, over all the texts: what is padded costs as much as what is read.
+    Like lengths go together, over all the texts: what is padded costs as much as what is read. The vectors of their
+    tokens, which come from the same pass, are kept for reranking as long as there is room for them.
     """
     vectors = np.empty((len(texts), encoder.dimension), np.float32)
     order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
+    store = TokenStore(encoder, "document") if isinstance(encoder, TokenEncoder) else None
     for start in range(0, len(order), TEXTS_BETWEEN_CHECKS):
         part = order[start : start + TEXTS_BETWEEN_CHECKS]
-        vectors[part] = encoder.embed_batch([texts[index] for index in part])
+        read = [texts[index] for index in part]
+        if store is None:
+            vectors[part] = encoder.embed_batch(read)
+        else:
+            vectors[part], tokens = store.encoder.embed_tokens(read)
+            store = store if store.keep([text_hash(text) for text in read], tokens, make_room=False) else None
         on_part(start + len(part))
     return vectors
 
@@ -70,12 +112,16 @@ def query_vectors(index: Index, texts: Sequence[str]) -> list[QueryVector]:
     Encoding the same text again may give other last bits. So a new vector is stored before it is used, and where two
     workers store one at once, both take what the database kept. Raises ModelError, EncoderError.
     """
+    if not texts:
+        return []
+    assert index.dimension is not None
+    space = space_of(index.encoder, index.encoder_revision, "query", index.dimension)
     hashes = [text_hash(text) for text in texts]
     by_hash = dict(zip(hashes, texts, strict=True))
-    known = _stored(index, list(by_hash))
+    known = _stored(space, list(by_hash))
     if missing := sorted(by_hash.keys() - known.keys()):  # in one order everywhere, or two inserts might deadlock
-        _store(index, missing, _encode_queries(index, [by_hash[key] for key in missing]))
-        known |= _stored(index, missing)
+        _store(space, missing, _encode_queries(index, [by_hash[key] for key in missing]))
+        known |= _stored(space, missing)
     return [known[key] for key in hashes]
 
 
@@ -89,35 +135,28 @@ def _encode_queries(index: Index, texts: Sequence[str]) -> list[QueryVector]:
         )
     encoder = encoder_for(index)  # may load the model, which is no part of a query's cost
     started = time.perf_counter()
-    vectors = encoder.embed_batch(texts)
+    vectors = encoder.embed_batch(texts, kind="query")
     ms = (time.perf_counter() - started) * 1000 / len(texts)
     return [QueryVector(vector, ms) for vector in vectors]
 
 
-def _stored(index: Index, hashes: Sequence[str]) -> dict[str, QueryVector]:
-    rows = CachedVector.objects.filter(
-        encoder=index.encoder, revision=index.encoder_revision, text_hash__in=hashes
-    ).values_list("text_hash", "vector", "encode_ms")
+def _stored(space: VectorSpace, hashes: Sequence[str]) -> dict[str, QueryVector]:
+    rows = space.vectors.filter(text_hash__in=hashes).values_list("text_hash", "vector", "encode_ms")
     return {key: QueryVector(np.frombuffer(vector, "<f4").astype(np.float32), ms) for key, vector, ms in rows}
 
 
-def _store(index: Index, hashes: Sequence[str], made: Sequence[QueryVector]) -> None:
+def _store(space: VectorSpace, hashes: Sequence[str], made: Sequence[QueryVector]) -> None:
     CachedVector.objects.bulk_create(
-        [cached_vector(index, key, *one) for key, one in zip(hashes, made, strict=True)],
+        [cached_vector(space, key, *one) for key, one in zip(hashes, made, strict=True)],
         ignore_conflicts=True,
         batch_size=1000,
     )
 
 
 def cached_vector(
-    index: Index, key: str, vector: Vectors, encode_ms: float | None = None, *, pinned: bool = False
+    space: VectorSpace, key: str, vector: Vectors, encode_ms: float | None = None, *, pinned: bool = False
 ) -> CachedVector:
-    """The row, not saved, that keeps a query's vector (d,) for an index's model and revision."""
+    """The row, not saved, that keeps a text's vector (d,)."""
     return CachedVector(
-        encoder=index.encoder,
-        revision=index.encoder_revision,
-        text_hash=key,
-        vector=vector.astype("<f4").tobytes(),
-        encode_ms=encode_ms,
-        pinned=pinned,
+        space=space, text_hash=key, vector=vector.astype("<f4").tobytes(), encode_ms=encode_ms, pinned=pinned
     )

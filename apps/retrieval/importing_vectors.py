@@ -14,6 +14,7 @@ from apps.retrieval.encoding import cached_vector
 from apps.retrieval.fingerprints import text_hash
 from apps.retrieval.lexical_indexes import make_lexical_index
 from apps.retrieval.models import CachedVector, ChunkSet, Index
+from apps.retrieval.vector_cache import space_of
 from apps.retrieval.vector_files import VectorFile, VectorFileError, Vectors, read_vector_file, some
 from benchbench.errors import ConflictError
 
@@ -96,11 +97,13 @@ def _in_order(stated: VectorFile, external_ids: Sequence[str]) -> Vectors:
 def _keep_queries(index: Index, stated: VectorFile, queries: Mapping[str, str]) -> VectorImport:
     """Store the vectors of known queries for good, in the place of any that were encoded before."""
     known = [row for row, query_id in enumerate(stated.query_ids) if query_id in queries]
+    assert index.dimension is not None
+    space = space_of(index.encoder, index.encoder_revision, "query", index.dimension)
     by_text = {text_hash(queries[stated.query_ids[row]]): stated.query_vectors[row] for row in known}
     CachedVector.objects.bulk_create(
-        [cached_vector(index, key, vector, pinned=True) for key, vector in by_text.items()],
+        [cached_vector(space, key, vector, pinned=True) for key, vector in by_text.items()],
         update_conflicts=True,
-        unique_fields=["encoder", "revision", "text_hash"],
+        unique_fields=["space", "text_hash"],
         update_fields=["vector", "pinned"],
         batch_size=1000,
     )

@@ -25,8 +25,10 @@ class ModelError(BenchbenchError):
     code = "model"
 
 
-def load_model(kind: str, name: str) -> tuple[Any, str]:
+def load_model(kind: str, name: str, *, device: str | None = None) -> tuple[Any, str]:
     """Load a model by a class of sentence-transformers; return it and its revision.
+
+    It is put on `device`, by default CUDA, MPS or CPU as the machine has it.
 
     It is downloaded only if it is not on this machine. Code that comes with a model is never run. Raises ModelError.
     """
@@ -48,6 +50,7 @@ def load_model(kind: str, name: str) -> tuple[Any, str]:
     try:
         model = getattr(sentence_transformers, kind)(
             str(folder or name),
+            device=device,
             local_files_only=folder is not None,
             trust_remote_code=False,
             # Left alone, weights that were saved in half precision are computed in it, slowly and inexactly on a CPU.

@@ -159,22 +159,46 @@ class Index(OwnedModel):
         return f"vectors_{self.id.hex}"
 
 
-class CachedVector(models.Model):
-    """A text's vector under one model and revision. Pinned ones were imported and cannot be computed again."""
+class VectorSpace(models.Model):
+    """What the vectors of the cache are comparable in: a model, its revision, and the kind of text.
+
+    The kind is part of it because a model may put another prompt before queries than before documents.
+    """
+
+    class Kind(models.TextChoices):
+        QUERY = "query"
+        DOCUMENT = "document"
 
     encoder = models.CharField(max_length=500)
     revision = models.CharField(max_length=200)
+    kind = models.CharField(max_length=10, choices=Kind)
+    dimension = models.PositiveIntegerField()
+
+    class Meta:
+        ordering = ["encoder", "revision", "kind"]
+        verbose_name = "vector cache"
+        constraints = [
+            models.UniqueConstraint(fields=["encoder", "revision", "kind"], name="vector_space_key"),
+            models.CheckConstraint(condition=Q(kind__in=["query", "document"]), name="vector_space_kind"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} vectors of {self.encoder}"
+
+
+class CachedVector(models.Model):
+    """A text's vector in a space. Pinned ones were imported and cannot be computed again."""
+
+    space = models.ForeignKey(VectorSpace, on_delete=models.CASCADE, related_name="vectors")
     text_hash = models.CharField(max_length=64)
     vector = models.BinaryField(help_text="float32, little endian.")
     encode_ms = models.FloatField(null=True, help_text="What encoding it took, when it was encoded here.")
     pinned = models.BooleanField(default=False)
-    used_at = models.DateTimeField(auto_now_add=True)
+    used_at = models.DateTimeField(auto_now_add=True, help_text="To the day.")
 
     class Meta:
-        indexes = [models.Index(fields=["used_at"], condition=Q(pinned=False), name="cached_vector_used")]
-        constraints = [
-            models.UniqueConstraint(fields=["encoder", "revision", "text_hash"], name="cached_vector_key"),
-        ]
+        indexes = [models.Index(fields=["space", "used_at"], condition=Q(pinned=False), name="cached_vector_used")]
+        constraints = [models.UniqueConstraint(fields=["space", "text_hash"], name="cached_vector_key")]
 
     def __str__(self) -> str:
-        return f"{self.encoder} {self.text_hash[:12]}"
+        return self.text_hash[:12]

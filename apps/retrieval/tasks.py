@@ -17,12 +17,21 @@ from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.progress import progress_of
-from apps.retrieval.building import finish, insert_vectors, missing_positions, prepare_table, ranges
+from apps.retrieval.building import (
+    MOST_AT_ONCE,
+    count_hits,
+    finish,
+    insert_vectors,
+    missing_positions,
+    prepare_table,
+    ranges,
+)
 from apps.retrieval.chunking import make_chunk_set
 from apps.retrieval.encoders import Encoder, load_encoder
-from apps.retrieval.encoding import Vectors, encode_texts, encoder_for
+from apps.retrieval.encoding import ChunkVectors, chunk_vectors, encoder_for
 from apps.retrieval.lexical_indexes import make_lexical_index
 from apps.retrieval.models import ChunkSet, Index
+from apps.retrieval.vector_cache import add_vectors, document_space, known_positions, trim_cache
 from benchbench.ir.records import Positions
 
 TRIAL = 64  # chunks that are encoded to see how fast it goes
@@ -63,36 +72,49 @@ def chunk(index: Index, batch: Batch, lease: Lease) -> None:
         return
     encoder = load_encoder(index.encoder)
     missing = missing_positions(index, chunk_set, revision=encoder.revision)
-    trial, rest = missing[:TRIAL], missing[TRIAL:]
+    new = ~np.isin(missing, known_positions(document_space(encoder), chunk_set))
+    tried = min(int(np.searchsorted(np.cumsum(new), TRIAL, side="right")), MOST_AT_ONCE)
+    trial, rest = missing[:tried], missing[tried:]
     started = time.perf_counter()
-    vectors = encode_chunks(chunk_set, trial, encoder, lease)
-    rate = len(trial) / (time.perf_counter() - started)
+    found = encode_chunks(chunk_set, trial, encoder, lease)
+    rate = len(found.made) / (time.perf_counter() - started)
     size = max(TRIAL, int(rate * settings.BENCHBENCH_BATCH_SECONDS))
-    batches += [({"part": "encode", "start": start, "end": end}, end - start) for start, end in ranges(rest, size)]
+    batches += [
+        ({"part": "encode", "start": start, "end": end}, end - start) for start, end in ranges(rest, new[tried:], size)
+    ]
     with lease.commit(batches=batches):
         prepare_table(index, chunk_set, revision=encoder.revision, dimension=encoder.dimension)
-        insert_vectors(index, trial, vectors)
+        store_chunks(index, trial, found, encoder)
+    trim_cache()
 
 
 def encode(index: Index, batch: Batch, lease: Lease) -> None:
     """Encode and store the chunks of one range, by the model revision that the build began with."""
     assert index.chunk_set is not None
     positions = np.arange(batch.payload["start"], batch.payload["end"])
-    vectors = encode_chunks(index.chunk_set, positions, encoder_for(index), lease)
+    encoder = encoder_for(index)
+    found = encode_chunks(index.chunk_set, positions, encoder, lease)
     with lease.commit():
-        insert_vectors(index, positions, vectors)
+        store_chunks(index, positions, found, encoder)
+    trim_cache()
 
 
-def encode_chunks(chunk_set: ChunkSet, positions: Positions, encoder: Encoder, lease: Lease) -> Vectors:
-    """Return the vectors of chunks (n, d), reporting and open to a stop in between."""
+def store_chunks(index: Index, positions: Positions, found: ChunkVectors, encoder: Encoder) -> None:
+    """Store the vectors of chunks with the index, and those that are new in the cache."""
+    insert_vectors(index, positions, found.vectors)
+    add_vectors(document_space(encoder), found.made)
+    count_hits(index, len(positions) - len(found.made))
+
+
+def encode_chunks(chunk_set: ChunkSet, positions: Positions, encoder: Encoder, lease: Lease) -> ChunkVectors:
+    """Return the vectors of chunks, reporting and open to a stop in between."""
 
     def on_part(done: int) -> None:
         lease.check()
         if lease.batch.payload["part"] == "encode":  # whose units are chunks
             lease.report(done)
 
-    rows = chunk_set.chunks.filter(position__in=positions.tolist()).order_by("position")
-    return encode_texts(encoder, list(rows.values_list("text", flat=True)), on_part=on_part)
+    return chunk_vectors(chunk_set, positions, encoder, on_part=on_part)
 
 
 def index_words(index: Index, batch: Batch, lease: Lease) -> None:

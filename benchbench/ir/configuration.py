@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+LATE_INTERACTION = "late-interaction"  # the reranker of a run that names none
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """One way to search. `None` stands for: the only index, no threshold, no reranker, and for depths `top_k`.
+    """One way to search. `None` stands for: the only index, no threshold, late interaction, and for depths `top_k`.
 
     `ann` is the text of a `benchbench.ir.ann.Ann`; `weights` are those of the dense and the lexical list.
 
@@ -53,6 +55,11 @@ class Configuration:
         return self.rerank_depth or min(self.top_k, self.effective_candidates)
 
     @property
+    def effective_reranker(self) -> str:
+        """The name of the reranker of a run that uses one."""
+        return self.reranker or LATE_INTERACTION
+
+    @property
     def hash(self) -> str:
         """16 hex digits, equal for equal configurations, on any machine. A key at its default does not enter it."""
         entering = {key: getattr(self, key) for key in (*CLASSIC, *self._special())}
@@ -61,7 +68,7 @@ class Configuration:
     @property
     def label(self) -> str:
         """What the run does in a few words, such as "hybrid · rrf 60 · top 100 · ≥ 0.5"."""
-        reranker = (self.reranker or "").rstrip("/").rpartition("/")[2]
+        reranker = self.effective_reranker.rstrip("/").rpartition("/")[2]
         phrases = [
             (self.index, self.index is not None),
             ("lexical" if self.search_mode == "sparse" else self.search_mode, True),
@@ -70,7 +77,7 @@ class Configuration:
             (f"rrf {self.rrf_k}", self.search_mode == "hybrid" and self.fusion == "rrf"),
             (f"{self.fusion} {_weights_text(self.weights)}".rstrip(), self.fusion != "rrf"),
             (f"{self.candidates} candidates", self.candidates is not None),
-            (f"rerank {reranker}".rstrip(), self.use_reranker),
+            (f"rerank {reranker}", self.use_reranker),
             (f"rerank depth {self.rerank_depth}", self.rerank_depth is not None),
             (f"top {self.top_k}", True),
             (f"≥ {self.score_threshold}", self.score_threshold is not None),
@@ -86,7 +93,7 @@ class Configuration:
             "fusion": hybrid,
             "rrf_k": hybrid and self.fusion == "rrf",
             "weights": hybrid and self.fusion == "weighted",
-            "reranker": self.use_reranker,
+            "reranker": self.use_reranker and self.reranker != LATE_INTERACTION,
             "rerank_depth": self.use_reranker and self.rerank_depth != min(self.top_k, self.effective_candidates),
         }
         plain = {key: DEFAULTS[key] for key, touches in touching.items() if not touches}

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from benchbench.errors import BenchbenchError
 from benchbench.ir.ann import Ann, AnnError
-from benchbench.ir.configuration import Configuration
+from benchbench.ir.configuration import LATE_INTERACTION, Configuration
 
 __all__ = ["Configuration", "Matrix", "MatrixError"]
 
@@ -121,9 +121,9 @@ class Matrix:
     def parse(cls, data: Mapping[str, Any], *, max_runs: int | None = None, max_values: int | None = None) -> Matrix:
         """The matrix that `data` describes: a list of distinct values per key of AXES, each with a default.
 
-        `k_values_for_metrics` come out ascending, with `primary_k` (default 10) among them. Raises MatrixError, whose
-        field is the key at fault, also for more than `max_values` in a list, and for more than `max_runs` runs, whose
-        field is "matrix".
+        `k_values_for_metrics` come out ascending, with `primary_k` (default 10) among them; a reranker that is used and
+        not named is LATE_INTERACTION. Raises MatrixError, whose field is the key at fault, also for more than
+        `max_values` in a list, and for more than `max_runs` runs, whose field is "matrix".
         """
         if not isinstance(data, Mapping):
             raise MatrixError(
@@ -136,6 +136,8 @@ class Matrix:
             raise MatrixError(f"primary_k: {_shown(primary_k)} is not {K_VALUES.kind.words}.", field="primary_k")
         k_values = _read("k_values_for_metrics", K_VALUES, data, max_values)
         axes = {key: _read(key, axis, data, max_values) for key, axis in AXES.items()}
+        if True in axes["use_reranker"]:
+            axes["rerankers"] = tuple(dict.fromkeys(name or LATE_INTERACTION for name in axes["rerankers"]))
         matrix = cls(primary_k=primary_k, k_values_for_metrics=tuple(sorted({*k_values, primary_k})), axes=axes)
         matrix._check_together(max_runs)
         return matrix
@@ -164,10 +166,6 @@ class Matrix:
                 f"top_k_values: {least} is less than the greatest k to measure at, {greatest} (primary_k is always one "
                 "of them); raise it or drop the k.",
                 field="top_k_values",
-            )
-        if True in self.axes["use_reranker"] and None in self.axes["rerankers"]:
-            raise MatrixError(
-                "rerankers: use_reranker holds true, so name the model to rerank with.", field="rerankers"
             )
         combinations = math.prod(len(values) for values in self.axes.values())
         if combinations > MAX_COMBINATIONS:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import get_args
 
-from benchbench.ir.configuration import Configuration
+from benchbench.ir.configuration import LATE_INTERACTION, Configuration
 from benchbench.ir.ranking import UnitKind
 
 
@@ -217,8 +217,14 @@ def _run_plan(run_key: str, configuration: Configuration, depths: dict[str, int]
         candidates=configuration.effective_candidates,
         top_k=configuration.top_k,
         threshold=configuration.score_threshold,
-        unit_kind="cross_encoder" if configuration.use_reranker else UNIT_KINDS[configuration.search_mode],
+        unit_kind=_unit_kind(configuration),
     )
+
+
+def _unit_kind(configuration: Configuration) -> UnitKind:
+    if not configuration.use_reranker:
+        return UNIT_KINDS[configuration.search_mode]
+    return "late_interaction" if configuration.effective_reranker == LATE_INTERACTION else "cross_encoder"
 
 
 UNIT_KINDS: dict[str, UnitKind] = {"dense": "dense", "sparse": "sparse", "hybrid": "hybrid"}
@@ -235,7 +241,7 @@ def _stages(run: Configuration, depths: dict[str, int]) -> list[Stage]:
             FuseStage(run.index, dense, lexical, run.fusion, run.rrf_k, run.weights, run.effective_candidates)
         )
     if run.use_reranker:
-        stages.append(RerankStage(run.index, stages[-1].key, run.reranker or "", run.effective_rerank_depth))
+        stages.append(RerankStage(run.index, stages[-1].key, run.effective_reranker, run.effective_rerank_depth))
     return stages
 
 

@@ -21,6 +21,7 @@ class ScoredList:
 
     ids: Positions
     scores: Scores
+    threshold_scores: Scores | None = None  # what thresholds compare, where that is not what orders
 
     @classmethod
     def empty(cls) -> ScoredList:
@@ -28,7 +29,13 @@ class ScoredList:
 
     def head(self, depth: int) -> ScoredList:
         """The first `depth` entries; all of them where there are fewer."""
-        return ScoredList(self.ids[:depth], self.scores[:depth])
+        compared = None if self.threshold_scores is None else self.threshold_scores[:depth]
+        return ScoredList(self.ids[:depth], self.scores[:depth], compared)
+
+    @property
+    def compared_scores(self) -> Scores:
+        """What thresholds compare, once `benchbench.ir.ranking.unit_scores` has put it on its scale."""
+        return self.scores if self.threshold_scores is None else self.threshold_scores
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -37,6 +44,7 @@ class ScoredList:
         """Bit-equal: the same chunks in the same order with the same scores."""
         if not isinstance(other, ScoredList):
             return NotImplemented
-        return np.array_equal(self.ids, other.ids) and np.array_equal(self.scores, other.scores)
+        mine, others = ((one.ids, one.scores, one.compared_scores) for one in (self, other))
+        return all(map(np.array_equal, mine, others))
 
     __hash__ = None  # type: ignore[assignment]

@@ -191,7 +191,6 @@ class TestBenchmark:
             ({"top_k_values": "5"}, "top_k_values", "less than the greatest k"),
             ({"top_k_values": "many"}, "top_k_values", "not a whole number"),
             ({"score_thresholds": "none, 2"}, "score_thresholds", "from 0 to 1"),
-            ({"use_reranker": "on"}, "rerankers", "name the model"),
             ({"primary_k": "0"}, "primary_k", "greater than or equal to 1"),
             ({"search_modes": []}, "search_modes", "required"),
         ],

@@ -34,7 +34,6 @@ def test_it_creates_every_run_beforehand_with_label_and_hash(library: Mapping) -
         ({"search_modes": ["fuzzy"]}, "search_modes"),
         ({"k_values_for_metrics": [10, 20], "top_k_values": [5]}, "top_k_values"),
         ({"indexes": ["other"]}, "indexes"),
-        ({"use_reranker": [True]}, "rerankers"),
         ({"rrf_k_values": list(range(1, 50))}, "rrf_k_values"),
         (
             {"search_modes": ["hybrid"], "rrf_k_values": list(range(1, 21)), "top_k_values": list(range(20, 40))},

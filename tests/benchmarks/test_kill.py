@@ -48,7 +48,7 @@ def until(condition: Callable[[], bool], seconds: float, what: str) -> None:
 
 
 def test_a_killed_worker_costs_neither_work_nor_truth(start_worker: Worker, tmp_path: Path) -> None:
-    library = make_library(queries=QUERIES, documents=60)
+    library = make_library(queries=QUERIES, documents=30)
     matrix = {
         "search_modes": ["dense", "hybrid"],
         "use_reranker": [False, True],

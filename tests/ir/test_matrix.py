@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from benchbench.ir.configuration import CLASSIC
 from benchbench.ir.matrix import Matrix, MatrixError
 
 
@@ -158,7 +159,6 @@ class TestErrors:
                 "top_k_values: 5 is less than the greatest k to measure at, 20",
             ),
             ({"k_values_for_metrics": [5], "top_k_values": [5]}, "top_k_values", "10 (primary_k is always one"),
-            ({"use_reranker": [True]}, "rerankers", "rerankers: use_reranker holds true, so name the model"),
             (
                 {"use_reranker": [True], "rerankers": ["tiny"], "rerank_depths": [200]},
                 "rerank_depths",
@@ -176,6 +176,15 @@ class TestErrors:
 
     def test_a_reranker_that_no_run_uses_may_be_named(self):
         assert labels(rerankers=["tiny"]) == ["dense · top 100"]
+
+    def test_a_reranker_that_is_not_named_is_late_interaction(self):
+        matrix = Matrix.parse({"use_reranker": [True]})
+        assert matrix.as_dict()["rerankers"] == ["late-interaction"]
+        assert [run.label for run in matrix.configurations()] == ["dense · rerank late-interaction · top 100"]
+        named = Matrix.parse({"use_reranker": [True], "rerankers": ["late-interaction", "tiny", None]})
+        assert len(named.configurations()) == 2
+        assert named.configurations()[0].hash == matrix.configurations()[0].hash
+        assert matrix.configurations()[0].as_dict().keys() == {"index", *CLASSIC}
 
     def test_it_limits_the_values_of_a_list_and_the_runs(self):
         with pytest.raises(MatrixError, match="top_k_values: 3 values are more than the 2 allowed") as raised:

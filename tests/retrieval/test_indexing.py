@@ -24,7 +24,8 @@ pytestmark = pytest.mark.django_db
 
 
 def many(count=200):
-    return make_collection(documents=[{"external_id": f"{n:04}", "text": "apple " * (n % 7)} for n in range(count)])
+    texts = [f"{'apple ' * (n % 7)}{n}" for n in range(count)]
+    return make_collection(documents=[{"external_id": f"{n:04}", "text": text} for n, text in enumerate(texts)])
 
 
 def stored_vectors(index):
@@ -70,6 +71,7 @@ class TestBuilding:
             "num_vectors": 5,
             "embed_calls": 5,
             "llm_calls": 0,
+            "cache_hits": 0,
             "bytes": 5 * 4 * 4 + index.lexical_index.size_bytes,
         }
         texts = list(index.chunk_set.chunks.order_by("position").values_list("text", flat=True))
@@ -130,9 +132,9 @@ class Counting(KeywordEncoder):
     PREFIX = "counting:"
     encoded = 0
 
-    def embed_batch(self, texts):
+    def embed_batch(self, texts, **options):
         type(self).encoded += len(texts)
-        return super().embed_batch(texts)
+        return super().embed_batch(texts, **options)
 
 
 @pytest.fixture
@@ -175,10 +177,10 @@ class TestABuildThatIsBrokenOff:
 
     def test_it_begins_anew_when_the_documents_have_changed(self, counting):
         collection = create_collection("library")
-        import_documents(collection, [DocumentRecord(f"{n:03}", "", "apple") for n in range(70)])
+        import_documents(collection, [DocumentRecord(f"{n:03}", "", f"apple {n}") for n in range(70)])
         index, operation = self.start(collection)
         cancel_operation(operation)
-        import_documents(collection, [DocumentRecord(f"{n:03}", "", "apple pear") for n in range(80)])
+        import_documents(collection, [DocumentRecord(f"{n:03}", "", f"apple pear {n}") for n in range(80)])
         wait(build_index(index))
         index.refresh_from_db()
         assert (index.stats["num_vectors"], counting.encoded) == (80, 70 + 80)
@@ -224,5 +226,12 @@ class TestProgress:
 
 
 def test_ranges_have_no_gaps_and_no_more_than_their_size():
-    assert ranges(np.array([0, 1, 2, 3, 4, 7, 9, 10]), 3) == [(0, 3), (3, 5), (7, 8), (9, 11)]
-    assert ranges(np.array([], int), 3) == []
+    positions = np.array([0, 1, 2, 3, 4, 7, 9, 10])
+    assert ranges(positions, np.ones(8, bool), 3) == [(0, 3), (3, 5), (7, 8), (9, 11)]
+    assert ranges(np.array([], int), np.array([], bool), 3) == []
+
+
+def test_what_the_cache_has_does_not_fill_a_range():
+    new = np.array([False, True, False, True, False, True, False])
+    assert ranges(np.arange(7), new, 1) == [(0, 3), (3, 5), (5, 7)]
+    assert ranges(np.arange(15_000), np.zeros(15_000, bool), 1) == [(0, 10_000), (10_000, 15_000)]

@@ -4,7 +4,7 @@ import pytest
 from apps.retrieval.encoders import EncoderError, KeywordEncoder, load_encoder
 from apps.retrieval.fingerprints import text_hash
 from apps.retrieval.indexing import create_index
-from apps.retrieval.models import CachedVector
+from apps.retrieval.models import CachedVector, VectorSpace
 from apps.retrieval.searching import SearchError, open_index
 from apps.retrieval.vectors import VectorsError, local_vectors, table_store, vectors_file
 from tests.retrieval.conftest import KEYWORDS
@@ -75,7 +75,7 @@ class TestQueryVectors:
     def test_a_query_is_encoded_once_and_then_read(self, fruit, built, monkeypatch):
         opened = open_index(built(fruit))
         first = opened.encode(["apple", "pear", "apple"])
-        assert CachedVector.objects.count() == 2
+        assert CachedVector.objects.filter(space__kind="query").count() == 2
         monkeypatch.setattr(KeywordEncoder, "embed_batch", None)
         assert np.array_equal(opened.encode(["pear", "apple"]), first[[1, 0]])
 
@@ -84,11 +84,10 @@ class TestQueryVectors:
         theirs = np.array([0, 0, 1, 0], np.float32)
         embed = KeywordEncoder.embed_batch
 
-        def overtaken(encoder, texts):
-            CachedVector.objects.create(
-                encoder=KEYWORDS, revision="1", text_hash=text_hash(texts[0]), vector=theirs.tobytes()
-            )
-            return embed(encoder, texts)
+        def overtaken(encoder, texts, **options):
+            space = VectorSpace.objects.get(encoder=KEYWORDS, revision="1", kind="query")
+            CachedVector.objects.create(space=space, text_hash=text_hash(texts[0]), vector=theirs.tobytes())
+            return embed(encoder, texts, **options)
 
         monkeypatch.setattr(KeywordEncoder, "embed_batch", overtaken)
         assert np.array_equal(opened.encode(["apple"])[0], theirs)
@@ -126,7 +125,7 @@ class TestLocalVectors:
         written = vectors_file(index).stat()
         assert np.array_equal(local_vectors(index), first)
         assert vectors_file(index).stat() == written
-        assert [file.name for file in vectors_file(index).parent.iterdir()] == [f"{index.pk.hex}.npy"]
+        assert [file.name for file in vectors_file(index).parent.iterdir() if file.is_file()] == [f"{index.pk.hex}.npy"]
 
     @pytest.mark.parametrize("damage", [b"", b"\x93NUMPY", b"nonsense"])
     def test_a_damaged_file_is_written_again(self, fruit, built, damage):
@@ -140,4 +139,4 @@ class TestLocalVectors:
         table_store()._execute(f"DELETE FROM {index.vector_table} WHERE id = 2")
         with pytest.raises(VectorsError, match="does not hold one vector for each"):
             local_vectors(index)
-        assert list(vectors_file(index).parent.iterdir()) == []
+        assert not [file for file in vectors_file(index).parent.iterdir() if file.is_file()]

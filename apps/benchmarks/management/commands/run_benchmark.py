@@ -59,7 +59,7 @@ class Command(UseCaseCommand):
         matrix.add_argument("--indexes", type=words, help="Names of indexes; by default the collection's newest.")
         matrix.add_argument("--modes", type=words, help="dense, sparse, hybrid; by default all that the index can.")
         matrix.add_argument("--rerank", choices=["on", "off", "both"], default="off")
-        matrix.add_argument("--reranker", metavar="M", help="Name or path of a cross-encoder.")
+        matrix.add_argument("--reranker", metavar="M", help="A cross-encoder; by default late-interaction.")
         matrix.add_argument("--top-k", type=whole_numbers, metavar="K,K", help="Chunks that a run returns.")
         matrix.add_argument(
             "--candidates", type=whole_numbers, metavar="C,C", help="Depth of the first stage, in chunks."

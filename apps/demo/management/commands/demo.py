@@ -11,6 +11,7 @@ from django.core.management.base import CommandParser
 from apps.benchmarks.launching import launch
 from apps.benchmarks.reporting import text_of
 from apps.demo import preparing, serving
+from apps.demo.verdict import reranking_verdict
 from apps.operations.commands import UseCaseCommand
 from apps.operations.models import Operation
 from apps.operations.working import wait
@@ -21,8 +22,8 @@ from benchbench.errors import BenchbenchError
 class Command(UseCaseCommand):
     help = (
         "Benchmark search over the Python documentation: import it and 81 judged questions, embed it with "
-        "all-MiniLM-L6-v2, run dense, lexical and hybrid search in eight configurations, print the leaderboard, and "
-        "serve the site until Ctrl-C."
+        "all-MiniLM-L6-v2, run dense, lexical and hybrid search in eight configurations, with and without reranking, "
+        "print the leaderboard, and serve the site until Ctrl-C."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -70,6 +71,7 @@ class Command(UseCaseCommand):
         self.wait_for(launch(benchmark), "percent", "percent", "")
         benchmark.refresh_from_db()
         self.stdout.write("\n" + text_of(benchmark))
+        self.say("\n" + reranking_verdict(benchmark))
         self.say(f"\nDone in {time.monotonic() - began:.0f} seconds.")
         return f"/admin/benchmarks/benchmark/{benchmark.pk}/results/"
 

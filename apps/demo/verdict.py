@@ -1,0 +1,27 @@
+"""Whether reranking pays, in a few lines: each reranked run beside the same run without."""
+
+from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.progress import metrics_of
+
+
+def reranking_verdict(benchmark: Benchmark) -> str:
+    """Return a line for each completed run that has a reranked twin, and what it gains and costs; "" if none has."""
+    runs = benchmark.runs.filter(status=Run.Status.COMPLETED).select_related("benchmark__dataset_version")
+    plain = {_rest(run): run for run in runs if not run.config["use_reranker"]}
+    primary = f"ndcg@{benchmark.primary_k}"
+    lines = []
+    for run in runs:
+        twin = plain.get(_rest(run)) if run.config["use_reranker"] else None
+        if twin is None:
+            continue
+        before, after = metrics_of(twin)[primary] or 0, metrics_of(run)[primary] or 0
+        ms = run.timing["total_ms"] - twin.timing["total_ms"]
+        pays = "pays" if after > before else "does not pay"
+        gain = f"{before:.4f} → {after:.4f} ({after - before:+.4f})"
+        lines.append(f"  {twin.label}: {pays}, {gain}, {ms:+.0f} ms a query")
+    return "\n".join([f"Does reranking pay? By nDCG@{benchmark.primary_k}, over:", *lines]) if lines else ""
+
+
+def _rest(run: Run) -> tuple[tuple[str, str], ...]:
+    """What a configuration is, but for its reranking."""
+    return tuple(sorted((key, str(value)) for key, value in run.config.items() if "rerank" not in key))

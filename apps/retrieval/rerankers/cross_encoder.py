@@ -1,0 +1,87 @@
+"""Rerankers of sentence-transformers: cross-encoders, which read a query and a text together."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Literal
+
+import numpy as np
+
+from apps.retrieval.encoders import BATCH, length_batches
+from apps.retrieval.model_files import ModelError, load_model
+from apps.retrieval.rerankers.base import PairScores
+from apps.retrieval.threads import one_thread
+from benchbench.ir.records import Scores
+
+
+class CrossEncoderReranker:
+    """A cross-encoder of sentence-transformers, by name or local path; its scores are raw logits.
+
+    The library would put them through the activation that the model's configuration names, which is a sigmoid in some
+    and nothing in others; here none is applied.
+
+    On a CPU each pair goes through the model alone, on one thread, as many at once as torch has threads: in a batch its
+    score's last bits would depend on its neighbours, and on the number of threads. It costs nothing: measured .85 of
+    the time of batches of 32, whose padding it saves. On a GPU pairs go in batches of like length, and last bits depend
+    on them; there a benchmark's pair lists see to it that a pair has one score.
+    """
+
+    kind: Literal["cross_encoder"] = "cross_encoder"
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        device: str | None = None,
+        max_length: int | None = None,
+        batch_size: int | None = None,
+    ) -> None:
+        """`device` defaults to what the machine has, `max_length` (in tokens, of query and text together) to the
+        model's own, `batch_size` to 1 on a CPU and BATCH elsewhere. Raises ModelError."""
+        self.name = name
+        self._model, self.revision = load_model("CrossEncoder", name, device=device)
+        if self._model.num_labels != 1:
+            raise ModelError(
+                f"The model {name!r} gives {self._model.num_labels} numbers for a pair; a reranker gives one.",
+                field="reranker",
+            )
+        if max_length is not None:
+            self._model.max_seq_length = max_length
+            self.revision += f" at {max_length} tokens"
+        self._batch_size = batch_size or (1 if self.device == "cpu" else BATCH)
+
+    @property
+    def device(self) -> str:
+        return str(self._model.device)
+
+    def prepare(self, texts: Sequence[str], *, on_part: Callable[[], None] = lambda: None) -> None:
+        """Nothing: it reads a text anew with each query."""
+
+    def score(self, query: str, texts: Sequence[str]) -> PairScores:
+        scores = np.empty(len(texts))
+        if self._batch_size == 1:
+            scores[:] = self._one_by_one([(query, text) for text in texts])
+        else:
+            for chosen in length_batches(texts, window=self._model.max_seq_length):
+                scores[chosen] = self._predict([(query, texts[index]) for index in chosen])
+        return PairScores(scores, scores)
+
+    def _one_by_one(self, pairs: Sequence[tuple[str, str]]) -> Scores:
+        """Score each pair by itself, on one thread, several at once: its bits depend on nothing but the pair."""
+        scores = np.empty(len(pairs))
+        with one_thread() as threads, ThreadPoolExecutor(threads) as pool:
+            shares = [pairs[start::threads] for start in range(min(threads, len(pairs)))]
+            for start, share in enumerate(pool.map(self._predict, shares)):
+                scores[start::threads] = share
+        return scores
+
+    def _predict(self, pairs: Sequence[tuple[str, str]]) -> Scores:
+        import torch
+
+        scores: Scores = self._model.predict(
+            list(pairs), batch_size=self._batch_size, activation_fn=torch.nn.Identity(), show_progress_bar=False
+        )
+        return scores
+
+    def combine(self, first: Scores, scores: Scores) -> Scores:
+        """Its own scores decide alone."""
+        return scores

@@ -1,0 +1,33 @@
+"""Rerankers by name; a name that is none of these is a cross-encoder's."""
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from apps.retrieval.models import Index
+from apps.retrieval.rerankers.base import Reranker
+from apps.retrieval.rerankers.cross_encoder import CrossEncoderReranker
+from apps.retrieval.rerankers.late_interaction import LateInteractionReranker
+from benchbench.ir.configuration import LATE_INTERACTION
+
+RESIDENT_RERANKERS = 2
+
+# Rerankers that are made for an index, of its own encoder and chunks.
+RERANKERS: dict[str, Callable[[Index], Reranker]] = {LATE_INTERACTION: LateInteractionReranker}
+
+
+def load_reranker(name: str, index: Index) -> Reranker:
+    """Return the reranker called `name` for the chunks of a ready index, resident in this process.
+
+    Raises ModelError, EncoderError, RerankerError.
+    """
+    return _for_index(name, index) if name in RERANKERS else _cross_encoder(name)
+
+
+@lru_cache(maxsize=2 * RESIDENT_RERANKERS)
+def _for_index(name: str, index: Index) -> Reranker:
+    return RERANKERS[name](index)
+
+
+@lru_cache(maxsize=RESIDENT_RERANKERS)
+def _cross_encoder(name: str) -> Reranker:
+    return CrossEncoderReranker(name)

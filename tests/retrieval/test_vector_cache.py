@@ -1,0 +1,168 @@
+import io
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from django.core.management import CommandError, call_command
+from django.urls import reverse
+from django.utils import timezone
+
+from apps.collections.importing import create_collection, import_documents
+from apps.collections.records import DocumentRecord
+from apps.retrieval.encoders import KeywordEncoder, load_encoder
+from apps.retrieval.fingerprints import text_hash
+from apps.retrieval.indexing import build_index, create_index
+from apps.retrieval.models import CachedVector, VectorSpace
+from apps.retrieval.searching import open_index
+from apps.retrieval.vector_cache import add_vectors, clear_cache, document_space, find_vectors, trim_cache
+from benchbench.errors import ConflictError
+from tests.retrieval.conftest import KEYWORDS
+from tests.retrieval.test_indexing import stored_vectors
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def encoded(monkeypatch):
+    """Every text that the keyword encoder encodes, in their order."""
+    texts: list[str] = []
+    embed = KeywordEncoder.embed_batch
+
+    def noted(encoder, batch, **options):
+        texts.extend(batch)
+        return embed(encoder, batch, **options)
+
+    monkeypatch.setattr(KeywordEncoder, "embed_batch", noted)
+    return texts
+
+
+@pytest.fixture
+def space():
+    return document_space(load_encoder(KEYWORDS))
+
+
+def import_apples(collection, count=300, changed=()):
+    import_documents(
+        collection,
+        [DocumentRecord(f"{n:04}", "", f"{'pear' if n in changed else 'apple'} {n}") for n in range(count)],
+    )
+    collection.refresh_from_db()
+    return collection
+
+
+def vectors_of(count):
+    return {text_hash(str(n)): np.array([n, 0, 0, 1], np.float32) for n in range(count)}
+
+
+class TestBuilding:
+    def test_a_second_index_over_the_same_texts_encodes_nothing(self, built, encoded):
+        collection = import_apples(create_collection("apples"))
+        first = built(collection, name="first")
+        assert len(encoded) == 300
+        second = built(collection, name="second", lexical=False)
+        assert len(encoded) == 300
+        assert np.array_equal(stored_vectors(first), stored_vectors(second))
+        assert (first.stats["cache_hits"], first.stats["embed_calls"]) == (0, 300)
+        assert (second.stats["cache_hits"], second.stats["embed_calls"]) == (300, 300)
+
+    def test_after_an_edit_only_what_is_new_is_encoded(self, built, encoded):
+        collection = import_apples(create_collection("apples"))
+        built(collection)
+        encoded.clear()
+        changed = {3, 50, 51, 299}
+        index = built(import_apples(collection, changed=changed))
+        assert sorted(encoded) == sorted(f"pear {n}" for n in changed)
+        assert index.stats["cache_hits"] == 296
+        assert np.flatnonzero(stored_vectors(index)[:, 1] > 0.5).tolist() == sorted(changed)
+
+    def test_it_is_cut_into_batches_by_what_is_new(self, built, encoded, settings):
+        settings.BENCHBENCH_BATCH_SECONDS = 0
+        collection = import_apples(create_collection("apples"))
+        built(collection)
+        index = built(import_apples(collection, changed=range(0, 300, 2)))
+        assert (index.status, index.stats["cache_hits"]) == ("ready", 150)
+        assert len(encoded) == 450
+
+    def test_a_text_that_many_chunks_have_is_encoded_once(self, built, encoded):
+        collection = create_collection("copies")
+        import_documents(collection, [DocumentRecord(f"{n}", "", "apple") for n in range(20)])
+        assert np.array_equal(
+            stored_vectors(built(collection)), np.tile(load_encoder(KEYWORDS).embed("apple"), (20, 1))
+        )
+        assert encoded.count("apple") == 2  # the index's, and this test's
+
+    def test_a_query_is_no_document(self, built, encoded, fruit):
+        opened = open_index(built(fruit))
+        encoded.clear()
+        opened.encode(["plum"])
+        assert encoded == ["plum"]
+        assert set(VectorSpace.objects.values_list("kind", flat=True)) == {"query", "document"}
+
+
+class TestTheBound:
+    def test_what_was_used_longest_ago_goes_first_and_pinned_and_queries_stay(self, space, settings):
+        add_vectors(space, vectors_of(100))
+        old = timezone.now() - timedelta(days=9)
+        aged = [text_hash(str(n)) for n in range(60)]
+        CachedVector.objects.filter(text_hash__in=aged).update(used_at=old)
+        CachedVector.objects.filter(text_hash=aged[0]).update(pinned=True)
+        queries = VectorSpace.objects.create(encoder="e", revision="1", kind="query", dimension=4)
+        CachedVector.objects.create(space=queries, text_hash="q", vector=b"\0" * 16)
+        find_vectors(space, aged[1:11])
+        settings.BENCHBENCH_VECTOR_CACHE_BYTES = 51 * 16
+        assert trim_cache() == 49
+        kept = set(CachedVector.objects.values_list("text_hash", flat=True))
+        assert len(kept) == 52
+        assert kept == {"q", *aged[:11], *(text_hash(str(n)) for n in range(60, 100))}
+        assert trim_cache() == 0
+
+    def test_a_build_larger_than_the_cache_is_whole(self, built, settings):
+        settings.BENCHBENCH_VECTOR_CACHE_BYTES = 10 * 16
+        index = built(import_apples(create_collection("apples"), 100))
+        assert (index.status, index.stats["num_vectors"]) == ("ready", 100)
+        assert CachedVector.objects.count() == 10
+
+    def test_thousands_are_kept_and_found_whole(self, space):
+        vectors = vectors_of(5_000)
+        add_vectors(space, vectors)
+        add_vectors(space, {key: vector + 1 for key, vector in vectors.items()})  # what is there stays
+        found = find_vectors(space, [*vectors, "unknown"])
+        assert found.keys() == vectors.keys()
+        assert all(np.array_equal(found[key], vectors[key]) for key in vectors)
+
+
+class TestClearing:
+    def test_documents_go_and_queries_and_imported_vectors_stay(self, fruit, built):
+        opened = open_index(built(fruit))
+        opened.encode(["plum"])
+        cleared = clear_cache(VectorSpace.objects.filter(kind="document"))
+        assert (cleared.vectors, cleared.bytes) == (5, 5 * 16)
+        assert [space.kind for space in VectorSpace.objects.all()] == ["query"]
+        CachedVector.objects.update(pinned=True)
+        assert clear_cache(VectorSpace.objects.all()).vectors == 0
+        assert CachedVector.objects.count() == 1
+
+    def test_not_while_an_index_is_built(self, fruit):
+        build_index(create_index(fruit, name="index", encoder=KEYWORDS))
+        with pytest.raises(ConflictError, match="The cache is in use"):
+            clear_cache(VectorSpace.objects.all())
+
+    def test_by_command(self, fruit, built):
+        built(fruit)
+        out = io.StringIO()
+        with pytest.raises(CommandError, match=f"no vectors by 'other'; it has some by: {KEYWORDS}"):
+            call_command("clear_cache", "--model", "other")
+        call_command("clear_cache", "--model", KEYWORDS, stdout=out)
+        assert out.getvalue().startswith("Deleted 5 vectors, 80")
+        assert not CachedVector.objects.exists()
+
+    def test_in_the_admin(self, fruit, built, admin_client):
+        built(fruit)
+        space = VectorSpace.objects.get()
+        listed = reverse("admin:retrieval_vectorspace_changelist")
+        assert KEYWORDS in admin_client.get(listed).content.decode()
+        page = admin_client.get(reverse("admin:retrieval_vectorspace_change", args=[space.pk]))
+        assert "clear_selected" in page.content.decode()
+        posted = admin_client.post(listed, {"action": "clear_selected", "_selected_action": [space.pk]}, follow=True)
+        assert "Deleted 5 document vectors" in posted.content.decode()
+        assert not CachedVector.objects.exists()
