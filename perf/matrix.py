@@ -67,9 +67,7 @@ def main() -> None:
     Index.objects.update(encoder="all-MiniLM-L6-v2")
     benchmark = create_benchmark(mapping, name="plan", matrix=MATRIX)
     whole(mapping, "shared")  # warms up
-    measured = [
-        (whole(mapping, "shared"), stages_alone(benchmark), whole(mapping, "isolated")) for _ in range(ROUNDS)
-    ]
+    measured = [(whole(mapping, "shared"), stages_alone(benchmark), whole(mapping, "isolated")) for _ in range(ROUNDS)]
     shared, stages, isolated = (statistics.median(column) for column in zip(*measured, strict=True))
     ratio = statistics.median(one / other for one, other, _ in measured)
     gain = statistics.median(other / one for one, _, other in measured)
