@@ -15,7 +15,7 @@ from apps.benchmarks.models import QueryResult
 from apps.collections.models import Collection, Document
 from apps.mappings.models import Resolution
 from apps.operations.models import Batch, Operation, Status
-from apps.retrieval.models import ChunkSet, Index
+from apps.retrieval.models import CachedVector, ChunkSet, Index, VectorSpace
 from benchbench.panels import change_url, changelist_url
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 
@@ -45,6 +45,8 @@ def make_row_everywhere(number: int) -> None:
         kind="index", subject_id=index.pk, owner=owner, status=Status.COMPLETED, queue=uuid.uuid4().hex
     )
     Batch.objects.create(operation=operation, ordinal=0)
+    space = VectorSpace.objects.create(encoder=name, revision="1", kind="query", dimension=1)
+    CachedVector.objects.create(space=space, text_hash=name, vector=b"1234")
 
 
 def queries_for(client: Client, model: type[Model]) -> int:
