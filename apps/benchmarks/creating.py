@@ -45,13 +45,7 @@ def create_benchmark(
     the indexes it names; BenchmarkError for the rest; ConflictError for a mapping that was not resolved, or not since
     its collection or dataset changed.
     """
-    _require_choice("execution", execution, Benchmark.Execution.values)
-    _require_choice("unresolved", unresolved, ["count", "drop"])
-    _require_choice("empty_queries", empty_queries, ["zero", "skip"])
-    if not 1 <= runs_per_query <= 100:
-        raise BenchmarkError(f"runs_per_query is {runs_per_query}; it must be 1 to 100.", field="runs_per_query")
-    if not name.strip():
-        raise BenchmarkError("The benchmark needs a name.", field="name")
+    _require(name, runs_per_query, execution=execution, unresolved=unresolved, empty_queries=empty_queries)
     version = require_current(mapping)
     parsed = Matrix.parse(
         matrix, max_runs=settings.BENCHMARK_MAX_RUNS, max_values=settings.BENCHMARK_MAX_VALUES_PER_AXIS
@@ -77,17 +71,22 @@ def create_benchmark(
             total_runs=len(configurations),
         )
         Run.objects.bulk_create(
-            Run(
-                benchmark=benchmark,
-                run_order=order,
-                label=configuration.label,
-                config=configuration.as_dict(),
-                config_hash=configuration.hash,
-                index=indexes[configuration.index],
-            )
+            run_of(benchmark, order, configuration, indexes[configuration.index])
             for order, configuration in enumerate(configurations, start=1)
         )
     return benchmark
+
+
+def run_of(benchmark: Benchmark, order: int, configuration: Configuration, index: Index) -> Run:
+    """Return the run, not saved, of one configuration."""
+    return Run(
+        benchmark=benchmark,
+        run_order=order,
+        label=configuration.label,
+        config=configuration.as_dict(),
+        config_hash=configuration.hash,
+        index=index,
+    )
 
 
 def measures_at(k_values: tuple[int, ...]) -> list[Measure]:
@@ -187,6 +186,19 @@ def _require_ann(index: Index, configuration: Configuration) -> None:
         raise MatrixError(f"ann: {error.message}", field="ann") from None
 
 
-def _require_choice(field: str, value: str, choices: list[str]) -> None:
-    if value not in choices:
-        raise BenchmarkError(f"{field} is {value!r}; it must be one of: {', '.join(choices)}.", field=field)
+CHOICES = {
+    "execution": tuple(Benchmark.Execution.values),
+    "unresolved": ("count", "drop"),
+    "empty_queries": ("zero", "skip"),
+}
+
+
+def _require(name: str, runs_per_query: int, **chosen: str) -> None:
+    """Raise BenchmarkError for the first of a benchmark's own values that cannot be."""
+    if not name.strip():
+        raise BenchmarkError("The benchmark needs a name.", field="name")
+    if not 1 <= runs_per_query <= 100:
+        raise BenchmarkError(f"runs_per_query is {runs_per_query}; it must be 1 to 100.", field="runs_per_query")
+    for field, value in chosen.items():
+        if value not in CHOICES[field]:
+            raise BenchmarkError(f"{field} is {value!r}; it must be one of: {', '.join(CHOICES[field])}.", field=field)
