@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -208,6 +209,8 @@ BENCHBENCH_SWEEP_SECONDS = env_int("BENCHBENCH_SWEEP_SECONDS", 15)
 BENCHBENCH_BATCH_TIMEOUT_SECONDS = env_int("BENCHBENCH_BATCH_TIMEOUT_SECONDS", 3600)
 BENCHBENCH_MAX_ATTEMPTS = env_int("BENCHBENCH_MAX_ATTEMPTS", 3)
 BENCHBENCH_EVENT_INTERVAL_MS = env_int("BENCHBENCH_EVENT_INTERVAL_MS", 500, least=0)
+# Where the locks of this host lie, by which an isolated benchmark has it to itself: one folder for all checkouts.
+BENCHBENCH_LOCK_DIR = Path(env_str("BENCHBENCH_LOCK_DIR", tempfile.gettempdir()))
 # Where workers keep memory-mapped vectors; rebuilt from PostgreSQL when absent.
 BENCHBENCH_VECTOR_DIR = Path(env_str("BENCHBENCH_VECTOR_DIR", str(DATA_DIR / "vectors")))
 # Vectors of documents that PostgreSQL keeps beside those of the indexes, so that no text is encoded twice.

@@ -2,10 +2,11 @@
 
 import fcntl
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from django.conf import settings
 
 WAIT_SECONDS = 0.2
 
@@ -39,7 +40,7 @@ def _take(lock: int, mode: int, wait: Callable[[float], None]) -> None:
 
 def _open(name: str) -> int:
     """Open a lock that all checkouts and users of this host share; reading it suffices to lock it."""
-    file = Path(tempfile.gettempdir()) / f"benchbench-{name}.lock"
+    file = Path(settings.BENCHBENCH_LOCK_DIR) / f"benchbench-{name}.lock"
     try:
         return os.open(file, os.O_RDONLY)
     except FileNotFoundError:

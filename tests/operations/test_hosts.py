@@ -1,11 +1,9 @@
 import fcntl
-import tempfile
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-
-import pytest
+from typing import Any
 
 from apps.operations.hosts import share_of_host
 
@@ -17,8 +15,8 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-def test_batches_share_a_host_unless_one_must_be_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+def test_batches_share_a_host_unless_one_must_be_alone(tmp_path: Path, settings: Any) -> None:
+    settings.BENCHBENCH_LOCK_DIR = tmp_path
     log: list[str] = []
     release = threading.Event()
 
