@@ -105,6 +105,16 @@ class Progress:
         self.written = now
         self._write(self._line(done, now - self.started))
 
+    def tell(self, percent: float, eta_seconds: float | None, waiting: int | None = None) -> None:
+        """Show a share of the work and the time left instead of units; or how many operations stand before this one."""
+        now = time.monotonic()
+        if now - self.written < (0.5 if self.terminal else 10):
+            return
+        self.written = now
+        left = "" if eta_seconds is None else f", about {eta_seconds:,.0f} s left"
+        queued = f"waiting for a worker, {waiting} operations ahead" if waiting else "waiting for a worker"
+        self._write(f"{percent:.0f} % of the {self.noun}{left}" if waiting is None else queued)
+
     def close(self) -> None:
         if self.open_line:
             self.stream.write("")

@@ -162,9 +162,10 @@ class Matrix:
         """Refuse values that are right alone and wrong together."""
         least, greatest = min(self.axes["top_k_values"]), self.k_values_for_metrics[-1]
         if least < greatest:
+            always = " (primary_k is always one of them)" if greatest == self.primary_k else ""
             raise MatrixError(
-                f"top_k_values: {least} is less than the greatest k to measure at, {greatest} (primary_k is always one "
-                "of them); raise it or drop the k.",
+                f"top_k_values: {least} is less than the greatest k to measure at, {greatest}{always}; raise it or "
+                "drop the k.",
                 field="top_k_values",
             )
         combinations = math.prod(len(values) for values in self.axes.values())

@@ -182,7 +182,8 @@ class Plan:
         ]
         if self.truths:
             lines.append(f"{'':>12}  (with what the exact counterparts of {len(self.truths):,} approximate runs need)")
-        return "\n".join([f"{len(self.runs):,} runs over {queries:,} queries, equal work done once:", *lines])
+        runs = "1 run" if len(self.runs) == 1 else f"{len(self.runs):,} runs"
+        return "\n".join([f"{runs} over {queries:,} queries, equal work done once:", *lines])
 
 
 WORK = {

@@ -51,3 +51,16 @@ def test_errors_and_interrupts_end_a_command_with_a_sentence() -> None:
     with pytest.raises(CommandError, match=r"^Interrupted\.$") as caught:
         Failing().handle(failure=KeyboardInterrupt())
     assert caught.value.returncode == 130
+
+
+def test_progress_tells_a_share_the_time_left_and_who_stands_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    progress = Progress(OutputWrapper(stream), "benchmark")
+    for percent, eta, waiting in ((0.0, None, 2), (12.4, None, None), (50.0, 61.4, None)):
+        monkeypatch.setattr(progress, "written", -1000.0)
+        progress.tell(percent, eta, waiting)
+    assert stream.getvalue().splitlines() == [
+        "waiting for a worker, 2 operations ahead",
+        "12 % of the benchmark",
+        "50 % of the benchmark, about 61 s left",
+    ]

@@ -111,10 +111,14 @@ class Command(UseCaseCommand):
             raise BenchbenchError(f"The benchmark {benchmark.status}: {reason or 'none of its runs completed.'}")
 
     def wait_for(self, operation: Operation) -> None:
-        progress = self.progress("percent", total=100)
+        progress = self.progress("benchmark")
+
+        def show(event: dict[str, Any]) -> None:
+            progress.tell(event["percent"], event["eta_seconds"], event["queue_position"])
+
         try:
             with contextlib.suppress(OperationFailedError):  # told with the report
-                wait(operation, on_progress=lambda event: progress(int(event["percent"])))
+                wait(operation, on_progress=show)
         finally:
             progress.close()
 

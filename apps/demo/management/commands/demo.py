@@ -2,6 +2,7 @@
 
 import signal
 import time
+from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
@@ -12,7 +13,7 @@ from apps.benchmarks.launching import launch
 from apps.benchmarks.reporting import text_of
 from apps.demo import preparing, serving
 from apps.demo.verdict import reranking_verdict
-from apps.operations.commands import UseCaseCommand
+from apps.operations.commands import Progress, UseCaseCommand
 from apps.operations.models import Operation
 from apps.operations.working import wait
 from apps.retrieval.models import Index
@@ -65,20 +66,29 @@ class Command(UseCaseCommand):
         index = preparing.prepare_index(collection, owner)
         if index.status != Index.Status.READY:
             self.say(f"Embedding the documents with {index.encoder} …")
-            self.wait_for(preparing.start_building(index), "documents", "processed_documents", "total_documents")
+            documents = self.progress("documents")
+            self.wait_for(
+                preparing.start_building(index),
+                documents,
+                lambda event: documents(event["processed_documents"], event["total_documents"]),
+            )
         benchmark = preparing.prepare_benchmark(mapping, owner)
         self.say(f"Running {benchmark.total_runs} configurations …")
-        self.wait_for(launch(benchmark), "percent", "percent", "")
+        share = self.progress("benchmark")
+        self.wait_for(
+            launch(benchmark),
+            share,
+            lambda event: share.tell(event["percent"], event["eta_seconds"], event["queue_position"]),
+        )
         benchmark.refresh_from_db()
         self.stdout.write("\n" + text_of(benchmark))
         self.say("\n" + reranking_verdict(benchmark))
         self.say(f"\nDone in {time.monotonic() - began:.0f} seconds.")
         return f"/admin/benchmarks/benchmark/{benchmark.pk}/results/"
 
-    def wait_for(self, operation: Operation, noun: str, done: str, total: str) -> None:
-        progress = self.progress(noun)
+    def wait_for(self, operation: Operation, progress: Progress, show: Callable[[dict[str, Any]], None]) -> None:
         try:
-            wait(operation, on_progress=lambda event: progress(int(event[done] or 0), event.get(total, 100)))
+            wait(operation, on_progress=show)
         finally:
             progress.close()
 
