@@ -63,7 +63,15 @@ def test_a_killed_worker_costs_neither_work_nor_truth(start_worker: Worker, tmp_
     worker = start_worker()
     done = operation.batches.filter(state="done")
     running = operation.batches.filter(state="running")
-    until(lambda: done.count() >= 2 and running.exists(), 60, "the first batches")
+
+    def stopped_in_mid_batch() -> bool:
+        os.kill(worker.pid, signal.SIGSTOP)  # so that what is seen is still so when it is killed
+        if done.count() >= 2 and running.exists():
+            return True
+        os.kill(worker.pid, signal.SIGCONT)
+        return False
+
+    until(stopped_in_mid_batch, 60, "the first batches")
     os.kill(worker.pid, signal.SIGKILL)
     worker.wait()
     assert running.count() == 1, "the worker was killed in mid-batch"
