@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.db.models import Count, Q
 from django.db.models.functions import Now
 
 from apps.benchmarks.approximations import ann_warnings, approximations_of
@@ -109,11 +108,3 @@ def _warnings(benchmark: Benchmark, run: Run, short: int) -> list[str]:
 
 def _end(benchmark: Benchmark, status: Status) -> None:
     Benchmark.objects.filter(pk=benchmark.pk).update(status=status, completed_at=Now())
-
-
-def failed_and_completed(benchmark: Benchmark) -> dict[str, int]:
-    """Return how many runs completed and how many failed."""
-    return benchmark.runs.aggregate(
-        completed_runs=Count("pk", filter=Q(status=Run.Status.COMPLETED)),
-        failed_runs=Count("pk", filter=Q(status=Run.Status.FAILED)),
-    )
