@@ -39,9 +39,10 @@ lint: $(INSTALLED) ## check style, types and imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-perf: $(INSTALLED) ## measure speed, see perf/README.md
+perf: $(INSTALLED) ## measure speed at full size, in half an hour or more: see perf/README.md
 	@set -e; for script in $(filter-out perf/throwaway.py,$(sort $(wildcard perf/*.py))); do \
-	  echo "== $$script"; PYTHONPATH=. $(BIN)/python $$script; done
+	  if grep -q '"--million"' $$script; then size=--million; else size=; fi; \
+	  echo "== $$script $$size"; PYTHONPATH=. $(BIN)/python $$script $$size; done
 
 clean: ## stop the embedded services and delete their data
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m benchbench.embedded remove; fi
