@@ -1,13 +1,16 @@
 """Deleting an index, and what only it used."""
 
+from collections.abc import Sequence
+from uuid import UUID
+
 from django.db import transaction
 
 from apps.operations.launching import OperationActiveError
 from apps.operations.models import Operation, Status
 from apps.retrieval import full_text
-from apps.retrieval.models import ChunkSet, Index, LexicalIndex
+from apps.retrieval.models import Chunk, ChunkSet, Index, LexicalIndex
 from apps.retrieval.vectors import table_store, vectors_file
-from benchbench.deleting import delete_unused
+from benchbench.deleting import delete_rows, delete_unused
 
 
 @transaction.atomic
@@ -25,5 +28,15 @@ def delete_index(index: Index) -> None:
     unused.exclude(engine=full_text.ENGINE).delete()
     for words in unused.filter(engine=full_text.ENGINE, chunk_set__index__isnull=True):  # it belongs to no one index
         full_text.delete_full_text(words)
-    ChunkSet.objects.filter(collection=index.collection_id, index__isnull=True, lexical_indexes__isnull=True).delete()
+    chunk_sets = ChunkSet.objects.filter(
+        collection=index.collection_id, index__isnull=True, lexical_indexes__isnull=True
+    )
+    delete_chunk_sets(list(chunk_sets.values_list("pk", flat=True)))
     transaction.on_commit(lambda: file.unlink(missing_ok=True))  # other machines keep theirs, unused
+
+
+def delete_chunk_sets(keys: Sequence[UUID]) -> None:
+    """Delete chunk sets that nothing uses, with their chunks: a hundred thousand take about a second."""
+    delete_rows(Chunk.children.through.objects.filter(from_chunk__chunk_set__in=keys))
+    delete_rows(Chunk.objects.filter(chunk_set__in=keys))
+    ChunkSet.objects.filter(pk__in=keys).delete()

@@ -1,6 +1,7 @@
 """Deleting a collection."""
 
 import pytest
+from pytest_django import DjangoAssertNumQueries
 
 from apps.collections.deleting import delete_collection
 from apps.collections.importing import create_collection, import_documents
@@ -25,6 +26,15 @@ def test_it_deletes_documents_sections_and_what_indexes_left_behind(fruit: Colle
     delete_collection(fruit)
     assert not Document.objects.exists()
     assert not Chunk.objects.exists()
+
+
+def test_documents_go_in_a_few_statements(
+    fruit: Collection, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    import_documents(fruit, [DocumentRecord(f"{n}", "", "red", sections=(SectionRecord("s"),)) for n in range(1500)])
+    with django_assert_max_num_queries(20):
+        delete_collection(fruit)
+    assert not Document.objects.exists()
 
 
 def test_it_refuses_while_a_mapping_or_an_index_uses_it(fruit: Collection) -> None:

@@ -1,4 +1,5 @@
 import pytest
+from django.db import connection
 
 from apps.benchmarks.creating import create_benchmark
 from apps.operations.launching import OperationActiveError
@@ -8,6 +9,7 @@ from apps.retrieval.models import Chunk, ChunkSet, Index, LexicalIndex, LexicalP
 from apps.retrieval.vectors import local_vectors, table_store, vectors_file
 from benchbench.errors import ConflictError
 from tests.benchmarks.conftest import make_library
+from tests.factories import make_collection
 from tests.retrieval.conftest import KEYWORDS
 
 pytestmark = pytest.mark.django_db
@@ -32,6 +34,21 @@ def test_what_another_index_uses_stays(fruit, built):
     assert other.chunk_set.chunks.count() == 5
     assert other.lexical_index.pieces.exists()
     assert table_store().count(other.vector_table) == 5
+
+
+def test_chunks_go_in_a_few_statements_with_their_links(built, django_assert_max_num_queries):
+    """However many they are: the ORM takes a statement for every hundred, and loads them first."""
+    index = built(make_collection("many", [{"text": "apple " * 30} for _ in range(300)]), chunk_parameters={"size": 20})
+    chunks = index.chunk_set.chunks
+    assert chunks.count() > 2000
+    first, *rest = chunks.all()[:500]
+    first.children.add(*rest)
+    with django_assert_max_num_queries(40):
+        delete_index(index)
+    assert not Chunk.objects.exists()
+    assert not Chunk.children.through.objects.exists()
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # nothing points at what is gone
 
 
 def test_an_index_that_was_only_declared_can_go(fruit):
