@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 from apps.benchmarks.launching import UNFINISHED, query_batches
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.planning import is_prepared, plan_of
-from apps.operations.leasing import Lease
+from apps.operations.leasing import Lease, Stopped
 from apps.operations.models import Batch
 from apps.retrieval.ann_indexes import make_ann_index
 from apps.retrieval.approximate import explain
@@ -39,7 +39,10 @@ def prepare(batch: Batch, lease: Lease) -> None:
     for key, (stage, mine) in needing.items():
         lease.check()
         try:
-            prepared[key] = _prepare(mine[0].index, stage)
+            with lease.interrupting():
+                prepared[key] = _prepare(mine[0].index, stage)
+        except Stopped:
+            raise
         except Exception as error:
             spoken = isinstance(error, BenchbenchError)
             if not spoken and batch.attempts < settings.BENCHBENCH_MAX_ATTEMPTS:

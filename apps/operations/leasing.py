@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.db.models import F, Max, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
 
@@ -93,10 +93,47 @@ class Lease:
         if time.monotonic() - self._checked < CHECK_SECONDS:
             return
         self._checked = time.monotonic()
-        if not self.held().filter(operation__status__in=ACTIVE).exists():
+        if not self._wanted():
             raise Stopped
         if self._on_tick:
             self._on_tick()
+
+    def _wanted(self) -> bool:
+        return self.held().filter(operation__status__in=ACTIVE).exists()
+
+    @contextmanager
+    def interrupting(self) -> Iterator[None]:
+        """Break off the statement that the database is at, in this block, once the work is no longer wanted: `Stopped`.
+
+        For statements that take minutes, during which nothing calls `check`.
+        """
+        connection.ensure_connection()
+        ended, interrupted = threading.Event(), threading.Event()
+        watcher = threading.Thread(
+            target=self._interrupt, args=(connection.connection, ended, interrupted), name="interrupt", daemon=True
+        )
+        watcher.start()
+        try:
+            yield
+        except OperationalError:
+            if interrupted.is_set():
+                raise Stopped from None
+            raise
+        finally:
+            ended.set()
+            watcher.join()  # or it might break off what comes next
+
+    def _interrupt(self, at_work: Any, ended: threading.Event, interrupted: threading.Event) -> None:
+        """Cancel what the connection `at_work` is at, again every second, from when the work is not wanted any more."""
+        while not ended.wait(CHECK_SECONDS):
+            try:
+                if interrupted.is_set() or not self._wanted():
+                    interrupted.set()
+                    at_work.cancel_safe()
+            except Exception:
+                log.exception("Could not see whether %s is still wanted; trying again.", self.batch)
+            finally:
+                connection.close()
 
     def wait(self, seconds: float) -> None:
         """Pause, for a lock or another worker, as long as the work is still wanted. Raises `Stopped` when it is not."""

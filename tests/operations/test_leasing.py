@@ -1,4 +1,5 @@
 import threading
+import time
 import uuid
 from datetime import timedelta
 from typing import Any
@@ -6,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 from django.conf import settings
-from django.db import connection
+from django.db import OperationalError, connection, transaction
 from django.db.models.functions import Now
 
 from apps.operations import queueing
@@ -127,6 +128,38 @@ def test_it_does_nothing_more_after_a_cancel(handler: Adding) -> None:
     with pytest.raises(ConflictError, match="already ended"):
         cancel_operation(operation)
     assert handler.stopped == ["cancelled"]
+
+
+def test_a_cancel_breaks_off_a_statement_under_way(handler: Adding) -> None:
+    operation = start({"number": 1})
+    held = claim(batches(operation)[0].pk, "worker")
+    assert held is not None
+    canceller = threading.Timer(0.5, cancel_from_elsewhere, [operation])
+    canceller.start()
+    started = time.monotonic()
+    with pytest.raises(Stopped):
+        take_a_minute(Lease(held))
+    assert time.monotonic() - started < 15
+    assert Batch.objects.filter(state=Batch.State.RUNNING).exists()  # the connection is of use again
+    canceller.join()
+
+
+def test_another_error_of_a_statement_stays_what_it_is(handler: Adding) -> None:
+    held = claim(batches(start({"number": 1}))[0].pk, "worker")
+    assert held is not None
+    with pytest.raises(OperationalError, match="statement timeout"):
+        take_a_minute(Lease(held), timeout_ms=10)
+
+
+def take_a_minute(lease: Lease, *, timeout_ms: int = 0) -> None:
+    with lease.interrupting(), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('statement_timeout', %s, true)", [str(timeout_ms)])
+        cursor.execute("SELECT pg_sleep(60)")
+
+
+def cancel_from_elsewhere(operation: Operation) -> None:
+    cancel_operation(operation)
+    connection.close()
 
 
 def test_it_refuses_a_second_active_operation_on_one_subject(handler: Adding) -> None:
