@@ -195,7 +195,14 @@ class Migration(migrations.Migration):
                         max_length=100,
                     ),
                 ),
-                ("store", models.CharField(default="pgvector", max_length=50)),
+                (
+                    "store",
+                    models.CharField(
+                        default="pgvector",
+                        help_text="Whichever it is, PostgreSQL keeps the vectors and exact search is in memory.",
+                        max_length=50,
+                    ),
+                ),
                 ("store_parameters", models.JSONField(blank=True, default=dict)),
                 ("lexical", models.BooleanField(default=True, help_text="Whether it is searched by words (BM25) too.")),
                 ("llm", models.CharField(blank=True, max_length=500)),
