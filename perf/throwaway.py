@@ -21,7 +21,7 @@ def open_site() -> None:
     """Start services on an empty data folder, migrate, and tell the machine in one line."""
     sys.path.insert(0, str(ROOT))
     folder = tempfile.mkdtemp(prefix="benchbench-perf-")
-    for name in ("DATABASE_URL", "REDIS_URL"):
+    for name in ("DATABASE_URL", "REDIS_URL", "BENCHBENCH_VECTOR_DIR"):
         os.environ.pop(name, None)
     os.environ |= {
         "BENCHBENCH_DATA_DIR": folder,
