@@ -2,7 +2,9 @@
 
 import struct
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TypeVar
 
 import numpy as np
 from django.db import connection
@@ -15,6 +17,9 @@ TRAILER = struct.pack("!h", -1)
 NULL = struct.pack("!i", -1)
 INT8_OID, FLOAT8_OID = 20, 701
 FLUSH_BYTES = 2**20
+ARRAY = struct.Struct("!iiiiii")  # the size of the field and the header of an array
+ARRAYS_AT_ONCE = 500
+Item = TypeVar("Item")
 
 
 def field(data: bytes) -> bytes:
@@ -41,22 +46,38 @@ def uuid_field(value: uuid.UUID) -> bytes:
     return field(value.bytes)
 
 
-def int8_array(values: NDArray[np.int64]) -> bytes:
-    return _array(values, INT8_OID, ">i8")
+def int8_arrays(column: Iterable[NDArray[np.int64]]) -> Iterator[bytes]:
+    return _arrays(column, INT8_OID, ">i8")
 
 
-def float8_array(values: NDArray[np.float64]) -> bytes:
-    return _array(values, FLOAT8_OID, ">f8")
+def float8_arrays(column: Iterable[NDArray[np.float64]]) -> Iterator[bytes]:
+    return _arrays(column, FLOAT8_OID, ">f8")
 
 
-def _array(values: NDArray[np.generic], oid: int, kind: str) -> bytes:
-    """A one-dimensional array without nulls: dimensions, null flag, type, length, lower bound, then (size, value)s."""
-    if not len(values):
-        return field(struct.pack("!iii", 0, 0, oid))
-    cells = np.empty(len(values), dtype=[("size", ">i4"), ("value", kind)])
-    cells["size"] = 8
-    cells["value"] = values
-    return field(struct.pack("!iiiii", 1, 0, oid, len(values), 1) + cells.tobytes())
+def _arrays(column: Iterable[NDArray[np.generic]], oid: int, kind: str) -> Iterator[bytes]:
+    """One-dimensional arrays without nulls: dimensions, null flag, type, length, lower bound, then (size, value)s.
+
+    Many are converted at once: NumPy's calls, not the bytes, are what takes time.
+    """
+    for some in batched(column, ARRAYS_AT_ONCE):
+        lengths = [len(values) for values in some]
+        cells = np.empty(sum(lengths), dtype=[("size", ">i4"), ("value", kind)])
+        cells["size"] = 8
+        cells["value"] = np.concatenate(some)
+        data, end = cells.tobytes(), 0
+        for length in lengths:
+            start, end = end, end + length * cells.itemsize
+            if length:
+                yield ARRAY.pack(ARRAY.size - 4 + end - start, 1, 0, oid, length, 1) + data[start:end]
+            else:
+                yield field(struct.pack("!iii", 0, 0, oid))
+
+
+def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Cut a stream into lists of `size`, the last one shorter."""
+    stream = iter(items)
+    while some := list(islice(stream, size)):
+        yield some
 
 
 def copy_rows(table: str, columns: Sequence[str], rows: Iterable[Sequence[bytes]]) -> int:

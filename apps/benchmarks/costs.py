@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db.models import Avg, F, FloatField, Func, QuerySet, Sum
 from django.db.models.functions import Cast
 
-from apps.benchmarks.models import Benchmark, PairList, StageList
+from apps.benchmarks.models import Benchmark, PairList, QueryResult, StageList
 from apps.retrieval.models import CachedVector, Index
 from benchbench.ir.configuration import LATE_INTERACTION
 from benchbench.ir.plan import DenseStage, EncodeStage, FuseStage, LexicalStage, Plan, RerankStage, Stage
@@ -34,10 +34,11 @@ class Costs:
 
 def costs_of(plan: Plan, indexes: Mapping[str | None, Index]) -> Costs:
     """Return what each stage of the plan costs per query, as if its queries had never been asked before."""
-    return Costs({stage.key: _ms(stage, indexes[stage.index]) / 1000 for stage in plan.stages})
+    latest = {name: _latest(runs__index=index) for name, index in indexes.items()}
+    return Costs({stage.key: _ms(stage, indexes[stage.index], latest[stage.index]) / 1000 for stage in plan.stages})
 
 
-def _ms(stage: Stage, index: Index) -> float:
+def _ms(stage: Stage, index: Index, latest: list[UUID]) -> float:
     match stage:
         case EncodeStage():
             return _encode_ms(index) or ROUGH_MS[EncodeStage]
@@ -46,20 +47,25 @@ def _ms(stage: Stage, index: Index) -> float:
             return stage.depth * (_pair_ms(stage) or rough)
         case DenseStage(ann="exact"):
             rough = ROUGH_MS[DenseStage] + ROUGH_SCAN_MS_PER_MILLION * _chunks(index) / 1e6
-            return _stage_ms(stage, index) or rough
-    return _stage_ms(stage, index) or ROUGH_MS[type(stage)]
+            return _stage_ms(stage, latest) or rough
+    return _stage_ms(stage, latest) or ROUGH_MS[type(stage)]
 
 
 def _encode_ms(index: Index) -> float | None:
     timed = CachedVector.objects.filter(
         space__encoder=index.encoder, space__kind="query", encode_ms__isnull=False
     ).order_by("-used_at")
-    return _mean(timed, "encode_ms")
+    return _mean(timed, "encode_ms") or _mean(_earlier_results(index), "encode_ms")
 
 
-def _stage_ms(stage: Stage, index: Index) -> float | None:
-    """The mean cost of the same stage in earlier benchmarks over the same index."""
-    lists = StageList.objects.filter(stage_key=stage.key, benchmark__in=_latest(runs__index=index))
+def _earlier_results(index: Index) -> QuerySet[QueryResult]:
+    """The newest results over this index that tell what encoding cost: they outlive the cache of query vectors."""
+    return QueryResult.objects.filter(run__index=index, encode_ms__isnull=False).order_by("-pk")
+
+
+def _stage_ms(stage: Stage, latest: list[UUID]) -> float | None:
+    """The mean cost of the same stage in the latest benchmarks over the same index."""
+    lists = StageList.objects.filter(stage_key=stage.key, benchmark__in=latest)
     return _mean(lists.order_by("-pk"), "duration_ms")
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal, cast
 
 import numpy as np
@@ -12,6 +12,18 @@ from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.datasets.models import DatasetVersion
 from apps.mappings.truth import Truth, truth
 from benchbench.ir.measures import EmptyQueries, Measure, Truths, evaluate, mean
+
+IDENTITY = ("run", "dataset_version", "policies_hash")
+WHAT_IT_FOUND = (
+    "means",
+    "measures",
+    "query_ids",
+    "values",
+    "query_count",
+    "failed_queries",
+    "unresolved_count",
+    "unresolved_share",
+)
 
 
 def evaluate_runs(
@@ -25,7 +37,9 @@ def evaluate_runs(
     version = version or benchmark.dataset_version
     ground_truth = truth_of(benchmark, version)
     truths = Truths.of(list(ground_truth.grades.values()))
-    return [_evaluate(benchmark, run, version, ground_truth, truths) for run in runs]
+    evaluations = [_evaluate(benchmark, run, version, ground_truth, truths) for run in runs]
+    _store(evaluations)
+    return evaluations
 
 
 def truth_of(benchmark: Benchmark, version: DatasetVersion) -> Truth:
@@ -48,26 +62,40 @@ def _evaluate(
     )
     values[:, failed] = np.nan
     policies = {"unresolved": benchmark.unresolved, "empty_queries": benchmark.empty_queries}
-    evaluation, _ = Evaluation.objects.update_or_create(
+    return Evaluation(
         run=run,
         dataset_version=version,
+        policies=policies,
         policies_hash=hashlib.sha256(json.dumps(policies, sort_keys=True).encode()).hexdigest(),
-        defaults={
-            "policies": policies,
-            "means": {
-                name: None if math.isnan(value) else value
-                for name, value in zip(benchmark.measures, means.values.tolist(), strict=True)
-            },
-            "measures": benchmark.measures,
-            "query_ids": query_ids,
-            "values": [[None if math.isnan(value) else value for value in row] for row in values.tolist()],
-            "query_count": means.counted,
-            "failed_queries": means.failed,
-            "unresolved_count": ground_truth.unresolved_count,
-            "unresolved_share": ground_truth.unresolved_share,
+        means={
+            name: None if math.isnan(value) else value
+            for name, value in zip(benchmark.measures, means.values.tolist(), strict=True)
         },
+        measures=benchmark.measures,
+        query_ids=query_ids,
+        values=[[None if math.isnan(value) else value for value in row] for row in values.tolist()],
+        query_count=means.counted,
+        failed_queries=means.failed,
+        unresolved_count=ground_truth.unresolved_count,
+        unresolved_share=ground_truth.unresolved_share,
     )
-    return evaluation
+
+
+def _store(evaluations: Sequence[Evaluation]) -> None:
+    """Insert the evaluations, or put them in the place of those of the same run, version and policies."""
+    values = [evaluation.values for evaluation in evaluations]
+    for evaluation in evaluations:
+        evaluation.values = _array_literal(evaluation.values)
+    Evaluation.objects.bulk_create(
+        evaluations, update_conflicts=True, unique_fields=IDENTITY, update_fields=WHAT_IT_FOUND, batch_size=50
+    )
+    for evaluation, lists in zip(evaluations, values, strict=True):
+        evaluation.values = lists
+
+
+def _array_literal(rows: Sequence[Sequence[float | None]]) -> str:
+    """PostgreSQL's text of an array of arrays. Django would prepare each of thousands of values by itself."""
+    return f"{{{','.join('{' + ','.join('NULL' if v is None else repr(v) for v in row) + '}' for row in rows)}}}"
 
 
 def rankings_of(run: Run) -> dict[int, list[int]]:

@@ -10,7 +10,7 @@ from apps.benchmarks.launching import UNFINISHED
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.progress import partials
 from apps.benchmarks.provenance import provenance_of
-from apps.benchmarks.timing import timing_of
+from apps.benchmarks.timing import timings_of
 from apps.operations.models import Operation, Status
 
 RESULT_FIELDS = (
@@ -28,21 +28,24 @@ RESULT_FIELDS = (
 def finish(operation: Operation) -> None:
     """Evaluate the operation's runs and complete the benchmark; failed if no run of it completed."""
     benchmark = benchmark_of(operation)
-    runs = list(benchmark.runs.filter(pk__in=operation.parameters["run_ids"], status__in=UNFINISHED))
+    runs = list(
+        benchmark.runs.filter(pk__in=operation.parameters["run_ids"], status__in=UNFINISHED).select_related("index")
+    )
     short = short_queries(operation)
     # The others too: the mapping may have been resolved anew since they completed, and one page holds them together.
     others = benchmark.runs.filter(status=Run.Status.COMPLETED)
     evaluations = {evaluation.run_id: evaluation for evaluation in evaluate_runs(benchmark, [*runs, *others])}
     made_by = _made_by(operation)
     approximations = approximations_of(operation, benchmark, {run.pk: evaluations[run.pk] for run in runs})
+    timings = timings_of(runs)
     for run in runs:
-        run.timing, run.failed_queries = timing_of(run), evaluations[run.pk].failed_queries
+        run.timing, run.failed_queries = timings[run.pk], evaluations[run.pk].failed_queries
         approximation = approximations.get(run.pk)
         run.provenance = {**provenance_of(run), "made_by": made_by} | ({"ann": approximation} if approximation else {})
         run.embed_calls = embed_calls(run, len(evaluations[run.pk].query_ids))
         run.warnings = _warnings(benchmark, run, len(short.get(str(run.pk), ()))) + ann_warnings(approximation)
-        answered = run.query_results.filter(error="").exists()
-        run.status = Run.Status.COMPLETED if answered or not evaluations[run.pk].query_ids else Run.Status.FAILED
+        worked = run.timing["samples"] or not evaluations[run.pk].query_ids
+        run.status = Run.Status.COMPLETED if worked else Run.Status.FAILED
         if run.status == Run.Status.FAILED:
             first = run.query_results.exclude(error="").values_list("error", flat=True).first()
             run.error_message = f"Every query failed; the first: {first}"

@@ -1,5 +1,6 @@
 """Start a benchmark: one atomic step from waiting to running, and its queries cut into batches."""
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -19,8 +20,9 @@ from apps.retrieval.models import Index
 from benchbench.errors import ConflictError
 
 UNFINISHED = (Run.Status.PENDING, Run.Status.INDEXING, Run.Status.EVALUATING, Run.Status.CANCELLED)
-MAX_BATCH = 50
-MIN_BATCHES = 8  # so that a short benchmark shows its progress too, and two workers share it
+MAX_BATCH = 500  # queries; what a batch found is held in memory until it is committed
+BATCHES = 8  # wanted of a short benchmark, so that its progress shows and two workers share it
+LEAST_SHARE = 0.5  # of BENCHBENCH_BATCH_SECONDS; what every batch costs would be felt in a shorter one
 
 
 def launch(benchmark: Benchmark, *, owner: User | None = None) -> Operation:
@@ -84,13 +86,23 @@ def query_batches(benchmark: Benchmark, runs: Sequence[Run]) -> Iterator[tuple[d
     isolated = benchmark.execution == Benchmark.Execution.ISOLATED
     repetitions = benchmark.runs_per_query if isolated else 1
     indexes = {run.config.get("index"): run.index for run in runs if run.index}
-    cost = costs_of(plan, indexes).per_query * repetitions
-    by_time = max(1, int(settings.BENCHBENCH_BATCH_SECONDS / max(cost, 1e-6)))
-    size = max(1, min(MAX_BATCH, by_time, -(-len(queries) // MIN_BATCHES)))
+    size = batch_size(len(queries), costs_of(plan, indexes).per_query * repetitions)
     units = query_units(plan) * repetitions
     for start in range(0, len(queries), size):
         part = queries[start : start + size]
         yield {"query_ids": part, "alone": isolated}, units * len(part)
+
+
+def batch_size(queries: int, seconds: float) -> int:
+    """Return how many of `queries` a batch takes, each costing `seconds`: all batches alike.
+
+    A batch takes at most BENCHBENCH_BATCH_SECONDS. A benchmark that fits into fewer than BATCHES of those is cut
+    smaller, into as many, but into none that takes less than LEAST_SHARE of that time.
+    """
+    in_longest = queries * seconds / max(settings.BENCHBENCH_BATCH_SECONDS, 1e-6)
+    wanted = max(in_longest, min(BATCHES, in_longest / LEAST_SHARE), queries / MAX_BATCH)
+    batches = min(max(1, math.ceil(wanted)), max(queries, 1))
+    return max(1, math.ceil(queries / batches))
 
 
 def _unanswered(benchmark: Benchmark, runs: Sequence[Run]) -> list[int]:

@@ -57,20 +57,19 @@ def results_of(
     BENCHBENCH_QUERY_TIMEOUT_MS it is an error.
     """
     for run in plan.runs:
+        run_id = UUID(run.run_key)
         for number, query_id in enumerate(query_ids):
-            yield _result(run, outcomes, number, query_id, indexes, max_k, repetition)
+            yield _result(run, outcomes, number, (run_id, query_id, repetition), indexes, max_k)
 
 
 def _result(
     run: RunPlan,
     outcomes: Mapping[str, Sequence[Outcome]],
     number: int,
-    query_id: int,
+    key: tuple[UUID, int, int],
     indexes: Mapping[str | None, OpenIndex],
     max_k: int,
-    repetition: int,
 ) -> RunResult:
-    key = UUID(run.run_key), query_id, repetition
     timings = _timings(run, outcomes, number)
     error = outcomes[run.final][number].error or _too_slow(timings["total_ms"])
     if error:
@@ -78,7 +77,7 @@ def _result(
     found = outcomes[run.final][number].value.head(run.candidates)
     compared = unit_scores(run.unit_kind, found.compared_scores)
     kept = cut(found, unit_scores=compared, threshold=run.threshold, top_k=run.top_k)
-    index = indexes[run.index]
+    index = indexes[run.index]  # opened only now: one that cannot be is an error of the stages, told already
     documents = index.document_ids[kept.ids]
     first = collapse(documents)
     return RunResult(

@@ -1,8 +1,7 @@
 """Write what a batch found: rankings and stage lists, by COPY. Writing a batch again replaces what it wrote before."""
 
-from collections.abc import Mapping, Sequence
-
-import numpy as np
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
 
 from apps.benchmarks import copying
 from apps.benchmarks.models import Benchmark, QueryResult, StageList
@@ -19,21 +18,22 @@ def store_results(results: Sequence[RunResult]) -> None:
         run__in={result.run_id for result in results}, query__in={result.query_id for result in results}
     ).delete()
     columns = ("run_id", "query_id", "repetition", "document_ids", "chunk_ids", "scores", *TIMINGS, "error")
-    copying.copy_rows(QueryResult._meta.db_table, columns, (_result_row(result) for result in results))
+    rows = zip(
+        (copying.uuid_field(result.run_id) for result in results),
+        (copying.int8(result.query_id) for result in results),
+        (copying.int2(result.repetition) for result in results),
+        copying.int8_arrays(result.document_ids for result in results),
+        copying.int8_arrays(result.chunk_ids for result in results),
+        copying.float8_arrays(result.scores for result in results),
+        *(map(copying.float8, _timings(results, name)) for name in TIMINGS),
+        (copying.text(result.error.replace("\0", "")) for result in results),
+        strict=True,
+    )
+    copying.copy_rows(QueryResult._meta.db_table, columns, rows)
 
 
-def _result_row(result: RunResult) -> list[bytes]:
-    timings = result.timings or {}
-    return [
-        copying.uuid_field(result.run_id),
-        copying.int8(result.query_id),
-        copying.int2(result.repetition),
-        copying.int8_array(result.document_ids),
-        copying.int8_array(result.chunk_ids),
-        copying.float8_array(result.scores),
-        *(copying.float8(timings.get(name)) for name in TIMINGS),
-        copying.text(result.error.replace("\0", "")),
-    ]
+def _timings(results: Sequence[RunResult], name: str) -> Iterator[float | None]:
+    return ((result.timings or {}).get(name) for result in results)
 
 
 def store_stage_lists(
@@ -48,18 +48,20 @@ def store_stage_lists(
     StageList.objects.filter(
         benchmark=benchmark, query__in=query_ids, stage_key__in=[stage.key for stage in stages]
     ).delete()
-    rows = (
-        [
-            copying.uuid_field(benchmark.pk),
-            copying.text(stage.key),
-            copying.int8(query_id),
-            copying.int8_array(indexes[stage.index].chunk_ids[outcome.value.ids]),
-            copying.float8_array(np.asarray(outcome.value.scores)),
-            copying.float8(outcome.ms),
-        ]
+    made = [
+        (stage, query_id, outcome)
         for stage in stages
         for query_id, outcome in zip(query_ids, outcomes[stage.key], strict=True)
         if not outcome.error
+    ]
+    rows = zip(
+        repeat(copying.uuid_field(benchmark.pk), len(made)),
+        (copying.text(stage.key) for stage, _, _ in made),
+        (copying.int8(query_id) for _, query_id, _ in made),
+        copying.int8_arrays(indexes[stage.index].chunk_ids[outcome.value.ids] for stage, _, outcome in made),
+        copying.float8_arrays(outcome.value.scores for _, _, outcome in made),
+        (copying.float8(outcome.ms) for _, _, outcome in made),
+        strict=True,
     )
     columns = ("benchmark_id", "stage_key", "query_id", "chunk_ids", "scores", "duration_ms")
     copying.copy_rows(StageList._meta.db_table, columns, rows)

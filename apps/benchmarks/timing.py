@@ -1,26 +1,37 @@
 """How long a run's queries took, stage by stage."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 import numpy as np
+from django.contrib.postgres.aggregates import ArrayAgg
+from django.db.models import Count
 
-from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.benchmarks.storing import TIMINGS
 
 LEAST_FOR_P99 = 100  # of fewer samples the 99th percentile is the worst, or nearly so
 
 
-def timing_of(run: Run) -> dict[str, Any]:
-    """Return the run's latencies over the queries that did not fail, in milliseconds per query.
+def timings_of(runs: Sequence[Run]) -> dict[UUID, dict[str, Any]]:
+    """Return each run's latencies over the queries that did not fail, in milliseconds per query.
 
     `<stage>_ms` are means. Isolated execution, whose samples are single searches, also has `percentiles`:
     {"total_ms": {"p50": …, "p95": …, "p99": …}, …}, p99 from LEAST_FOR_P99 samples on; and with repetitions
     `consistency_score`, the share of queries that were answered alike in all of them.
     """
-    answered = run.query_results.filter(error="")
-    samples = np.array(list(answered.values_list(*TIMINGS)), dtype=float).reshape(-1, len(TIMINGS))
-    timing: dict[str, Any] = {"samples": len(samples), "execution": run.benchmark.execution}
-    measured = {name: column[~np.isnan(column)] for name, column in zip(TIMINGS, samples.T, strict=True)}
+    columns = {f"{name}_samples": ArrayAgg(name) for name in TIMINGS}
+    answered = QueryResult.objects.filter(run__in=[run.pk for run in runs], error="").order_by()
+    rows = answered.values("run_id").annotate(samples=Count("pk"), **columns)
+    found = {row["run_id"]: row for row in rows}
+    return {run.pk: _timing(run, found.get(run.pk, {"samples": 0})) for run in runs}
+
+
+def _timing(run: Run, found: Mapping[str, Any]) -> dict[str, Any]:
+    timing: dict[str, Any] = {"samples": found["samples"], "execution": run.benchmark.execution}
+    samples = {name: np.array(found.get(f"{name}_samples", []), dtype=float) for name in TIMINGS}
+    measured = {name: column[~np.isnan(column)] for name, column in samples.items()}
     timing |= {name: round(float(column.mean()), 4) for name, column in measured.items() if len(column)}
     if run.benchmark.execution == Benchmark.Execution.ISOLATED:
         timing["percentiles"] = {name: percentiles(column) for name, column in measured.items() if len(column)}

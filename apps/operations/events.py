@@ -24,12 +24,17 @@ def publish(operation_id: uuid.UUID, *, final: bool = False) -> None:
     try:
         if not final and not _first_in_interval(operation_id):
             return
-        layer = get_channel_layer()
-        for group in (group_of(operation_id), GROUP):
-            async_to_sync(layer.group_send)(group, {"type": "operation.moved", "operation": str(operation_id)})
+        async_to_sync(_send)({"type": "operation.moved", "operation": str(operation_id)})
     except Exception:
         # Never let a watcher's trouble stop the work that is watched.
         log.warning("Could not publish progress of operation %s.", operation_id, exc_info=True)
+
+
+async def _send(hint: dict[str, str]) -> None:
+    """Send to both groups from one event loop: each new one connects to Redis anew, which costs more than sending."""
+    layer = get_channel_layer()
+    for group in (group_of(uuid.UUID(hint["operation"])), GROUP):
+        await layer.group_send(group, hint)
 
 
 def _first_in_interval(operation_id: uuid.UUID) -> bool:

@@ -44,6 +44,12 @@ def make_library(*, documents: int = 30, queries: int = 12, seed: int = 7) -> Ma
     return mapping
 
 
+@pytest.fixture(autouse=True)
+def short_batches(settings: Any) -> None:
+    """Let a dozen queries make several batches."""
+    settings.BENCHBENCH_BATCH_SECONDS = 0.001
+
+
 @pytest.fixture
 def library(transactional_db: None) -> Mapping:
     return make_library()

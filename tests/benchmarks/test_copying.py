@@ -2,6 +2,7 @@ import math
 
 import numpy as np
 import pytest
+from django.db import connection
 
 from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.models import QueryResult
@@ -34,3 +35,11 @@ def test_storing_a_query_again_replaces_it(library: Mapping) -> None:
     store_results([RunResult(run.pk, query.pk, error="Zu spät – «timeout» \0")])
     store_results([RunResult(run.pk, query.pk, error="still late")])
     assert [result.error for result in QueryResult.objects.all()] == ["still late"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("table", ["benchmarks_queryresult", "benchmarks_stagelist"])
+def test_rankings_are_kept_as_they_are_not_compressed(table: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT reloptions FROM pg_class WHERE relname = %s", [table])
+        assert cursor.fetchone()[0] == ["toast_tuple_target=8160"]

@@ -475,4 +475,10 @@ class Migration(migrations.Migration):
             model_name="stagelist",
             constraint=models.UniqueConstraint(fields=("benchmark", "stage_key", "query"), name="stage_list_once"),
         ),
+        # A ranking of 100 fits into a page as it is; compressing it, from 2 kB on, took half the time of storing it.
+        migrations.RunSQL(
+            "ALTER TABLE benchmarks_queryresult SET (toast_tuple_target = 8160);"
+            "ALTER TABLE benchmarks_stagelist SET (toast_tuple_target = 8160)",
+            migrations.RunSQL.noop,
+        ),
     ]
