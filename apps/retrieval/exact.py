@@ -1,12 +1,16 @@
 """Exact nearest neighbours by matrix product."""
 
+import sys
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
-from benchbench.ir.ranking import exact_top, nominate, pair_scores
+from benchbench.ir.ranking import RESCORE_BAND, RankingError, exact_top, nominate, pair_scores
 from benchbench.ir.records import Positions, ScoredList, Scores
 
 Vectors = NDArray[np.float32]
+Similarities = NDArray[np.float32]
 
 SIMILARITY_BYTES = 64 * 2**20  # what the float32 similarities of all queries with one block of vectors may take
 
@@ -17,33 +21,67 @@ def nearest(
     depth: int,
     *,
     mask: NDArray[np.bool_] | None = None,
+    device: str | None = None,
 ) -> list[ScoredList]:
     """The best `depth` rows of `vectors` (n, d) for each of `queries` (q, d), by inner product, then row number.
 
     `mask` (n,) admits rows before they are ranked. Products are made block by block of vectors, in float32; what is
     ranked are float64 scores of single pairs, so that neither block nor batch nor thread shows in a ranking
-    (`exact_top`). Besides the vectors it takes about SIMILARITY_BYTES of memory.
+    (`exact_top`). Besides the vectors it takes about SIMILARITY_BYTES of memory. torch makes the products on `device`;
+    by default that is a GPU that models of this process use, and NumPy makes them where there is none.
     """
+    device = device or _gpu()
     admitted = np.arange(len(vectors)) if mask is None else np.flatnonzero(mask)
     matrix = vectors if mask is None else vectors[admitted]
-    nominees = _nominate(matrix, queries, depth)
+    nominees = _nominate(matrix, queries, depth, device)
     return [_best(matrix, admitted, query, *named, depth) for query, named in zip(queries, nominees, strict=True)]
 
 
-def _nominate(matrix: Vectors, queries: Vectors, depth: int) -> list[tuple[Positions, NDArray[np.float32]]]:
+def _gpu() -> str | None:
+    """The GPU, where torch is loaded and makes products in full float32: a nomination needs that."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available() or torch.backends.cuda.matmul.allow_tf32:
+        return None
+    return "cuda"
+
+
+def _nominate(
+    matrix: Vectors, queries: Vectors, depth: int, device: str | None
+) -> list[tuple[Positions, Similarities]]:
     """Per query, rows that may be among its best, ascending, and their float32 similarities."""
     rows = max(depth, SIMILARITY_BYTES // (4 * max(1, len(queries))))
     named: list[list[Positions]] = [[] for _ in queries]
-    kept: list[list[NDArray[np.float32]]] = [[] for _ in queries]
+    kept: list[list[Similarities]] = [[] for _ in queries]
     for start in range(0, len(matrix), rows):
-        for number, similarities in enumerate(queries @ matrix[start : start + rows].T):
-            chosen = nominate(similarities, depth)
+        block = matrix[start : start + rows]
+        found = _by_numpy(block, queries, depth) if device is None else _by_torch(block, queries, depth, device)
+        for number, (chosen, similarities) in enumerate(found):
             named[number].append(chosen + start)
-            kept[number].append(similarities[chosen])
+            kept[number].append(similarities)
     nothing = np.empty(0, np.int64), np.empty(0, np.float32)
     return [
         (np.concatenate(one), np.concatenate(other)) if one else nothing for one, other in zip(named, kept, strict=True)
     ]
+
+
+def _by_numpy(block: Vectors, queries: Vectors, depth: int) -> Iterable[tuple[Positions, Similarities]]:
+    for similarities in queries @ block.T:
+        chosen = nominate(similarities, depth)
+        yield chosen, similarities[chosen]
+
+
+def _by_torch(block: Vectors, queries: Vectors, depth: int, device: str) -> Iterable[tuple[Positions, Similarities]]:
+    """What `_by_numpy` does, for all queries at once; only what is nominated leaves the device."""
+    import torch
+
+    similarities = torch.tensor(queries, device=device) @ torch.tensor(block, device=device).T
+    best = similarities.topk(min(depth, len(block)), dim=1).values
+    if best.isnan().any():  # topk takes them for the greatest
+        raise RankingError("A similarity is not a number (NaN): look for vectors of zeros or infinities.")
+    numbers, columns = (similarities >= best[:, -1:] - RESCORE_BAND).nonzero(as_tuple=True)
+    kept = similarities[numbers, columns].cpu().numpy()
+    ends = np.searchsorted(numbers.cpu().numpy(), np.arange(1, len(queries)))
+    return zip(np.split(columns.cpu().numpy(), ends), np.split(kept, ends), strict=True)
 
 
 def _best(

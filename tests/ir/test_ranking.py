@@ -94,14 +94,15 @@ class TestExactTop:
 
 
 class TestPairScores:
-    @pytest.mark.parametrize("dimension", [1, 3, 8, 127, 128, 129, 384, 1024, 9000])
+    @pytest.mark.parametrize("dimension", [1, 3, 8, 127, 128, 129, 384, 1024, 4097, 8192, 9000])
     def test_a_pair_scores_the_same_bits_alone_and_in_any_batch(self, dimension):
         vectors, query = unit_vectors(50, dimension), unit_vectors(1, dimension, seed=1)[0]
         together = pair_scores(vectors, query)
         alone = np.concatenate([pair_scores(vectors[row : row + 1], query) for row in range(50)])
         backwards = pair_scores(vectors[::-1], query)[::-1]
         in_columns = pair_scores(np.asfortranarray(vectors), query)
-        for other in (alone, backwards, in_columns):
+        in_threes = np.concatenate([pair_scores(vectors[row : row + 3], query) for row in range(0, 50, 3)])
+        for other in (alone, backwards, in_columns, in_threes):
             assert together.tobytes() == other.tobytes()
 
     def test_it_is_the_inner_product_in_float64(self):

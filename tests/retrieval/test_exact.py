@@ -3,6 +3,7 @@ import pytest
 
 from apps.retrieval import exact
 from apps.retrieval.exact import nearest
+from benchbench.ir.ranking import RankingError
 
 
 def unit(count, dimension=16, seed=0):
@@ -36,3 +37,21 @@ def test_a_mask_admits_rows_before_they_are_ranked():
 
 def test_a_mask_that_admits_nothing_finds_nothing():
     assert [len(found) for found in nearest(unit(10), unit(2), 5, mask=np.zeros(10, bool))] == [0, 0]
+
+
+@pytest.mark.parametrize("bytes_at_once", [4 * 500 * 7, 2**26])
+def test_who_makes_the_products_does_not_show_in_a_ranking(monkeypatch, bytes_at_once):
+    monkeypatch.setattr(exact, "SIMILARITY_BYTES", bytes_at_once)
+    vectors, queries = unit(500), unit(40, seed=1)
+    vectors[250:] = vectors[:250]  # ties at every rank
+    assert nearest(vectors, queries, 30, device="cpu") == nearest(vectors, queries, 30)
+    assert nearest(vectors, queries, 600, device="cpu") == nearest(vectors, queries, 600)
+    assert nearest(vectors[:0], queries, 5, device="cpu") == nearest(vectors[:0], queries, 5)
+
+
+@pytest.mark.parametrize("device", [None, "cpu"])
+def test_what_is_not_a_number_is_refused(device):
+    vectors = unit(50)
+    vectors[7] = np.nan
+    with pytest.raises(RankingError, match="not a number"):
+        nearest(vectors, unit(2, seed=1), 5, device=device)
