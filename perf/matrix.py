@@ -1,33 +1,55 @@
-"""A matrix of 16 runs on SciFact: shared execution against its distinct stages alone, and isolated against shared.
+"""Matrices of 16 runs on SciFact: shared execution against its distinct stages alone, and isolated against shared.
+
+`shared` is a whole benchmark: cut into batches, searched, every ranking and stage list stored, measured, finished.
+`stages` is the time that the plan's distinct stages take alone: encoding, dense and lexical lists, fusions, reranking,
+and of each run the threshold, the cut and the collapse to documents; over all queries at once, models and indexes
+loaded. Measuring and storing are no part of it: the ratio of the two tells what a benchmark costs beyond its search.
+
+The encode-bound matrix has no reranker and encodes every query from nothing. The rerank-bound one reranks with a
+cross-encoder so small that it finishes (random weights; its cost is real, its rankings mean nothing).
+
+What isolated execution should cost is predicted from the plan: the sum over the runs of what their stages cost a
+query, over the sum of the distinct ones, by the unit costs that this site measured in shared execution.
 
 Needs the test collections beside the checkout (BENCHBENCH_SHARED_DATA names another place). Dense search uses the
-vectors that come with SciFact; query vectors are encoded by the real model, from nothing in every round.
+vectors that come with SciFact; it is the same model that encodes the queries here.
 """
 
+import json
 import os
 import statistics
 import sys
+import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import throwaway
 
 throwaway.open_site()
 
+from django.db.models import F, FloatField, Func, Sum
+
+from apps.benchmarks.costs import costs_of
 from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Benchmark
+from apps.benchmarks.models import Benchmark, PairList
 from apps.benchmarks.planning import plan_of
+from apps.benchmarks.rankings import results_of
 from apps.benchmarks.stages import Stages
 from apps.mappings.beir import import_beir
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.retrieval.models import CachedVector, Index
 from apps.retrieval.searching import open_index
+from tests.tiny_models import save_cross_encoder
 
 DATA = Path(os.environ.get("BENCHBENCH_SHARED_DATA") or throwaway.ROOT.parent / "shared" / "data") / "scifact"
-ROUNDS = 1  # the isolated benchmark encodes every query once per dense run: minutes
-MATRIX = {
+ROUNDS = {"encode-bound": 5, "rerank-bound": 3}
+RERANKED_QUERIES = 100
+ISOLATED_QUERIES = 40  # isolated execution encodes each once per run: all 300 would take minutes
+Matrix = dict[str, Any]
+ENCODE_BOUND: Matrix = {
     "search_modes": ["dense", "hybrid"],
     "top_k_values": [50, 100],
     "rrf_k_values": [20, 60, 100],
@@ -35,45 +57,112 @@ MATRIX = {
 }
 
 
+def rerank_bound(folder: Path) -> Matrix:
+    return {
+        "search_modes": ["dense", "hybrid"],
+        "use_reranker": [False, True],
+        "rerankers": [str(save_cross_encoder(folder / "tiny"))],
+        "top_k_values": [50, 100],
+        "score_thresholds": [None, 0.5],
+    }
+
+
+def scifact(folder: Path, queries: int | None) -> Mapping:
+    """Import SciFact with its first `queries` judged queries."""
+    source = DATA
+    if queries is not None:
+        source = folder / f"first-{queries}"
+        (source / "qrels").mkdir(parents=True)
+        (source / "corpus.jsonl").symlink_to(DATA / "corpus.jsonl")
+        header, *judgments = (DATA / "qrels" / "test.tsv").read_text().splitlines()
+        chosen = set(list(dict.fromkeys(line.split("\t")[0] for line in judgments))[:queries])
+        kept = [line for line in judgments if line.split("\t")[0] in chosen]
+        (source / "qrels" / "test.tsv").write_text("\n".join([header, *kept]) + "\n")
+        lines = (DATA / "queries.jsonl").read_text().splitlines()
+        (source / "queries.jsonl").write_text(
+            "\n".join(one for one in lines if json.loads(one)["_id"] in chosen) + "\n"
+        )
+    mapping = import_beir(source, name=f"scifact {queries or ''}", vectors=DATA / "minilm.npz").mapping
+    # The file names no model, and here queries are to be encoded; it is the one that made the vectors.
+    Index.objects.update(encoder="all-MiniLM-L6-v2")
+    return mapping
+
+
 def forget_queries() -> None:
     CachedVector.objects.all().delete()
 
 
 def stages_alone(benchmark: Benchmark) -> float:
-    """Seconds that the distinct stages take, one after the other over all queries at once, without storing anything."""
+    """Seconds that the distinct stages take: see above."""
     forget_queries()
     runs = list(benchmark.runs.select_related("index", "benchmark"))
     queries = list(benchmark.dataset_version.queries.order_by("pk"))
     indexes = {run.config.get("index"): open_index(run.index) for run in runs if run.index}
+    plan, query_ids = plan_of(runs), [query.pk for query in queries]
     started = time.perf_counter()
-    Stages(queries, indexes, tolerant=False).run(plan_of(runs))
+    outcomes = Stages(queries, indexes, tolerant=False).run(plan)
+    list(results_of(plan, outcomes, query_ids, indexes, max_k=max(benchmark.k_values)))
     return time.perf_counter() - started
 
 
-def whole(mapping: Mapping, execution: str) -> float:
-    """Seconds of a whole benchmark: search, measure, store."""
+def whole(mapping: Mapping, matrix: Matrix, execution: str = "shared") -> float:
+    """Seconds of a whole benchmark."""
     forget_queries()
-    benchmark = create_benchmark(mapping, name=execution, matrix=MATRIX, execution=execution)
+    benchmark = create_benchmark(mapping, name=execution, matrix=matrix, execution=execution)
     started = time.perf_counter()
     wait(launch(benchmark))
     return time.perf_counter() - started
 
 
+def predicted_gain(benchmark: Benchmark) -> float:
+    """What the plan says isolated execution costs, over shared."""
+    runs = list(benchmark.runs.select_related("index__chunk_set", "benchmark"))
+    indexes = {run.config.get("index"): run.index for run in runs if run.index}
+    alone = sum(costs_of(plan_of([run], truth=False), indexes).per_query for run in runs)
+    return alone / costs_of(plan_of(runs), indexes).per_query
+
+
+def compare(name: str, mapping: Mapping, matrix: Matrix) -> None:
+    """Print shared execution beside its stages alone."""
+    benchmark = create_benchmark(mapping, name="plan", matrix=matrix)
+    for _ in range(2):  # warms up, and the second round is cut by measured costs
+        whole(mapping, matrix)
+    pairs = [(whole(mapping, matrix), stages_alone(benchmark)) for _ in range(ROUNDS[name])]
+    shared, stages = (statistics.median(column) for column in zip(*pairs, strict=True))
+    ratios = sorted(one / other for one, other in pairs)
+    print(f"{name}: {benchmark.total_runs} runs, {benchmark.dataset_version.query_count} queries, {len(pairs)} rounds")
+    print(
+        f"  shared {shared:.2f} s = {statistics.median(ratios):.2f} x its distinct stages alone ({stages:.2f} s); "
+        f"from {ratios[0]:.2f} to {ratios[-1]:.2f}"
+    )
+
+
+def pair_ms() -> float:
+    length = Func(F("positions"), function="cardinality", output_field=FloatField())
+    sums = PairList.objects.aggregate(ms=Sum("duration_ms"), pairs=Sum(length))
+    return sums["ms"] / sums["pairs"]
+
+
+def isolate(mapping: Mapping, matrix: Matrix) -> None:
+    """Print isolated execution beside shared, and beside what the plan predicts."""
+    for _ in range(2):
+        whole(mapping, matrix)
+    predicted = predicted_gain(create_benchmark(mapping, name="plan", matrix=matrix))
+    shared = statistics.median(whole(mapping, matrix) for _ in range(3))
+    isolated = whole(mapping, matrix, "isolated")
+    print(f"isolated, {ISOLATED_QUERIES} queries, encode-bound: {isolated:.1f} s = {isolated / shared:.1f} x shared")
+    print(f"  ({shared:.2f} s); the plan predicts {predicted:.1f} x, so {isolated / shared / predicted:.2f} of that")
+
+
 def main() -> None:
     if not DATA.is_dir():
         sys.exit(f"There is no {DATA}: put the test collections there.")
-    mapping = import_beir(DATA, name="scifact", vectors=DATA / "minilm.npz").mapping
-    # The file names no model, and here queries are to be encoded; it is the one that made the vectors.
-    Index.objects.update(encoder="all-MiniLM-L6-v2")
-    benchmark = create_benchmark(mapping, name="plan", matrix=MATRIX)
-    whole(mapping, "shared")  # warms up
-    measured = [(whole(mapping, "shared"), stages_alone(benchmark), whole(mapping, "isolated")) for _ in range(ROUNDS)]
-    shared, stages, isolated = (statistics.median(column) for column in zip(*measured, strict=True))
-    ratio = statistics.median(one / other for one, other, _ in measured)
-    gain = statistics.median(other / one for one, _, other in measured)
-    print(f"{benchmark.total_runs} runs over {benchmark.dataset_version.query_count} queries, median of {ROUNDS}")
-    print(f"shared {shared:.2f} s = {ratio:.2f} x its distinct stages alone ({stages:.2f} s)")
-    print(f"isolated {isolated:.2f} s = {gain:.2f} x shared")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        compare("encode-bound", scifact(folder, None), ENCODE_BOUND)
+        isolate(scifact(folder, ISOLATED_QUERIES), ENCODE_BOUND)
+        compare("rerank-bound", scifact(folder, RERANKED_QUERIES), rerank_bound(folder))
+        print(f"  {pair_ms():.3f} ms a reranked pair")
 
 
 if __name__ == "__main__":
