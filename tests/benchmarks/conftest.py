@@ -1,10 +1,14 @@
 """A small library, really imported, indexed and searched, by a keyword encoder whose rankings one can predict."""
 
 import random
+from itertools import cycle
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from apps.benchmarks.creating import choose_indexes, create_benchmark, run_of
+from apps.benchmarks.models import Benchmark, Run
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.records import DocumentRecord
 from apps.datasets.importing import import_dataset
@@ -14,18 +18,51 @@ from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index
+from benchbench.ir.configuration import LATE_INTERACTION
+from benchbench.ir.matrix import AXES, Matrix
+from tests.tiny_models import save_cross_encoder, save_encoder
 
 FRUITS = ("apple", "pear", "plum", "cherry", "fig", "grape", "lemon", "melon", "olive", "peach")
 ENCODER = "keyword:" + ",".join(FRUITS)
+WIDE = {
+    "k_values_for_metrics": [5],
+    "indexes": ["keywords", "tiny"],
+    "search_modes": ["dense", "sparse", "hybrid"],
+    "use_reranker": [False, True],
+    "rerank_depths": [None, 5],
+    "top_k_values": [10, 20],
+    "candidates": [None, 40],
+    "ann": [
+        "exact",
+        "hnsw(ef_search=60)",
+        "hnsw(ef_search=60, iterative=strict, storage=halfvec)",
+        "hnsw(ef_search=60, storage=binary)",
+        "ivfflat(lists=4, probes=3)",
+        "ivfflat(lists=4, probes=2, iterative=relaxed, storage=halfvec)",
+    ],
+    "lexical": ["bm25", "fts"],
+    "fusion": ["rrf", "weighted"],
+    "weights": [None, [0.7, 0.3]],
+    "rrf_k_values": [20, 60],
+    "score_thresholds": [None, 0.4],
+}
 
 
-def make_library(*, documents: int = 30, queries: int = 12, seed: int = 7) -> Mapping:
-    """Return a resolved mapping over an index named "keywords"; what is relevant shares words with the query."""
+def make_library(*, documents: int = 30, queries: int = 12, seed: int = 7, filtered: bool = False) -> Mapping:
+    """Return a resolved mapping over an index named "keywords"; what is relevant shares words with the query.
+
+    `filtered`: every second document is green and the rest are red, and every third query asks for green ones only.
+    """
     draw = random.Random(seed)
     texts = {f"d{number:03}": draw.choices(FRUITS, k=6) for number in range(documents)}
     collection = create_collection("library")
+    colours = cycle(({"colour": "green"}, {"colour": "red"})) if filtered else cycle(({},))
     import_documents(
-        collection, [DocumentRecord(external_id=key, title=key, text=" ".join(words)) for key, words in texts.items()]
+        collection,
+        [
+            DocumentRecord(external_id=key, title=key, text=" ".join(words), metadata=colour)
+            for (key, words), colour in zip(texts.items(), colours, strict=False)
+        ],
     )
     records = []
     for number in range(queries):
@@ -34,7 +71,8 @@ def make_library(*, documents: int = 30, queries: int = 12, seed: int = 7) -> Ma
         judgments = [
             JudgmentRecord(doc_ref={"document_id": key}, grade=min(3, grade)) for key, grade in grades.items() if grade
         ]
-        records.append(QueryRecord(key=f"q{number:03}", text=" ".join(wanted), judgments=judgments))
+        filters = {"colour": "green"} if filtered and number % 3 == 0 else {}
+        records.append(QueryRecord(f"q{number:03}", " ".join(wanted), judgments=judgments, filters=filters))
     dataset = import_dataset(DatasetRecord(name="questions", queries=records)).version.dataset
     collection.refresh_from_db()
     wait(build_index(create_index(collection, name="keywords", encoder=ENCODER)))
@@ -48,6 +86,33 @@ def make_library(*, documents: int = 30, queries: int = 12, seed: int = 7) -> Ma
 def short_batches(settings: Any) -> None:
     """Let a dozen queries make several batches."""
     settings.BENCHBENCH_BATCH_SECONDS = 0.001
+
+
+def make_wide(mapping: Mapping, folder: Path, *, runs: int, seed: int = 1, **options: Any) -> Benchmark:
+    """Return a benchmark of some configurations of a matrix that has several values on every axis.
+
+    The whole has thousands; `runs` of them are drawn, the same each time, and it is made sure that each value is among
+    them. The models, an encoder and a cross-encoder, are made in `folder`.
+    """
+    collection = mapping.collection
+    if not collection.indexes.filter(name="tiny").exists():
+        wait(build_index(create_index(collection, name="tiny", encoder=str(save_encoder(folder)))))
+    rerankers = [LATE_INTERACTION, str(save_cross_encoder(folder / "cross"))]
+    matrix = Matrix.parse({**WIDE, "rerankers": rerankers})
+    chosen = random.Random(seed).sample(matrix.configurations(), runs)
+    for axis in AXES.values():
+        there = {getattr(run, axis.field) for run in chosen}
+        assert there == {getattr(run, axis.field) for run in matrix.configurations()}, axis.field
+    benchmark = create_benchmark(mapping, name=f"wide {options}", matrix={"k_values_for_metrics": [5]}, **options)
+    benchmark.runs.all().delete()
+    indexes = choose_indexes(mapping, chosen)
+    Run.objects.bulk_create(
+        run_of(benchmark, order, configuration, indexes[configuration.index])
+        for order, configuration in enumerate(chosen, start=1)
+    )
+    Benchmark.objects.filter(pk=benchmark.pk).update(total_runs=runs)
+    benchmark.refresh_from_db()
+    return benchmark
 
 
 @pytest.fixture

@@ -1,38 +1,75 @@
 """A run's result is a function of its own configuration alone: not of its neighbours, the batch or the threads."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
+import torch
 from django.core.management import call_command
 from threadpoolctl import threadpool_limits
 
-from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.planning import plan_of
 from apps.benchmarks.rankings import results_of
 from apps.benchmarks.stages import Stages
 from apps.datasets.models import Query
+from apps.retrieval.ann_indexes import make_ann_index
+from apps.retrieval.full_text import make_full_text
 from apps.retrieval.searching import close_indexes, open_index
-from tests.benchmarks.conftest import make_library
+from benchbench.ir.ann import Ann
+from benchbench.ir.plan import DenseStage, LexicalStage
+from tests.benchmarks.conftest import make_library, make_wide
 
-WIDE = {
-    "search_modes": ["dense", "sparse", "hybrid"],
-    "top_k_values": [20, 50],
-    "candidates": [None, 80],
-    "rrf_k_values": [20, 60],
-    "score_thresholds": [None, 0.4],
-}
+RUNS, QUERIES = 48, 8
 Rankings = dict[tuple[str, int], tuple[list[int], list[int], list[float]]]
 
 
 @pytest.fixture(scope="module")
-def wide(django_db_setup: None, django_db_blocker: Any) -> Iterator[Benchmark]:
+def wide(
+    django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Benchmark]:
+    """A benchmark of every axis, and all that it searches."""
     with django_db_blocker.unblock():
-        benchmark = create_benchmark(make_library(documents=300, queries=40), name="wide", matrix=WIDE)
+        library = make_library(documents=200, queries=QUERIES, filtered=True)
+        benchmark = make_wide(library, tmp_path_factory.mktemp("models"), runs=RUNS)
+        prepare(benchmark)
         yield benchmark
         close_indexes()
         call_command("flush", interactive=False, verbosity=0)
+
+
+@pytest.fixture(scope="module")
+def together(wide: Benchmark, django_db_blocker: Any) -> Rankings:
+    """What all the runs find together."""
+    with django_db_blocker.unblock():
+        return rankings(runs_of(wide), batch=5, threads=2)
+
+
+def runs_of(benchmark: Benchmark) -> list[Run]:
+    return list(benchmark.runs.select_related("index__chunk_set", "benchmark"))
+
+
+def prepare(benchmark: Benchmark) -> None:
+    """Make the approximate indexes and the full text, as the first batch of a benchmark does."""
+    for run in runs_of(benchmark):
+        assert run.index is not None
+        assert run.index.chunk_set is not None
+        for stage in plan_of([run]).stages:
+            if isinstance(stage, DenseStage) and stage.ann != "exact":
+                make_ann_index(run.index, Ann.parse(stage.ann))
+            if isinstance(stage, LexicalStage) and stage.engine == "fts":
+                make_full_text(run.index.chunk_set)
+
+
+@contextmanager
+def on_threads(count: int) -> Iterator[None]:
+    """Let NumPy and torch compute on so many threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    with threadpool_limits(count):
+        yield
+    torch.set_num_threads(before)
 
 
 def rankings(runs: Sequence[Run], *, batch: int, threads: int) -> Rankings:
@@ -41,11 +78,12 @@ def rankings(runs: Sequence[Run], *, batch: int, threads: int) -> Rankings:
     indexes = {run.config.get("index"): open_index(run.index) for run in runs if run.index}
     plan = plan_of(runs)
     found: Rankings = {}
-    with threadpool_limits(limits=threads):
+    with on_threads(threads):
         for start in range(0, len(queries), batch):
             part = queries[start : start + batch]
             outcomes = Stages(part, indexes, tolerant=False).run(plan)
-            for result in results_of(plan, outcomes, [query.pk for query in part], indexes, max_k=20):
+            for result in results_of(plan, outcomes, [query.pk for query in part], indexes, max_k=10):
+                assert not result.error
                 lists = result.document_ids.tolist(), result.chunk_ids.tolist(), result.scores.tolist()
                 found[str(result.run_id), result.query_id] = lists
     return found
@@ -55,16 +93,13 @@ def rankings(runs: Sequence[Run], *, batch: int, threads: int) -> Rankings:
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("batch", [1, 7, 300])
 def test_rankings_are_bit_equal_in_any_batch_and_on_any_number_of_threads(
-    wide: Benchmark, batch: int, threads: int
+    wide: Benchmark, together: Rankings, batch: int, threads: int
 ) -> None:
-    runs = list(wide.runs.select_related("index", "benchmark"))
-    assert len(runs) == 24
-    assert rankings(runs, batch=batch, threads=threads) == rankings(runs, batch=40, threads=2)
+    assert len(together) == RUNS * QUERIES
+    assert rankings(runs_of(wide), batch=batch, threads=threads) == together
 
 
 @pytest.mark.django_db
-def test_rankings_are_bit_equal_alone_and_in_the_matrix(wide: Benchmark) -> None:
-    runs = list(wide.runs.select_related("index", "benchmark"))
-    together = rankings(runs, batch=7, threads=2)
-    alone = {key: found for run in runs for key, found in rankings([run], batch=7, threads=2).items()}
+def test_rankings_are_bit_equal_alone_and_in_the_matrix(wide: Benchmark, together: Rankings) -> None:
+    alone = {key: found for run in runs_of(wide) for key, found in rankings([run], batch=7, threads=2).items()}
     assert alone == together
