@@ -7,6 +7,7 @@ from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.operations import queueing
 from apps.operations.models import Batch, Operation
 from apps.operations.progress import progress_of
+from apps.operations.waiting import waiting_for
 from benchbench.ir.configuration import Configuration
 from benchbench.ir.measures import Measure
 
@@ -46,6 +47,7 @@ def benchmark_event(operation: Operation) -> dict[str, Any]:
         "percent": round(progress.percent, 1),
         "eta_seconds": progress.eta_seconds,
         "queue_position": queueing.position(operation),
+        "waiting_for": waiting_for(operation),
         "error": operation.error or None,
         "current_run": _current_run(current, so_far, total) if current and operation.is_active else None,
         "last_completed_run": None,

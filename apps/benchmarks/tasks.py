@@ -4,6 +4,7 @@ from typing import Any
 
 from apps.benchmarks import finishing, progress
 from apps.benchmarks.execution import execute
+from apps.benchmarks.models import Benchmark
 from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation
@@ -18,6 +19,9 @@ class BenchmarkHandler(Handler):
 
     def stop(self, operation: Operation) -> None:
         finishing.stop(operation)
+
+    def name(self, operation: Operation) -> str:
+        return f'benchmark "{Benchmark.objects.get(pk=operation.subject_id)}"'
 
     def event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
         return "benchmark_progress", progress.benchmark_event(operation)

@@ -11,9 +11,11 @@ from typing import Any
 
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.resolving import Ruling, current_basis, judgments_of, rulings, store_rulings
+from apps.operations import queueing
 from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation, Status
+from apps.operations.waiting import waiting_for
 
 Outcome = Resolution.Outcome
 
@@ -57,6 +59,8 @@ class ResolveHandler(Handler):
             "collection_id": str(mapping.collection_id) if mapping else None,
             "status": operation.status,
             "error": operation.error,
+            "queue_position": queueing.position(operation),
+            "waiting_for": waiting_for(operation),
             **told,
         }
 

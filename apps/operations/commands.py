@@ -105,20 +105,37 @@ class Progress:
         self.written = now
         self._write(self._line(done, now - self.started))
 
-    def tell(self, percent: float, eta_seconds: float | None, waiting: int | None = None) -> None:
-        """Show a share of the work and the time left instead of units; or how many operations stand before this one."""
-        now = time.monotonic()
-        if now - self.written < (0.5 if self.terminal else 10):
-            return
-        self.written = now
-        left = "" if eta_seconds is None else f", about {eta_seconds:,.0f} s left"
-        queued = f"waiting for a worker, {waiting} operations ahead" if waiting else "waiting for a worker"
-        self._write(f"{percent:.0f} % of the {self.noun}{left}" if waiting is None else queued)
+    def count(self, event: Mapping[str, Any], done: str, total: str) -> None:
+        """Show the progress event of an operation: its units under these two keys, or what it waits for."""
+        if not self._waits(event):
+            self(event[done], event[total])
+
+    def share(self, event: Mapping[str, Any]) -> None:
+        """Show the progress event of an operation: a share of the work and the time left, or what it waits for."""
+        if not self._waits(event):
+            eta = event["eta_seconds"]
+            left = "" if eta is None else f", about {eta:,.0f} s left"
+            self._say(f"{event['percent']:.0f} % of the {self.noun}{left}")
 
     def close(self) -> None:
         if self.open_line:
             self.stream.write("")
             self.open_line = False
+
+    def _waits(self, event: Mapping[str, Any]) -> bool:
+        """Tell whether the work waits for a worker or a host, and show what for if it does."""
+        position, reason = event["queue_position"], event["waiting_for"]
+        if position is None and not reason:
+            return False
+        ahead = f", queued behind {position} operation{'s' if position > 1 else ''}" if position else ""
+        self._say(reason or f"waiting for a worker{ahead}")
+        return True
+
+    def _say(self, line: str) -> None:
+        now = self.clock()
+        if now - self.written >= (0.5 if self.terminal else 10):
+            self.written = now
+            self._write(line)
 
     def _line(self, done: int, seconds: float) -> str:
         rate = done / seconds

@@ -31,6 +31,10 @@ class Handler(Protocol):
     def stop(self, operation: Operation) -> None:
         """Settle the subject of an operation that failed or was cancelled, within the transaction that says so."""
 
+    def name(self, operation: Operation) -> str:
+        """Name what the operation is about, for people: benchmark "Does hybrid pay?"."""
+        return str(operation)
+
     def event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
         """Return the event type and its data: the whole progress as the database tells it."""
 

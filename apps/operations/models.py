@@ -80,6 +80,7 @@ class Batch(models.Model):
     lease_owner = models.CharField(max_length=100, blank=True)
     lease_until = models.DateTimeField(null=True, blank=True)
     result = models.JSONField(default=dict, blank=True, help_text="What the batch contributes to the progress shown.")
+    waits_for = models.TextField(blank=True, help_text="What keeps its worker from beginning, in a sentence.")
     error = models.TextField(blank=True)
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)

@@ -7,7 +7,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 
-from apps.operations import queueing
+from apps.operations.handlers import handler_for
 from apps.operations.models import Operation
 from apps.operations.progress import progress_of
 
@@ -26,5 +26,5 @@ def progress_context(operation: Operation) -> dict[str, object]:
     return {
         "operation": operation,
         "progress": progress_of(operation),
-        "position": queueing.position(operation),
+        "event": handler_for(operation).event(operation)[1],
     }

@@ -12,9 +12,9 @@ from django.db.models.functions import Now
 from apps.operations import queueing
 from apps.operations.ending import conclude, end_operation, settle
 from apps.operations.handlers import handler_for
-from apps.operations.hosts import share_of_host
 from apps.operations.leasing import Lease, Stopped, claim, claimable, new_owner
 from apps.operations.models import Batch, Operation, Status
+from apps.operations.waiting import hold_host
 from benchbench.errors import BenchbenchError
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ def perform_batch(batch_id: int, *, owner: str, on_tick: Callable[[], None] | No
         return False
     try:
         with Lease(batch, on_tick=on_tick) as lease:
-            with share_of_host(alone=bool(batch.payload.get("alone")), wait=lease.wait):
+            with hold_host(batch, lease):
                 handler_for(batch.operation).perform(batch, lease)
             if not lease.committed:
                 raise RuntimeError(f"The handler of {batch.operation} ended {batch} without committing it.")

@@ -8,6 +8,7 @@ from apps.benchmarks.progress import stage_of
 from apps.operations import queueing
 from apps.operations.models import Status
 from apps.operations.progress import progress_of
+from apps.operations.waiting import waiting_for
 from apps.results.charts import quality_and_cost
 from apps.results.configurations import keys_of, phrases, varying
 from apps.results.leaderboard import Leaderboard, Row, leaderboard, measures_at
@@ -26,6 +27,7 @@ def board_context(benchmark: Benchmark, k: int) -> dict[str, Any]:
         "k": k,
         "measures": names,
         "rows": [_shown(row, board, names, differ) for row in board.rows],
+        "indexes": {row.run.index_id: row.run.index for row in board.rows if row.run.index}.values(),
         "shared": phrases(configs[0], shared) if configs else [],
         "unresolved": board.evaluation if board.evaluation and board.evaluation.unresolved_count else None,
         "counts": {status: sum(row.run.status == status for row in board.rows) for status in Run.Status.values},
@@ -66,5 +68,6 @@ def _progress(benchmark: Benchmark) -> dict[str, Any]:
         "operation": operation,
         "progress": progress_of(operation),
         "position": queueing.position(operation),
+        "waiting_for": waiting_for(operation),
         "stage": stage_of(benchmark, operation),
     }

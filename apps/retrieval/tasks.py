@@ -13,10 +13,12 @@ import numpy as np
 from django.conf import settings
 from django.db.models import F, Sum
 
+from apps.operations import queueing
 from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.progress import progress_of
+from apps.operations.waiting import waiting_for
 from apps.retrieval.building import (
     MOST_AT_ONCE,
     count_hits,
@@ -161,4 +163,6 @@ def progress(operation: Operation) -> dict[str, Any]:
         "processed_documents": documents * (chunks - missing) // chunks if chunks else 0,
         "chunks": chunks,
         "eta_seconds": progress_of(operation).eta_seconds,
+        "queue_position": queueing.position(operation),
+        "waiting_for": waiting_for(operation),
     }

@@ -53,14 +53,32 @@ def test_errors_and_interrupts_end_a_command_with_a_sentence() -> None:
     assert caught.value.returncode == 130
 
 
-def test_progress_tells_a_share_the_time_left_and_who_stands_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_tells_a_share_the_time_left_and_what_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
-    progress = Progress(OutputWrapper(stream), "benchmark")
-    for percent, eta, waiting in ((0.0, None, 2), (12.4, None, None), (50.0, 61.4, None)):
+    progress = Progress(OutputWrapper(stream), "benchmark", clock=lambda: 0.0)
+    progress.started = -3.0
+    at_work = {"queue_position": None, "waiting_for": None, "done": 3, "all": 4, "eta_seconds": None}
+    for event in (
+        {"queue_position": 2, "waiting_for": None},
+        {"queue_position": 1, "waiting_for": None},
+        {"queue_position": 0, "waiting_for": None},
+        {"queue_position": None, "waiting_for": "Waits for the host."},
+        {**at_work, "percent": 12.4},
+        {**at_work, "percent": 50.0, "eta_seconds": 61.4},
+    ):
         monkeypatch.setattr(progress, "written", -1000.0)
-        progress.tell(percent, eta, waiting)
+        progress.share(event)
+    monkeypatch.setattr(progress, "written", -1000.0)
+    progress.count({"queue_position": 1, "waiting_for": None}, "done", "all")
+    monkeypatch.setattr(progress, "written", -1000.0)
+    progress.count(at_work, "done", "all")
     assert stream.getvalue().splitlines() == [
-        "waiting for a worker, 2 operations ahead",
+        "waiting for a worker, queued behind 2 operations",
+        "waiting for a worker, queued behind 1 operation",
+        "waiting for a worker",
+        "Waits for the host.",
         "12 % of the benchmark",
         "50 % of the benchmark, about 61 s left",
+        "waiting for a worker, queued behind 1 operation",
+        "3 of 4 benchmark, 1 a second, 1 s left",
     ]

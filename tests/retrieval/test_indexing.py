@@ -222,7 +222,14 @@ class TestProgress:
             "processed_documents": 200,
             "chunks": 200,
             "eta_seconds": 0.0,
+            "queue_position": None,
+            "waiting_for": None,
         }
+
+    def test_it_says_how_many_stand_before_it(self):
+        collection = many(1)
+        first, second = (build_index(create_index(collection, name=name, encoder=KEYWORDS)) for name in ("a", "b"))
+        assert [handler_for(one).event(one)[1]["queue_position"] for one in (first, second)] == [0, 1]
 
 
 def test_ranges_have_no_gaps_and_no_more_than_their_size():

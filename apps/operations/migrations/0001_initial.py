@@ -120,6 +120,10 @@ class Migration(migrations.Migration):
                         blank=True, default=dict, help_text="What the batch contributes to the progress shown."
                     ),
                 ),
+                (
+                    "waits_for",
+                    models.TextField(blank=True, help_text="What keeps its worker from beginning, in a sentence."),
+                ),
                 ("error", models.TextField(blank=True)),
                 ("started_at", models.DateTimeField(blank=True, null=True)),
                 ("finished_at", models.DateTimeField(blank=True, null=True)),

@@ -112,13 +112,9 @@ class Command(UseCaseCommand):
 
     def wait_for(self, operation: Operation) -> None:
         progress = self.progress("benchmark")
-
-        def show(event: dict[str, Any]) -> None:
-            progress.tell(event["percent"], event["eta_seconds"], event["queue_position"])
-
         try:
             with contextlib.suppress(OperationFailedError):  # told with the report
-                wait(operation, on_progress=show)
+                wait(operation, on_progress=progress.share)
         finally:
             progress.close()
 

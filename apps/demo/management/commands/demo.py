@@ -70,15 +70,15 @@ class Command(UseCaseCommand):
             self.wait_for(
                 preparing.start_building(index),
                 documents,
-                lambda event: documents(event["processed_documents"], event["total_documents"]),
+                lambda event: documents.count(event, "processed_documents", "total_documents"),
             )
         benchmark = preparing.prepare_benchmark(mapping, owner)
         self.say(f"Running {benchmark.total_runs} configurations …")
-        share = self.progress("benchmark")
+        progress = self.progress("benchmark")
         self.wait_for(
             launch(benchmark),
-            share,
-            lambda event: share.tell(event["percent"], event["eta_seconds"], event["queue_position"]),
+            progress,
+            progress.share,
         )
         benchmark.refresh_from_db()
         self.stdout.write("\n" + text_of(benchmark))

@@ -71,7 +71,7 @@ interrupted is built to its end.
         try:
             wait(
                 indexed.operation,
-                on_progress=lambda event: progress(event["processed_documents"], event["total_documents"]),
+                on_progress=lambda event: progress.count(event, "processed_documents", "total_documents"),
             )
         except OperationFailedError as error:
             raise OperationFailedError(

@@ -26,7 +26,10 @@ class Command(UseCaseCommand):
         mapping = resolved.mapping
         if resolved.operation:
             progress = self.progress("references")
-            wait(resolved.operation, on_progress=lambda event: progress(event["processed_refs"], event["total_refs"]))
+            wait(
+                resolved.operation,
+                on_progress=lambda event: progress.count(event, "processed_refs", "total_refs"),
+            )
             progress.close()
             mapping.refresh_from_db()
         self.report(facts_of(mapping), describe(mapping), as_json=options["json"])

@@ -63,7 +63,7 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
         try:
             wait(
                 operation,
-                on_progress=lambda event: progress(event["processed_documents"], event["total_documents"]),
+                on_progress=lambda event: progress.count(event, "processed_documents", "total_documents"),
             )
         finally:
             progress.close()

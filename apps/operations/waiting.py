@@ -1,0 +1,64 @@
+"""Waiting for a host, and saying so: who watches sees nothing move, and should know why."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from apps.operations import events
+from apps.operations.handlers import handler_for
+from apps.operations.hosts import share_of_host
+from apps.operations.leasing import Lease
+from apps.operations.models import Batch, Operation
+
+TELL_SECONDS = 1.0  # batches that follow one another wait for less; that is not worth a word
+
+
+@contextmanager
+def hold_host(batch: Batch, lease: Lease) -> Iterator[None]:
+    """Hold this host for a batch as its payload says, `alone` or not; until it is free, the batch says what for."""
+    waited = 0.0
+
+    def wait(seconds: float) -> None:
+        nonlocal waited
+        lease.wait(seconds)
+        waited += seconds
+        if waited >= TELL_SECONDS:
+            waited = 0.0
+            _say(batch, lease, _reason(batch))
+
+    with share_of_host(alone=bool(batch.payload.get("alone")), wait=wait):
+        _say(batch, lease, "")
+        yield
+
+
+def waiting_for(operation: Operation) -> str | None:
+    """Return what the whole operation waits for, in a sentence; None while a part of it is at work, or none begun."""
+    said = operation.batches.filter(state=Batch.State.RUNNING).values_list("waits_for", flat=True)
+    return said[0] if said and all(said) and operation.is_active else None
+
+
+def _say(batch: Batch, lease: Lease, reason: str) -> None:
+    if reason != batch.waits_for:
+        batch.waits_for = reason
+        lease.held().update(waits_for=reason)
+        events.publish(batch.operation_id)
+
+
+def _reason(batch: Batch) -> str:
+    host = batch.lease_owner.partition(":")[0]
+    timed = Batch.objects.filter(
+        state=Batch.State.RUNNING, payload__alone=True, lease_owner__startswith=f"{host}:"
+    ).exclude(operation=batch.operation_id)
+    # One that waits itself comes last: it is served before this one, but another is at work.
+    holder = timed.select_related("operation").order_by("waits_for", "ordinal").first()
+    if holder is not None:
+        return f"Waits for the host {host}: {_named(holder.operation, batch.operation)} runs alone on it."
+    if batch.payload.get("alone"):
+        return f"Waits until the host {host} does nothing else: times are measured alone on it."
+    return f"Waits for the host {host}: an isolated benchmark of another site runs alone on it."
+
+
+def _named(holder: Operation, watched: Operation) -> str:
+    """Name the operation that holds the host, unless whoever sees the other one might not see it."""
+    if holder.owner_id is None or holder.owner_id == watched.owner_id:
+        return f"the isolated {handler_for(holder).name(holder)}"
+    return "somebody's isolated benchmark"

@@ -1,0 +1,115 @@
+"""A batch that waits for its host says what for."""
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connections
+
+from apps.operations.launching import start_operation
+from apps.operations.leasing import claim
+from apps.operations.models import Operation
+from apps.operations.waiting import waiting_for
+from apps.operations.working import perform_batch
+from tests.operations.conftest import Adding
+
+pytestmark = pytest.mark.django_db(transaction=True)
+HOST = "quiet"
+
+
+def start(owner: User | None = None, **payload: Any) -> Operation:
+    return start_operation(
+        Operation.Kind.IMPORT, subject_id=uuid.uuid4(), owner=owner, batches=[({"number": 1, **payload}, 1)]
+    )
+
+
+def until(condition: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def held(handler: Adding, monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """While it is not set, a batch whose payload says `holds` does not end."""
+    release = threading.Event()
+    add = handler.perform
+
+    def perform(batch: Any, lease: Any) -> None:
+        if batch.payload.get("holds"):
+            release.wait(30)
+        add(batch, lease)
+
+    monkeypatch.setattr(handler, "perform", perform)
+    yield release
+    release.set()
+
+
+@pytest.fixture
+def work() -> Iterator[Callable[[Operation], None]]:
+    """Work an operation's batch in a thread, as a worker of its own would."""
+    threads = []
+
+    def begin(operation: Operation) -> None:
+        def act() -> None:
+            perform_batch(operation.batches.get().pk, owner=f"{HOST}:{operation.pk}")
+            connections.close_all()
+
+        threads.append(threading.Thread(target=act))
+        threads[-1].start()
+        until(lambda: operation.batches.exclude(state="pending").exists())
+
+    yield begin
+    for thread in threads:
+        thread.join(30)
+
+
+def test_it_names_the_isolated_work_that_runs_alone_and_forgets_it_at_the_end(held: Any, work: Any) -> None:
+    timed, other = start(alone=True, holds=True), start()
+    work(timed)
+    until(lambda: timed.batches.get().state == "running")
+    work(other)
+    until(lambda: waiting_for(other))
+    assert waiting_for(other) == f"Waits for the host {HOST}: the isolated {timed} runs alone on it."
+    assert waiting_for(timed) is None
+    held.set()
+    until(lambda: other.batches.get().state == "done")
+    assert waiting_for(other) is None
+    assert other.batches.get().waits_for == ""
+
+
+def test_what_must_be_alone_says_that_it_waits_for_quiet(held: Any, work: Any) -> None:
+    other, timed = start(holds=True), start(alone=True)
+    work(other)
+    work(timed)
+    until(lambda: waiting_for(timed))
+    assert waiting_for(timed) == f"Waits until the host {HOST} does nothing else: times are measured alone on it."
+    held.set()
+
+
+def test_somebody_else_s_work_is_not_named(held: Any, work: Any) -> None:
+    timed, other = start(owner=User.objects.create(username="ada"), alone=True, holds=True), start()
+    work(timed)
+    work(other)
+    until(lambda: waiting_for(other))
+    assert waiting_for(other) == f"Waits for the host {HOST}: somebody's isolated benchmark runs alone on it."
+    held.set()
+
+
+def test_an_operation_whose_other_part_is_at_work_waits_for_nothing(handler: Adding) -> None:
+    operation = start_operation(
+        Operation.Kind.IMPORT, subject_id=uuid.uuid4(), batches=[({"number": 1}, 1), ({"number": 2}, 1)]
+    )
+    first, second = operation.batches.all()
+    claim(first.pk, "one")
+    claim(second.pk, "two")
+    operation.refresh_from_db()
+    operation.batches.filter(pk=first.pk).update(waits_for="Waits.")
+    assert waiting_for(operation) is None
+    operation.batches.update(waits_for="Waits.")
+    assert waiting_for(operation) == "Waits."
