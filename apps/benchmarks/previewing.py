@@ -8,23 +8,31 @@ from django.conf import settings
 
 from apps.benchmarks.costs import costs_of
 from apps.benchmarks.creating import choose_indexes, require_current
+from apps.benchmarks.planning import is_prepared
 from apps.mappings.models import Mapping
+from apps.retrieval.ann_indexes import ann_index_name, find_ann_index
+from apps.retrieval.full_text import find_full_text
+from apps.retrieval.models import Index
+from benchbench.ir.ann import Ann
 from benchbench.ir.matrix import Matrix
-from benchbench.ir.plan import Plan, plan
+from benchbench.ir.plan import DenseStage, Plan, plan
 
 
 @dataclass(frozen=True)
 class Preview:
     """The size of a benchmark: its runs by label, and the distinct work over all its queries.
 
-    `estimate_seconds` is for one worker in shared execution, from costs measured here before where there are any;
-    `resident_bytes` is what the indexes take in a worker's memory.
+    `estimate_seconds` is for one worker in shared execution, from costs measured here before where there are any.
+    `builds` says what is made before any query, which comes on top of it: approximate indexes and full text that are
+    not there yet. `indexes` are those searched, `resident_bytes` is what they take in a worker's memory.
     """
 
     labels: list[str]
     queries: int
     distinct: dict[str, int]
     estimate_seconds: float
+    builds: list[str]
+    indexes: list[str]
     resident_bytes: int
     explanation: str
 
@@ -51,6 +59,26 @@ def preview(mapping: Mapping, matrix: MappingType[str, Any]) -> Preview:
         queries=queries,
         distinct=planned.distinct(queries),
         estimate_seconds=round(costs_of(planned, used).per_query * queries, 3),
+        builds=_builds(planned, used),
+        indexes=sorted({str(index) for index in used.values()}),
         resident_bytes=sum(int(index.stats.get("bytes", 0)) for index in set(used.values())),
         explanation=planned.explain(queries),
     )
+
+
+def _builds(planned: Plan, indexes: MappingType[str | None, Index]) -> list[str]:
+    """Name what the stages search and the first batch would have to make; settings that share an index, once."""
+    missing: dict[str, str] = {}
+    for stage in filter(is_prepared, planned.stages):
+        index = indexes[stage.index]
+        assert index.chunk_set is not None
+        chunks = f"{index.chunk_set.chunk_count:,}"
+        if isinstance(stage, DenseStage):
+            setting = Ann.parse(stage.ann)
+            name = ann_index_name(index, setting)
+            if find_ann_index(name) is None:
+                made_with = ", ".join(f"{option}={value}" for option, value in setting.build.items())
+                missing[name] = f"{setting.method} ({made_with}) over {chunks} vectors of {index}"
+        elif find_full_text(index.chunk_set) is None:
+            missing[str(index.chunk_set_id)] = f"full text of {chunks} chunks of {index}"
+    return list(missing.values())

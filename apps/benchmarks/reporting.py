@@ -2,8 +2,11 @@
 
 from typing import Any
 
+from django.template.defaultfilters import filesizeformat
+
 from apps.benchmarks.approximations import ann_text
 from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.previewing import Preview
 from apps.benchmarks.progress import metrics_of
 
 
@@ -17,6 +20,7 @@ def facts_of(benchmark: Benchmark) -> dict[str, Any]:
                 "id": str(run.pk),
                 "label": run.label,
                 "config": run.config,
+                "index": str(run.index) if run.index else None,
                 "status": run.status,
                 "metrics": metrics_of(run),
                 "timing": run.timing,
@@ -25,19 +29,31 @@ def facts_of(benchmark: Benchmark) -> dict[str, Any]:
                 "warnings": run.warnings,
                 "error_message": run.error_message or None,
             }
-            for run in benchmark.runs.select_related("benchmark__dataset_version")
+            for run in benchmark.runs.select_related("benchmark__dataset_version", "index")
         ],
     }
+
+
+def preview_text(planned: Preview) -> str:
+    """Return a preview as lines of text: the distinct work, what it searches, the time and memory that it takes."""
+    seconds = f"About {planned.estimate_seconds:,.1f} s with one worker"
+    memory = f"{filesizeformat(planned.resident_bytes)} of its memory for the index {', '.join(planned.indexes)}."
+    lines = [planned.explanation, f"{seconds}, and {memory}"]
+    if planned.builds:
+        lines.append("Building what is not there yet comes first, and on top of that time:")
+        lines += [f"{'':4}{build}" for build in planned.builds]
+    return "\n".join(lines)
 
 
 def text_of(benchmark: Benchmark) -> str:
     """Return the leaderboard as lines of text, best first by the primary measure."""
     primary = f"ndcg@{benchmark.primary_k}"
-    rows = [(metrics_of(run), run) for run in benchmark.runs.select_related("benchmark__dataset_version")]
+    rows = [(metrics_of(run), run) for run in benchmark.runs.select_related("benchmark__dataset_version", "index")]
     rows.sort(key=lambda row: (row[1].status != Run.Status.COMPLETED, -(row[0].get(primary) or 0), row[1].run_order))
     width = max([len(run.label) for _, run in rows], default=10)
     k = benchmark.primary_k
-    lines = [f"{benchmark.name}: {benchmark.status}"]
+    searched = sorted({str(run.index) for _, run in rows if run.index})
+    lines = [f"{benchmark.name}: {benchmark.status}" + (f", index {', '.join(searched)}" if searched else "")]
     lines.append(f"{'':4}{'run':{width}}  nDCG@{k:<4} P@{k:<6}  R@{k:<6}  RR       ms/query")
     for place, (metrics, run) in enumerate(rows, start=1):
         if not metrics:

@@ -1,13 +1,15 @@
 import io
 import json
+import re
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 
 from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.previewing import preview
+from apps.benchmarks.reporting import text_of
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.retrieval.models import CachedVector
@@ -21,7 +23,8 @@ def test_it_counts_the_distinct_work_and_creates_nothing(library: Mapping) -> No
     assert (len(planned.labels), planned.queries) == (8, 12)
     assert planned.distinct == {"encode": 12, "dense": 12, "lexical": 12, "fuse": 24, "rerank_pairs_at_most": 0}
     assert planned.estimate_seconds > 0
-    assert planned.resident_bytes > 0
+    assert planned.resident_bytes == sum(index.stats["bytes"] for index in library.collection.indexes.all()) > 0
+    assert (planned.indexes, planned.builds) == (["keywords"], [])
     assert not Benchmark.objects.exists()
 
 
@@ -50,3 +53,49 @@ def test_the_command_prints_it(library: Mapping) -> None:
     out = io.StringIO()
     call_command("run_benchmark", "library", "--dry-run", stdout=out)
     assert "3 runs over 12 queries" in out.getvalue()
+    said = r"About [\d.]+ s with one worker, and [\d.]+\sKB of its memory for the index keywords"
+    assert re.search(said, out.getvalue())
+
+
+def test_it_names_what_is_built_on_top_of_the_estimate(library: Mapping) -> None:
+    matrix = {
+        "search_modes": ["dense", "sparse"],
+        "ann": ["hnsw(ef_search=100)", "hnsw(ef_search=200)", "ivfflat(lists=4)"],
+        "lexical": ["fts"],
+    }
+    hnsw, ivfflat, words = preview(library, matrix).builds
+    assert hnsw == "hnsw (m=16, ef_construction=64, storage=vector) over 30 vectors of keywords"
+    assert ivfflat == "ivfflat (lists=4, storage=vector) over 30 vectors of keywords"
+    assert words == "full text of 30 chunks of keywords"
+    wait(launch(create_benchmark(library, name="b", matrix=matrix)))
+    assert preview(library, matrix).builds == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (["--top-k", "5"], "--top-k: 5 is less than the greatest k to measure at, 20"),
+        (["--k", "0"], "--k: 0 is not a whole number"),
+        (["--rrf-k", "60,60"], "--rrf-k: 60 is there more than once"),
+        (["--thresholds", "7"], "--thresholds: 7.0 is not a number from 0 to 1"),
+        (
+            ["--top-k", "20", "--rerank", "on", "--rerank-depth", "30"],
+            "--rerank-depth: 30 is more than the 20",
+        ),
+        (["--indexes", "other"], "--indexes: 'library' has no ready index"),
+        (["--top-k", "20", "--k", "5,50"], "--top-k: 20 is less than"),
+    ],
+)
+def test_the_command_names_the_options_that_were_typed(library: Mapping, typed: list[str], said: str) -> None:
+    for how in (["--dry-run"], []):
+        with pytest.raises(CommandError) as caught:
+            call_command("run_benchmark", "library", *typed, *how)
+        assert str(caught.value).startswith(said)
+
+
+def test_the_report_names_the_index_that_was_searched(library: Mapping) -> None:
+    out = io.StringIO()
+    call_command("run_benchmark", "library", "--modes", "dense", "--wait", "--json", stdout=out)
+    (run,) = json.loads(out.getvalue())["runs"]
+    assert (run["config"]["index"], run["index"]) == (None, "keywords")
+    assert "completed, index keywords" in text_of(Benchmark.objects.get())

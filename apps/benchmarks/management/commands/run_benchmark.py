@@ -2,7 +2,9 @@
 
 import argparse
 import contextlib
+import re
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -10,7 +12,7 @@ from django.core.management.base import CommandParser
 from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.previewing import preview
-from apps.benchmarks.reporting import facts_of, text_of
+from apps.benchmarks.reporting import facts_of, preview_text, text_of
 from apps.mappings.finding import find_mapping
 from apps.mappings.models import Mapping
 from apps.operations.commands import UseCaseCommand
@@ -18,6 +20,25 @@ from apps.operations.models import Operation, Status
 from apps.operations.working import OperationFailedError, wait
 from benchbench.errors import BenchbenchError
 from benchbench.ir.ann import split_settings
+from benchbench.ir.matrix import MatrixError
+
+OPTIONS = {  # by key of the matrix
+    "indexes": "--indexes",
+    "search_modes": "--modes",
+    "use_reranker": "--rerank",
+    "rerankers": "--reranker",
+    "rerank_depths": "--rerank-depth",
+    "top_k_values": "--top-k",
+    "candidates": "--candidates",
+    "ann": "--ann",
+    "lexical": "--lexical",
+    "fusion": "--fusion",
+    "weights": "--weights",
+    "rrf_k_values": "--rrf-k",
+    "score_thresholds": "--thresholds",
+    "k_values_for_metrics": "--k",
+    "primary_k": "--primary-k",
+}
 
 
 def words(text: str) -> list[str]:
@@ -89,18 +110,19 @@ class Command(UseCaseCommand):
         mapping = find_mapping(options["mapping"])
         matrix = matrix_of(mapping, options)
         if options["dry_run"]:
-            planned = preview(mapping, matrix)
-            seconds = f"About {planned.estimate_seconds:,.1f} s with one worker."
-            self.report(planned.as_dict(), f"{planned.explanation}\n{seconds}", as_json=options["json"])
+            with in_options():
+                planned = preview(mapping, matrix)
+            self.report(planned.as_dict(), preview_text(planned), as_json=options["json"])
             return
-        benchmark = create_benchmark(
-            mapping,
-            name=options["name"] or f"{mapping.name} {time.strftime('%Y-%m-%d %H:%M:%S')}",
-            matrix=matrix,
-            owner=options["owner"],
-            execution=options["execution"],
-            seed=options["seed"],
-        )
+        with in_options():
+            benchmark = create_benchmark(
+                mapping,
+                name=options["name"] or f"{mapping.name} {time.strftime('%Y-%m-%d %H:%M:%S')}",
+                matrix=matrix,
+                owner=options["owner"],
+                execution=options["execution"],
+                seed=options["seed"],
+            )
         operation = launch(benchmark, owner=options["owner"])
         if options["wait"]:
             self.wait_for(operation)
@@ -121,25 +143,23 @@ class Command(UseCaseCommand):
 
 def matrix_of(mapping: Mapping, options: dict[str, Any]) -> dict[str, Any]:
     """Return the configuration matrix that the options describe; what is not given is left to the matrix's defaults."""
-    rerank = {"on": [True], "off": [False], "both": [False, True]}[options["rerank"]]
-    given = {
-        "indexes": options["indexes"],
+    given = {key: options[option.strip("-").replace("-", "_")] for key, option in OPTIONS.items()} | {
         "search_modes": options["modes"] or searchable(mapping),
-        "use_reranker": rerank,
+        "use_reranker": {"on": [True], "off": [False], "both": [False, True]}[options["rerank"]],
         "rerankers": [options["reranker"]] if options["reranker"] else None,
-        "top_k_values": options["top_k"],
-        "candidates": options["candidates"],
-        "rerank_depths": options["rerank_depth"],
-        "ann": options["ann"],
-        "lexical": options["lexical"],
-        "fusion": options["fusion"],
-        "weights": options["weights"],
-        "rrf_k_values": options["rrf_k"],
-        "score_thresholds": options["thresholds"],
-        "k_values_for_metrics": options["k"],
-        "primary_k": options["primary_k"],
     }
     return {key: value for key, value in given.items() if value is not None}
+
+
+@contextlib.contextmanager
+def in_options() -> Iterator[None]:
+    """Let an error about the matrix name the options that were typed, not the keys that they became."""
+    try:
+        yield
+    except MatrixError as error:
+        # A key that is a plain word too is meant only where the message begins with it.
+        names = re.sub(r"^\w+(?=:)|\b\w+_\w+\b", lambda found: OPTIONS.get(found[0], found[0]), error.message)
+        raise MatrixError(names, field=error.field) from error
 
 
 def searchable(mapping: Mapping) -> list[str]:
