@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import file_digest
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from django.conf import settings
@@ -14,9 +15,10 @@ from apps.collections.corpus import read_corpus
 from apps.collections.importing import ImportReport, import_collection
 from apps.collections.models import Collection
 from apps.collections.sources import Source, find_corpus
-from apps.datasets.importing import DatasetReport, import_dataset
+from apps.datasets.importing import DatasetImport, DatasetReport, import_dataset
 from apps.datasets.models import DatasetVersion
 from apps.datasets.readers import read_dataset
+from apps.datasets.records import DatasetRecord
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve_now
@@ -24,7 +26,7 @@ from apps.operations.models import Operation, Status
 from apps.retrieval.importing_vectors import VectorImport, import_vectors
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
-from benchbench.errors import BenchbenchError
+from benchbench.errors import BenchbenchError, ConflictError
 
 
 class BeirError(BenchbenchError):
@@ -91,7 +93,7 @@ def import_beir(
     record = read_dataset(directory, format="beir", split=split)
     source = Source(read_corpus(corpus))
     collection, documents = import_collection(source, name=name, owner=owner, on_progress=on_progress)
-    imported = import_dataset(record, name=name, owner=owner)
+    imported = _import_queries(record, directory, name, split, owner)
     version = imported.version
     mapping = Mapping.objects.filter(dataset=version.dataset, collection=collection).first()
     mapping = resolve_now(mapping or create_mapping(version.dataset, collection, name=name, owner=owner))
@@ -101,6 +103,22 @@ def import_beir(
         encoder = "" if lexical_only else model or settings.BENCHBENCH_DEFAULT_MODEL
         indexed = _build_index(collection, encoder, owner)
     return BeirImport(collection, documents, version, imported.report, mapping, indexed)
+
+
+def _import_queries(record: DatasetRecord, directory: Path, name: str, split: str, owner: Any) -> DatasetImport:
+    try:
+        return import_dataset(record, name=name, owner=owner)
+    except ConflictError as error:
+        if error.field != "version":
+            raise
+        alone = f"manage.py import_dataset {quote(str(directory))} --split {quote(split)}"
+        raise ConflictError(
+            f'The dataset "{name}" is there with other content than the split {split} of {directory}, and a frozen '
+            f"version does not change. Another split: give another --name, or import its queries alone by `{alone} "
+            f"--name {quote(f'{name}-{split}')}` and map them to the collection in the admin. The same split, edited: "
+            f"make it the next version by `{alone} --name {quote(name)} --label 2`, and run this again.",
+            field="name",
+        ) from error
 
 
 def _import_index(collection: Collection, vectors: Path, version: DatasetVersion, owner: Any) -> Indexed:

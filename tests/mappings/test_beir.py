@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import re
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -90,6 +92,23 @@ def test_importing_the_same_again_changes_nothing(fruit, capsys):
     assert (again["collection"]["unchanged"], again["collection"]["created"]) == (3, 0)
     assert again["dataset"]["outcome"] == "unchanged"
     assert Operation.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_another_split_under_the_name_is_refused_with_ways_out_that_work(fruit, capsys):
+    run(capsys, fruit, "--no-vectors")
+    (fruit / "qrels" / "train.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
+    with pytest.raises(CommandError, match="other content than the split train of") as caught:
+        run(capsys, fruit, "--no-vectors", "--split", "train")
+    beside, next_version = re.findall(r"`manage\.py (.*?)`", str(caught.value))
+    assert "--label" in next_version
+    call_command(*shlex.split(beside))
+    assert set(Dataset.objects.values_list("name", flat=True)) == {"fruit", "fruit-train"}
+    judge(fruit, "q1 d1 1", "q2 d2 1")
+    with pytest.raises(CommandError) as caught:
+        run(capsys, fruit, "--no-vectors")
+    call_command(*shlex.split(re.findall(r"`manage\.py (.*?)`", str(caught.value))[1]))
+    assert run(capsys, fruit, "--no-vectors")["dataset"]["version"] == 2
 
 
 @pytest.mark.django_db(transaction=True)
