@@ -105,8 +105,8 @@ def site(manage: Any) -> str:
 
 
 def is_error(message: ConsoleMessage) -> bool:
-    """Tell whether a console message is an error of ours: not a refused socket, nor a request that a newer replaced."""
-    expected = ("WebSocket connection", "htmx:sendAbort", "htmx:afterRequest")
+    """Tell whether a message is an error of ours: not a refused socket, nor a request that leaving a page ends."""
+    expected = ("WebSocket connection", "htmx:afterRequest")
     return message.type == "error" and not message.text.startswith(expected)
 
 
