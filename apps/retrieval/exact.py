@@ -6,8 +6,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from benchbench.ir.ranking import RESCORE_BAND, RankingError, exact_top, nominate, pair_scores
-from benchbench.ir.records import Positions, ScoredList, Scores
+from benchbench.ir.ranking import RESCORE_BAND, RankingError, nominate, pair_scores, top
+from benchbench.ir.records import Positions, ScoredList
 
 Vectors = NDArray[np.float32]
 Similarities = NDArray[np.float32]
@@ -27,14 +27,17 @@ def nearest(
 
     `mask` (n,) admits rows before they are ranked. Products are made block by block of vectors, in float32; what is
     ranked are float64 scores of single pairs, so that neither block nor batch nor thread shows in a ranking
-    (`exact_top`). Besides the vectors it takes about SIMILARITY_BYTES of memory. torch makes the products on `device`;
+    (`nominate`). Besides the vectors it takes about SIMILARITY_BYTES of memory. torch makes the products on `device`;
     by default that is a GPU that models of this process use, and NumPy makes them where there is none.
     """
     device = device or _gpu()
     admitted = np.arange(len(vectors)) if mask is None else np.flatnonzero(mask)
     matrix = vectors if mask is None else vectors[admitted]
     nominees = _nominate(matrix, queries, depth, device)
-    return [_best(matrix, admitted, query, *named, depth) for query, named in zip(queries, nominees, strict=True)]
+    return [
+        top(pair_scores(matrix[rows], query), depth, ids=admitted[rows])
+        for query, rows in zip(queries, nominees, strict=True)
+    ]
 
 
 def _gpu() -> str | None:
@@ -45,10 +48,8 @@ def _gpu() -> str | None:
     return "cuda"
 
 
-def _nominate(
-    matrix: Vectors, queries: Vectors, depth: int, device: str | None
-) -> list[tuple[Positions, Similarities]]:
-    """Per query, rows that may be among its best, ascending, and their float32 similarities."""
+def _nominate(matrix: Vectors, queries: Vectors, depth: int, device: str | None) -> list[Positions]:
+    """Per query, the rows that may be among its best, ascending."""
     rows = max(depth, SIMILARITY_BYTES // (4 * max(1, len(queries))))
     named: list[list[Positions]] = [[] for _ in queries]
     kept: list[list[Similarities]] = [[] for _ in queries]
@@ -58,10 +59,15 @@ def _nominate(
         for number, (chosen, similarities) in enumerate(found):
             named[number].append(chosen + start)
             kept[number].append(similarities)
-    nothing = np.empty(0, np.int64), np.empty(0, np.float32)
-    return [
-        (np.concatenate(one), np.concatenate(other)) if one else nothing for one, other in zip(named, kept, strict=True)
-    ]
+    return [_of_all_blocks(*one, depth) for one in zip(named, kept, strict=True)]
+
+
+def _of_all_blocks(named: list[Positions], kept: list[Similarities], depth: int) -> Positions:
+    """Of the rows that each block named, those that may be among the best of all."""
+    if len(named) < 2:
+        return named[0] if named else np.empty(0, np.int64)
+    rows = np.concatenate(named)
+    return rows[nominate(np.concatenate(kept), depth)]
 
 
 def _by_numpy(block: Vectors, queries: Vectors, depth: int) -> Iterable[tuple[Positions, Similarities]]:
@@ -82,18 +88,3 @@ def _by_torch(block: Vectors, queries: Vectors, depth: int, device: str) -> Iter
     kept = similarities[numbers, columns].cpu().numpy()
     ends = np.searchsorted(numbers.cpu().numpy(), np.arange(1, len(queries)))
     return zip(np.split(columns.cpu().numpy(), ends), np.split(kept, ends), strict=True)
-
-
-def _best(
-    matrix: Vectors,
-    admitted: Positions,
-    query: Vectors,
-    rows: Positions,
-    similarities: NDArray[np.float32],
-    depth: int,
-) -> ScoredList:
-    def rescore(places: Positions) -> Scores:
-        return pair_scores(matrix[rows[places]], query)
-
-    best = exact_top(similarities, depth, rescore)
-    return ScoredList(admitted[rows[best.ids]], best.scores)

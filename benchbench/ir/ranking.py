@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -40,21 +39,12 @@ def top(scores: Scores, depth: int, *, ids: Positions | None = None) -> ScoredLi
     return ScoredList(kept_ids[order], kept_scores[order])
 
 
-def exact_top(similarities: NDArray[np.float32], depth: int, rescore: Callable[[Positions], Scores]) -> ScoredList:
-    """The best `depth` chunks by their float64 scores, found through float32 similarities of all chunks (n,).
-
-    Matrix products differ in their last bits with batch, block, thread and device, so they only nominate: every chunk
-    within RESCORE_BAND of the depth-th similarity is scored again by `rescore(positions ascending) -> (m,)`, normally
-    `pair_scores` of those chunks, and that score decides.
-    """
-    nominated = nominate(similarities, depth)
-    return top(rescore(nominated), depth, ids=nominated)
-
-
 def nominate(similarities: NDArray[np.float32], depth: int) -> Positions:
     """The positions, ascending, of the chunks that may be among the best `depth`, by float32 similarities (n,).
 
-    Nominees of parts of a collection, put together, hold all nominees of the whole.
+    Matrix products differ in their last bits with batch, block, thread and device, so they only nominate: every chunk
+    within RESCORE_BAND of the depth-th similarity is named, to be scored again by `pair_scores`, and that score
+    decides. Nominees of parts of a collection, put together, hold all nominees of the whole.
     """
     return _reaching(similarities, depth, band=RESCORE_BAND)
 

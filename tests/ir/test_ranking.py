@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from benchbench.ir.ranking import RankingError, collapse, cut, exact_top, pair_scores, top, unit_scores
+from benchbench.ir.ranking import RankingError, collapse, cut, nominate, pair_scores, top, unit_scores
 from benchbench.ir.records import ScoredList
 
 
@@ -54,7 +54,13 @@ class TestTop:
             top(np.array([0.1, np.nan, 0.3]), depth)
 
 
-class TestExactTop:
+def exact_top(similarities, depth, rescore):
+    """The best by exact scores, of what float32 similarities nominate."""
+    nominated = nominate(similarities, depth)
+    return top(rescore(nominated), depth, ids=nominated)
+
+
+class TestNominating:
     def test_the_float64_score_decides_among_chunks_that_float32_cannot_tell_apart(self):
         exact = np.array([0.3, 0.5, 0.5 + 1e-9, 0.5 - 1e-9, 0.7])
         ranked = exact_top(exact.astype(np.float32), 3, lambda positions: exact[positions])

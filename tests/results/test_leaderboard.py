@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from apps.benchmarks.creating import create_benchmark
@@ -72,7 +74,8 @@ def test_the_other_measures_follow_the_cutoff(mapping: Mapping) -> None:
     assert measures_at(benchmark, 5) == ["nDCG@5", "P@5", "R@5", "RR", "AP"]
 
 
-def test_while_it_runs_means_are_provisional_and_gone_when_cancelled(transactional_db: None) -> None:
+def test_while_it_runs_means_are_provisional_and_gone_when_cancelled(transactional_db: None, settings: Any) -> None:
+    settings.BENCHBENCH_BATCH_SECONDS = 0.001  # several batches
     library = make_library(documents=12, queries=16)
     benchmark = create_benchmark(library, name="both", matrix={"search_modes": ["dense", "sparse"]})
     operation = launch(benchmark)
