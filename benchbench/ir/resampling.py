@@ -1,0 +1,171 @@
+"""Drawing queries again, and flipping their signs: what every interval and every test of this package rests on.
+
+Values are float64 arrays (runs, queries) of one measure, NaN where a run failed on a query. A draw is made per query
+and serves every run at once, which keeps runs paired. It depends on the seed and the number of queries alone: adding,
+removing or reordering runs does not change it, while another order of the queries gives each query another draw, so
+give queries in a fixed order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchbench.errors import BenchbenchError
+
+Values = NDArray[np.float64]
+
+SAME = 1e-9  # values that differ by less differ by rounding: a measure is a sum of a few terms of the order of 1
+BLOCK = 2**19  # numbers in an array that is made for a block: 4 MB, which a cache holds
+SIGNS, DRAWS = 0, 1  # the two streams of random numbers under one seed
+
+
+class ComparisonError(BenchbenchError):
+    """Values that cannot be compared, or a comparison that was asked for wrongly."""
+
+    code = "comparison"
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The closed interval from `low` to `high`, in the unit of the measure."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class MeanInterval:
+    """The mean of one run over the `n` queries that it answered: None without any, and no `interval` under 2."""
+
+    mean: float | None
+    interval: Interval | None
+    n: int
+
+
+def checked(values: Values) -> Values:
+    """`values` as a float64 array (runs, queries). Raises ComparisonError for another shape, or an infinite value."""
+    array = np.asarray(values, np.float64)
+    if array.ndim != 2:
+        raise ComparisonError(f"Values are given as runs × queries, not with {array.ndim} dimensions.")
+    if np.isinf(array).any():
+        run, query = np.argwhere(np.isinf(array))[0].tolist()
+        raise ComparisonError(f"The value of run {run} on query {query} is infinite; a failed query is stated as NaN.")
+    return array
+
+
+def common_queries(values: Values) -> NDArray[np.bool_]:
+    """Which queries every run answered, shape (queries,).
+
+    Raises ComparisonError where fewer than 2 are left: one query has no spread from which to judge.
+    """
+    array = checked(values)
+    answered = ~np.isnan(array)
+    common = np.asarray(answered.all(axis=0), np.bool_)
+    if common.sum() < 2:
+        fewest = int(answered.sum(axis=1).argmin()) if len(array) else 0
+        detail = f"; run {fewest} answered fewest, {answered[fewest].sum()}" if len(array) else ""
+        raise ComparisonError(
+            f"Of {array.shape[1]} queries {common.sum()} have a value in every compared run{detail}. "
+            "A comparison needs at least 2: leave out runs that failed, or run them again."
+        )
+    return common
+
+
+def blocks(total: int, width: int) -> Iterator[slice]:
+    """Slices that cover `range(total)`, of as many rows as make an array of that width a block."""
+    rows = max(1, BLOCK // max(1, width))
+    return (slice(start, min(start + rows, total)) for start in range(0, total, rows))
+
+
+def enumerates(queries: int, resamples: int) -> bool:
+    """Whether `flips` gives every pattern of signs instead of random ones."""
+    return queries <= math.log2(resamples)
+
+
+def flips(queries: int, *, resamples: int, seed: int) -> Iterator[Values]:
+    """Blocks (patterns, queries) of signs, +1 or −1, without the pattern that flips nothing.
+
+    They are `resamples` random ones, or, where `enumerates`, all there are up to turning every sign round, which
+    changes no two-sided test: 2^(queries − 1) − 1 patterns, in which the first query keeps its sign.
+    """
+    if enumerates(queries, resamples):
+        places = np.arange(queries) - 1
+        for block in blocks(2 ** (queries - 1) - 1, queries):
+            patterns = np.arange(block.start, block.stop)[:, None] + 1
+            flipped = (places >= 0) & (patterns >> places.clip(0) & 1 == 1)
+            yield 1 - 2 * flipped.astype(np.float64)
+        return
+    rng = np.random.default_rng((seed, SIGNS))
+    width = -(-queries // 8)
+    for block in blocks(resamples, queries):
+        rows = block.stop - block.start
+        packed = np.frombuffer(rng.bytes(rows * width), np.uint8).reshape(rows, width)
+        yield np.unpackbits(packed, axis=1, count=queries).astype(np.float64) * 2 - 1
+
+
+def bootstrap_means(values: Values, *, resamples: int, seed: int) -> Values:
+    """Means of every row of `values` (rows, queries) over queries drawn with replacement, shape (rows, resamples).
+
+    Column b is the same draw for every row, so the difference of two rows is a paired bootstrap. No NaN.
+    """
+    rng = np.random.default_rng((seed, DRAWS))
+    queries = values.shape[1]
+    means = np.empty((len(values), resamples))
+    for block in blocks(resamples, queries):
+        rows = block.stop - block.start
+        drawn = rng.integers(0, queries, (rows, queries))
+        drawn += np.arange(rows)[:, None] * queries
+        weights = np.bincount(drawn.ravel(), minlength=rows * queries).reshape(rows, queries)
+        means[:, block] = values @ weights.T.astype(np.float64) / queries
+    return means
+
+
+def percentile_interval(means: Values, alpha: float) -> Values:
+    """The middle 1 − alpha of bootstrapped means (rows, resamples), shape (rows, 2).
+
+    The percentile interval of Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 13.
+    """
+    interval: Values = np.quantile(means, [alpha / 2, 1 - alpha / 2], axis=1).T
+    return interval
+
+
+def mean_intervals(values: Values, *, seed: int, alpha: float = 0.05, resamples: int = 10_000) -> list[MeanInterval]:
+    """For every run of `values` (runs, queries) its mean with a bootstrap interval, over the queries that it answered.
+
+    Each interval covers its own mean with 1 − alpha. Whether two runs differ is not to be read from two such intervals,
+    which ignore that the queries are the same; `compare` says that. Raises ComparisonError as `checked` does.
+    """
+    array = checked(values)
+    require_settings(alpha=alpha, resamples=resamples)
+    answered = ~np.isnan(array)
+    found: dict[int, MeanInterval] = {}
+    for mask in np.unique(answered, axis=0):
+        runs = np.flatnonzero((answered == mask).all(axis=1))
+        n = int(mask.sum())
+        rows = array[np.ix_(runs, mask)]
+        if n < 2:
+            found |= {
+                int(run): MeanInterval(float(row[0]) if n else None, None, n)
+                for run, row in zip(runs, rows, strict=True)
+            }
+            continue
+        ends = percentile_interval(bootstrap_means(rows, resamples=resamples, seed=seed), alpha)
+        for run, mean, (low, high) in zip(runs, rows.mean(axis=1), ends.tolist(), strict=True):
+            found[int(run)] = MeanInterval(float(mean), Interval(low, high), n)
+    return [found[run] for run in range(len(array))]
+
+
+def require_settings(*, alpha: float, resamples: int, power: float = 0.8) -> None:
+    """Raise ComparisonError unless alpha and power are inside (0, 1) and the resamples suffice to reach alpha."""
+    for name, value in (("alpha", alpha), ("power", power)):
+        if not 0 < value < 1:
+            raise ComparisonError(f"{name} is {value}; it is a probability above 0 and below 1.", field=name)
+    if alpha * (resamples + 1) < 1:
+        raise ComparisonError(
+            f"With {resamples} resamples no p-value can be as small as alpha = {alpha}; take 10,000.", field="resamples"
+        )

@@ -1,0 +1,240 @@
+import itertools
+import time
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from scipy import stats
+
+from benchbench.ir.resampling import ComparisonError, Interval
+from benchbench.ir.significance import compare
+from benchbench.ir.verdict import verdict
+from tests.ir.simulated import RUNS, benchmark, true_mean
+
+NAN = float("nan")
+
+
+def mean(d: np.ndarray, axis: int = -1) -> np.ndarray:
+    return d.mean(axis=axis)
+
+
+class TestAgainstScipy:
+    def test_the_randomisation_and_the_t_test_of_a_pair(self):
+        values = benchmark(np.random.default_rng(1), [0.4, 0, 0.1], 200)
+        for pair in compare(values, seed=2).pairs:
+            first, second = values[pair.first], values[pair.second]
+            theirs = stats.permutation_test(
+                (first - second,), mean, permutation_type="samples", n_resamples=10_000, vectorized=True, rng=3
+            ).pvalue
+            error = np.sqrt(theirs * (1 - theirs) / 10_000)
+            assert pair.p_randomisation == pytest.approx(theirs, abs=6 * error + 1e-4)
+            assert pair.p_t == pytest.approx(stats.ttest_rel(first, second).pvalue, rel=1e-9)
+
+    @pytest.mark.parametrize("queries", [5, 9, 12])
+    def test_few_queries_are_enumerated_and_equal_exactly(self, queries):
+        values = np.round(benchmark(np.random.default_rng(queries), [0.9, 0, 0.2], queries), 1)
+        comparison = compare(values, seed=0)
+        assert comparison.exact
+        for pair in comparison.pairs:
+            d = values[pair.first] - values[pair.second]
+            theirs = stats.permutation_test((d,), mean, permutation_type="samples", n_resamples=np.inf, vectorized=True)
+            assert pair.p_randomisation == pytest.approx(theirs.pvalue, rel=1e-12)
+
+    def test_the_bootstrap_interval_of_a_pair(self):
+        values = benchmark(np.random.default_rng(1), [0.4, 0], 200)
+        [pair] = compare(values, seed=2, resamples=20_000).pairs
+        theirs = stats.bootstrap((values[0] - values[1],), np.mean, n_resamples=20_000, method="percentile", rng=3)
+        ends = theirs.confidence_interval
+        assert [pair.interval.low, pair.interval.high] == pytest.approx(list(ends), abs=0.05 * theirs.standard_error)
+
+
+class TestByHand:
+    def test_a_pair_of_six_queries(self):
+        d = np.array([0.5, 0.25, 0.25, 0.5, 0.75, 0.0])
+        comparison = compare(np.array([d, np.zeros(6)]), seed=0)
+        [pair] = comparison.pairs
+        # Only 4 of the 64 patterns have a sum as large: the sign of the query without a difference does not matter.
+        assert pair.p_randomisation == pair.p_adjusted == 4 / 64
+        assert not pair.significant
+        assert (pair.wins, pair.ties, pair.losses) == (5, 1, 0)
+        assert pair.difference == 0.375
+        assert pair.standard_error == pytest.approx(d.std(ddof=1) / np.sqrt(6))
+        assert pair.effect == pytest.approx(0.375 / d.std(ddof=1))
+        assert comparison.means == (0.375, 0.0)
+        assert (comparison.n, comparison.left_out, comparison.resamples) == (6, 0, 31)
+
+    def test_the_adjusted_p_counts_the_greatest_t_of_the_family(self):
+        values = benchmark(np.random.default_rng(8), [0, 0, 0.8, 1.2], 10)
+        pairs = list(itertools.combinations(range(4), 2))
+        differences = np.array([values[a] - values[b] for a, b in pairs])
+        signs = np.array(list(itertools.product((1, -1), repeat=10)))
+        greatest = np.max([np.abs(stats.ttest_1samp(signs * d, 0, axis=1).statistic) for d in differences], axis=0)
+        for pair, d in zip(compare(values, seed=0).pairs, differences, strict=True):
+            observed = abs(stats.ttest_1samp(d, 0).statistic)
+            assert pair.p_adjusted == np.mean(greatest >= observed - 1e-9)
+
+    def test_a_family_against_a_baseline_is_smaller_and_sharper(self):
+        values = benchmark(np.random.default_rng(8), [0, 0.3, 0.4, 0.5])
+        every, against = compare(values, seed=0), compare(values, seed=0, baseline=2)
+        assert [(pair.first, pair.second) for pair in against.pairs] == [(0, 2), (1, 2), (3, 2)]
+        assert against.critical < every.critical
+        for pair in against.pairs:
+            same = every.pair(pair.first, 2)
+            assert pair.p_adjusted <= same.p_adjusted
+            assert (pair.p_randomisation, pair.p_t) == pytest.approx((same.p_randomisation, same.p_t))
+            assert pair.interval.low == pytest.approx(same.interval.low)
+        with pytest.raises(ComparisonError, match=r"Runs 0 and 1 are not a pair .* against run 2"):
+            against.pair(0, 1)
+
+    def test_the_detectable_difference_is_critical_plus_z_standard_errors(self):
+        comparison = compare(benchmark(np.random.default_rng(8), [0, 0.3, 0.4]), seed=0, power=0.9)
+        for pair in comparison.pairs:
+            z = stats.norm.ppf(0.9)
+            assert pair.detectable == pytest.approx((comparison.critical + z) * pair.standard_error)
+
+    def test_a_reversed_pair_says_the_same(self):
+        values = benchmark(np.random.default_rng(8), [0, 0.7])
+        [forth], [back] = compare(values, seed=0).pairs, compare(values[::-1], seed=0).pairs
+        for name, value in asdict(forth.reversed).items():
+            if name not in ("first", "second"):
+                assert asdict(back)[name] == pytest.approx(value, rel=1e-9)
+        assert (forth.reversed.first, forth.reversed.second) == (1, 0)
+
+
+class TestNoVariance:
+    def test_equal_runs_have_p_1(self):
+        values = benchmark(np.random.default_rng(8), [0, 1.5])[[0, 0, 1]]
+        comparison = compare(values, seed=0)
+        pair = comparison.pair(0, 1)
+        assert (pair.p_randomisation, pair.p_t, pair.p_adjusted) == (1, 1, 1)
+        assert pair.interval == pair.simultaneous == Interval(0, 0)
+        assert (pair.effect, pair.detectable, pair.ties) == (None, None, 100)
+        assert comparison.pair(0, 2).significant
+
+    def test_a_constant_difference_is_shown_and_not_called_significant(self):
+        values = np.array([[0.3, 0.2, 0.7] * 10, [0.2, 0.1, 0.6] * 10])
+        comparison = compare(values, seed=0)
+        [pair] = comparison.pairs
+        assert pair.difference == pytest.approx(0.1)
+        assert pair.interval == pair.simultaneous == Interval(pair.difference, pair.difference)
+        assert (pair.p_randomisation, pair.p_t, pair.p_adjusted, pair.wins) == (1, 1, 1, 30)
+        assert comparison.critical is None
+
+    def test_such_a_pair_does_not_change_the_others(self):
+        values = benchmark(np.random.default_rng(8), [0, 0.4])
+        [pair] = compare(values, seed=0).pairs
+        assert compare(values[[0, 0, 1]], seed=0).pair(0, 2).p_adjusted == pair.p_adjusted
+
+
+class TestInput:
+    def test_only_queries_that_every_run_answered_are_compared(self):
+        values = benchmark(np.random.default_rng(8), [0, 0.4, 0.2], 60)
+        holes = values.copy()
+        holes[0, 3] = holes[2, 40:50] = NAN
+        comparison = compare(holes, seed=0)
+        assert (comparison.n, comparison.left_out) == (49, 11)
+        kept = ~np.isnan(holes).any(axis=0)
+        assert comparison.pairs == compare(values[:, kept], seed=0).pairs
+        assert comparison.means == pytest.approx(values[:, kept].mean(axis=1))
+
+    @pytest.mark.parametrize(
+        ("values", "options", "message"),
+        [
+            ([[1, NAN, 0], [0, 1, NAN]], {}, "Of 3 queries 1 have a value in every compared run"),
+            ([[1, 0, 1]], {}, "needs at least 2 runs; here is 1"),
+            ([[1, 0], [0, 1]], {"baseline": 2}, "The baseline is run 2, but runs go from 0 to 1"),
+            ([[1, 0], [0, 1]], {"alpha": 0}, "alpha is 0"),
+            ([[1, 0], [0, 1]], {"power": 1.0}, "power is 1.0"),
+            ([[1, 0], [0, 1]], {"resamples": 10}, "With 10 resamples no p-value can be as small as alpha = 0.05"),
+        ],
+    )
+    def test_it_refuses_with_a_sentence(self, values, options, message):
+        with pytest.raises(ComparisonError, match=message):
+            compare(np.array(values, float), seed=0, **options)
+
+    def test_so_few_queries_that_nothing_can_be_shown(self):
+        comparison = compare(np.array([[1, 0.9, 1, 0.8], [0.0, 0, 0, 0]]), seed=0)
+        [pair] = comparison.pairs
+        assert pair.p_adjusted == 2 / 16
+        assert (comparison.critical, pair.simultaneous, pair.detectable) == (None, None, None)
+
+
+class TestDraws:
+    def test_the_same_seed_gives_the_same_answer_and_another_seed_another(self):
+        values = benchmark(np.random.default_rng(8), [0, 0.1, 0.2])
+        assert compare(values, seed=4) == compare(values, seed=4)
+        assert compare(values, seed=4) != compare(values, seed=5)
+
+    def test_p_values_do_not_depend_on_the_order_of_the_runs(self):
+        values = benchmark(np.random.default_rng(8), [0, 0.1, 0.2, 0.5, 0.6])
+        order = [3, 0, 4, 2, 1]
+        one, other = compare(values, seed=4), compare(values[order], seed=4)
+        assert other.critical == pytest.approx(one.critical, rel=1e-12)
+        for pair in other.pairs:
+            same = one.pair(order[pair.first], order[pair.second])
+            assert (pair.p_adjusted, pair.p_randomisation) == (same.p_adjusted, same.p_randomisation)
+            assert pair.interval.low == pytest.approx(same.interval.low, abs=1e-12)
+
+    @settings(max_examples=60, deadline=None)
+    @given(
+        arrays.arrays(float, st.tuples(st.integers(2, 4), st.integers(2, 25)), elements=st.sampled_from([0, 0.5, 1])),
+        st.integers(0, 9),
+    )
+    def test_the_simultaneous_interval_and_the_test_agree(self, values, seed):
+        for pair in compare(values, seed=seed, resamples=199).pairs:
+            assert 0 < pair.p_randomisation <= pair.p_adjusted <= 1
+            assert pair.wins + pair.ties + pair.losses == values.shape[1]
+            if pair.simultaneous is not None and pair.standard_error:
+                outside = pair.simultaneous.low > 0 or pair.simultaneous.high < 0
+                assert outside == pair.significant
+            else:
+                assert not pair.significant
+
+    def test_120_pairs_take_not_five_times_what_scipy_takes_for_one(self):
+        values = benchmark(np.random.default_rng(8), [0] * RUNS, 500)
+        options = {"permutation_type": "samples", "n_resamples": 5_000, "vectorized": True, "batch": 1_000}
+
+        def seconds(act) -> float:
+            started = time.perf_counter()
+            act()
+            return time.perf_counter() - started
+
+        ours = min(seconds(lambda: compare(values, seed=0, resamples=5_000)) for _ in range(3))
+        theirs = min(
+            seconds(lambda: stats.permutation_test((values[0] - values[1],), mean, **options)) for _ in range(2)
+        )
+        assert ours < 5 * theirs
+
+
+class TestSimulation:
+    """Benchmarks of 16 runs × 100 queries, the first of those of perf/significance.py, which has 2,000."""
+
+    def comparisons(self, abilities, benchmarks):
+        return [
+            compare(benchmark(np.random.default_rng((7, seed)), abilities), seed=seed, resamples=1_000)
+            for seed in range(benchmarks)
+        ]
+
+    def test_without_a_true_difference_one_is_named_in_5_percent_or_less(self):
+        found = self.comparisons([0] * RUNS, 200)
+        wrong = np.mean([any(pair.significant for pair in one.pairs) for one in found])
+        assert wrong <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 200)
+        assert np.mean([verdict(one).winner is not None for one in found]) <= wrong
+        # Each pair by itself would be wrong somewhere in nearly every benchmark.
+        assert np.mean([any(pair.p_randomisation <= 0.05 for pair in one.pairs) for one in found]) > 0.8
+
+    def test_the_detectable_difference_is_right_within_20_percent(self):
+        found = {}
+        stated = []
+        for ability in (0.55, 0.7, 0.85):
+            comparisons = self.comparisons([ability] + [0] * (RUNS - 1), 100)
+            pairs = [pair for one in comparisons for pair in one.pairs if pair.first == 0]
+            found[true_mean(ability) - true_mean(0)] = np.mean([pair.significant for pair in pairs])
+            stated.append(np.mean([pair.detectable for pair in pairs]))
+        powers, claimed = list(found.values()), np.mean(stated)
+        assert powers[0] < 0.8 < powers[-1]
+        needed = np.interp(0.8, powers, list(found))
+        assert 0.8 < claimed / needed < 1.2
