@@ -1,0 +1,55 @@
+"""The mean of a measure over the queries that count."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchbench.ir.measures.graded import Values
+
+EmptyQueries = Literal["zero", "skip"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Means:
+    """The means of m measures over the queries that count, and how many queries those are.
+
+    `values` is (m,), NaN where no query has a value: a mean of nothing is not 0. `empty` counts the answered queries
+    without relevant judgments, which the policy counted as 0 or skipped.
+    """
+
+    values: Values
+    counted: int
+    empty: int
+    failed: int
+
+
+def mean(
+    values: Values,
+    *,
+    has_relevant: NDArray[np.bool_],
+    failed: NDArray[np.bool_] | None = None,
+    empty: EmptyQueries = "zero",
+) -> Means:
+    """The plain mean over queries of each row of `values` (m, q), correctly rounded, so independent of their order.
+
+    `failed` (q,) marks the queries that ended in an error: never counted. Queries without relevant judgments, by
+    `has_relevant` (q,), count with the value they have (0) or, with `empty="skip"`, not at all. A query whose value is
+    NaN has none of that measure (`FirstRelevant`, where nothing relevant was found) and is left out of its mean.
+    """
+    answered = np.ones(has_relevant.shape, bool) if failed is None else ~failed
+    counted = answered & has_relevant if empty == "skip" else answered
+    return Means(
+        values=np.array([_mean(row[~np.isnan(row)]) for row in values[:, counted]], np.float64),
+        counted=int(counted.sum()),
+        empty=int((answered & ~has_relevant).sum()),
+        failed=int((~answered).sum()),
+    )
+
+
+def _mean(values: Values) -> float:
+    return math.fsum(values.tolist()) / len(values) if len(values) else math.nan

@@ -1,0 +1,88 @@
+"""The measure as a value, such as `nDCG@10`, and the values of measures for the queries of a run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchbench.ir.measures import library
+from benchbench.ir.measures.errors import MeasureError
+from benchbench.ir.measures.formulas import FORMULAS, NEED_CUTOFF
+from benchbench.ir.measures.graded import GradedRankings, Values
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Measure:
+    """The definition `nDCG@10`; its text parses back. A cutoff of 0 looks at nothing and is worth 0.
+
+    Every other measure of the library ir_measures is one too, its parameters part of its name: `ERR@20`,
+    `RBP(p=0.5,rel=1)`, `nDCG(dcg='exp-log2')@10`.
+    """
+
+    name: str
+    cutoff: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.is_ours:
+            canonical = library.canonical(str(self))
+            if canonical != str(self):
+                raise MeasureError(f"The measure {self} is written {canonical}.")
+        elif self.cutoff is None and self.name in NEED_CUTOFF:
+            raise MeasureError(f"The measure {self.name} needs a cutoff, such as {self.name}@10.")
+
+    @classmethod
+    def parse(cls, text: str) -> Measure:
+        """The measure that `text` names, such as `nDCG@10`, `RR` or `RBP(p=.8)`. Raises MeasureError."""
+        name, cutoff = _split(text)
+        if name not in FORMULAS:
+            name, cutoff = _split(library.canonical(text))
+        return cls(name, cutoff)
+
+    def __str__(self) -> str:
+        return self.name if self.cutoff is None else f"{self.name}@{self.cutoff}"
+
+    __repr__ = __str__
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether BenchBench computes it, rather than the library."""
+        return self.name in FORMULAS
+
+    @property
+    def wire(self) -> str:
+        """Its name in the API, exports and events."""
+        name = WIRE_NAMES.get((self.name, self.cutoff is not None), self.name)
+        return name if self.cutoff is None else f"{name}@{self.cutoff}"
+
+
+WIRE_NAMES = {  # by name and whether there is a cutoff
+    ("P", True): "precision",
+    ("R", True): "recall",
+    ("nDCG", True): "ndcg",
+    ("AP", True): "map",
+    ("AP", False): "ap",
+    ("RR", False): "mrr",
+}
+
+
+def evaluate(measures: Sequence[Measure], graded: GradedRankings) -> Values:
+    """The value of each measure for each query, (len(measures), q), at full precision.
+
+    NaN where a query has no value: `FirstRelevant` alone, where no relevant document is found. Raises MeasureError
+    where the library cannot compute one of its measures of these grades.
+    """
+    theirs = [str(measure) for measure in measures if not measure.is_ours]
+    by_library = iter(library.evaluate(theirs, graded) if theirs else ())
+    values = [
+        FORMULAS[measure.name](graded, measure.cutoff) if measure.is_ours else next(by_library) for measure in measures
+    ]
+    return np.stack(values) if values else np.empty((0, len(graded.lengths)))
+
+
+def _split(text: str) -> tuple[str, int | None]:
+    """Name and cutoff; the whole is the name where what follows the @ is no whole number."""
+    written = re.fullmatch(r"(.+)@([0-9]+)", text)
+    return (written[1], int(written[2])) if written else (text, None)

@@ -1,0 +1,123 @@
+"""Measures that the library ir_measures computes."""
+
+import random
+import shutil
+
+import ir_measures
+import numpy as np
+import pytest
+
+from benchbench.ir.measures import GradedRankings, Measure, MeasureError, describe, evaluate
+
+THEIRS = [
+    "RBP(p=0.5,rel=1)",
+    "infAP",
+    "Bpref",
+    "Rprec",
+    "Compat",
+    "SetF",
+    "IPrec@0.1",
+    "SDCG(max_rel=4)@10",
+    "P(rel=2)@5",
+]
+needs_perl = pytest.mark.skipif(not shutil.which("perl"), reason="the library computes ERR by a Perl script")
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        *((name, name) for name in [*THEIRS, "RR(rel=2)", "nDCG(gains={0:1,3:7})@10"]),
+        ("RBP(p=.8)", "RBP(rel=1)"),
+        ("RBP", "RBP(rel=1)"),
+        ("P(rel=1)@5", "P@5"),
+        ("MAP", "AP"),
+        ("MRR@10", "RR@10"),
+        ("NDCG@10", "nDCG@10"),
+        pytest.param("ERR@20", "ERR@20", marks=needs_perl),
+        pytest.param('nDCG(dcg="exp-log2")@10', "nDCG(dcg='exp-log2')@10", marks=needs_perl),
+    ],
+)
+def test_its_name_parses_back(text, canonical):
+    measure = Measure.parse(text)
+    assert str(measure) == canonical
+    assert Measure.parse(canonical) == measure
+    assert measure.is_ours == (canonical.partition("@")[0] in ("P", "AP", "RR", "nDCG"))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("alpha_nDCG@10", "cannot compute alpha_nDCG@10 as it is written"),
+        ("ERR", "such as a cutoff"),
+        ("SDCG@10", "invalid param max_rel"),
+        ("infAP(p=1)", "infAP has no parameter 'p'; it has: rel"),
+        ("RBP(.8)", "write parameters by name"),
+        ("RBP(p=__import__('os'))", "is not a measure"),
+        ("infAP; 1", "is not a measure"),
+    ],
+)
+def test_what_it_cannot_compute_is_refused_in_a_sentence(text, sentence):
+    with pytest.raises(MeasureError, match=sentence):
+        Measure.parse(text)
+
+
+def test_a_measure_has_one_name():
+    with pytest.raises(MeasureError, match="The measure MAP is written AP"):
+        Measure("MAP")
+
+
+def random_case(seed):
+    pick = random.Random(seed)
+    documents = [f"文書-{number}" for number in range(40)]
+    rankings = [pick.sample(documents, pick.choice([0, 1, 7, 30])) for _ in range(30)]
+    truths = [
+        {d: pick.choice([-2, -1, 0, 0, 1, 2, 4]) for d in pick.sample(documents, pick.choice([0, 1, 3, 20]))}
+        for _ in range(30)
+    ]
+    return rankings, truths
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_it_equals_the_library_fed_with_the_real_documents(seed):
+    rankings, truths = random_case(seed)
+    names = THEIRS + (["ERR@10"] if shutil.which("perl") else [])
+    ours = evaluate([Measure.parse(name) for name in ["RR", *names]], GradedRankings.of(rankings, truths))[1:]
+    qrels = [
+        ir_measures.Qrel(str(q), d, grade)
+        for q, truth in enumerate(truths)
+        if truth and max(truth.values()) >= 0  # of the others the library might never return
+        for d, grade in truth.items()
+    ]
+    run = [
+        ir_measures.ScoredDoc(str(q), document, 1000.0 - place)
+        for q, ranking in enumerate(rankings)
+        for place, document in enumerate(ranking)
+    ]
+    theirs = np.zeros_like(ours)
+    for metric in ir_measures.iter_calc([ir_measures.parse_measure(name) for name in names], qrels, run):
+        theirs[names.index(str(metric.measure)), int(metric.query_id)] = metric.value
+    np.testing.assert_allclose(ours, theirs, atol=1e-9, rtol=0)
+
+
+@pytest.mark.timeout(20, method="thread")
+def test_a_query_whose_grades_are_all_negative_scores_zero_and_ends():
+    graded = GradedRankings.of([["a", "b"], ["a"], []], [{"a": -1, "c": -2}, {"a": 1, "b": -1}, {"a": -1}])
+    values = evaluate([Measure.parse(name) for name in ("infAP", "Bpref", "Rprec", "NumRet")], graded)
+    np.testing.assert_allclose(values, [[0, 1, 0], [0, 1, 0], [0, 1, 0], [2, 1, 0]])
+
+
+@needs_perl
+def test_a_grade_that_the_script_cannot_take_is_an_error_that_says_so():
+    with pytest.raises(MeasureError, match="grades of at most 4"):
+        evaluate([Measure.parse("ERR@10")], GradedRankings.of([["a"]], [{"a": 5}]))
+
+
+def test_a_broken_grade_is_refused():
+    with pytest.raises(MeasureError, match=r"whole grades; 0\.5 is none"):
+        evaluate([Measure("infAP")], GradedRankings.of([["a"]], [{"a": 0.5}]))
+
+
+def test_it_is_described_in_the_words_of_the_library():
+    assert describe(Measure.parse("RBP(p=.5)")).startswith(
+        "RBP(p=0.5,rel=1), Rank-Biased Precision: A measure of the rate"
+    )
