@@ -1,0 +1,239 @@
+"""The least and the greatest value that a measure can have once the unjudged documents of a ranking are judged.
+
+Whoever judges a document adds it to the truth. So a document that turns out relevant counts in the recall base and in
+the ideal as well as in the ranking, and the value may fall: a run whose one relevant document is first has an AP of 1,
+and less once a second is found at place 10. The bounds are exact under these outcomes: each unjudged document of the
+first k places (of the whole ranking, where the measure has no cutoff) gets any grade from 0 to the highest of the
+scale, documents that were not retrieved stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchbench.ir.measures import GradedRankings, Measure, Values, evaluate
+
+Bounds = tuple[Values, Values]
+
+
+def bounds(measure: Measure, graded: GradedRankings, top_grade: float) -> Bounds:
+    """The least and the greatest value of each query, both (q,); NaN for a measure of the library.
+
+    `top_grade` is the highest grade that a document can get; no grade of the truths is above it. Linear in the depth,
+    for nDCG times the number of distinct grades and of a few rounds.
+    """
+    bound = BOUNDS.get(measure.name)
+    if bound is None:
+        unknown = np.full(len(graded.lengths), np.nan)
+        return unknown, unknown
+    return bound(_Open.of(graded, measure, top_grade))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Open:
+    """The unjudged documents of the first k places of q rankings, and what is known."""
+
+    graded: GradedRankings
+    measure: Measure
+    value: Values
+    """(q,): with every unjudged document not relevant."""
+    unjudged: NDArray[np.bool_]
+    """(q, depth): whether there is an unjudged document at each rank, among the first k."""
+    top_grade: float
+
+    @classmethod
+    def of(cls, graded: GradedRankings, measure: Measure, top_grade: float) -> _Open:
+        if measure.cutoff is not None:  # nothing below it matters
+            graded = replace(graded, grades=graded.grades[:, : max(measure.cutoff, 1)])
+        seen = graded.ranks <= graded.lengths[:, None]
+        if measure.cutoff == 0:
+            seen[:] = False
+        return cls(graded, measure, evaluate([measure], graded)[0], seen & np.isnan(graded.grades), top_grade)
+
+    @property
+    def relevant(self) -> NDArray[np.bool_]:
+        """(q, depth): whether there is a relevant document at each rank, among the first k."""
+        within = self.measure.cutoff is None or self.graded.ranks <= self.measure.cutoff
+        return self.graded.relevant & within
+
+    @property
+    def count(self) -> Values:
+        """(q,): how many unjudged documents there are."""
+        count: Values = self.unjudged.sum(axis=-1, dtype=np.float64)
+        return count
+
+    @property
+    def first(self) -> Values:
+        """(q,): the rank of the first unjudged document, infinite where there is none."""
+        return np.where(self.unjudged.any(axis=-1), self.unjudged.argmax(axis=-1) + 1.0, np.inf)
+
+    def counted_down(self) -> Values:
+        """(q, depth): how many unjudged documents stand at each rank or above."""
+        return np.cumsum(self.unjudged, axis=-1, dtype=np.float64)
+
+    def counted_up(self) -> Values:
+        """(q, depth): how many unjudged documents stand at each rank or below."""
+        return _from_below(self.unjudged.astype(np.float64))
+
+
+def _judged(open_: _Open) -> Bounds:
+    return open_.value, open_.value
+
+
+def _hits(open_: _Open) -> Bounds:
+    return open_.value, open_.value + open_.count
+
+
+def _precision(open_: _Open) -> Bounds:
+    return open_.value, open_.value + open_.count / max(open_.measure.cutoff or 0, 1)
+
+
+def _success(open_: _Open) -> Bounds:
+    return open_.value, np.maximum(open_.value, open_.count > 0)
+
+
+def _reciprocal_rank(open_: _Open) -> Bounds:
+    return open_.value, np.maximum(open_.value, 1.0 / open_.first)
+
+
+def _first_relevant(open_: _Open) -> Bounds:
+    """The greatest is the known rank, since what is found above only lessens it; none where it may stay without one."""
+    least = np.fmin(open_.value, open_.first)
+    return np.where(np.isinf(least), np.nan, least), open_.value
+
+
+def _recall(open_: _Open) -> Bounds:
+    """(hits + x) / (relevant + x) grows with x."""
+    found, base = open_.relevant.sum(axis=-1) + open_.count, open_.graded.n_relevant + open_.count
+    return open_.value, np.maximum(open_.value, _share(found, base))
+
+
+def _average_precision(open_: _Open) -> Bounds:
+    """However many x turn out relevant, the base is the same, and the sum of precisions is greatest where they are the
+    topmost x, least where they are the deepest. So every x is tried with both."""
+    graded, unjudged = open_.graded, open_.unjudged
+    known = np.cumsum(open_.relevant, axis=-1, dtype=np.float64)
+    shares = 1.0 / graded.ranks
+    lifted = _from_below(np.where(open_.relevant, shares, 0.0))  # what one more document above adds to those below
+    base, total = graded.n_relevant[:, None], (open_.value * graded.n_relevant)[:, None]
+    down, up = open_.counted_down(), open_.counted_up()
+    topmost = np.cumsum(np.where(unjudged, (known + down) * shares + lifted, 0.0), axis=-1)
+    own_and_below = _from_below(np.where(unjudged, shares, 0.0))  # its own place, and the lift of those added before
+    deepest = _from_below(np.where(unjudged, known * shares + lifted + own_and_below, 0.0))
+    greatest = np.where(unjudged, _share(total + topmost, base + down), -np.inf).max(axis=-1)
+    least = np.where(unjudged, _share(total + deepest, base + up), np.inf).min(axis=-1)
+    return np.minimum(open_.value, least), np.maximum(open_.value, greatest)
+
+
+def _ndcg(open_: _Open) -> Bounds:
+    return _least_ndcg(open_), _greatest_ndcg(open_)
+
+
+def _least_ndcg(open_: _Open) -> Values:
+    """For a given ratio λ, DCG − λ · ideal is concave in the grades (the ideal, a greatest sum over orders, is convex),
+    so it is least where each is 0 or the highest; and, of as many, where the deepest are the highest. So every number
+    of deepest documents is tried."""
+    levels = _Levels.of(open_)
+    gained = _from_below(np.where(open_.unjudged, levels.discounts, 0.0)) * open_.top_grade
+    count = open_.counted_up()
+    ideal = np.zeros_like(count)
+    for width, number in levels.each():
+        ideal += width * levels.ideal(number + count)
+    ratios = np.where(open_.unjudged, _share(levels.dcg + gained, ideal), np.inf)
+    least: Values = np.minimum(open_.value, ratios.min(axis=-1))
+    return least
+
+
+def _greatest_ndcg(open_: _Open) -> Values:
+    """By Dinkelbach's method: raise λ to the ratio of the grades that make DCG − λ · ideal greatest, until it stays.
+
+    A grade is a sum of steps, from each grade of the scale to the next. DCG and ideal add up over the steps, and at
+    each the topmost x documents take it, for the x that makes that step's part greatest. Higher steps ask for no more
+    documents than lower ones, since fewer stand there already, so that the ideal grows at an earlier place: together
+    they are grades.
+    """
+    levels, ratio = _Levels.of(open_), open_.value
+    taken = np.cumsum(np.where(open_.unjudged, levels.discounts, 0.0), axis=-1)
+    count = open_.counted_down()
+    while True:
+        dcg, ideal = levels.dcg[:, 0], np.zeros_like(ratio)
+        for width, number in levels.each():
+            none = levels.ideal(number)
+            parts = np.where(open_.unjudged, taken - ratio[:, None] * (levels.ideal(number + count) - none), -np.inf)
+            best = parts.argmax(axis=-1)[:, None]
+            some = np.take_along_axis(parts, best, axis=-1) > 0
+            gain = np.where(some, np.take_along_axis(taken, best, axis=-1), 0.0)
+            place = np.where(some, np.take_along_axis(count, best, axis=-1), 0.0)
+            dcg = dcg + width * gain[:, 0]
+            ideal = ideal + width * levels.ideal(number + place)[:, 0]
+        raised = np.maximum(ratio, _share(dcg, ideal))
+        if np.allclose(raised, ratio, rtol=0, atol=1e-12):
+            return raised
+        ratio = raised
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Levels:
+    """The steps between the grades of the scale: DCG and ideal are sums over them."""
+
+    widths: list[float]
+    numbers: list[Values]
+    """Per step, (q, 1): how many judged documents reach it."""
+    discounts: Values
+    """(depth,): 1 / log2(rank + 1)."""
+    summed: Values
+    """(n + 1,): the sum of the first 0, 1, 2, … discounts, no further than the cutoff."""
+    dcg: Values
+    """(q, 1): of what is known."""
+
+    @classmethod
+    def of(cls, open_: _Open) -> _Levels:
+        graded = open_.graded
+        grades = np.unique(np.append(graded.ideal[graded.ideal > 0], open_.top_grade))
+        most = graded.ideal.shape[-1] + graded.grades.shape[-1]
+        discounts = 1.0 / np.log2(np.arange(2.0, most + 2.0))
+        cut = np.where(
+            np.arange(most) < (most if open_.measure.cutoff is None else open_.measure.cutoff), discounts, 0.0
+        )
+        known = np.where(open_.relevant, graded.grades, 0.0)
+        discounts = discounts[: graded.grades.shape[-1]]
+        return cls(
+            widths=np.diff(grades, prepend=0.0).tolist(),
+            numbers=[(graded.ideal >= grade).sum(axis=-1, keepdims=True).astype(np.float64) for grade in grades],
+            discounts=discounts,
+            summed=np.append(0.0, np.cumsum(cut)),
+            dcg=(known * discounts).sum(axis=-1, keepdims=True),
+        )
+
+    def each(self) -> zip[tuple[float, Values]]:
+        return zip(self.widths, self.numbers, strict=True)
+
+    def ideal(self, numbers: Values) -> Values:
+        """What a step of width 1 adds to the ideal where so many documents reach it."""
+        return self.summed[numbers.astype(np.int64)]
+
+
+BOUNDS: dict[str, Callable[[_Open], Bounds]] = {
+    "P": _precision,
+    "R": _recall,
+    "nDCG": _ndcg,
+    "AP": _average_precision,
+    "RR": _reciprocal_rank,
+    "Success": _success,
+    "Judged": _judged,
+    "Hits": _hits,
+    "FirstRelevant": _first_relevant,
+}
+
+
+def _from_below(values: Values) -> Values:
+    """Running sums from the last rank upwards."""
+    return np.flip(np.cumsum(np.flip(values, axis=-1), axis=-1), axis=-1)
+
+
+def _share(part: Values, whole: Values) -> Values:
+    return np.divide(part, whole, out=np.zeros(np.broadcast(part, whole).shape), where=whole > 0)

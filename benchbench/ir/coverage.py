@@ -1,0 +1,67 @@
+"""How much of a value rests on judgments: what share of it was judged, and what the rest could make of it.
+
+An unjudged document counts as not relevant in every value. Beside the value stand
+
+- the share of the documents it looked at that are judged (`Judged` at the same cutoff);
+- the condensed value: the same measure of the ranking without its unjudged documents (Sakai 2007);
+- its bounds: the least and the greatest value that judging the unjudged documents of the first k places could lead to
+  (`benchbench.ir.bounds`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from benchbench.ir.bounds import bounds
+from benchbench.ir.measures import GradedRankings, Measure, Values, evaluate
+
+UNEVEN = 0.05  # runs whose mean Judged@k differs by more are not judged alike
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coverage:
+    """For m measures and q queries, each (m, q).
+
+    The bounds are NaN for a measure of the library, and of `FirstRelevant` where there may be no such rank.
+    """
+
+    judged: Values
+    condensed: Values
+    least: Values
+    greatest: Values
+
+
+def cover(measures: Sequence[Measure], graded: GradedRankings, *, top_grade: float | None = None) -> Coverage:
+    """The coverage of each measure's value for each query.
+
+    `top_grade` is the highest grade of the dataset's scale; without it, the highest that is given in these truths, and
+    1 where nothing is relevant.
+    """
+    highest = max(graded.ideal.max(initial=0.0), top_grade or 1.0)
+    ranges = [bounds(measure, graded, highest) for measure in measures]
+    nothing = np.empty((0, len(graded.lengths)))
+    return Coverage(
+        judged=evaluate([Measure("Judged", measure.cutoff) for measure in measures], graded),
+        condensed=evaluate(measures, condensed(graded)),
+        least=np.stack([least for least, _ in ranges]) if ranges else nothing,
+        greatest=np.stack([greatest for _, greatest in ranges]) if ranges else nothing,
+    )
+
+
+def condensed(graded: GradedRankings) -> GradedRankings:
+    """The rankings without their unjudged documents; those below move up."""
+    unjudged = np.isnan(graded.grades)
+    moved_up = np.argsort(unjudged, axis=-1, kind="stable")
+    return replace(
+        graded,
+        grades=np.take_along_axis(graded.grades, moved_up, axis=-1),
+        lengths=np.count_nonzero(~unjudged, axis=-1).astype(np.int64),
+    )
+
+
+def is_uneven(judged: Sequence[float] | Values) -> bool:
+    """Whether runs with these mean Judged@k differ so much in coverage that their comparison must say so."""
+    return bool(len(judged)) and float(np.max(judged) - np.min(judged)) > UNEVEN
