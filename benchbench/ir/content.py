@@ -1,0 +1,74 @@
+"""What the retrieved text holds of a query's evidence and expected answer: measures that need no judgments.
+
+They compare words: runs of letters, digits and underscores, lower-cased; punctuation and word forms make no further
+difference. None stands for nothing to compare with, and is left out of a mean; retrieved text that is empty scores 0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+WORD = re.compile(r"\w+")
+
+
+def words(text: str) -> list[str]:
+    return WORD.findall(text.lower())
+
+
+def evidence_recall(evidence: Sequence[str], texts: Sequence[str]) -> float | None:
+    """The share of the evidence passages whose words stand, in order and without a gap, in one of the texts.
+
+    Passages without a word are no evidence. None without evidence.
+    """
+    passages = [passage for passage in map(words, evidence) if passage]
+    found = [_spaced(words(text)) for text in texts]
+    return _share([any(_spaced(passage) in text for text in found) for passage in passages])
+
+
+def answer_token_overlap(answer: str, texts: Sequence[str]) -> float | None:
+    """The share of the answer's distinct words that occur in any of the texts. None for an answer without words."""
+    retrieved = {word for text in texts for word in words(text)}
+    return _share([word in retrieved for word in set(words(answer))])
+
+
+def rouge_l(answer: str, texts: Sequence[str]) -> float | None:
+    """ROUGE-L of the text that comes closest to the answer (Lin 2004, with β = 1).
+
+    With the longest common subsequence of words of a text and the answer, l words long: precision l / words of the
+    text, recall l / words of the answer, and of both the harmonic mean, 2 l / (words of both). None for an answer
+    without words.
+    """
+    expected = words(answer)
+    if not expected:
+        return None
+    retrieved = map(words, texts)
+    return max(
+        (2 * longest_common_subsequence(expected, text) / (len(expected) + len(text)) for text in retrieved),
+        default=0.0,
+    )
+
+
+def longest_common_subsequence(first: Sequence[str], second: Sequence[str]) -> int:
+    """How many words the longest common subsequence holds.
+
+    Bit-parallel (Hyyrö 2004): a row of the table is one integer, with a 0 where the length goes up.
+    """
+    places: dict[str, int] = {}
+    for place, word in enumerate(first):
+        places[word] = places.get(word, 0) | 1 << place
+    every = (1 << len(first)) - 1
+    row = every
+    for word in second:
+        matches = row & places.get(word, 0)
+        row = ((row + matches) | (row - matches)) & every
+    return len(first) - row.bit_count()
+
+
+def _spaced(tokens: Sequence[str]) -> str:
+    """Words with a space around each, so that whole words match."""
+    return f" {' '.join(tokens)} "
+
+
+def _share(found: Sequence[bool]) -> float | None:
+    return sum(found) / len(found) if found else None

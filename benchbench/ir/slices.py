@@ -1,0 +1,228 @@
+"""Parts of a query set, and what a mean over all queries hides: weak slices, reversals, the shape of the labels."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from statistics import median
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchbench.ir.measures import Values
+
+MINIMUM = 10
+ALPHA = 0.05
+NONE = "(none)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryFacts:
+    """What is known of a query that it can be sliced by. Blank means not stated."""
+
+    text: str
+    n_relevant: int
+    slices: Sequence[str] = ()
+    category: str = ""
+    difficulty: str = ""
+    query_type: str = ""
+    split: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slice:
+    """The queries of one kind. `name` is unique among the slices of a query set: `category: billing`."""
+
+    partition: str
+    label: str
+    members: NDArray[np.bool_] = field(repr=False)
+    """(q,): which queries belong to it."""
+    is_small: bool
+    """Fewer queries than the minimum: shown, but nothing is concluded from it."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.partition}: {self.label}"
+
+    @property
+    def n(self) -> int:
+        return int(self.members.sum())
+
+
+def slices_of(queries: Sequence[QueryFacts], *, minimum: int = MINIMUM) -> list[Slice]:
+    """The slices of a query set, partition by partition; `slices` alone may overlap.
+
+    By metadata: slice, category, difficulty, query type, split, version; queries that do not state what others do are
+    `(none)`. Computed: the length of the text in words, in thirds of the set (a third ends where the length changes,
+    so equal lengths stay together), and the number of relevant documents: 0, 1, 2-4, 5+. What does not divide the set,
+    because all queries are alike in it, is left out.
+    """
+    labels: dict[str, list[Sequence[str]]] = {
+        "slice": [query.slices or [NONE] for query in queries],
+        "category": [[query.category or NONE] for query in queries],
+        "difficulty": [[query.difficulty or NONE] for query in queries],
+        "query type": [[query.query_type or NONE] for query in queries],
+        "split": [[query.split or NONE] for query in queries],
+        "version": [[query.version or NONE] for query in queries],
+        "query length": [[label] for label in _length_bands([query.text for query in queries])],
+        "relevant documents": [[_count_band(query.n_relevant)] for query in queries],
+    }
+    return [made for partition, of_queries in labels.items() for made in _divide(partition, of_queries, minimum)]
+
+
+@dataclass(frozen=True, slots=True)
+class WeakSlice:
+    """An area to improve: the mean over a slice, that over the other queries, and how unlikely so wide a gap is."""
+
+    slice: Slice
+    mean: float
+    others: float
+    p: float
+
+
+def weak_slices(values: Values, slices: Sequence[Slice], *, alpha: float = ALPHA) -> list[WeakSlice]:
+    """The slices whose mean lies significantly below that of all other queries, the widest gap first.
+
+    `values` (q,): one run's values of one measure, NaN where a query has none. A slice is compared with the queries
+    outside it by Welch's t-test, one-sided; p is multiplied by the number of slices
+    compared (Bonferroni), and weak is p < alpha. Small slices, and those with fewer than 2 queries outside, are not
+    compared.
+    """
+    known = ~np.isnan(values)
+    tested = [one for one in slices if not one.is_small and np.count_nonzero(known & ~one.members) > 1]
+    weak = []
+    for one in tested:
+        inside, outside = values[known & one.members], values[known & ~one.members]
+        if len(inside) < 2:
+            continue
+        p = min(1.0, _below(inside, outside) * len(tested))
+        if p < alpha:
+            weak.append(WeakSlice(one, float(inside.mean()), float(outside.mean()), p))
+    return sorted(weak, key=lambda found: found.mean - found.others)
+
+
+@dataclass(frozen=True, slots=True)
+class Reversal:
+    """A partition in most of whose slices the other run leads: `against` of `slices`, though not overall."""
+
+    partition: str
+    leader: int
+    """0 or 1: which of the two runs has the higher mean over all queries."""
+    against: tuple[Slice, ...]
+    slices: tuple[Slice, ...]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the other run leads in every slice: Simpson's paradox in full."""
+        return len(self.against) == len(self.slices)
+
+
+def reversals(first: Values, second: Values, slices: Sequence[Slice]) -> list[Reversal]:
+    """The partitions in which the run that leads overall is behind in more than half of the slices.
+
+    `first` and `second` (q,): values of the same measure for the same queries, NaN where a run has none; means are over
+    what each run has. A slice counts if it is not small and both runs have values in it; a partition needs two such.
+    Where both runs answered the same queries, the overall difference is a weighted mean of those of a partition, so the
+    leader leads somewhere: a complete reversal takes queries that one of them did not answer.
+    """
+    overall = _difference(first, second)
+    if not overall:  # NaN is not 0, but compares with nothing below
+        return []
+    found = []
+    for partition, group in groupby(slices, key=lambda one: one.partition):
+        differences = {one: _difference(first[one.members], second[one.members]) for one in group if not one.is_small}
+        counted = [one for one, difference in differences.items() if not math.isnan(difference)]
+        against = [one for one in counted if differences[one] * overall < 0]
+        if len(counted) >= 2 and 2 * len(against) > len(counted):
+            found.append(Reversal(partition, int(overall < 0), tuple(against), tuple(counted)))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class LabelShape:
+    """How many relevant documents the queries of a dataset have; shares are percentages of all queries."""
+
+    min: int
+    max: int
+    mean: float
+    median: float
+    p95: int
+    pct_zero_positives: float
+    pct_one_positive: float
+    pct_two_plus_positives: float
+    total_queries: int
+
+
+def label_shape(n_relevant: Sequence[int]) -> LabelShape:
+    """The label shape of a dataset, by the number of relevant documents per query. All 0 without queries.
+
+    p95 is one of the numbers: sorted[⌊.95 · (n − 1)⌋].
+    """
+    ordered, n = sorted(n_relevant), len(n_relevant)
+    if not n:
+        return LabelShape(0, 0, 0.0, 0.0, 0, 0.0, 0.0, 0.0, 0)
+    none, one = ordered.count(0), ordered.count(1)
+    return LabelShape(
+        min=ordered[0],
+        max=ordered[-1],
+        mean=sum(ordered) / n,
+        median=float(median(ordered)),
+        p95=ordered[95 * (n - 1) // 100],
+        pct_zero_positives=100 * none / n,
+        pct_one_positive=100 * one / n,
+        pct_two_plus_positives=100 * (n - none - one) / n,
+        total_queries=n,
+    )
+
+
+def _divide(partition: str, labels: Sequence[Sequence[str]], minimum: int) -> list[Slice]:
+    """A slice for each label, in the order of their first number, then of their text; none where all queries agree."""
+    distinct = sorted({label for of_query in labels for label in of_query}, key=_natural)
+    if len({frozenset(of_query) for of_query in labels}) < 2:
+        return []
+    members = {label: np.array([label in of_query for of_query in labels]) for label in distinct}
+    return [Slice(partition, label, inside, int(inside.sum()) < minimum) for label, inside in members.items()]
+
+
+def _natural(label: str) -> tuple[bool, float, str]:
+    number = re.match(r"\d+", label)
+    return label == NONE, float(number[0]) if number else math.inf, label
+
+
+def _length_bands(texts: Sequence[str]) -> list[str]:
+    """For each text, the range of lengths, in words, of the third of the set that it belongs to."""
+    lengths = [len(text.split()) for text in texts]
+    ordered, n = sorted(lengths), len(lengths)
+    ends = sorted({ordered[max(math.ceil(n * third / 3) - 1, 0)] for third in (1, 2, 3)}) if n else []
+    starts = [min(length for length in ordered if length > end) for end in ends[:-1]]
+    bands = dict(zip(ends, zip([*ordered[:1], *starts], ends, strict=True), strict=True))
+    chosen = [bands[next(end for end in ends if length <= end)] for length in lengths]
+    return [f"{_span(start, end)} word{'s' if end != 1 else ''}" for start, end in chosen]
+
+
+def _span(start: int, end: int) -> str:
+    return str(start) if start == end else f"{start}-{end}"
+
+
+def _count_band(count: int) -> str:
+    return str(count) if count < 2 else "2-4" if count < 5 else "5+"
+
+
+def _below(inside: Values, outside: Values) -> float:
+    """The one-sided p of a mean of `inside` this far below that of `outside`, by Welch's t-test."""
+    from scipy.stats import ttest_ind
+
+    if np.ptp(inside) == np.ptp(outside) == 0:
+        return float(inside[0] >= outside[0])
+    return float(ttest_ind(inside, outside, equal_var=False, alternative="less").pvalue)
+
+
+def _difference(first: Values, second: Values) -> float:
+    known = [values[~np.isnan(values)] for values in (first, second)]
+    if not all(map(len, known)):
+        return math.nan
+    return float(known[0].mean() - known[1].mean())

@@ -1,0 +1,197 @@
+"""Where a run lost a relevant document: its rank and score after every stage, and the stage that dropped it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchbench.ir.measures import Values
+from benchbench.ir.plan import DenseStage, EncodeStage, FuseStage, LexicalStage, RerankStage, RunPlan
+from benchbench.ir.ranking import collapse, cut, unit_scores
+from benchbench.ir.records import ScoredList
+
+FINAL = "final"
+
+
+class Loss(StrEnum):
+    """Why a relevant document is not among the first k, by the first thing that kept it out."""
+
+    NOT_IN_COLLECTION = "not in collection"
+    UNRESOLVED = "unresolved"
+    NOT_INDEXED = "not indexed"
+    BELOW_FIRST_STAGE = "below first-stage depth"
+    BELOW_FUSED = "below fused depth"
+    BELOW_RERANK_DEPTH = "below rerank depth"
+    CUT_BY_THRESHOLD = "cut by threshold"
+    DEMOTED_BY_RERANKER = "demoted by reranker"
+    CUT_BY_TOP_K = "cut by top_k"
+    BELOW_K = "below k"
+
+
+@dataclass(frozen=True, slots=True)
+class Relevant:
+    """A relevant judgment of the query. `unreachable` says why no search of this index could find its document."""
+
+    document: int
+    grade: float
+    unreachable: Loss | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a document stands after a stage: its rank among documents, its best chunk's score. None: not there.
+
+    `is_read` is false where the stored list has it deeper than the run reads.
+    """
+
+    stage: str
+    rank: int | None = None
+    score: float | None = None
+    is_read: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LostDocument:
+    document: int
+    grade: float
+    loss: Loss
+    standings: tuple[Standing, ...]
+    share: float
+    """What part of the ideal DCG@k it would bring in its place of the ideal ranking; 0 past place k there."""
+
+
+def triage(
+    run: RunPlan,
+    lists: Mapping[str, ScoredList],
+    documents: Mapping[int, int],
+    relevant: Sequence[Relevant],
+    *,
+    k: int,
+) -> list[LostDocument]:
+    """The relevant documents of one query that are not among the run's first k, the highest grade first.
+
+    `lists` are the query's lists by stage key, as stored: chunk ids and scores, best first; a reranked list with its
+    `threshold_scores` where the run has a threshold. `documents` names the document of each chunk in them. A list that
+    is missing raises KeyError: a query that failed has nothing to triage.
+    """
+    trace = _Trace.of(run, lists, documents)
+    ordered = sorted(relevant, key=lambda one: (-one.grade, one.document))
+    gains = [one.grade / math.log2(place + 1) if place <= k else 0.0 for place, one in enumerate(ordered, start=1)]
+    ideal = sum(gains)
+    lost = []
+    for one, gain in zip(ordered, gains, strict=True):
+        standings = trace.standings(one.document)
+        if not _is_within(standings[FINAL], k):
+            loss = one.unreachable or _loss(run, trace, standings, one.document, k)
+            share = gain / ideal if ideal else 0.0
+            lost.append(LostDocument(one.document, one.grade, loss, tuple(standings.values()), share))
+    return lost
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many documents of how many queries a run lost in one way."""
+
+    documents: int
+    queries: int
+
+
+def tally(losses: Iterable[Sequence[LostDocument]]) -> dict[Loss, Tally]:
+    """The losses of a run's queries, counted: {demoted by reranker: 40 documents, 31 queries}; what never was is left
+    out."""
+    of_documents, of_queries = Counter[Loss](), Counter[Loss]()
+    for lost in losses:
+        of_documents.update(one.loss for one in lost)
+        of_queries.update({one.loss for one in lost})
+    return {loss: Tally(of_documents[loss], of_queries[loss]) for loss in Loss if of_documents[loss]}
+
+
+def by_loss(ndcg: Values, has_relevant: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The indices of the queries, the greatest loss first: the ideal gain that the ranking misses, 1 − nDCG@k.
+
+    Both (q,). Queries that cannot lose, since nothing is relevant or since they failed (NaN), are left out. Equal
+    losses stay in the order of the queries.
+    """
+    loss = np.where(has_relevant, 1.0 - ndcg, 0.0)
+    return _falling(np.where(loss > 0, loss, np.nan))
+
+
+def by_difference(first: Values, second: Values) -> NDArray[np.int64]:
+    """The indices of the queries, the widest gap between two runs' values (q,) first; failed ones (NaN) left out."""
+    return _falling(np.abs(first - second))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ranked:
+    """A list of chunks with their documents, of which a run reads the first `read`."""
+
+    documents: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    read: int
+
+    @classmethod
+    def of(cls, ranked: ScoredList, documents: Mapping[int, int], read: int) -> _Ranked:
+        return cls(np.array([documents[chunk] for chunk in ranked.ids.tolist()], np.int64), ranked.scores, read)
+
+    def standing(self, stage: str, document: int) -> Standing:
+        places = np.flatnonzero(self.documents == document)
+        if not len(places):
+            return Standing(stage)
+        best = int(places[0])
+        rank = len(collapse(self.documents[: best + 1]))
+        return Standing(stage, rank, float(self.scores[best]), best < self.read)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Trace:
+    """One query's lists of documents after each stage, and what the threshold let pass."""
+
+    stages: dict[str, _Ranked]
+    passed: frozenset[int]
+
+    @classmethod
+    def of(cls, run: RunPlan, lists: Mapping[str, ScoredList], documents: Mapping[int, int]) -> _Trace:
+        keys = [stage.key for stage in run.stages if not isinstance(stage, EncodeStage)]
+        found = lists[run.final].head(run.candidates)
+        compared = unit_scores(run.unit_kind, found.compared_scores)
+        passed = cut(found, unit_scores=compared, threshold=run.threshold, top_k=len(found))
+        stages = {key: _Ranked.of(lists[key], documents, run.candidates) for key in keys}
+        stages[FINAL] = _Ranked.of(passed.head(run.top_k), documents, run.top_k)
+        return cls(stages, frozenset(documents[chunk] for chunk in passed.ids.tolist()))
+
+    def standings(self, document: int) -> dict[str, Standing]:
+        return {stage: ranked.standing(stage, document) for stage, ranked in self.stages.items()}
+
+
+def _loss(run: RunPlan, trace: _Trace, standings: Mapping[str, Standing], document: int, k: int) -> Loss:
+    """The first reason, in the order of the stages. A document that the reranker took from the first k is its loss also
+    where top_k then cut it."""
+    first = [stage for stage in run.stages if isinstance(stage, DenseStage | LexicalStage)]
+    fuse = next((stage for stage in run.stages if isinstance(stage, FuseStage)), None)
+    rerank = next((stage for stage in run.stages if isinstance(stage, RerankStage)), None)
+    if not any(standings[stage.key].is_read for stage in first):
+        return Loss.BELOW_FIRST_STAGE
+    if fuse and not standings[fuse.key].is_read:
+        return Loss.BELOW_FUSED
+    if rerank and not standings[rerank.key].is_read:
+        return Loss.BELOW_RERANK_DEPTH
+    if document not in trace.passed:
+        return Loss.CUT_BY_THRESHOLD
+    if rerank and _is_within(standings[rerank.source], k):
+        return Loss.DEMOTED_BY_RERANKER
+    return Loss.CUT_BY_TOP_K if standings[FINAL].rank is None else Loss.BELOW_K
+
+
+def _is_within(standing: Standing, k: int) -> bool:
+    return standing.rank is not None and standing.rank <= k
+
+
+def _falling(keys: Values) -> NDArray[np.int64]:
+    order = np.argsort(-keys, kind="stable")
+    return order[: np.count_nonzero(~np.isnan(keys))].astype(np.int64, copy=False)

@@ -1,0 +1,121 @@
+import math
+
+import numpy as np
+import pytest
+
+from benchbench.ir.slices import LabelShape, QueryFacts, label_shape, reversals, slices_of, weak_slices
+
+
+def facts(n: int, **given) -> list[QueryFacts]:
+    """`n` queries; each of `given` has a value per query."""
+    base = {"text": ["a word"] * n, "n_relevant": [1] * n} | given
+    return [QueryFacts(**{name: values[i] for name, values in base.items()}) for i in range(n)]
+
+
+def sizes(slices) -> dict[str, int]:
+    return {one.name: one.n for one in slices}
+
+
+class TestSlices:
+    def test_a_query_counts_in_every_slice_it_states_and_in_none_otherwise(self):
+        slices = slices_of(facts(4, slices=[["new", "hard"], ["new"], [], ["hard"]]), minimum=2)
+        assert sizes(slices) == {"slice: hard": 2, "slice: new": 2, "slice: (none)": 1}
+        assert [one.is_small for one in slices] == [False, False, True]
+        assert slices[0].members.tolist() == [True, False, False, True]
+
+    def test_metadata_divides_only_where_queries_differ(self):
+        slices = slices_of(facts(3, category=["x", "y", ""], difficulty=["easy"] * 3, version=["3.11", "3.9", "3.9"]))
+        assert sizes(slices) == {
+            "category: x": 1,
+            "category: y": 1,
+            "category: (none)": 1,
+            "version: 3.11": 1,
+            "version: 3.9": 2,
+        }
+
+    def test_the_numbers_of_relevant_documents_are_banded(self):
+        assert sizes(slices_of(facts(7, n_relevant=[0, 1, 2, 4, 5, 90, 1]))) == {
+            "relevant documents: 0": 1,
+            "relevant documents: 1": 2,
+            "relevant documents: 2-4": 2,
+            "relevant documents: 5+": 2,
+        }
+
+    @pytest.mark.parametrize(
+        ("lengths", "bands"),
+        [
+            ([1, 2, 3, 4, 5, 6, 10, 11, 12], {"1-3 words": 3, "4-6 words": 3, "10-12 words": 3}),
+            ([1, 1, 1, 1, 1, 7], {"1 word": 5, "7 words": 1}),
+            ([3, 3, 4, 4, 4, 4], {"3 words": 2, "4 words": 4}),
+            ([5, 5], {}),
+            ([], {}),
+        ],
+    )
+    def test_query_lengths_are_thirds_and_equal_lengths_stay_together(self, lengths, bands):
+        slices = slices_of(facts(len(lengths), text=["word " * length for length in lengths]))
+        assert sizes(slices) == {f"query length: {label}": n for label, n in bands.items()}
+
+
+class TestWeakSlices:
+    def test_a_slice_far_below_the_others_is_weak_and_a_small_or_near_one_is_not(self):
+        rng = np.random.default_rng(0)
+        category = ["weak"] * 30 + ["near"] * 30 + ["fine"] * 30 + ["tiny"] * 5
+        values = rng.normal(0.6, 0.1, 95)
+        values[:30] -= 0.2
+        values[30:60] -= 0.01
+        values[90:] -= 0.5
+        (found,) = weak_slices(values, slices_of(facts(95, category=category)))
+        assert found.slice.name == "category: weak"
+        assert found.mean == pytest.approx(values[:30].mean())
+        assert found.others == pytest.approx(values[30:].mean())
+        assert found.p < 0.001
+
+    def test_queries_without_a_value_do_not_count(self):
+        values = np.array([0.0] * 10 + [1.0] * 10 + [math.nan] * 10)
+        slices = slices_of(facts(30, category=["a"] * 10 + ["b"] * 10 + ["c"] * 10))
+        assert [found.slice.label for found in weak_slices(values, slices)] == ["a"]
+
+    def test_by_chance_alone_slices_are_rarely_weak(self):
+        slices = slices_of(facts(100, category=[f"c{i % 5}" for i in range(100)]))
+        values = np.random.default_rng(1).random((400, 100))
+        assert np.mean([bool(weak_slices(one, slices)) for one in values]) < 0.08
+
+
+class TestReversals:
+    CATEGORIES = ["a"] * 30 + ["b"] * 10 + ["c"] * 10
+
+    def test_the_leader_overall_may_be_behind_in_most_slices(self):
+        first, second = np.array([0.9] * 30 + [0.4] * 20), np.array([0.5] * 30 + [0.5] * 20)
+        slices = slices_of(facts(50, category=self.CATEGORIES))
+        (found,) = reversals(first, second, slices)
+        assert (found.partition, found.leader, found.is_complete) == ("category", 0, False)
+        assert [one.label for one in found.against] == ["b", "c"]
+        (mirrored,) = reversals(second, first, slices)
+        assert (mirrored.leader, mirrored.against) == (1, found.against)
+
+    def test_it_is_complete_only_where_the_runs_answered_different_queries(self):
+        first = np.array([0.9] * 18 + [math.nan] * 12 + [0.2] * 5 + [math.nan] * 15)
+        second = np.array([math.nan] * 25 + [0.95] * 5 + [0.3] * 20)
+        slices = slices_of(facts(50, category=["a"] * 30 + ["b"] * 20))
+        (found,) = reversals(first, second, slices)
+        assert found.leader == 0
+        assert found.is_complete
+
+    def test_small_slices_equal_means_and_a_lead_everywhere_are_no_reversal(self):
+        slices = slices_of(facts(50, category=self.CATEGORIES), minimum=11)
+        first, second = np.array([0.9] * 30 + [0.4] * 20), np.full(50, 0.5)
+        assert reversals(first, second, slices) == []
+        slices = slices_of(facts(50, category=self.CATEGORIES))
+        assert reversals(second, second, slices) == []
+        assert reversals(second + 0.1, second, slices) == []
+        assert reversals(np.full(50, math.nan), second, slices) == []
+
+
+class TestLabelShape:
+    def test_the_case_of_formats_md(self):
+        assert label_shape([0, 1, 1, 2, 4]) == LabelShape(0, 4, 1.6, 1.0, 2, 20.0, 40.0, 40.0, 5)
+
+    def test_the_95th_percentile_is_one_of_the_numbers(self):
+        assert label_shape(range(101)).p95 == 95
+        assert label_shape([3]).p95 == 3
+        assert label_shape([]).total_queries == 0

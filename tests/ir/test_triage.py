@@ -1,0 +1,110 @@
+import math
+
+import numpy as np
+import pytest
+
+from benchbench.ir.configuration import Configuration
+from benchbench.ir.plan import plan
+from benchbench.ir.records import ScoredList
+from benchbench.ir.triage import Loss, LostDocument, Relevant, Standing, Tally, by_difference, by_loss, tally, triage
+
+DOCUMENTS = {chunk: chunk // 10 for chunk in range(1000)}  # chunks 10, 11, … belong to document 1
+
+
+def ranked(*chunks: int, scores: list[float] | None = None) -> ScoredList:
+    return ScoredList(np.array(chunks, np.int64), np.array(scores or [1 - 0.1 * i for i in range(len(chunks))]))
+
+
+def lost(
+    configuration: Configuration, lists: dict[str, ScoredList], *relevant: Relevant, k: int = 1
+) -> list[LostDocument]:
+    (run,) = plan([("run", configuration)]).runs
+    keys = [stage.key for stage in run.stages if not stage.key.startswith("encode")]
+    return triage(run, dict(zip(keys, lists.values(), strict=True)), DOCUMENTS, relevant, k=k)
+
+
+def losses(configuration: Configuration, lists: dict[str, ScoredList], document: int, k: int = 1) -> list[Loss]:
+    return [one.loss for one in lost(configuration, lists, Relevant(document, 1), k=k)]
+
+
+def test_what_is_among_the_first_k_documents_is_not_lost():
+    assert losses(Configuration(top_k=5), {"dense": ranked(20, 21, 10)}, 1, k=2) == []
+
+
+@pytest.mark.parametrize("why", [Loss.NOT_IN_COLLECTION, Loss.UNRESOLVED, Loss.NOT_INDEXED])
+def test_what_no_search_can_find_is_told_before_all_else(why):
+    (one,) = lost(Configuration(top_k=5), {"dense": ranked(20)}, Relevant(-3, 2, unreachable=why))
+    assert one.loss == why
+    assert [(standing.rank, standing.score) for standing in one.standings] == [(None, None), (None, None)]
+
+
+def test_below_k_has_its_rank_and_score_after_every_stage():
+    (one,) = lost(Configuration(top_k=5), {"dense": ranked(20, 21, 30, 11)}, Relevant(1, 2))
+    assert one.loss == Loss.BELOW_K
+    (dense, final) = one.standings
+    assert (dense.rank, dense.is_read, final.stage, final.rank) == (3, True, "final", 3)
+    assert dense.score == final.score == pytest.approx(0.7)
+
+
+def test_a_list_that_is_stored_deeper_than_the_run_reads_shows_how_deep_it_lies():
+    (one,) = lost(Configuration(top_k=2), {"dense": ranked(20, 30, 40, 10)}, Relevant(1, 1))
+    assert one.loss == Loss.BELOW_FIRST_STAGE
+    assert (one.standings[0].rank, one.standings[0].is_read) == (4, False)
+    assert one.standings[-1] == Standing("final")
+
+
+def test_threshold_and_top_k_cut_chunks():
+    dense = {"dense": ranked(20, 30, 10, scores=[0.9, 0.6, 0.4])}
+    assert losses(Configuration(top_k=5, score_threshold=0.5), dense, 1, k=3) == [Loss.CUT_BY_THRESHOLD]
+    assert losses(Configuration(top_k=2, candidates=5), dense, 1, k=3) == [Loss.BELOW_FIRST_STAGE]
+    hybrid = Configuration(search_mode="hybrid", top_k=2, candidates=5)
+    lists = dense | {"lexical": ranked(20, 30, 10), "fused": ranked(20, 30, 10)}
+    assert losses(hybrid, lists, 1, k=3) == [Loss.CUT_BY_TOP_K]
+
+
+def test_fusion_keeps_no_more_than_its_candidates():
+    hybrid = Configuration(search_mode="hybrid", top_k=2)
+    lists = {"dense": ranked(20, 10), "lexical": ranked(30, 20), "fused": ranked(20, 30)}
+    assert losses(hybrid, lists, 1, k=2) == [Loss.BELOW_FUSED]
+    assert losses(hybrid, lists, 4, k=2) == [Loss.BELOW_FIRST_STAGE]
+
+
+class TestReranking:
+    RERANKED = Configuration(use_reranker=True, reranker="cross", top_k=4, rerank_depth=3)
+
+    def test_the_reranker_demotes_what_it_takes_from_the_first_k(self):
+        lists = {"dense": ranked(10, 20, 30, 40), "reranked": ranked(30, 20, 10, scores=[2.0, 1.0, -4.0])}
+        assert losses(self.RERANKED, lists, 1, k=2) == [Loss.DEMOTED_BY_RERANKER]
+        assert losses(self.RERANKED, lists, 1, k=3) == []
+        assert losses(self.RERANKED, lists, 4, k=2) == [Loss.BELOW_RERANK_DEPTH]
+
+    def test_what_was_below_k_before_is_not_its_fault(self):
+        lists = {"dense": ranked(20, 30, 10), "reranked": ranked(20, 30, 10)}
+        assert losses(self.RERANKED, lists, 1, k=2) == [Loss.BELOW_K]
+
+    def test_thresholds_compare_what_the_reranker_says_they_compare(self):
+        strict = Configuration(use_reranker=True, top_k=3, score_threshold=0.5)
+        reranked = ScoredList(np.array([20, 10]), np.array([3.0, 2.0]), threshold_scores=np.array([0.9, 0.2]))
+        assert losses(strict, {"dense": ranked(10, 20), "reranked": reranked}, 1, k=2) == [Loss.CUT_BY_THRESHOLD]
+
+
+def test_the_share_of_a_lost_document_is_what_it_would_bring_to_the_ideal():
+    one, two, three = lost(Configuration(top_k=5), {"dense": ranked(90)}, *(Relevant(d, 4 - d) for d in (1, 2, 3)), k=2)
+    ideal = 3 + 2 / math.log2(3)
+    assert [one.share, two.share, three.share] == pytest.approx([3 / ideal, 2 / math.log2(3) / ideal, 0])
+    assert [one.grade, two.grade, three.grade] == [3, 2, 1]
+
+
+def test_losses_are_counted_by_document_and_by_query():
+    def of(*reasons: Loss) -> list[LostDocument]:
+        return [LostDocument(1, 1, reason, (), 0) for reason in reasons]
+
+    counted = tally([of(Loss.BELOW_K, Loss.BELOW_K), of(Loss.BELOW_K, Loss.UNRESOLVED), []])
+    assert counted == {Loss.UNRESOLVED: Tally(1, 1), Loss.BELOW_K: Tally(3, 2)}
+
+
+def test_queries_are_ordered_by_what_they_lose_or_by_how_much_two_runs_differ():
+    values, relevant = np.array([0.2, 1.0, 0.0, math.nan, 0.2, 0.0]), np.array([True, True, True, True, True, False])
+    assert by_loss(values, relevant).tolist() == [2, 0, 4]
+    assert by_difference(values, np.array([0.3, 0.0, 0.0, 0.5, 0.1, 0.0])).tolist()[:1] == [1]
+    assert by_difference(values, values).tolist() == [0, 1, 2, 4, 5]
