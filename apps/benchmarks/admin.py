@@ -11,6 +11,7 @@ from apps.benchmarks.cancelling import cancel
 from apps.benchmarks.deleting import delete_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.rescoring import newest_version, rescore
 from apps.benchmarks.retrying import retry
 from apps.operations.models import Operation, Status
 from apps.results import views as results
@@ -35,7 +36,7 @@ class BenchmarkAdmin(OwnedAdmin):
     list_select_related = ("owner", "dataset_version__dataset", "mapping__collection")
     search_fields = ("name", "description", "mapping__name")
     autocomplete_fields = ("owner",)
-    actions = ("start_selected", "cancel_selected", "retry_selected")
+    actions = ("start_selected", "cancel_selected", "retry_selected", "rescore_selected")
     editable = ("name", "description", "owner", "team")
     fieldsets = (
         (None, {"fields": ("name", "description", ("owner", "team"))}),
@@ -61,11 +62,13 @@ class BenchmarkAdmin(OwnedAdmin):
         delete_benchmark(obj)
 
     def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view
+        view, given = self.admin_site.admin_view, {"model_admin": self}
         return [
-            path("<uuid:object_id>/results/", view(results.benchmark_page), {"model_admin": self}, "benchmark_results"),
-            path("<uuid:object_id>/live/", view(results.benchmark_live), {"model_admin": self}, "benchmark_live"),
-            path("preview/", view(views.preview_benchmark), {"model_admin": self}, "benchmark_preview"),
+            path("<uuid:object_id>/results/", view(results.benchmark_page), given, "benchmark_results"),
+            path("<uuid:object_id>/live/", view(results.benchmark_live), given, "benchmark_live"),
+            path("<uuid:object_id>/manifest/", view(views.download_manifest), given, "benchmark_manifest"),
+            path("manifest/", view(views.run_manifest), given, "benchmark_from_manifest"),
+            path("preview/", view(views.preview_benchmark), given, "benchmark_preview"),
             *super().get_urls(),
         ]
 
@@ -93,6 +96,10 @@ class BenchmarkAdmin(OwnedAdmin):
 
         return self.each(request, queryset, again)
 
+    @admin.action(description="Re-score on the newest version", permissions=["act"])
+    def rescore_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        return self.each(request, queryset, lambda benchmark: rescore(benchmark).sentence)
+
     @display(description="benchmark", ordering="name")
     def results_link(self, benchmark: Benchmark) -> str:
         return format_html('<a href="{}">{}</a>', reverse("admin:benchmark_results", args=[benchmark.pk]), benchmark)
@@ -116,6 +123,9 @@ class BenchmarkAdmin(OwnedAdmin):
         if obj.runs.filter(status__in=(Run.Status.PENDING, Run.Status.CANCELLED)).exists():
             label = "Start" if obj.status == Status.PENDING else "Resume"
             acts.append(Button(label, "play_circle", "start_selected", primary=True))
+        newest = newest_version(obj)
+        if newest.number > obj.dataset_version.number and obj.runs.filter(status=Run.Status.COMPLETED).exists():
+            acts.append(Button(f"Re-score on v{newest.number}", "rule", "rescore_selected"))
         return acts
 
     def panels(self, request: HttpRequest, obj: Benchmark) -> list[Panel]:

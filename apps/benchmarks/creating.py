@@ -38,27 +38,33 @@ def create_benchmark(
     seed: int = 42,
     unresolved: str = "count",
     empty_queries: str = "zero",
+    version: DatasetVersion | None = None,
+    indexes: MappingType[str | None, Index] | None = None,
+    manifest: dict[str, Any] | None = None,
 ) -> Benchmark:
     """Create a pending benchmark with one run per configuration of `matrix` (formats.md names its keys).
 
-    Nothing is created when anything is wrong. Raises MatrixError, whose `field` is the key at fault, for the matrix and
-    the indexes it names; BenchmarkError for the rest; ConflictError for a mapping that was not resolved, or not since
-    its collection or dataset changed.
+    It asks the queries of the newest frozen version, or of `version`. By `indexes` a caller says which index each name
+    of the matrix means; without, it is the newest that is ready. `manifest` is kept with what is run from one. Nothing
+    is created when anything is wrong. Raises MatrixError, whose `field` is the key at fault, for the matrix and the
+    indexes it names; BenchmarkError for the rest; ConflictError for a mapping that was not resolved, or not since its
+    collection or dataset changed.
     """
     _require(name, runs_per_query, execution=execution, unresolved=unresolved, empty_queries=empty_queries)
-    version = require_current(mapping)
+    newest = require_current(mapping)
     parsed = Matrix.parse(
         matrix, max_runs=settings.BENCHMARK_MAX_RUNS, max_values=settings.BENCHMARK_MAX_VALUES_PER_AXIS
     )
     configurations = parsed.configurations()
-    indexes = choose_indexes(mapping, configurations)
+    chosen = choose_indexes(mapping, configurations, among=indexes)
     with transaction.atomic():
         benchmark = Benchmark.objects.create(
             name=name.strip(),
             description=description,
             owner=owner,
             mapping=mapping,
-            dataset_version=version,
+            dataset_version=version or newest,
+            manifest=manifest or {},
             matrix=parsed.as_dict(),
             measures=[str(measure) for measure in measures_at(parsed.k_values_for_metrics)],
             primary_k=parsed.primary_k,
@@ -71,7 +77,7 @@ def create_benchmark(
             total_runs=len(configurations),
         )
         Run.objects.bulk_create(
-            run_of(benchmark, order, configuration, indexes[configuration.index])
+            run_of(benchmark, order, configuration, chosen[configuration.index])
             for order, configuration in enumerate(configurations, start=1)
         )
     return benchmark
@@ -110,25 +116,37 @@ def require_current(mapping: Mapping) -> DatasetVersion:
     return mapping.dataset_version
 
 
-def choose_indexes(mapping: Mapping, configurations: list[Configuration]) -> dict[str | None, Index]:
+def choose_indexes(
+    mapping: Mapping, configurations: list[Configuration], *, among: MappingType[str | None, Index] | None = None
+) -> dict[str | None, Index]:
     """Return the index that each configuration means: the newest ready version of a name; of any, where none is named.
 
-    Raises MatrixError for a name that is not there, and for a mode that the index cannot search.
+    `among` says it instead. Raises MatrixError for a name that is not there, and for a mode that the index cannot
+    search.
     """
-    ready = list(
-        mapping.collection.indexes.filter(status=Index.Status.READY)
-        .select_related("chunk_set", "collection")
-        .order_by("-ready_at", "-version")
-    )
-    by_name: dict[str | None, Index] = {}
-    for index in filter(is_current, ready):
-        by_name.setdefault(index.name, index)
-        by_name.setdefault(None, index)
+    ready = _ready(mapping)
+    by_name = _newest(ready) if among is None else dict(among)
     for configuration in configurations:
         if configuration.index not in by_name:
             raise _no_index(mapping, configuration.index, [index.name for index in ready])
         _require_mode(by_name[configuration.index], configuration)
         _require_tokens(by_name[configuration.index], configuration)
+    return by_name
+
+
+def _ready(mapping: Mapping) -> list[Index]:
+    return list(
+        mapping.collection.indexes.filter(status=Index.Status.READY)
+        .select_related("chunk_set", "collection")
+        .order_by("-ready_at", "-version")
+    )
+
+
+def _newest(ready: list[Index]) -> dict[str | None, Index]:
+    by_name: dict[str | None, Index] = {}
+    for index in filter(is_current, ready):
+        by_name.setdefault(index.name, index)
+        by_name.setdefault(None, index)
     return by_name
 
 

@@ -4,12 +4,13 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Sequence
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.datasets.models import DatasetVersion
+from apps.mappings.fingerprints import truth_hash
 from apps.mappings.truth import Truth, truth
 from benchbench.ir.measures import EmptyQueries, Measure, Truths, evaluate, mean
 
@@ -21,6 +22,8 @@ WHAT_IT_FOUND = (
     "values",
     "query_count",
     "failed_queries",
+    "unsearched_queries",
+    "truth_hash",
     "unresolved_count",
     "unresolved_share",
 )
@@ -31,15 +34,26 @@ def evaluate_runs(
 ) -> list[Evaluation]:
     """Measure runs of a benchmark against `version` (its own by default) under its policies, and store that.
 
-    An evaluation of the same run, version and policies is replaced. A query that failed has no values and is left out
-    of the means. Of several repetitions the first that did not fail is measured: their rankings are the same.
+    An evaluation of the same run, version and policies is replaced. A query that failed, or that the run was never
+    asked, has no values, is left out of the means and counted. Of several repetitions the first that did not fail is
+    measured: their rankings are the same. Raises TruthError where the mapping is not resolved for `version`.
     """
     version = version or benchmark.dataset_version
     ground_truth = truth_of(benchmark, version)
     truths = Truths.of(list(ground_truth.grades.values()))
-    evaluations = [_evaluate(benchmark, run, version, ground_truth, truths) for run in runs]
+    stated = {
+        "truth_hash": truth_hash(ground_truth),
+        "unresolved_count": ground_truth.unresolved_count,
+        "unresolved_share": ground_truth.unresolved_share,
+    }
+    evaluations = [_evaluate(benchmark, run, version, list(ground_truth.grades), truths, stated) for run in runs]
     _store(evaluations)
     return evaluations
+
+
+def policies_of(benchmark: Benchmark) -> dict[str, str]:
+    """Return the policies under which the benchmark's runs are measured, as evaluations state them."""
+    return {"unresolved": benchmark.unresolved, "empty_queries": benchmark.empty_queries}
 
 
 def truth_of(benchmark: Benchmark, version: DatasetVersion) -> Truth:
@@ -49,19 +63,24 @@ def truth_of(benchmark: Benchmark, version: DatasetVersion) -> Truth:
 
 
 def _evaluate(
-    benchmark: Benchmark, run: Run, version: DatasetVersion, ground_truth: Truth, truths: Truths
+    benchmark: Benchmark,
+    run: Run,
+    version: DatasetVersion,
+    query_ids: list[int],
+    truths: Truths,
+    stated: dict[str, Any],
 ) -> Evaluation:
     rankings = rankings_of(run)
-    query_ids = list(ground_truth.grades)
-    failed = np.array([query_id not in rankings for query_id in query_ids], dtype=bool)
+    missing = np.array([query_id not in rankings for query_id in query_ids], dtype=bool)
     graded = truths.grade([rankings.get(query_id, []) for query_id in query_ids])
     measures = [Measure.parse(name) for name in benchmark.measures]
     values = evaluate(measures, graded)
     means = mean(
-        values, has_relevant=graded.has_relevant, failed=failed, empty=cast(EmptyQueries, benchmark.empty_queries)
+        values, has_relevant=graded.has_relevant, failed=missing, empty=cast(EmptyQueries, benchmark.empty_queries)
     )
-    values[:, failed] = np.nan
-    policies = {"unresolved": benchmark.unresolved, "empty_queries": benchmark.empty_queries}
+    values[:, missing] = np.nan
+    failed = _failed(run, [query_id for query_id in query_ids if query_id not in rankings])
+    policies = policies_of(benchmark)
     return Evaluation(
         run=run,
         dataset_version=version,
@@ -75,10 +94,15 @@ def _evaluate(
         query_ids=query_ids,
         values=[[None if math.isnan(value) else value for value in row] for row in values.tolist()],
         query_count=means.counted,
-        failed_queries=means.failed,
-        unresolved_count=ground_truth.unresolved_count,
-        unresolved_share=ground_truth.unresolved_share,
+        failed_queries=failed,
+        unsearched_queries=means.failed - failed,
+        **stated,
     )
+
+
+def _failed(run: Run, missing: list[int]) -> int:
+    """Return how many of the queries without a ranking were asked, and failed."""
+    return run.query_results.filter(query__in=missing).values("query").distinct().count() if missing else 0
 
 
 def _store(evaluations: Sequence[Evaluation]) -> None:

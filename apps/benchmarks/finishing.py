@@ -6,12 +6,14 @@ from django.db.models.functions import Now
 
 from apps.benchmarks.approximations import ann_warnings, approximations_of
 from apps.benchmarks.evaluating import evaluate_runs
+from apps.benchmarks.hashes import external_ids
 from apps.benchmarks.launching import UNFINISHED
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.progress import partials
 from apps.benchmarks.provenance import provenance_of
+from apps.benchmarks.rescoring import scored_versions
 from apps.benchmarks.timing import timings_of
-from apps.operations.models import Operation, Status
+from apps.operations.models import Batch, Operation, Status
 
 RESULT_FIELDS = (
     "timing",
@@ -28,20 +30,24 @@ RESULT_FIELDS = (
 def finish(operation: Operation) -> None:
     """Evaluate the operation's runs and complete the benchmark; failed if no run of it completed."""
     benchmark = benchmark_of(operation)
-    runs = list(
-        benchmark.runs.filter(pk__in=operation.parameters["run_ids"], status__in=UNFINISHED).select_related("index")
-    )
+    unfinished = benchmark.runs.filter(pk__in=operation.parameters["run_ids"], status__in=UNFINISHED)
+    runs = list(unfinished.select_related("index__chunk_set", "index__lexical_index"))
     short = short_queries(operation)
     # The others too: the mapping may have been resolved anew since they completed, and one page holds them together.
     others = benchmark.runs.filter(status=Run.Status.COMPLETED)
     evaluations = {evaluation.run_id: evaluation for evaluation in evaluate_runs(benchmark, [*runs, *others])}
-    made_by = _made_by(operation)
+    for version in scored_versions(benchmark):
+        if version != benchmark.dataset_version:
+            evaluate_runs(benchmark, [*runs, *others], version=version)
+    made_by, names = made_by_run(operation), external_ids(benchmark.mapping.collection_id)
     approximations = approximations_of(operation, benchmark, {run.pk: evaluations[run.pk] for run in runs})
     timings = timings_of(runs)
     for run in runs:
         run.timing, run.failed_queries = timings[run.pk], evaluations[run.pk].failed_queries
         approximation = approximations.get(run.pk)
-        run.provenance = {**provenance_of(run), "made_by": made_by} | ({"ann": approximation} if approximation else {})
+        run.provenance = provenance_of(run, made_by=made_by.get(str(run.pk), []), names=names)
+        if approximation:
+            run.provenance["ann"] = approximation
         run.embed_calls = embed_calls(run, len(evaluations[run.pk].query_ids))
         run.warnings = _warnings(benchmark, run, len(short.get(str(run.pk), ()))) + ann_warnings(approximation)
         worked = run.timing["samples"] or not evaluations[run.pk].query_ids
@@ -65,7 +71,8 @@ def stop(operation: Operation) -> None:
 
 
 def benchmark_of(operation: Operation) -> Benchmark:
-    return Benchmark.objects.select_related("mapping", "dataset_version").get(pk=operation.subject_id)
+    benchmarks = Benchmark.objects.select_related("mapping__collection", "dataset_version__dataset")
+    return benchmarks.get(pk=operation.subject_id)
 
 
 def embed_calls(run: Run, queries: int) -> int:
@@ -86,13 +93,17 @@ def short_queries(operation: Operation) -> dict[str, set[int]]:
     return short
 
 
-def _made_by(operation: Operation) -> list[Any]:
-    """Return the distinct environments of the workers that did the batches."""
-    distinct: list[Any] = []
-    for made_by in operation.batches.filter(result__has_key="made_by").values_list("result__made_by", flat=True):
-        if made_by not in distinct:
-            distinct.append(made_by)
-    return distinct
+def made_by_run(operation: Operation) -> dict[str, list[Any]]:
+    """Return per run the distinct environments of the workers that did its batches, also in operations before this."""
+    operations = Operation.objects.filter(kind=operation.kind, subject_id=operation.subject_id)
+    done = Batch.objects.filter(operation__in=operations, result__has_keys=["made_by", "runs"]).order_by("pk")
+    found: dict[str, list[Any]] = {}
+    for environment, parts in done.values_list("result__made_by", "result__runs"):
+        for run_id in parts:
+            distinct = found.setdefault(run_id, [])
+            if environment not in distinct:
+                distinct.append(environment)
+    return found
 
 
 def _warnings(benchmark: Benchmark, run: Run, short: int) -> list[str]:

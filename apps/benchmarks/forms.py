@@ -4,6 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from django import forms
+from django.conf import settings
+from django.core.files.uploadedfile import UploadedFile
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
     UnfoldAdminIntegerFieldWidget,
@@ -16,7 +18,7 @@ from apps.mappings.models import Mapping
 from apps.retrieval.models import Index
 from benchbench.access import visible
 from benchbench.ir.ann import split_settings
-from benchbench.pages import PageForm
+from benchbench.pages import PageForm, require_size
 
 MATRIX_FIELDS = (
     "indexes",
@@ -73,6 +75,27 @@ def share_or_none(text: str) -> float | None:
 
 def pair(text: str) -> list[float]:
     return [float(weight) for weight in text.split(":")]
+
+
+class ManifestForm(PageForm):
+    content_field = "file"
+
+    file = forms.FileField(
+        label="Manifest",
+        widget=forms.ClearableFileInput({"accept": ".json,application/json", "class": "bb-file"}),
+        help_text="The file that a benchmark's page gives by the button Manifest.",
+    )
+    name = forms.CharField(
+        max_length=200,
+        required=False,
+        widget=UnfoldAdminTextInputWidget(),
+        help_text="Empty: that of the first benchmark, and “again”.",
+    )
+
+    def clean_file(self) -> UploadedFile:
+        upload: UploadedFile = self.cleaned_data["file"]
+        require_size(upload, settings.BENCHMARK_DATASET_MAX_UPLOAD_BYTES, "Larger ones: run_benchmark --manifest FILE.")
+        return upload
 
 
 class BenchmarkForm(PageForm):

@@ -178,6 +178,8 @@ class Evaluation(models.Model):
     values = ArrayField(ArrayField(models.FloatField(null=True)), help_text="Per measure, per query; null: failed.")
     query_count = models.PositiveIntegerField(help_text="Queries in the means.")
     failed_queries = models.PositiveIntegerField(default=0)
+    unsearched_queries = models.PositiveIntegerField(default=0, help_text="Queries of the version not asked so far.")
+    truth_hash = models.CharField(max_length=64, blank=True, help_text="Of the grades it was measured against.")
     unresolved_count = models.PositiveIntegerField(default=0)
     unresolved_share = models.FloatField(default=0, help_text="Share of the ideal gain that unresolved judgments hold.")
     created_at = models.DateTimeField(auto_now_add=True)

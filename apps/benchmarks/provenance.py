@@ -10,34 +10,56 @@ from typing import Any
 from django.conf import settings
 from django.db import connection
 
+from apps.benchmarks.evaluating import policies_of
+from apps.benchmarks.hashes import rankings_hash
 from apps.benchmarks.models import Run
+from apps.retrieval.describing import identity_of
 from apps.retrieval.encoders import device_name
 from apps.retrieval.rerankers import Reranker
 
+# What of the settings decides whether a query is an error, and how its time was taken.
+SETTINGS = (
+    "BENCHBENCH_QUERY_TIMEOUT_MS",
+    "BENCHBENCH_MAX_ATTEMPTS",
+    "BENCHBENCH_BATCH_SECONDS",
+    "BENCHBENCH_RESIDENT_BYTES",
+)
 LIBRARIES = ("numpy", "torch", "sentence-transformers", "transformers", "bm25s", "PyStemmer", "pgvector", "psycopg")
 
 
-def provenance_of(run: Run) -> dict[str, Any]:
-    """Return everything that the run's rankings and values depend on, read where it was computed."""
+def provenance_of(run: Run, *, made_by: list[Any], names: dict[int, str]) -> dict[str, Any]:
+    """Return what the run's rankings depend on, as it stands when the run ends; it is stored then and stays.
+
+    `made_by` has the distinct environments of the workers that took part, each read where it computed; `rankings` the
+    hash of what came of it all, for which `names` has the external ids of the collection's documents.
+    """
     benchmark, index = run.benchmark, run.index
     version, mapping = benchmark.dataset_version, benchmark.mapping
     return {
-        "dataset": {"id": str(version.dataset_id), "version": version.number, "content_hash": version.content_hash},
-        "mapping": {"id": str(mapping.pk), "resolved_at": mapping.resolved_at and mapping.resolved_at.isoformat()},
-        "collection": {"id": str(mapping.collection_id), "fingerprint": mapping.collection_fingerprint},
-        "index": index
-        and {
-            "id": str(index.pk),
-            "name": index.name,
-            "version": index.version,
-            "fingerprint": index.fingerprint,
-            "encoder": index.encoder,
-            "encoder_revision": index.encoder_revision,
+        "dataset": {
+            "id": str(version.dataset_id),
+            "name": version.dataset.name,
+            "version": version.number,
+            "content_hash": version.content_hash,
         },
+        "mapping": {
+            "id": str(mapping.pk),
+            "name": mapping.name,
+            "resolved_at": mapping.resolved_at and mapping.resolved_at.isoformat(),
+        },
+        "collection": {
+            "id": str(mapping.collection_id),
+            "name": mapping.collection.name,
+            "fingerprint": mapping.collection_fingerprint,
+        },
+        "index": index and {"id": str(index.pk), "fingerprint": index.fingerprint, **identity_of(index)},
         "config_hash": run.config_hash,
         "seed": benchmark.seed,
         "execution": benchmark.execution,
-        "policies": {"unresolved": benchmark.unresolved, "empty_queries": benchmark.empty_queries},
+        "runs_per_query": benchmark.runs_per_query,
+        "policies": policies_of(benchmark),
+        "made_by": made_by,
+        "rankings": rankings_hash(run, names),
     }
 
 
@@ -49,8 +71,35 @@ def environment(rerankers: Iterable[Reranker]) -> dict[str, Any]:
     return {
         **_code(),
         "device": device_name(),
+        "settings": {name: getattr(settings, name) for name in SETTINGS},
         "rerankers": {name: ", ".join(sorted(found)) for name, found in sorted(revisions.items())},
     }
+
+
+def facts_of(environments: Iterable[dict[str, Any]]) -> dict[str, set[str]]:
+    """Return what workers computed with, by what it is called: {"numpy": {"2.4.0"}, "device": {"cpu"}, …}."""
+    facts: dict[str, set[str]] = {}
+    for environment in environments:
+        named = {key: value for key, value in environment.items() if not isinstance(value, dict)}
+        for part in ("libraries", "rerankers", "settings"):
+            named |= environment.get(part, {})
+        for name, value in named.items():
+            facts.setdefault(name, set()).add("none" if value is None else str(value))
+    return facts
+
+
+def differing_environments(then: Iterable[dict[str, Any]], now: Iterable[dict[str, Any]]) -> list[str]:
+    """Return a phrase for each fact in which two groups of workers differ: "numpy was 2.3, is 2.4"."""
+    before, after = facts_of(then), facts_of(now)
+    return [
+        f"{name.replace('_', ' ')} was {_listed(before.get(name))}, is {_listed(after.get(name))}"
+        for name in {**before, **after}
+        if before.get(name) != after.get(name)
+    ]
+
+
+def _listed(values: set[str] | None) -> str:
+    return ", ".join(sorted(values)) if values else "not there"
 
 
 @cache

@@ -1,18 +1,26 @@
 """Pages about benchmarks."""
 
+import uuid
+
 from django.contrib import messages
 from django.contrib.admin import ModelAdmin
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.text import slugify
 from django.views.decorators.http import require_POST
 
 from apps.benchmarks.creating import create_benchmark
-from apps.benchmarks.forms import BenchmarkForm
+from apps.benchmarks.forms import BenchmarkForm, ManifestForm
 from apps.benchmarks.launching import launch
+from apps.benchmarks.manifests import manifest_of
+from apps.benchmarks.models import Benchmark
 from apps.benchmarks.previewing import preview
+from apps.benchmarks.reproducing import benchmark_from, read_manifest
+from benchbench.admin import SiteAdmin
 from benchbench.errors import BenchbenchError
-from benchbench.pages import form_page, staff
+from benchbench.pages import form_page, staff, stored
 
 SHOWN_RUNS = 12
 
@@ -23,10 +31,7 @@ def add_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse
             form.cleaned_data["mapping"], matrix=form.matrix(), owner=staff(request), **form.options()
         )
         if "start" in request.POST:
-            try:
-                launch(benchmark, owner=staff(request))
-            except BenchbenchError as error:
-                messages.error(request, f"The benchmark is made, but did not start. {error.message}")
+            start(request, benchmark)
         return redirect("admin:benchmark_results", benchmark.pk)
 
     return form_page(
@@ -36,8 +41,56 @@ def add_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse
         act,
         title="New benchmark",
         submit="Create and start",
+        manifest_url=reverse("admin:benchmark_from_manifest"),
         template="benchmarks/form.html",
     )
+
+
+def run_manifest(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
+    """Make the benchmark that an uploaded manifest describes, and start it."""
+
+    def act(form: ManifestForm) -> HttpResponse:
+        with stored(form.cleaned_data["file"]) as path:
+            manifest = read_manifest(path)
+        benchmark = benchmark_from(manifest, owner=staff(request), name=form.cleaned_data["name"])
+        start(request, benchmark)
+        return redirect("admin:benchmark_results", benchmark.pk)
+
+    return form_page(
+        request,
+        model_admin,
+        ManifestForm,
+        act,
+        title="Run a manifest again",
+        submit="Find the data and start",
+        intro="A manifest says what a benchmark was run on and with, and what came of it. It is run again on the same "
+        "data, found here by what it contains; afterwards the page says whether every value was reproduced.",
+    )
+
+
+def download_manifest(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
+    """Answer with the manifest of a benchmark as a file."""
+    if not model_admin.has_view_permission(request):
+        raise PermissionDenied
+    benchmark = model_admin.get_object(request, str(object_id))
+    if not isinstance(benchmark, Benchmark):
+        raise Http404
+    try:
+        manifest = manifest_of(benchmark)
+    except BenchbenchError as error:
+        messages.error(request, error.message)
+        return redirect("admin:benchmark_results", benchmark.pk)
+    name = slugify(benchmark.name) or "benchmark"
+    disposition = {"Content-Disposition": f'attachment; filename="{name}.manifest.json"'}
+    return JsonResponse(manifest, json_dumps_params={"indent": 2}, headers=disposition)
+
+
+def start(request: HttpRequest, benchmark: Benchmark) -> None:
+    """Start a benchmark that was just made; where that cannot be, say so, and keep it."""
+    try:
+        launch(benchmark, owner=staff(request))
+    except BenchbenchError as error:
+        messages.error(request, f"The benchmark is made, but did not start. {error.message}")
 
 
 @require_POST

@@ -5,6 +5,8 @@ from typing import Any
 from apps.benchmarks.approximations import ann_text
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.progress import stage_of
+from apps.benchmarks.rescoring import scored_versions
+from apps.benchmarks.verifying import verify
 from apps.operations import queueing
 from apps.operations.models import Status
 from apps.operations.progress import progress_of
@@ -13,10 +15,16 @@ from apps.results.charts import quality_and_cost
 from apps.results.configurations import keys_of, phrases, varying
 from apps.results.leaderboard import Leaderboard, Row, leaderboard, measures_at
 
+ENDED = (Status.COMPLETED, Status.FAILED)
 
-def board_context(benchmark: Benchmark, k: int) -> dict[str, Any]:
-    """Return the leaderboard of `benchmark` at cutoff `k`, its progress while it runs, its figure once it is done."""
-    board = leaderboard(benchmark)
+
+def board_context(benchmark: Benchmark, k: int, *, version: int | None = None) -> dict[str, Any]:
+    """Return the leaderboard of `benchmark` at cutoff `k`, its progress while it runs, its figure once it is done.
+
+    `version` is the number of the dataset version whose values are shown; its own where it has none on that.
+    """
+    versions = scored_versions(benchmark)
+    board = leaderboard(benchmark, version=next((one for one in versions if one.number == version), None))
     configs = [row.run.config for row in board.rows]
     differ = varying(configs)
     shared = [key for key in keys_of(configs) if key not in differ]
@@ -24,6 +32,9 @@ def board_context(benchmark: Benchmark, k: int) -> dict[str, Any]:
     return {
         "benchmark": benchmark,
         "board": board,
+        "versions": versions,
+        "rescored": board.evaluation if board.version != benchmark.dataset_version else None,
+        "verification": verify(benchmark) if benchmark.manifest and benchmark.status in ENDED else None,
         "k": k,
         "measures": names,
         "rows": [_shown(row, board, names, differ) for row in board.rows],

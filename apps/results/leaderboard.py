@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from apps.benchmarks.evaluating import policies_of
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.progress import benchmark_event
+from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
 from benchbench.ir.measures import Measure
 
@@ -38,6 +40,7 @@ class Leaderboard:
     """The rows in order, and the evaluation of a completed run for what holds for all of them."""
 
     primary: str
+    version: DatasetVersion
     rows: list[Row]
     evaluation: Evaluation | None
 
@@ -46,21 +49,23 @@ class Leaderboard:
         return self.rows[0] if self.rows and self.rows[0].rank else None
 
 
-def leaderboard(benchmark: Benchmark) -> Leaderboard:
+def leaderboard(benchmark: Benchmark, *, version: DatasetVersion | None = None) -> Leaderboard:
     """Return the leaderboard of `benchmark` as it stands, in three queries and what its progress costs while it runs.
 
-    Runs with a mean of the primary measure come first, best first; equal means share a rank and stand in run order.
-    Means of a run that is at work are provisional; pending, failed and cancelled runs have none and stand last.
+    Its values are those on `version`, by default the version whose queries were asked. Runs with a mean of the primary
+    measure come first, best first; equal means share a rank and stand in run order. Means of a run that is at work are
+    provisional; pending, failed and cancelled runs have none and stand last.
     """
     primary = primary_measure(benchmark)
-    evaluations = evaluations_of(benchmark)
-    so_far = progress_by_run(benchmark)
+    version = version or benchmark.dataset_version
+    evaluations = evaluations_of(benchmark, version=version)
+    so_far = progress_by_run(benchmark) if version == benchmark.dataset_version else {}
     rows = []
     for run in benchmark.runs.select_related("index").order_by("run_order"):
         values, queries = _values(run, evaluations, so_far)
         rows.append(Row(run, values, so_far=queries))
     final = next(iter(evaluations.values()), None)
-    return Leaderboard(primary, ranked(rows, primary), final)
+    return Leaderboard(primary, version, ranked(rows, primary), final)
 
 
 def primary_measure(benchmark: Benchmark) -> str:
@@ -73,12 +78,17 @@ def measures_at(benchmark: Benchmark, k: int) -> list[str]:
     return [name for name in wanted if name in benchmark.measures and name != primary_measure(benchmark)]
 
 
-def evaluations_of(benchmark: Benchmark) -> dict[Any, Evaluation]:
-    """Return the evaluation of each completed run under the benchmark's own version and policies, values left out."""
-    policies = {"unresolved": benchmark.unresolved, "empty_queries": benchmark.empty_queries}
+def evaluations_of(benchmark: Benchmark, *, version: DatasetVersion | None = None) -> dict[Any, Evaluation]:
+    """Return the evaluation of each completed run under the benchmark's policies, by run id, values left out.
+
+    On the benchmark's own version, or on another that it was re-scored on.
+    """
     found = Evaluation.objects.filter(
-        run__benchmark=benchmark, run__status=Run.Status.COMPLETED, dataset_version=benchmark.dataset_version
+        run__benchmark=benchmark,
+        run__status=Run.Status.COMPLETED,
+        dataset_version=version or benchmark.dataset_version,
     ).defer("values", "query_ids")
+    policies = policies_of(benchmark)
     return {evaluation.run_id: evaluation for evaluation in found if evaluation.policies == policies}
 
 

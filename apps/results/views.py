@@ -14,7 +14,7 @@ from django.utils.http import urlencode
 from apps.benchmarks.approximations import ann_text
 from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.results import queries
-from apps.results.board import board_context
+from apps.results.board import ENDED, board_context
 from apps.results.configurations import keys_of, phrases
 from apps.results.leaderboard import measures_at, primary_measure
 from apps.results.start import start_context
@@ -46,17 +46,27 @@ def _board(request: HttpRequest, model_admin: SiteAdmin, benchmark: Benchmark) -
     """Return what both show: the board at the cutoff asked for, and what can be done to the benchmark now."""
     asked = request.GET.get("k", "")
     k = int(asked) if asked.isdecimal() and int(asked) in benchmark.k_values else benchmark.primary_k
+    number = request.GET.get("version", "")
+    version = int(number) if number.isdecimal() else None
     acts = [button for button in model_admin.buttons(request, benchmark) if button.action]
     return {
-        **board_context(benchmark, k),
+        **board_context(benchmark, k, version=version),
         "original": benchmark,
         "buttons": [
             Button("Edit", "edit", href=change_url(benchmark)),
+            *links_of(benchmark),
             *(acts if model_admin.has_act_permission(request) else []),
         ],
         "changelist_url": changelist_url(Benchmark),
         "next": reverse("admin:benchmark_results", args=[benchmark.pk]),
     }
+
+
+def links_of(benchmark: Benchmark) -> list[Button]:
+    """Return what can be taken away from a benchmark that has ended."""
+    if benchmark.status not in ENDED:
+        return []
+    return [Button("Manifest", "download", href=reverse("admin:benchmark_manifest", args=[benchmark.pk]))]
 
 
 def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:

@@ -5,14 +5,18 @@ import contextlib
 import re
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandParser
 
 from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.launching import launch
+from apps.benchmarks.models import Benchmark
 from apps.benchmarks.previewing import preview
 from apps.benchmarks.reporting import facts_of, preview_text, text_of
+from apps.benchmarks.reproducing import benchmark_from, read_manifest
+from apps.benchmarks.verifying import verify
 from apps.mappings.finding import find_mapping
 from apps.mappings.models import Mapping
 from apps.operations.commands import UseCaseCommand
@@ -74,7 +78,13 @@ class Command(UseCaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("mapping", help="Name (or id) of the mapping to run over.")
+        parser.add_argument("mapping", nargs="?", help="Name (or id) of the mapping to run over.")
+        parser.add_argument(
+            "--manifest",
+            metavar="FILE",
+            help="Run what this manifest describes, wait, and hold it against what the manifest says came of it: exit "
+            "status 1 where a value differs. Only --name, --owner and --json go with it.",
+        )
         parser.add_argument("--name", help="Name of the benchmark; the mapping's name and the time by default.")
         matrix = parser.add_argument_group("matrix")
         matrix.add_argument("--indexes", type=words, help="Names of indexes; by default the collection's newest.")
@@ -107,6 +117,11 @@ class Command(UseCaseCommand):
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
+        if options["manifest"]:
+            self.run_again(**options)
+            return
+        if not options["mapping"]:
+            raise BenchbenchError("Name a mapping to run over, or a manifest to run again with --manifest FILE.")
         mapping = find_mapping(options["mapping"])
         matrix = matrix_of(mapping, options)
         if options["dry_run"]:
@@ -128,6 +143,24 @@ class Command(UseCaseCommand):
             self.wait_for(operation)
         benchmark.refresh_from_db()
         self.report(facts_of(benchmark), text_of(benchmark), as_json=options["json"])
+        self.require_completed(benchmark)
+
+    def run_again(self, **options: Any) -> None:
+        """Run a manifest, and hold what comes of it against what came of it then."""
+        manifest = read_manifest(Path(options["manifest"]))
+        benchmark = benchmark_from(manifest, owner=options["owner"], name=options["name"] or "")
+        self.wait_for(launch(benchmark, owner=options["owner"]))
+        benchmark.refresh_from_db()
+        if benchmark.status == Status.CANCELLED:
+            self.require_completed(benchmark)
+        verification = verify(benchmark)
+        told = [verification.sentence, *verification.differences, *verification.environment]
+        facts = facts_of(benchmark) | {"verification": verification.as_dict()}
+        self.report(facts, "\n".join([text_of(benchmark), "", *told]), as_json=options["json"])
+        if not verification.reproduces:
+            raise BenchbenchError(verification.sentence)
+
+    def require_completed(self, benchmark: Benchmark) -> None:
         if benchmark.status in (Status.FAILED, Status.CANCELLED):
             reason = benchmark.operation.error if benchmark.operation else ""
             raise BenchbenchError(f"The benchmark {benchmark.status}: {reason or 'none of its runs completed.'}")

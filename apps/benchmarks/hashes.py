@@ -1,0 +1,52 @@
+"""What a run found, and what it was worth, as hashes that are equal on any site where both are."""
+
+import json
+from collections.abc import Sequence
+from hashlib import sha256
+from uuid import UUID
+
+import numpy as np
+
+from apps.benchmarks.models import Evaluation, Run
+from apps.collections.models import Document
+from apps.datasets.models import Query
+
+
+def rankings_hash(run: Run, names: dict[int, str]) -> str:
+    """Return the SHA-256 over every stored ranking: query keys in order, repetitions, external ids, bytes of scores.
+
+    `names` has the external id of every document of the collection. Of a query that failed only the failure enters: its
+    words may name a time.
+    """
+    rows = run.query_results.order_by("query__key", "query_id", "repetition").values_list(
+        "query__key", "repetition", "error", "document_ids", "scores"
+    )
+    digest = sha256()
+    for key, repetition, error, document_ids, scores in rows.iterator(chunk_size=1000):
+        ranked = None if error else [names[document_id] for document_id in document_ids]
+        digest.update(json.dumps([key, repetition, ranked]).encode() + b"\n")
+        digest.update(b"" if error else np.asarray(scores, "<f8").tobytes())
+    return digest.hexdigest()
+
+
+def values_hash(evaluation: Evaluation, *, keys: dict[int, str]) -> str:
+    """Return the SHA-256 over the per-query values: measures as stated, queries in the order of their `keys` (by id).
+
+    A query without a value counts as NaN.
+    """
+    order = sorted(range(len(evaluation.query_ids)), key=lambda place: keys[evaluation.query_ids[place]])
+    digest = sha256(json.dumps([keys[evaluation.query_ids[place]] for place in order]).encode())
+    for name, row in zip(evaluation.measures, evaluation.values, strict=True):
+        values = np.array([np.nan if row[place] is None else row[place] for place in order], "<f8")
+        digest.update(name.encode() + b"\n" + values.tobytes())
+    return digest.hexdigest()
+
+
+def keys_of(query_ids: Sequence[int]) -> dict[int, str]:
+    """Return the keys of queries by their ids, in one query."""
+    return dict(Query.objects.filter(pk__in=query_ids).values_list("pk", "key"))
+
+
+def external_ids(collection_id: UUID) -> dict[int, str]:
+    """Return the external id of every document of a collection, removed ones included, in one query."""
+    return dict(Document.objects.filter(collection=collection_id).values_list("pk", "external_id"))

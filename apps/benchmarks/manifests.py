@@ -1,0 +1,111 @@
+"""A benchmark as one JSON object, from which it can be run again on any site that holds the same data."""
+
+from typing import Any
+
+from apps.benchmarks.evaluating import policies_of
+from apps.benchmarks.hashes import keys_of, values_hash
+from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.operations.models import Status
+from apps.retrieval.describing import identity_of
+from apps.retrieval.models import Index
+from benchbench.errors import BenchbenchError
+
+SCHEMA = "benchbench-manifest"
+SCHEMA_VERSION = "1.0"
+OPTIONS = {"execution": str, "runs_per_query": int, "seed": int, "unresolved": str, "empty_queries": str}
+
+
+class ManifestError(BenchbenchError):
+    """A manifest that cannot be written, read, or run here; the sentence names what is missing or differs."""
+
+    code = "manifest"
+
+
+def manifest_of(benchmark: Benchmark) -> dict[str, Any]:
+    """Return what `benchmark` was run on and with, and what came of it, as plain JSON (docs/reproducing.md).
+
+    Names and ids are for people; what identifies is hashes. Raises ManifestError for a benchmark that has not ended.
+    """
+    if benchmark.status not in (Status.COMPLETED, Status.FAILED):
+        raise ManifestError(
+            f"The benchmark {benchmark.name!r} is {benchmark.status}: it has a manifest once it has completed."
+        )
+    runs = list(benchmark.runs.filter(is_external=False).select_related("index__chunk_set", "index__lexical_index"))
+    version, mapping = benchmark.dataset_version, benchmark.mapping
+    evaluations = own_evaluations(benchmark)
+    keys = keys_of([query_id for evaluation in evaluations.values() for query_id in evaluation.query_ids])
+    return {
+        "schema": SCHEMA,
+        "schema_version": SCHEMA_VERSION,
+        "benchmark": {
+            "id": str(benchmark.pk),
+            "name": benchmark.name,
+            "description": benchmark.description,
+            "completed_at": benchmark.completed_at and benchmark.completed_at.isoformat(),
+        },
+        "dataset": {
+            "name": version.dataset.name,
+            "version": version.number,
+            "label": version.label,
+            "content_hash": version.content_hash,
+            "queries": version.query_count,
+            "judgments": version.judgment_count,
+        },
+        "collection": _collection(benchmark, runs),
+        "mapping": {"name": mapping.name, "truth_hash": next((one.truth_hash for one in evaluations.values()), "")},
+        "indexes": _indexes(runs),
+        "matrix": benchmark.matrix,
+        "measures": benchmark.measures,
+        "primary_k": benchmark.primary_k,
+        "k_values": benchmark.k_values,
+        **{name: getattr(benchmark, name) for name in OPTIONS},
+        "runs": [_run(run, evaluations.get(run.pk), keys) for run in runs],
+    }
+
+
+def own_evaluations(benchmark: Benchmark) -> dict[Any, Evaluation]:
+    """Return the evaluation, with all values, of each run under the benchmark's own version and policies, by run id."""
+    found = Evaluation.objects.filter(run__benchmark=benchmark, dataset_version=benchmark.dataset_version)
+    return {one.run_id: one for one in found if one.policies == policies_of(benchmark)}
+
+
+def result_of(run: Run, evaluation: Evaluation, keys: dict[int, str]) -> dict[str, Any]:
+    """Return what a run found and was worth: what a second run must repeat to the last bit."""
+    return {
+        "rankings": run.provenance.get("rankings", ""),
+        "values": values_hash(evaluation, keys=keys),
+        "means": evaluation.means,
+        "queries": evaluation.query_count,
+        "failed_queries": evaluation.failed_queries,
+    }
+
+
+def _run(run: Run, evaluation: Evaluation | None, keys: dict[int, str]) -> dict[str, Any]:
+    completed = evaluation is not None and run.status == Run.Status.COMPLETED
+    return {
+        "order": run.run_order,
+        "label": run.label,
+        "config": run.config,
+        "config_hash": run.config_hash,
+        "status": run.status,
+        "result": result_of(run, evaluation, keys) if completed and evaluation else None,
+        "error": run.error_message,
+        "made_by": run.provenance.get("made_by", []),
+    }
+
+
+def _collection(benchmark: Benchmark, runs: list[Run]) -> dict[str, Any]:
+    """The state of the collection that was searched: the collection itself may have changed since."""
+    searched = next((run.index.chunk_set for run in runs if run.index and run.index.chunk_set), None)
+    collection = benchmark.mapping.collection
+    return {
+        "name": collection.name,
+        "fingerprint": searched.collection_fingerprint if searched else collection.fingerprint,
+        "documents": collection.document_count,
+    }
+
+
+def _indexes(runs: list[Run]) -> list[dict[str, Any]]:
+    """Each index once, under what the matrix calls it: its name then, or null for the newest of them all."""
+    by_name: dict[str | None, Index] = {run.config.get("index"): run.index for run in runs if run.index}
+    return [{"named": name, **identity_of(index)} for name, index in by_name.items()]

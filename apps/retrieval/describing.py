@@ -1,0 +1,30 @@
+"""What an index is, apart from the site that holds it."""
+
+from typing import Any
+
+from apps.retrieval.fingerprints import fingerprint
+from apps.retrieval.models import Index
+
+
+def identity_of(index: Index) -> dict[str, Any]:
+    """Return what a ready index was made from and by, and `content`: one hash over all of that but its name.
+
+    Indexes of equal `content` hold the same chunks and vectors, on whichever site they were built; `Index.fingerprint`
+    names one index of this site. An encoder named by a path must lie at the same path.
+    """
+    assert index.chunk_set is not None
+    lexical = index.lexical_index
+    facts = {
+        "strategy": index.strategy,
+        "chunk_parameters": index.chunk_set.parameters,
+        "encoder": index.encoder,
+        "encoder_revision": index.encoder_revision,
+        "vector_source": index.vector_source,
+        "store": index.store,
+        "store_parameters": index.store_parameters,
+        "lexical": lexical and {"engine": lexical.engine, "parameters": lexical.parameters},
+        "llm": index.llm,
+        "llm_parameters": index.llm_parameters,
+    }
+    content = fingerprint(collection=index.chunk_set.collection_fingerprint, **facts)
+    return {"name": index.name, "version": index.version, **facts, "content": content}

@@ -1,0 +1,242 @@
+"""A manifest: what was run, and a second run of it that finds the same to the last bit."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.launching import launch
+from apps.benchmarks.manifests import ManifestError, manifest_of
+from apps.benchmarks.models import Benchmark, Evaluation, QueryResult
+from apps.benchmarks.reproducing import benchmark_from
+from apps.benchmarks.verifying import verify
+from apps.collections.models import Collection
+from apps.datasets.editing import freeze, set_judgment
+from apps.datasets.models import Dataset
+from apps.mappings.models import Mapping
+from apps.mappings.resolving import resolve
+from apps.operations.models import Operation
+from apps.operations.working import wait
+from apps.retrieval.indexing import build_index, create_index
+from apps.retrieval.models import Index
+from tests.benchmarks.conftest import ENCODER, make_library, run_key
+
+MATRIX = {
+    "search_modes": ["dense", "sparse", "hybrid"],
+    "use_reranker": [False, True],
+    "top_k_values": [20],
+    "score_thresholds": [None, 0.3],
+}
+
+
+def run(mapping: Mapping, *, matrix: dict[str, Any] = MATRIX, **options: Any) -> Benchmark:
+    benchmark = create_benchmark(mapping, name="Which?", matrix=matrix, **options)
+    wait(launch(benchmark))
+    benchmark.refresh_from_db()
+    return benchmark
+
+
+def again(manifest: dict[str, Any]) -> Benchmark:
+    """Run a manifest as it comes out of a file."""
+    benchmark = benchmark_from(json.loads(json.dumps(manifest)))
+    wait(launch(benchmark))
+    benchmark.refresh_from_db()
+    return benchmark
+
+
+@pytest.mark.parametrize("execution", ["shared", "isolated"])
+def test_a_second_run_of_a_manifest_reproduces_every_value(library: Mapping, execution: str) -> None:
+    first = run(library, execution=execution, runs_per_query=2, seed=5)
+    second = again(manifest_of(first))
+    verification = verify(second)
+    assert verification.differences == verification.environment == ()
+    assert verification.sentence == (
+        "Reproduces every value of Which?: 132 means and 144 rankings in 12 runs, to the last bit."
+    )
+    assert run_key(second) == run_key(first)
+    assert (second.execution, second.seed, second.runs_per_query) == (execution, 5, 2)
+    assert second.name == "Which?, again"
+
+
+def test_a_manifest_finds_the_same_data_under_other_ids_and_names(library: Mapping) -> None:
+    """As on another site: everything is imported and built anew, and the first is gone."""
+    manifest = manifest_of(run(library))
+    for model in (QueryResult, Benchmark, Mapping, Dataset, Index, Collection):
+        for row in model.objects.all():
+            if model is Index:
+                row.chunk_set.chunks.all().delete()
+            row.delete()
+    mapping = make_library()
+    for name, row in (("fruit", mapping.dataset), ("shelf", mapping.collection), ("fruit on shelf", mapping)):
+        type(row).objects.filter(pk=row.pk).update(name=name)
+    Index.objects.update(name="by words")
+    verification = verify(again(manifest))
+    assert verification.reproduces, verification.differences
+
+
+def test_it_runs_on_the_version_and_the_index_that_it_names_though_there_are_newer(library: Mapping) -> None:
+    first = run(library, matrix=MATRIX | {"indexes": ["keywords"]})
+    wait(build_index(create_index(library.collection, name="keywords", encoder=ENCODER.replace(",peach", ""))))
+    revise(library)
+    second = again(manifest_of(first))
+    assert second.dataset_version.number == 1
+    assert {run.index.version for run in second.runs.select_related("index")} == {1}
+    assert verify(second).reproduces
+
+
+def revise(library: Mapping) -> None:
+    """Turn the first query's judgment around, and make that the next version."""
+    query = library.dataset.queries.order_by("key").first()
+    judgment = query.judgments.order_by("pk").first()
+    set_judgment(library.dataset, query.key, judgment.doc_ref, 0 if judgment.grade else 3)
+    freeze(library.dataset)
+    resolve(library)
+    library.refresh_from_db()
+
+
+def test_it_says_what_differs(library: Mapping) -> None:
+    manifest = manifest_of(run(library, matrix={"search_modes": ["sparse"]}))
+    second = again(manifest)
+    told = second.manifest["runs"][0]
+    told["result"]["means"]["nDCG@10"] = 0.25
+    told["result"]["rankings"] = "0" * 64
+    told["made_by"][0]["libraries"]["numpy"] = "1.0"
+    second.manifest["runs"].append({**told, "label": "dense", "config_hash": "f" * 16})
+    verification = verify(second)
+    assert not verification.reproduces
+    changed, missing = verification.differences
+    assert "nDCG@10 was 0.25, is 0." in changed
+    assert "its rankings or scores are others" in changed
+    assert missing == "dense: this run is missing here."
+    assert verification.environment == (f"numpy was 1.0, is {version_of('numpy')}",)
+    told["result"]["means"] = dict(Evaluation.objects.get(run__benchmark=second).means)
+    told["result"]["values"] = "0" * 64
+    assert "the values of single queries are not" in verify(second).differences[0]
+
+
+def version_of(name: str) -> str:
+    from importlib import metadata
+
+    return metadata.version(name)
+
+
+def test_a_run_that_failed_then_is_expected_to_fail(library: Mapping) -> None:
+    matrix = {"use_reranker": [False, True], "rerankers": ["/no/such/model"]}
+    first = run(library, matrix=matrix)
+    manifest = manifest_of(first)
+    assert [one["result"] is None for one in manifest["runs"]] == [False, True]
+    second = again(manifest)
+    assert verify(second).reproduces
+    second.manifest["runs"][1]["result"] = second.manifest["runs"][0]["result"]
+    (told,) = verify(second).differences
+    assert "then it completed, here it failed (Every query failed" in told
+
+
+def test_it_refuses_what_is_not_here_and_says_what(library: Mapping) -> None:
+    manifest = manifest_of(run(library, matrix={"search_modes": ["sparse"]}))
+    refused = {
+        "no version of a dataset here has its": {"dataset": {**manifest["dataset"], "content_hash": "0" * 64}},
+        "no dataset here has its": {"dataset": {**manifest["dataset"], "content_hash": "0" * 64, "name": "elsewhere"}},
+        "library. has others": {"collection": {**manifest["collection"], "fingerprint": "0" * 64}},
+        "no collection here has its": {"collection": {"name": "elsewhere", "fingerprint": "0" * 64}},
+        "other documents than": {"mapping": {"name": "x", "truth_hash": "0" * 64}},
+        "no index like": {"indexes": [{**manifest["indexes"][0], "name": "x", "content": "0" * 64}]},
+        "encoder is keyword:.*was gone": {
+            "indexes": [{**manifest["indexes"][0], "encoder": "gone", "content": "0" * 64}]
+        },
+        "has no .schema": {"schema": "else"},
+        "only .1.0. is read": {"schema_version": "9"},
+        '"matrix" is missing': {"matrix": []},
+        '"seed" is missing': {"seed": "many"},
+        'has no "config_hash"': {"runs": [{"label": "x"}]},
+        'has no "means"': {"runs": [{"label": "x", "config_hash": "x", "result": {"rankings": "", "values": ""}}]},
+        "search_modes": {"matrix": {"search_modes": ["guess"]}},
+    }
+    for said, change in refused.items():
+        with pytest.raises(Exception, match=f"(?i){said}") as caught:
+            benchmark_from(manifest | change)
+        assert hasattr(caught.value, "message"), said
+    assert Benchmark.objects.count() == 1, "nothing is made where anything is wrong"
+    Mapping.objects.update(collection=Collection.objects.create(name="other"))
+    with pytest.raises(ManifestError, match="is not mapped to the collection"):
+        benchmark_from(manifest)
+
+
+def test_only_what_the_owner_may_see_is_found(library: Mapping, django_user_model: Any) -> None:
+    manifest = manifest_of(run(library, matrix={"search_modes": ["sparse"]}))
+    mara, ann = (django_user_model.objects.create_user(name, is_staff=True) for name in ("mara", "ann"))
+    Dataset.objects.update(owner=ann)
+    with pytest.raises(ManifestError, match="No dataset here"):
+        benchmark_from(manifest, owner=mara)
+    assert benchmark_from(manifest, owner=ann).owner == ann
+
+
+def test_a_benchmark_that_has_not_ended_has_no_manifest_and_nothing_to_verify(library: Mapping) -> None:
+    benchmark = create_benchmark(library, name="b", matrix={})
+    with pytest.raises(ManifestError, match="is pending"):
+        manifest_of(benchmark)
+    with pytest.raises(ManifestError, match="not run from a manifest"):
+        verify(benchmark)
+    wait(launch(benchmark))
+    benchmark.refresh_from_db()
+    with pytest.raises(ManifestError, match="is pending: wait"):
+        verify(benchmark_from(manifest_of(benchmark)))
+
+
+def test_the_provenance_of_a_run_is_complete(library: Mapping) -> None:
+    manifest = manifest_of(run(library))
+    (index,) = manifest["indexes"]
+    assert (index["encoder"], index["strategy"], index["lexical"]["engine"]) == (ENCODER, "flat", "bm25")
+    for one in library.benchmarks.get().runs.all():
+        known = one.provenance
+        assert known["dataset"]["content_hash"] == library.dataset_version.content_hash
+        assert known["collection"]["fingerprint"] == library.collection_fingerprint
+        assert known["index"]["content"] == index["content"]
+        assert len(known["rankings"]) == 64
+        (made_by,) = known["made_by"]
+        assert made_by["settings"]["BENCHBENCH_QUERY_TIMEOUT_MS"] == 60_000
+        assert {"libraries", "device", "git_revision", "rerankers", "postgresql"} <= made_by.keys()
+
+
+def test_it_names_every_worker_that_took_part_also_before_a_cancel(library: Mapping) -> None:
+    benchmark = create_benchmark(library, name="b", matrix={"search_modes": ["sparse"]})
+    operation = launch(benchmark)
+    from apps.benchmarks.cancelling import cancel
+    from apps.operations.working import perform_batch
+
+    batch = operation.batches.order_by("ordinal").first()
+    perform_batch(batch.pk, owner="test")
+    batch.refresh_from_db()
+    batch.result["made_by"]["device"] = "another"
+    batch.save(update_fields=["result"])
+    cancel(benchmark)
+    wait(launch(benchmark))
+    assert Operation.objects.filter(subject_id=benchmark.pk).count() == 2
+    devices = [made_by["device"] for made_by in benchmark.runs.get().provenance["made_by"]]
+    assert devices == ["another", "cpu"]
+    assert any("Workers with different" in warning for warning in benchmark.runs.get().warnings)
+
+
+def test_the_command_runs_a_manifest_again_and_fails_where_it_differs(library: Mapping, tmp_path: Path) -> None:
+    manifest = manifest_of(run(library, matrix={"search_modes": ["sparse"]}))
+    file = tmp_path / "manifest.json"
+    file.write_text(json.dumps(manifest))
+    out = io.StringIO()
+    call_command("run_benchmark", manifest=str(file), stdout=out)
+    assert "Reproduces every value of Which?" in out.getvalue()
+
+    manifest["runs"][0]["result"]["means"]["RR"] = 2
+    file.write_text(json.dumps(manifest))
+    out = io.StringIO()
+    with pytest.raises(CommandError, match="Differs from Which\\? in 1 of its 1 runs"):
+        call_command("run_benchmark", manifest=str(file), json=True, stdout=out)
+    report = json.loads(out.getvalue())
+    assert report["verification"]["reproduces"] is False
+    with pytest.raises(CommandError, match="cannot be read"):
+        call_command("run_benchmark", manifest=str(tmp_path / "none.json"))
+    with pytest.raises(CommandError, match=r"one of: a mapping|mapping"):
+        call_command("run_benchmark")

@@ -1,0 +1,171 @@
+"""Finished runs on another version of their dataset: from a judgment that is edited to values that change."""
+
+import io
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.launching import launch
+from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
+from apps.benchmarks.rescoring import RescoringError, find_version, newest_version, rescore, scored_versions
+from apps.benchmarks.retrying import retry
+from apps.datasets.editing import freeze, open_draft, set_judgment
+from apps.datasets.models import DatasetVersion, Query
+from apps.datasets.records import QueryRecord
+from apps.datasets.versions import end_queries, write_version
+from apps.mappings.models import Mapping
+from apps.mappings.resolving import resolve
+from apps.mappings.truth import TruthError
+from apps.operations.models import Operation
+from apps.operations.working import wait
+
+
+@pytest.fixture
+def finished(library: Mapping) -> Benchmark:
+    benchmark = create_benchmark(library, name="Which?", matrix={"search_modes": ["dense", "sparse"]})
+    wait(launch(benchmark))
+    benchmark.refresh_from_db()
+    return benchmark
+
+
+def turn(benchmark: Benchmark, *, queries: int = 1) -> None:
+    """Judge what the dense run has first for some queries to be not relevant, in the draft."""
+    run = benchmark.runs.get(config__search_mode="dense")
+    for query in benchmark.dataset_version.queries.order_by("key")[:queries]:
+        first = run.query_results.get(query=query).document_ids[0]
+        name = benchmark.mapping.collection.documents.get(pk=first).external_id
+        set_judgment(benchmark.mapping.dataset, query.key, {"document_id": name}, 0)
+
+
+def freeze_and_resolve(mapping: Mapping) -> DatasetVersion:
+    version = freeze(mapping.dataset)
+    resolve(mapping)
+    mapping.refresh_from_db()
+    return version
+
+
+def by_query(evaluation: Evaluation) -> dict[int, float | None]:
+    """Return the nDCG@10 of each query."""
+    column = evaluation.values[evaluation.measures.index("nDCG@10")]
+    return dict(zip(evaluation.query_ids, column, strict=True))
+
+
+def test_an_edited_judgment_changes_the_values_of_finished_runs_and_nothing_is_searched(finished: Benchmark) -> None:
+    searched = set(QueryResult.objects.values_list("pk", flat=True))
+    stages, operations = StageList.objects.count(), Operation.objects.filter(kind="benchmark").count()
+    run = finished.runs.get(config__search_mode="dense")
+    before = Evaluation.objects.get(run=run)
+
+    turn(finished)
+    version = freeze_and_resolve(finished.mapping)
+    rescored = rescore(finished)
+
+    assert (rescored.version, rescored.unsearched, rescored.dropped) == (version, 0, 0)
+    after = Evaluation.objects.get(run=run, dataset_version=version)
+    old, new = by_query(before), by_query(after)
+    first = finished.dataset_version.queries.order_by("key").first()
+    assert [query for query in old if old[query] != new[query]] == [first.pk], "only the query whose judgment changed"
+    assert after.means["nDCG@10"] < before.means["nDCG@10"]
+    assert after.truth_hash != before.truth_hash
+    assert Evaluation.objects.filter(run__benchmark=finished).count() == 4, "the old values stay"
+    assert set(QueryResult.objects.values_list("pk", flat=True)) == searched
+    assert StageList.objects.count() == stages
+    assert Operation.objects.filter(kind="benchmark").count() == operations
+    assert [one.number for one in scored_versions(finished)] == [1, 2]
+
+
+def test_it_needs_a_mapping_that_is_resolved_for_the_version(finished: Benchmark) -> None:
+    turn(finished)
+    freeze(finished.mapping.dataset)
+    with pytest.raises(TruthError, match="v2 is newer: resolve it again"):
+        rescore(finished)
+    assert Evaluation.objects.count() == 2
+
+
+def test_a_query_that_was_never_asked_is_left_out_and_counted_and_never_a_zero(finished: Benchmark) -> None:
+    """One query is new, one is worded anew, one is gone."""
+    dataset, mapping = finished.mapping.dataset, finished.mapping
+    draft = open_draft(dataset)
+    gone, reworded, *_ = Query.objects.filter(dataset=dataset).order_by("key")
+    end_queries(draft, [gone, reworded])
+    for key, text in ((reworded.key, "other words"), ("new", "fig plum")):
+        Query.objects.create(dataset=dataset, key=key, text=text, since=draft.number)
+        set_judgment(dataset, key, {"document_id": "d001"}, 1)
+    version = freeze_and_resolve(mapping)
+    rescored = rescore(finished)
+    assert (rescored.unsearched, rescored.dropped) == (2, 2)
+    assert "Not asked of them, and left out of the means: queries new or reworded there, 2." in rescored.sentence
+    assert "No longer there, and so without a value: 2 of their queries." in rescored.sentence
+    for run in finished.runs.all():
+        old, new = (Evaluation.objects.get(run=run, dataset_version=one) for one in (finished.dataset_version, version))
+        assert (new.query_count, new.failed_queries, new.unsearched_queries) == (10, 0, 2)
+        assert (old.query_count, old.unsearched_queries) == (12, 0)
+        values = by_query(new)
+        kept = {query: value for query, value in by_query(old).items() if query not in (gone.pk, reworded.pk)}
+        assert new.means["nDCG@10"] == pytest.approx(sum(kept.values()) / 10)
+        assert {query: values[query] for query in kept} == kept
+        assert sorted(key for key, value in values.items() if value is None) == sorted(
+            Query.objects.filter(since=2).values_list("pk", flat=True)
+        )
+
+
+def test_an_older_version_can_be_asked_for_too(finished: Benchmark) -> None:
+    turn(finished)
+    freeze_and_resolve(finished.mapping)
+    second = create_benchmark(finished.mapping, name="later", matrix={"search_modes": ["dense", "sparse"]})
+    wait(launch(second))
+    rescore(second, version=find_version(second, 1))
+    of_first = Evaluation.objects.filter(run__benchmark=finished).order_by("run__run_order")
+    of_second = Evaluation.objects.filter(run__benchmark=second, dataset_version__number=1).order_by("run__run_order")
+    assert [one.means for one in of_first] == [one.means for one in of_second]
+    assert {one.truth_hash for one in of_first} == {one.truth_hash for one in of_second}
+
+
+def test_a_retry_brings_the_values_on_every_version_up_to_date(finished: Benchmark) -> None:
+    turn(finished)
+    version = freeze_and_resolve(finished.mapping)
+    run = finished.runs.get(config__search_mode="dense")
+    hit = run.query_results.first()
+    QueryResult.objects.filter(pk=hit.pk).update(error="It timed out.")
+    Run.objects.filter(pk=run.pk).update(failed_queries=1)
+    rescore(finished)
+    assert Evaluation.objects.get(run=run, dataset_version=version).failed_queries == 1
+    wait(retry(finished))
+    assert Evaluation.objects.get(run=run, dataset_version=version).failed_queries == 0
+
+
+def test_it_refuses_what_has_no_answer(finished: Benchmark) -> None:
+    with pytest.raises(RescoringError, match=r"has no version 7; there are: 1\."):
+        find_version(finished, 7)
+    turn(finished)
+    with pytest.raises(RescoringError, match="may still change: freeze it first"):
+        rescore(finished, version=find_version(finished, 2))
+    assert newest_version(finished).number == 1
+    Benchmark.objects.update(status="running")
+    with pytest.raises(RescoringError, match="is running"):
+        rescore(finished)
+    Benchmark.objects.update(status="failed")
+    finished.runs.update(status="failed")
+    with pytest.raises(RescoringError, match="No run of 'Which\\?' has completed"):
+        rescore(finished)
+
+
+def test_a_version_of_other_queries_is_refused(finished: Benchmark) -> None:
+    write_version(open_draft(finished.mapping.dataset), [QueryRecord("x", "apple")])
+    freeze_and_resolve(finished.mapping)
+    with pytest.raises(RescoringError, match="was asked none of the queries of questions v2"):
+        rescore(finished)
+    assert Evaluation.objects.count() == 2
+
+
+def test_the_command_tells_the_means_on_the_version(finished: Benchmark) -> None:
+    turn(finished)
+    version = freeze_and_resolve(finished.mapping)
+    out = io.StringIO()
+    call_command("rescore", "Which?", dataset_version=2, stdout=out)
+    assert "Measured 2 runs on questions v2; nothing was searched." in out.getvalue()
+    mean = Evaluation.objects.filter(dataset_version=version).first().means["nDCG@10"]
+    assert f"{mean:.4f}" in out.getvalue()
+    with pytest.raises(CommandError, match="No benchmark is called 'none'"):
+        call_command("rescore", "none")

@@ -1,0 +1,126 @@
+"""Which dataset version's values a benchmark's page shows, and what brings new ones about."""
+
+import json
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+
+from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.launching import launch
+from apps.benchmarks.models import Benchmark, Evaluation
+from apps.mappings.models import Mapping
+from apps.operations.working import wait
+from tests.admin.test_acts import messages_of, press
+from tests.benchmarks.conftest import make_library
+from tests.benchmarks.test_rescoring import freeze_and_resolve, turn
+from tests.factories import make_benchmark
+from tests.results.test_pages import results_url, text_of
+
+
+@pytest.fixture
+def finished(transactional_db: None) -> Benchmark:
+    return finish(make_library(documents=20, queries=6))
+
+
+def finish(mapping: Mapping) -> Benchmark:
+    matrix = {"search_modes": ["dense", "sparse"], "k_values_for_metrics": [5, 10]}
+    benchmark = create_benchmark(mapping, name="Which mode?", matrix=matrix)
+    wait(launch(benchmark))
+    benchmark.refresh_from_db()
+    return benchmark
+
+
+def test_the_reader_re_scores_and_chooses_whose_values_to_see(admin_client: Client, finished: Benchmark) -> None:
+    assert "Re-score" not in text_of(admin_client.get(results_url(finished)))
+    turn(finished, queries=3)
+    version = freeze_and_resolve(finished.mapping)
+    before = text_of(admin_client.get(results_url(finished)))
+    assert "Re-score on v2" in before
+    assert "values on" not in before
+
+    response = press(admin_client, finished, "rescore_selected", next=results_url(finished))
+    assert "Measured 2 runs on questions v2; nothing was searched." in messages_of(response)
+    own = admin_client.get(results_url(finished))
+    assert "values on v1 v2" in text_of(own)
+    assert "These are values on" not in text_of(own), "its own version is shown until another is chosen"
+    other = admin_client.get(results_url(finished), {"version": "2", "k": "5"})
+    assert "These are values on questions v2, measured from the rankings for questions v1" in text_of(other)
+    values = {one.run_id: one.means for one in Evaluation.objects.filter(dataset_version=version)}
+    assert [row["row"].values for row in other.context["rows"]] == sorted(
+        values.values(), key=lambda means: -means["nDCG@10"]
+    )
+    page = other.content.decode()
+    assert "live/?k=5&amp;version=2" in page
+    assert "?k=10&amp;version=2" in page, "the cutoff keeps the version"
+    for nonsense in ("7", "x", "-1"):
+        assert admin_client.get(results_url(finished), {"version": nonsense}).context["board"].version.number == 1
+
+
+def test_what_cannot_be_re_scored_says_why(admin_client: Client, finished: Benchmark) -> None:
+    turn(finished)
+    freeze_and_resolve(finished.mapping)
+    Mapping.objects.update(dataset_version=finished.dataset_version)
+    response = press(admin_client, finished, "rescore_selected", next=results_url(finished))
+    assert "is newer: resolve it again" in messages_of(response)
+
+
+def test_a_manifest_goes_out_and_comes_back(admin_client: Client, finished: Benchmark) -> None:
+    page = admin_client.get(results_url(finished)).content.decode()
+    url = reverse("admin:benchmark_manifest", args=[finished.pk])
+    assert url in page
+    response = admin_client.get(url)
+    assert response["Content-Disposition"] == 'attachment; filename="which-mode.manifest.json"'
+    manifest = response.json()
+
+    second = upload(admin_client, manifest)
+    assert second.status == "running"
+    assert "Reproduces" not in text_of(admin_client.get(results_url(second)))
+    wait(second.operation)
+    shown = admin_client.get(results_url(second))
+    assert "Reproduces every value of Which mode?: 16 means and 12 rankings in 2 runs" in text_of(shown)
+    assert 'data-reproduces="true"' in shown.content.decode()
+
+    manifest["runs"][0]["result"]["means"]["RR"] = 0.125
+    third = upload(admin_client, manifest)
+    wait(third.operation)
+    shown = text_of(admin_client.get(results_url(third)))
+    assert "Differs from Which mode? in 1 of its 2 runs." in shown
+    assert "RR was 0.125, is" in shown
+
+
+def upload(client: Client, manifest: Any) -> Benchmark:
+    file = SimpleUploadedFile("m.json", json.dumps(manifest).encode())
+    response = client.post(reverse("admin:benchmark_from_manifest"), {"file": file})
+    assert response.status_code == 302, response.context["form"].errors
+    return Benchmark.objects.latest("created_at")
+
+
+@pytest.mark.parametrize(("content", "said"), [(b"{", "is not JSON"), (b"{}", "This is not a manifest")])
+def test_a_file_that_is_no_manifest_is_refused_at_its_field(admin_client: Client, content: bytes, said: str) -> None:
+    file = SimpleUploadedFile("m.json", content)
+    response = admin_client.post(reverse("admin:benchmark_from_manifest"), {"file": file})
+    assert said in str(response.context["form"].errors["file"])
+
+
+def test_there_is_no_manifest_before_the_end(admin_client: Client, mapping: Mapping) -> None:
+    benchmark = make_benchmark(mapping, [], status="pending")
+    url = reverse("admin:benchmark_manifest", args=[benchmark.pk])
+    assert url not in admin_client.get(results_url(benchmark)).content.decode()
+    assert "it has a manifest once it has completed" in messages_of(admin_client.get(url, follow=True))
+
+
+def test_what_somebody_else_owns_has_no_manifest_for_you(
+    client: Client, mapping: Mapping, django_user_model: type[User]
+) -> None:
+    ann, bob = (django_user_model.objects.create_user(name, is_staff=True) for name in ("ann", "bob"))
+    ann.user_permissions.set(Permission.objects.filter(codename="view_benchmark"))
+    client.force_login(ann)
+    benchmark = make_benchmark(mapping, [0.5], owner=bob)
+    url = reverse("admin:benchmark_manifest", args=[benchmark.pk])
+    assert client.get(url).status_code == 404
+    Benchmark.objects.update(owner=ann)
+    assert client.get(url).json()["schema"] == "benchbench-manifest"
