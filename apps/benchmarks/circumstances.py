@@ -1,0 +1,137 @@
+"""In what runs differ besides their configuration and the truth they are held against: warnings for a comparison."""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from apps.benchmarks.models import Run
+from apps.benchmarks.provenance import facts_of
+from benchbench.ir.configuration import Configuration
+
+K = TypeVar("K", bound=Hashable)
+MOST_NAMED = 2  # of as many runs the labels are told, of more their number
+SAID = {"git_revision": "code", "postgresql": "PostgreSQL", "python": "Python"}
+TIMED = ("device", "machine")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing in which runs differ, as a sentence with its values. "refuse": their numbers must not be compared."""
+
+    about: str
+    severity: Literal["refuse", "warn"]
+    sentence: str
+
+
+def circumstances(runs: Sequence[Run]) -> Iterator[Difference]:
+    """Yield a warning for each thing that may move a number, or a time, and that differs between completed runs.
+
+    It is read from what each run kept when it ended (`Run.provenance`), so it costs nothing and says what was then.
+    """
+    yield from _collections(runs)
+    yield from _indexes(runs)
+    yield from _models(runs)
+    yield from _environments(runs)
+    yield from _execution(runs)
+
+
+def grouped(runs: Iterable[Run], key: Callable[[Run], K]) -> dict[K, list[Run]]:
+    groups: dict[K, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(key(run), []).append(run)
+    return groups
+
+
+def by_value(pairs: Iterable[tuple[Run, str]]) -> dict[str, list[Run]]:
+    """Group runs by the value beside each."""
+    groups: dict[str, list[Run]] = {}
+    for run, value in pairs:
+        groups.setdefault(value, []).append(run)
+    return groups
+
+
+def told(groups: Mapping[str, Sequence[Run]]) -> str:
+    """Return values with the runs that have them: '2.3 (dense · top 100), 2.4 (3 runs)'."""
+    return ", ".join(f"{value} ({names(runs)})" for value, runs in groups.items())
+
+
+def names(runs: Sequence[Run]) -> str:
+    """Name one or two runs with their benchmarks; of more say how many they are."""
+    if len(runs) > MOST_NAMED:
+        return f"{len(runs)} runs"
+    return "; ".join(f'{run.label} of "{run.benchmark}"' for run in runs)
+
+
+def _collections(runs: Sequence[Run]) -> Iterator[Difference]:
+    searched = [run for run in runs if _part(run, "collection")]
+    groups = grouped(searched, lambda run: _part(run, "collection")["fingerprint"])
+    if len(groups) > 1:
+        values = {f'"{_part(mine[0], "collection")["name"]}" {mark[:12]}': mine for mark, mine in groups.items()}
+        yield Difference("collection", "warn", f"They searched different documents: {told(values)}.")
+
+
+def _indexes(runs: Sequence[Run]) -> Iterator[Difference]:
+    """Warn where runs name the same index of the same collection, and it held something else."""
+    searched = [run for run in runs if _part(run, "index")]
+    same = grouped(searched, lambda run: (_part(run, "collection").get("id"), _part(run, "index")["name"]))
+    for (_, name), mine in same.items():
+        groups = grouped(mine, lambda run: _part(run, "index")["content"])
+        if len(groups) > 1:
+            values = {f"v{_part(some[0], 'index')['version']} {mark[:12]}": some for mark, some in groups.items()}
+            yield Difference("index", "warn", f'The index "{name}" is not the same one: {told(values)}.')
+
+
+def _models(runs: Sequence[Run]) -> Iterator[Difference]:
+    """Warn where a model of one name had different revisions."""
+    encoded = [run for run in runs if _part(run, "index").get("encoder") and run.config.get("search_mode") != "sparse"]
+    for name, mine in grouped(encoded, lambda run: str(_part(run, "index")["encoder"])).items():
+        yield from _revisions("encoder", name, grouped(mine, lambda run: str(_part(run, "index")["encoder_revision"])))
+    reranked = [run for run in runs if run.config.get("use_reranker") and _made_by(run)]
+    for name, mine in grouped(reranked, lambda run: Configuration.from_dict(run.config).effective_reranker).items():
+        yield from _revisions("reranker", name, grouped(mine, _reranker_revision))
+
+
+def _revisions(kind: str, name: str, groups: Mapping[str, Sequence[Run]]) -> Iterator[Difference]:
+    if len(groups) > 1:
+        yield Difference("model", "warn", f'The {kind} "{name}" had different revisions: {told(groups)}.')
+
+
+def _reranker_revision(run: Run) -> str:
+    name = Configuration.from_dict(run.config).effective_reranker
+    return ", ".join(sorted({made["rerankers"][name] for made in _made_by(run) if name in made["rerankers"]})) or "none"
+
+
+def _environments(runs: Sequence[Run]) -> Iterator[Difference]:
+    """Warn of code, libraries, services, settings and devices that differ, each by itself."""
+    silent = [run for run in runs if not _made_by(run)]
+    if silent:
+        yield Difference("provenance", "warn", f"Nothing is known of what computed {names(silent)}.")
+    speaking = [run for run in runs if _made_by(run)]
+    facts = {run.pk: facts_of({**made, "rerankers": {}} for made in _made_by(run)) for run in speaking}
+    for name in dict.fromkeys(name for of_run in facts.values() for name in of_run):
+        groups = by_value((run, ", ".join(sorted(facts[run.pk].get(name, {"none"})))) for run in speaking)
+        if len(groups) > 1:
+            said = SAID.get(name, name)
+            times = " Times do not compare." if name in TIMED else ""
+            shown = {value[:12] if name == "git_revision" else value: mine for value, mine in groups.items()}
+            yield Difference(said, "warn", f"They were computed with different {said}: {told(shown)}.{times}")
+
+
+def _execution(runs: Sequence[Run]) -> Iterator[Difference]:
+    groups = grouped(runs, lambda run: str(run.benchmark.execution))
+    if len(groups) > 1:
+        yield Difference(
+            "execution",
+            "warn",
+            f"They were executed differently: {told(groups)}. Values compare, times do not: those of shared execution "
+            "are sums of what its stages cost in batches.",
+        )
+
+
+def _made_by(run: Run) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = run.provenance.get("made_by", [])
+    return found
+
+
+def _part(run: Run, name: str) -> dict[str, Any]:
+    return run.provenance.get(name) or {}

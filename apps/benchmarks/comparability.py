@@ -1,0 +1,176 @@
+"""Whether runs may be compared: what differs between them besides their configuration."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from apps.benchmarks.circumstances import Difference, by_value, circumstances, grouped, names, told
+from apps.benchmarks.evaluating import policies_of
+from apps.benchmarks.models import Evaluation, Run
+from apps.datasets.models import DatasetVersion
+
+Measured = dict[Any, Evaluation]  # by run id, on one version
+POLICIES = {"unresolved": "unresolved judgments", "empty_queries": "queries without a relevant judgment"}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparability:
+    """What stands between runs. `version` is the dataset version on which their values compare; None where on none."""
+
+    version: DatasetVersion | None
+    differences: tuple[Difference, ...]
+
+    @property
+    def refusals(self) -> list[str]:
+        return [one.sentence for one in self.differences if one.severity == "refuse"]
+
+    @property
+    def warnings(self) -> list[str]:
+        return [one.sentence for one in self.differences if one.severity == "warn"]
+
+    @property
+    def comparable(self) -> bool:
+        return not self.refusals
+
+
+def differences(runs: Iterable[Run], *, version: DatasetVersion | None = None) -> Comparability:
+    """Return what differs between `runs`, of any benchmarks, besides their configuration, in two queries.
+
+    Their values on `version` are meant; without one those on their benchmarks' version, or, where these are several,
+    on the newest on which all have values. Refused is a run without values, and values against different truths:
+    datasets, versions (re-scoring mends that), policies, one mapping resolved at different times. Whatever else may
+    move a number is a warning (`circumstances`), as are mappings and queries that differ.
+    """
+    known = _load(runs)
+    found = [*_unfinished(known), *_datasets(known)]
+    if found or not known:
+        return Comparability(None, tuple(found))
+    evaluations = _evaluations(known)
+    version = version or _common_version(known, evaluations)
+    measured = {key: of_run[version.number] for key, of_run in evaluations.items() if version.number in of_run}
+    checks = (_versions(known, evaluations, version), _policies(known), _mappings(known, measured, version))
+    found = [*(one for check in checks for one in check), *_queries(known, measured), *circumstances(known)]
+    refused = any(one.severity == "refuse" for one in found)
+    return Comparability(None if refused else version, tuple(found))
+
+
+def _load(runs: Iterable[Run]) -> list[Run]:
+    """Read the runs anew, with what is asked of them, in their order."""
+    place = {run.pk: number for number, run in enumerate(runs)}
+    related = ("benchmark__dataset_version__dataset", "benchmark__mapping")
+    return sorted(Run.objects.filter(pk__in=place).select_related(*related), key=lambda run: place[run.pk])
+
+
+def _evaluations(runs: Sequence[Run]) -> dict[Any, dict[int, Evaluation]]:
+    """Return each run's evaluations under its benchmark's policies, values left out: {run id: {version: …}}."""
+    policies = {run.pk: policies_of(run.benchmark) for run in runs}
+    rows = Evaluation.objects.filter(run__in=policies).select_related("dataset_version__dataset")
+    found: dict[Any, dict[int, Evaluation]] = {key: {} for key in policies}
+    for row in rows.defer("values", "query_ids"):
+        if row.policies == policies[row.run_id]:
+            found[row.run_id][row.dataset_version.number] = row
+    return found
+
+
+def _common_version(runs: Sequence[Run], evaluations: dict[Any, dict[int, Evaluation]]) -> DatasetVersion:
+    own = {run.benchmark.dataset_version for run in runs}
+    common = _common(evaluations)
+    if len(own) > 1 and common:
+        return evaluations[runs[0].pk][max(common)].dataset_version
+    return max(own, key=lambda version: version.number)
+
+
+def _common(evaluations: dict[Any, dict[int, Evaluation]]) -> set[int]:
+    return set.intersection(*(set(of_run) for of_run in evaluations.values()))
+
+
+def _unfinished(runs: Sequence[Run]) -> Iterator[Difference]:
+    for run in runs:
+        if run.status == Run.Status.COMPLETED:
+            continue
+        if run.status == Run.Status.FAILED:
+            what, remedy = "failed", "Retry it, or leave it out"
+        elif run.status == Run.Status.CANCELLED:
+            what, remedy = "was cancelled", "Resume it, or leave it out"
+        else:
+            what, remedy = "is not finished", "Wait for it, or leave it out"
+        yield Difference("status", "refuse", f"{names([run])} {what}: it has no values. {remedy}.")
+
+
+def _datasets(runs: Sequence[Run]) -> Iterator[Difference]:
+    groups = grouped(runs, lambda run: run.benchmark.dataset_version.dataset)
+    if len(groups) > 1:
+        values = {f'"{dataset}"': mine for dataset, mine in groups.items()}
+        yield Difference("dataset", "refuse", f"They answer different datasets: {told(values)}. Compare runs of one.")
+
+
+def _versions(
+    runs: Sequence[Run], evaluations: dict[Any, dict[int, Evaluation]], version: DatasetVersion
+) -> Iterator[Difference]:
+    """Refuse where a run has no values on `version`, and say how to come to one on which all have."""
+    lacking = [run for run in runs if version.number not in evaluations[run.pk]]
+    if not lacking:
+        return
+    common = _common(evaluations)
+    remedy = (
+        f"Compare them on version {max(common)}, on which all have values" if common else _rescore(lacking, version)
+    )
+    groups = grouped(runs, lambda run: str(run.benchmark.dataset_version))
+    if len(groups) > 1:
+        yield Difference(
+            "dataset version", "refuse", f"They were measured on different versions: {told(groups)}. {remedy}."
+        )
+    else:
+        yield Difference("dataset version", "refuse", f"No values on {version} has {names(lacking)}. {remedy}.")
+
+
+def _rescore(runs: Sequence[Run], version: DatasetVersion) -> str:
+    benchmarks = ", ".join(f'"{benchmark}"' for benchmark in dict.fromkeys(run.benchmark for run in runs))
+    return f"Re-score {benchmarks} on version {version.number}; nothing is searched for that"
+
+
+def _policies(runs: Sequence[Run]) -> Iterator[Difference]:
+    for name, said in POLICIES.items():
+        groups = by_value((run, str(getattr(run.benchmark, name))) for run in runs)
+        if len(groups) > 1:
+            yield Difference(
+                f"policy {name}",
+                "refuse",
+                f"They treat {said} differently: {told(groups)}. Run one benchmark again under the other policy.",
+            )
+
+
+def _mappings(runs: Sequence[Run], measured: Measured, version: DatasetVersion) -> Iterator[Difference]:
+    """Refuse where one mapping was resolved otherwise meanwhile; warn where two give judgments different documents."""
+    if len(grouped(runs, lambda run: run.benchmark.unresolved)) > 1:
+        return  # refused already, and what follows from it is not the mapping's doing
+    known = [run for run in runs if run.pk in measured]
+    hashes: set[str] = set()
+    by_mapping = grouped(known, lambda run: run.benchmark.mapping)
+    for mapping, mine in by_mapping.items():
+        stated = {measured[run.pk].truth_hash for run in mine}
+        hashes |= stated
+        if len(stated) > 1:
+            yield Difference(
+                "mapping",
+                "refuse",
+                f'The mapping "{mapping}" was resolved anew between their measurements, and gives judgments other '
+                f"documents now. {_rescore(mine, version)}.",
+            )
+    if len(by_mapping) > 1 and len(hashes) > 1:
+        counts = {mapping: measured[mine[0].pk].unresolved_count for mapping, mine in by_mapping.items()}
+        values = {f'"{mapping}", {counts[mapping]:,} unresolved': mine for mapping, mine in by_mapping.items()}
+        yield Difference("mapping", "warn", f"Their judgments stand for different documents: {told(values)}.")
+
+
+def _queries(runs: Sequence[Run], measured: Measured) -> Iterator[Difference]:
+    """Warn where not the same number of queries is in their means."""
+    for name, said in (("failed_queries", "failed"), ("unsearched_queries", "never asked")):
+        known = [run for run in runs if run.pk in measured]
+        groups = by_value((run, f"{getattr(measured[run.pk], name):,} {said}") for run in known)
+        if len(groups) > 1:
+            yield Difference(
+                "queries",
+                "warn",
+                f"Not the same queries are in their means: {told(groups)}. Only those that all answered can be paired.",
+            )

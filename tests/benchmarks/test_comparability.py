@@ -1,0 +1,200 @@
+"""What stands between two runs, told with the values, and when their numbers must not be compared at all."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from apps.benchmarks.comparability import Comparability, differences
+from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.launching import launch
+from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.benchmarks.rescoring import find_version, rescore
+from apps.datasets.models import Query
+from apps.mappings.models import Mapping
+from apps.operations.working import wait
+from tests.benchmarks.test_rescoring import freeze_and_resolve, turn
+from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
+
+MADE_BY: dict[str, Any] = {
+    "git_revision": "a" * 40,
+    "python": "3.11.9",
+    "libraries": {"numpy": "2.4.0"},
+    "device": "cpu",
+    "settings": {"TIMEOUT": 60000},
+    "rerankers": {"late-interaction": "m 1"},
+}
+PROVENANCE: dict[str, Any] = {
+    "collection": {"id": "c", "name": "library", "fingerprint": "f" * 64},
+    "index": {"name": "main", "version": 1, "content": "1" * 64, "encoder": "m", "encoder_revision": "r1"},
+    "made_by": [MADE_BY],
+}
+
+
+@pytest.fixture
+def mapping(db: None) -> Mapping:
+    dataset = make_dataset({"pear": [({"document_id": "d1"}, 3)], "plum": [({"document_id": "d2"}, 2)]})
+    return make_mapping(dataset, make_collection("library", [{"title": "On pears"}, {"title": "On plums"}]))
+
+
+@pytest.fixture
+def one(mapping: Mapping) -> Run:
+    return run_of(make_benchmark(mapping, [0.5], name="first"))
+
+
+def run_of(benchmark: Benchmark, **provenance: Any) -> Run:
+    benchmark.runs.update(provenance=PROVENANCE | provenance)
+    return benchmark.runs.get()
+
+
+def other(mapping: Mapping, provenance: dict[str, Any] | None = None, **fields: Any) -> Run:
+    return run_of(make_benchmark(mapping, [0.4], name="second", **fields), **(provenance or {}))
+
+
+def about(found: Comparability) -> list[tuple[str, str]]:
+    return [(difference.about, difference.severity) for difference in found.differences]
+
+
+def test_runs_that_differ_in_nothing_else_are_comparable(one: Run, mapping: Mapping) -> None:
+    found = differences([one, other(mapping)])
+    assert found == Comparability(mapping.dataset_version, ())
+    assert found.comparable
+
+
+def test_it_costs_two_queries_however_many_runs(mapping: Mapping) -> None:
+    runs = list(make_benchmark(mapping, [0.1] * 20).runs.all())
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        differences(runs)
+    assert len(queries) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "what", "said"),
+    [
+        ({"collection": {**PROVENANCE["collection"], "fingerprint": "e" * 64}}, "collection", "eeeeeeeeeeee"),
+        ({"index": {**PROVENANCE["index"], "version": 2, "content": "2" * 64}}, "index", "v2 222222222222"),
+        (
+            {"index": {**PROVENANCE["index"], "encoder_revision": "r2"}},
+            "model",
+            '"m" had different revisions: r1 (',
+        ),
+        ({"made_by": [MADE_BY | {"git_revision": "b" * 40}]}, "code", "bbbbbbbbbbbb (dense"),
+        ({"made_by": [MADE_BY | {"libraries": {"numpy": "2.5"}}]}, "numpy", "numpy: 2.4.0 (dense"),
+        (
+            {"made_by": [MADE_BY | {"settings": {"BENCHBENCH_QUERY_TIMEOUT_MS": 1}}]},
+            "BENCHBENCH_QUERY_TIMEOUT_MS",
+            "1 (",
+        ),
+        ({"made_by": [MADE_BY | {"device": "cuda"}]}, "device", "Times do not compare."),
+        ({"made_by": []}, "provenance", 'Nothing is known of what computed dense · top 10 of "second".'),
+    ],
+)
+def test_it_warns_of_what_may_move_a_number(
+    one: Run, mapping: Mapping, change: dict[str, Any], what: str, said: str
+) -> None:
+    found = differences([one, other(mapping, change)])
+    assert about(found) == [(what, "warn")]
+    assert said in found.warnings[0]
+    assert found.comparable
+
+
+def test_another_index_is_configuration_and_no_difference(one: Run, mapping: Mapping) -> None:
+    chosen = {"index": {**PROVENANCE["index"], "name": "pieces", "content": "2" * 64}}
+    assert about(differences([one, other(mapping, chosen)])) == []
+
+
+def test_a_reranker_matters_to_those_that_use_it(one: Run, mapping: Mapping) -> None:
+    two = other(mapping, {"made_by": [MADE_BY | {"rerankers": {"late-interaction": "m 2"}}]})
+    assert about(differences([one, two])) == []
+    for run in (one, two):
+        Run.objects.filter(pk=run.pk).update(config=run.config | {"use_reranker": True})
+    (told,) = differences([one, two]).warnings
+    assert told.startswith('The reranker "late-interaction" had different revisions: m 1 (dense')
+
+
+def test_shared_and_isolated_times_do_not_compare(one: Run, mapping: Mapping) -> None:
+    (told,) = differences([one, other(mapping, execution="isolated")]).warnings
+    assert told.startswith('They were executed differently: shared (dense · top 10 of "first"), isolated (')
+
+
+@pytest.mark.parametrize(("policy", "value"), [("unresolved", "drop"), ("empty_queries", "skip")])
+def test_it_refuses_other_policies(one: Run, mapping: Mapping, policy: str, value: str) -> None:
+    found = differences([one, other(mapping, **{policy: value})])
+    assert about(found) == [(f"policy {policy}", "refuse")]
+    assert value in found.refusals[0]
+    assert found.version is None
+
+
+def test_it_refuses_another_dataset(one: Run) -> None:
+    elsewhere = make_mapping(make_dataset({}, name="elsewhere"), make_collection("other"), name="other")
+    found = differences([one, other(elsewhere)])
+    assert about(found) == [("dataset", "refuse")]
+    assert '"questions" (dense · top 10 of "first"), "elsewhere" (' in found.refusals[0]
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ("failed", "failed: it has no values. Retry it"),
+        ("cancelled", "was cancelled: it has no values. Resume it"),
+        ("evaluating", "is not finished: it has no values. Wait for it"),
+    ],
+)
+def test_it_refuses_what_has_no_values(one: Run, mapping: Mapping, status: str, said: str) -> None:
+    two = other(mapping)
+    Run.objects.filter(pk=two.pk).update(status=status)
+    found = differences([one, two])
+    assert about(found) == [("status", "refuse")]
+    assert said in found.refusals[0]
+
+
+def test_it_warns_of_queries_that_only_some_answered(one: Run, mapping: Mapping) -> None:
+    two = other(mapping)
+    Evaluation.objects.filter(run=two).update(failed_queries=1, unsearched_queries=3)
+    told = differences([one, two]).warnings
+    assert 'are in their means: 0 failed (dense · top 10 of "first"), 1 failed (dense' in told[0]
+    assert "3 never asked" in told[1]
+
+
+def test_it_refuses_one_mapping_resolved_anew_and_warns_of_two(one: Run, mapping: Mapping) -> None:
+    two = other(mapping)
+    Evaluation.objects.filter(run=two).update(truth_hash="x", unresolved_count=4)
+    found = differences([one, two])
+    assert about(found) == [("mapping", "refuse")]
+    assert 'Re-score "first", "second" on version 1; nothing is searched for that.' in found.refusals[0]
+    beside = make_mapping(mapping.dataset, make_collection("beside"), name="beside")
+    Benchmark.objects.filter(pk=two.benchmark_id).update(mapping=beside)
+    found = differences([one, two])
+    assert about(found) == [("mapping", "warn")]
+    assert '"questions on library", 0 unresolved (dense' in found.warnings[0]
+    assert '"beside", 4 unresolved (dense' in found.warnings[0]
+
+
+def test_versions_are_refused_until_both_are_scored_on_one(library: Mapping) -> None:
+    def run(name: str) -> Benchmark:
+        benchmark = create_benchmark(library, name=name, matrix={})
+        wait(launch(benchmark))
+        benchmark.refresh_from_db()
+        return benchmark
+
+    first = run("first")
+    turn(first)
+    newer = freeze_and_resolve(library)
+    runs = [first.runs.get(), run("second").runs.get()]
+    found = differences(runs)
+    assert about(found) == [("dataset version", "refuse")]
+    assert found.refusals[0].startswith("They were measured on different versions: questions v1 (dense")
+    assert found.refusals[0].endswith('Re-score "first" on version 2; nothing is searched for that.')
+
+    rescore(first)
+    assert differences(runs) == Comparability(newer, ())
+    refused = differences(runs, version=find_version(first, 1)).refusals
+    assert refused[0].endswith("Compare them on version 2, on which all have values.")
+    assert Query.objects.count() == 12
+
+
+def test_nothing_is_comparable_with_nothing(db: None) -> None:
+    assert differences([]).version is None
