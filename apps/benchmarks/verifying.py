@@ -35,9 +35,9 @@ class Verification:
     @property
     def sentence(self) -> str:
         if self.differences:
-            return f"Differs from {self.source} in {len(self.differences)} of its {self.runs} runs."
+            return f"Differs from “{self.source}” in {len(self.differences)} of its {self.runs} runs."
         return (
-            f"Reproduces every value of {self.source}: {self.values:,} means and {self.rankings:,} rankings "
+            f"Reproduces every value of “{self.source}”: {self.values:,} means and {self.rankings:,} rankings "
             f"in {self.runs} runs, to the last bit."
         )
 

@@ -8,6 +8,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.html import format_html
 from django.utils.text import slugify
 from django.views.decorators.http import require_POST
 
@@ -41,7 +42,9 @@ def add_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse
         act,
         title="New benchmark",
         submit="Create and start",
-        manifest_url=reverse("admin:benchmark_from_manifest"),
+        intro=format_html(
+            'Or <a href="{}">run the manifest</a> of a benchmark again.', reverse("admin:benchmark_from_manifest")
+        ),
         template="benchmarks/form.html",
     )
 

@@ -83,11 +83,7 @@ def test_it_costs_two_queries_however_many_runs(mapping: Mapping) -> None:
         ),
         ({"made_by": [MADE_BY | {"git_revision": "b" * 40}]}, "code", "bbbbbbbbbbbb (dense"),
         ({"made_by": [MADE_BY | {"libraries": {"numpy": "2.5"}}]}, "numpy", "numpy: 2.4.0 (dense"),
-        (
-            {"made_by": [MADE_BY | {"settings": {"BENCHBENCH_QUERY_TIMEOUT_MS": 1}}]},
-            "BENCHBENCH_QUERY_TIMEOUT_MS",
-            "1 (",
-        ),
+        ({"made_by": [MADE_BY | {"settings": {"TIMEOUT": 1}}]}, "TIMEOUT", "different TIMEOUT: 60000 (dense"),
         ({"made_by": [MADE_BY | {"device": "cuda"}]}, "device", "Times do not compare."),
         ({"made_by": []}, "provenance", 'Nothing is known of what computed dense · top 10 of "second".'),
     ],

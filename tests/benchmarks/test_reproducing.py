@@ -55,7 +55,7 @@ def test_a_second_run_of_a_manifest_reproduces_every_value(library: Mapping, exe
     verification = verify(second)
     assert verification.differences == verification.environment == ()
     assert verification.sentence == (
-        "Reproduces every value of Which?: 132 means and 144 rankings in 12 runs, to the last bit."
+        "Reproduces every value of “Which?”: 132 means and 144 rankings in 12 runs, to the last bit."
     )
     assert run_key(second) == run_key(first)
     assert (second.execution, second.seed, second.runs_per_query) == (execution, 5, 2)
@@ -227,12 +227,12 @@ def test_the_command_runs_a_manifest_again_and_fails_where_it_differs(library: M
     file.write_text(json.dumps(manifest))
     out = io.StringIO()
     call_command("run_benchmark", manifest=str(file), stdout=out)
-    assert "Reproduces every value of Which?" in out.getvalue()
+    assert "Reproduces every value of “Which?”" in out.getvalue()
 
     manifest["runs"][0]["result"]["means"]["RR"] = 2
     file.write_text(json.dumps(manifest))
     out = io.StringIO()
-    with pytest.raises(CommandError, match="Differs from Which\\? in 1 of its 1 runs"):
+    with pytest.raises(CommandError, match="Differs from “Which\\?” in 1 of its 1 runs"):
         call_command("run_benchmark", manifest=str(file), json=True, stdout=out)
     report = json.loads(out.getvalue())
     assert report["verification"]["reproduces"] is False

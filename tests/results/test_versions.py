@@ -81,14 +81,14 @@ def test_a_manifest_goes_out_and_comes_back(admin_client: Client, finished: Benc
     assert "Reproduces" not in text_of(admin_client.get(results_url(second)))
     wait(second.operation)
     shown = admin_client.get(results_url(second))
-    assert "Reproduces every value of Which mode?: 16 means and 12 rankings in 2 runs" in text_of(shown)
+    assert "Reproduces every value of “Which mode?”: 16 means and 12 rankings in 2 runs" in text_of(shown)
     assert 'data-reproduces="true"' in shown.content.decode()
 
     manifest["runs"][0]["result"]["means"]["RR"] = 0.125
     third = upload(admin_client, manifest)
     wait(third.operation)
     shown = text_of(admin_client.get(results_url(third)))
-    assert "Differs from Which mode? in 1 of its 2 runs." in shown
+    assert "Differs from “Which mode?” in 1 of its 2 runs." in shown
     assert "RR was 0.125, is" in shown
 
 
