@@ -1,0 +1,159 @@
+"""Rules held against hand-made evidence."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchbench.ir.gate import Change, Check, Difference, Evidence, Floor, MustNotFail, Outcome, Rules, overall
+from benchbench.ir.gate_checks import judge, number
+from benchbench.ir.measures import Measure
+
+NDCG = Measure("nDCG", 10)
+PASSED, FAILED, UNDECIDED = Outcome.PASSED, Outcome.FAILED, Outcome.UNDECIDED
+
+
+def evidence(**given: Any) -> Evidence:
+    """Four queries: b failed, d has no relevant judgment and was left unanswered."""
+    made: dict[str, Any] = {
+        "keys": ["a", "b", "c", "d"],
+        "failed": np.array([False, True, False, False]),
+        "counted": np.array([True, False, True, True]),
+        "values": {NDCG: np.array([1.0, np.nan, 0.5, 0.0])},
+        "slices": {"hard": np.array([False, True, True, False])},
+        "unanswerable": np.array([False, False, False, True]),
+        "returned": np.array([True, False, True, False]),
+        "latency_ms": {"mean": 12.0, "p50": 10.0, "p95": 30.0},
+        "samples": 3,
+        "shared": False,
+        "differences": {},
+    }
+    return Evidence(**(made | given))
+
+
+def only(rules: Rules, **given: Any) -> Check:
+    [check] = judge(rules, evidence(**given))
+    return check
+
+
+def test_a_floor_is_on_the_mean_of_what_counts_and_is_inclusive() -> None:
+    check = only(Rules(floors=(Floor(NDCG, 0.5),)))
+    assert (check.name, check.wanted, check.found, check.n) == ("nDCG@10", "≥ .5000", ".5000", 3)
+    assert (check.outcome, check.value) == (PASSED, 0.5)
+    assert only(Rules(floors=(Floor(NDCG, 0.51),))).outcome == FAILED
+
+
+def test_what_rounds_to_its_limit_shows_why_it_failed() -> None:
+    check = only(Rules(floors=(Floor(NDCG, 0.7),)), values={NDCG: np.array([0.69999, 0, 0.69999, 0.69999])})
+    assert (check.outcome, check.found) == (FAILED, "0.69999")
+
+
+def test_a_floor_of_a_slice_counts_only_its_queries() -> None:
+    check = only(Rules(floors=(Floor(NDCG, 0.6, "hard"),)))
+    assert (check.name, check.found, check.n, check.outcome) == ("nDCG@10 in hard", ".5000", 1, FAILED)
+
+
+@pytest.mark.parametrize(
+    ("floor", "why"),
+    [
+        (Floor(NDCG, 0.1, "hard", 2), "1 query counted here; the rule asks for 2."),
+        (Floor(NDCG, 0.1, "easy"), "There is no slice 'easy'. There are hard."),
+    ],
+)
+def test_a_slice_that_is_too_small_or_not_there_decides_nothing(floor: Floor, why: str) -> None:
+    check = only(Rules(floors=(floor,)))
+    assert (check.outcome, check.note) == (UNDECIDED, why)
+
+
+@pytest.mark.parametrize(
+    ("change", "difference", "outcome"),
+    [
+        (Change(NDCG, may_lose=0.01), Difference(-0.05, (-0.08, -0.02), True, 9), FAILED),
+        (Change(NDCG, may_lose=0.05), Difference(-0.05, (-0.08, -0.02), True, 9), PASSED),  # not larger
+        (Change(NDCG, may_lose=0.01), Difference(-0.05, (-0.12, 0.02), False, 9), PASSED),  # not significant
+        (Change(NDCG, may_lose=0.01), Difference(0.05, (0.02, 0.08), True, 9), PASSED),
+        (Change(NDCG, may_lose=0.0), Difference(0.0, (0.0, 0.0), False, 9), PASSED),  # the same rankings
+        (Change(NDCG, must_gain=0.02), Difference(0.05, (0.02, 0.08), True, 9), PASSED),
+        (Change(NDCG, must_gain=0.05), Difference(0.05, (0.02, 0.08), True, 9), PASSED),
+        (Change(NDCG, must_gain=0.06), Difference(0.05, (0.02, 0.08), True, 9), FAILED),
+        (Change(NDCG, must_gain=0.02), Difference(0.05, (-0.02, 0.12), False, 9), FAILED),
+        (Change(NDCG, must_gain=0.0), Difference(-0.05, (-0.08, -0.02), True, 9), FAILED),
+        (Change(NDCG, may_lose=0.01), Difference(-0.05, None, False, 4), UNDECIDED),  # too few queries
+        (Change(NDCG, may_lose=0.01), Difference(-0.05, (-0.05, -0.05), False, 9), UNDECIDED),  # no variance
+        (Change(NDCG, may_lose=0.01), "Another dataset version.", UNDECIDED),
+    ],
+)
+def test_a_change_fails_where_it_is_both_significant_and_large(
+    change: Change, difference: Difference | str, outcome: Outcome
+) -> None:
+    assert only(Rules(changes=(change,)), differences={NDCG: difference}).outcome == outcome
+
+
+def test_a_change_says_what_it_could_not_rule_out() -> None:
+    difference = Difference(-0.005, (-0.04, 0.03), False, 60)
+    check = only(Rules(changes=(Change(NDCG, may_lose=0.01),)), differences={NDCG: difference})
+    assert check.found == "−.0050 [−.0400, +.0300]"
+    assert check.note == "60 queries do not rule out a loss of .0400."
+
+
+def test_named_queries_must_not_fail() -> None:
+    rule = MustNotFail(("a", "b", "c"), NDCG, 0.6)
+    check = only(Rules(must_not_fail=(rule,)))
+    assert (check.outcome, check.found, check.n) == (FAILED, "2 of 3 below: b (an error), c (.5000)", 3)
+    assert only(Rules(must_not_fail=(MustNotFail(("a", "c"), NDCG, 0.5),))).outcome == PASSED
+    unknown = only(Rules(must_not_fail=(MustNotFail(("a", "z"), NDCG, 0.5),)))
+    assert (unknown.outcome, unknown.note) == (UNDECIDED, "The dataset version has no query z.")
+
+
+def test_false_answers_are_a_share_of_the_queries_that_have_none() -> None:
+    asked = {"unanswerable": np.array([True, True, False, True]), "returned": np.array([True, False, True, False])}
+    check = only(Rules(false_answers=0.4), **asked)
+    assert (check.outcome, check.found, check.n) == (FAILED, ".5000 (1 of 2 answered)", 2)
+    assert only(Rules(false_answers=0.5), **asked).outcome == PASSED
+    none = only(Rules(false_answers=0.5), unanswerable=np.zeros(4, bool))
+    assert none.outcome == UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("statistic", "limit", "given", "outcome"),
+    [
+        ("p95", 30.0, {}, PASSED),
+        ("p95", 29.9, {}, FAILED),
+        ("p99", 100.0, {}, UNDECIDED),  # three samples
+        ("mean", 12.0, {"shared": True}, PASSED),
+        ("p95", 100.0, {"shared": True, "latency_ms": {"mean": 12.0}}, UNDECIDED),
+        ("mean", 100.0, {"latency_ms": {}, "samples": 0}, UNDECIDED),
+    ],
+)
+def test_a_latency_that_was_not_measured_decides_nothing(
+    statistic: str, limit: float, given: dict[str, Any], outcome: Outcome
+) -> None:
+    check = only(Rules(latency_ms=((statistic, limit),)), **given)
+    assert check.outcome == outcome
+    assert "share" in check.note or not given.get("shared")
+
+
+def test_failed_queries_are_counted_and_named() -> None:
+    check = only(Rules(failed_queries=0))
+    assert (check.outcome, check.found, check.n) == (FAILED, "1: b", 4)
+    assert only(Rules(failed_queries=1)).outcome == PASSED
+
+
+def test_what_cannot_be_decided_is_never_a_pass() -> None:
+    assert overall([PASSED, PASSED]) == PASSED
+    assert overall([PASSED, FAILED]) == FAILED
+    assert overall([FAILED, UNDECIDED, PASSED]) == UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("value", "signed", "shown"),
+    [
+        (0.7123, False, ".7123"),
+        (1.0, False, "1.0000"),
+        (-0.0045, True, "−.0045"),
+        (0.2, True, "+.2000"),
+        (-1e-9, True, ".0000"),
+    ],
+)
+def test_numbers_read_as_on_the_pages(value: float, signed: bool, shown: str) -> None:
+    assert number(value, signed=signed) == shown
