@@ -44,12 +44,15 @@ class PageForm(forms.Form):
         """Show the error of a use case at the field it names, else at the content, else above the form."""
         self.add_error(error.field if error.field in self.fields else self.content_field, error.message)
 
-    def choose(self, source: type[Model], name: str) -> None:
-        """Let the field `name` search the rows of `source`'s foreign key of that name that the user may see."""
+    def choose(self, source: type[Model], name: str, *, through: str = "") -> None:
+        """Let the field `name` search the rows of `source`'s foreign key of that name that the user may see.
+
+        `through` leads from those rows to the owned model that decides for them, as in `visible`.
+        """
         foreign_key: Any = source._meta.get_field(name)
         field: Any = self.fields[name]
         field.widget = AutocompleteSelect(foreign_key, self.site)
-        field.queryset = visible(foreign_key.related_model._default_manager.all(), self.user)
+        field.queryset = visible(foreign_key.related_model._default_manager.all(), self.user, through=through)
 
 
 F = TypeVar("F", bound=PageForm)

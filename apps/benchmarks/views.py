@@ -1,27 +1,34 @@
 """Pages about benchmarks."""
 
 import uuid
+from typing import Any
 
 from django.contrib import messages
 from django.contrib.admin import ModelAdmin
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.text import slugify
 from django.views.decorators.http import require_POST
 
+from apps.benchmarks.baselines import approve
 from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.forms import BenchmarkForm, ManifestForm
+from apps.benchmarks.gate_forms import BaselineForm, GateForm
+from apps.benchmarks.gate_reports import headline, markdown_of
+from apps.benchmarks.gating import gate
 from apps.benchmarks.launching import launch
 from apps.benchmarks.manifests import manifest_of
-from apps.benchmarks.models import Benchmark
+from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.previewing import preview
 from apps.benchmarks.reproducing import benchmark_from, read_manifest
 from benchbench.admin import SiteAdmin
 from benchbench.errors import BenchbenchError
 from benchbench.pages import form_page, staff, stored
+from benchbench.panels import change_url
 
 SHOWN_RUNS = 12
 
@@ -111,3 +118,62 @@ def preview_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResp
             form.present(error)
     context = {"form": form, "preview": found, "shown": SHOWN_RUNS, "mapping": mapping}
     return render(request, "benchmarks/preview.html", context)
+
+
+def add_baseline(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
+    def act(form: BaselineForm) -> HttpResponse:
+        values = form.cleaned_data
+        baseline = approve(values["run"], name=values["name"], reason=values["reason"], by=staff(request))
+        messages.success(
+            request,
+            f'"{baseline.run}" is the baseline "{baseline.name}" of {baseline.dataset} now. '
+            "Hold other runs against it by a gate, on their pages or in your pipeline.",
+        )
+        return redirect(change_url(baseline.run))
+
+    return form_page(
+        request,
+        model_admin,
+        BaselineForm,
+        act,
+        title="Pin a run as baseline",
+        submit="Approve as baseline",
+        intro="A baseline is a run that somebody answers for. Gates hold later runs of the same dataset against it, "
+        "and its line is drawn into the history of the dataset.",
+    )
+
+
+def gate_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
+    """Hold a run against rules and a baseline, and show what came of it. Nothing is kept."""
+    if not model_admin.has_view_permission(request):
+        raise PermissionDenied
+    run: Any = model_admin.get_object(request, str(object_id))
+    asked = request.method == "POST"
+    form = GateForm(
+        request.POST if asked else None, request.FILES if asked else None, user=request.user, benchmark=run.benchmark
+    )
+    context = judged(run, form) if form.is_valid() else {}
+    shell = {
+        **model_admin.admin_site.each_context(request),
+        "opts": model_admin.opts,
+        "original": run,
+        "run": run,
+        "trail": [*model_admin.trail(run), run],
+        "title": "Judge the run by rules",
+        "form": form,
+        "submit": "Judge the run",
+        "media": form.media,
+        "intro": "A gate says whether a run may pass, by rules that were written before. The same rules work in a "
+        "pipeline: manage.py gate.",
+    }
+    return TemplateResponse(request, "benchmarks/gate.html", shell | context)
+
+
+def judged(run: Run, form: GateForm) -> dict[str, Any]:
+    """Return what the page shows of the verdict; an error of a use case is shown at the form."""
+    try:
+        result = gate(run, rules=form.rules(), baseline=form.cleaned_data["baseline"])
+    except BenchbenchError as error:
+        form.present(error)
+        return {}
+    return {"result": result, "headline": headline(result), "markdown": markdown_of(result)}

@@ -20,8 +20,10 @@ class UseCaseCommand(BaseCommand):
     """A command that parses its options, calls one use case and presents what came of it.
 
     Subclasses write `act(**options)` instead of `handle`. A `BenchbenchError` becomes a sentence on stderr and exit
-    status 1. An option made by `add_owner_argument` arrives as `owner`: a user, or None.
+    status `error_status`. An option made by `add_owner_argument` arrives as `owner`: a user, or None.
     """
+
+    error_status = 1
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         return super().create_parser(prog_name, subcommand, formatter_class=HelpFormatter, **kwargs)
@@ -40,7 +42,7 @@ class UseCaseCommand(BaseCommand):
                 options["owner"] = find_owner(options["owner"])
             self.act(**options)
         except BenchbenchError as error:
-            raise CommandError(error.message) from error
+            raise CommandError(error.message, returncode=self.error_status) from error
         except KeyboardInterrupt:
             raise CommandError("Interrupted.", returncode=130) from None
 

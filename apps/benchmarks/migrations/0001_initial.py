@@ -359,12 +359,24 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "retired_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
                     "run",
                     models.ForeignKey(
                         on_delete=django.db.models.deletion.PROTECT, related_name="baselines", to="benchmarks.run"
                     ),
                 ),
             ],
+            options={
+                "ordering": ["-created_at"],
+            },
         ),
         migrations.CreateModel(
             name="StageList",

@@ -1,0 +1,87 @@
+"""Approve a run as the one that later runs of its dataset are held against, and take that back."""
+
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from apps.benchmarks.models import Baseline, Benchmark, Run
+from apps.datasets.models import Dataset
+from benchbench.errors import BenchbenchError, ConflictError
+
+
+class BaselineError(ConflictError):
+    """The run, or the baseline, is in a state that forbids the act."""
+
+    code = "baseline"
+
+
+@transaction.atomic
+def approve(run: Run, *, name: str, reason: str, by: Any) -> Baseline:
+    """Make a completed run the current baseline `name` of its dataset; the one of that name so far is retired.
+
+    `reason` says why it may serve as one; `by` is the user who answers for that. Raises BaselineError for a run that
+    did not complete or is the current baseline of that name already, BenchbenchError for a blank name or reason.
+    """
+    name, reason = name.strip(), reason.strip()
+    for field, text in (("name", name), ("reason", reason)):
+        if not text:
+            raise BenchbenchError(f"A baseline needs a {field}: who reads it later was not there.", field=field)
+    if run.status != Run.Status.COMPLETED:
+        raise BaselineError(f'The run "{run}" is {run.status}: only a completed run can be a baseline.')
+    # Locked, so that of two approvals at a time the later one finds the earlier and retires it.
+    dataset = Dataset.objects.select_for_update().get(versions=run.benchmark.dataset_version_id)
+    before = current_baselines(dataset).filter(name=name).first()
+    if before is not None and before.run_id == run.pk:
+        raise BaselineError(f'The run "{run}" is the baseline "{name}" of {dataset} already.', field="name")
+    if before is not None:
+        retire(before, by=by)
+    return Baseline.objects.create(dataset=dataset, run=run, name=name, reason=reason, approved_by=by)
+
+
+def retire(baseline: Baseline, *, by: Any) -> None:
+    """Let a baseline serve no longer. Its row stays and says until when it did. Raises BaselineError if it is retired.
+
+    One conditional UPDATE: of two at a time one wins.
+    """
+    now = timezone.now()
+    changed = Baseline.objects.filter(pk=baseline.pk, retired_at=None).update(
+        retired_at=now, retired_by=by, updated_at=now
+    )
+    baseline.refresh_from_db()
+    if not changed:
+        raise BaselineError(f'The baseline "{baseline.name}" of {baseline.dataset} is retired already.')
+
+
+def current_baselines(dataset: Dataset) -> QuerySet[Baseline]:
+    """Return the baselines of a dataset that are not retired, by name."""
+    return Baseline.objects.filter(dataset=dataset, retired_at=None).select_related("run__benchmark").order_by("name")
+
+
+def baseline_names(benchmark: Benchmark) -> dict[UUID, list[str]]:
+    """Return the names under which runs of a benchmark are current baselines, by run id."""
+    names: dict[UUID, list[str]] = {}
+    current = Baseline.objects.filter(run__benchmark=benchmark, retired_at=None).order_by("name")
+    for run_id, name in current.values_list("run_id", "name"):
+        names.setdefault(run_id, []).append(name)
+    return names
+
+
+def find_baseline(named: str, dataset: Dataset) -> Baseline:
+    """Return the current baseline of `dataset` whose name or id is `named`; raise a sentence where there is none."""
+    current = current_baselines(dataset)
+    found = current.filter(name=named).first() or _by_id(current, named)
+    if found is not None:
+        return found
+    names = ", ".join(current.values_list("name", flat=True))
+    there = f"there is {names}" if names else "it has none yet: pin a completed run on its page"
+    raise BenchbenchError(f"The dataset {dataset} has no current baseline {named!r}; {there}.", field="baseline")
+
+
+def _by_id(baselines: QuerySet[Baseline], named: str) -> Baseline | None:
+    try:
+        return baselines.filter(pk=UUID(named)).first()
+    except ValueError:
+        return None

@@ -1,0 +1,80 @@
+"""Judge a run, or the best run of a benchmark, by written rules."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from apps.benchmarks.baselines import find_baseline
+from apps.benchmarks.finding import find_run, find_subject
+from apps.benchmarks.gate_reports import facts_of, headline, markdown_of
+from apps.benchmarks.gate_rules import read_rules
+from apps.benchmarks.gating import gate
+from apps.benchmarks.models import Benchmark, Run
+from apps.operations.commands import UseCaseCommand
+from benchbench.errors import BenchbenchError
+from benchbench.ir.gate import Outcome
+
+
+def run_choice(text: str) -> int | str:
+    if text == "all":
+        return text
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is neither the number of a run nor all")
+    return int(text)
+
+
+class Command(UseCaseCommand):
+    help = (
+        "Judge a run, or the best run of a benchmark, by written rules (docs/gates.md). Prints Markdown for a pull "
+        "request. Exit status: 0 passed, 1 failed, 2 cannot be decided, or wrong usage. Example: "
+        "gate nightly --baseline main --rules gate.yaml --markdown comment.md"
+    )
+    error_status = 2
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("subject", metavar="RUN|BENCHMARK", help="Id of a run, or name or id of a benchmark.")
+        parser.add_argument("--rules", required=True, type=Path, metavar="FILE", help="The rules, in YAML.")
+        parser.add_argument("--baseline", metavar="NAME", help="Name or id of a current baseline of the dataset.")
+        parser.add_argument(
+            "--run", type=run_choice, metavar="N|all", help="Judge run N of the benchmark, or all, not its best."
+        )
+        parser.add_argument("--markdown", type=Path, metavar="FILE", help="Write the Markdown there too.")
+        self.add_json_argument(parser)
+
+    def act(self, **options: Any) -> None:
+        rules = read_rules(read(options["rules"]), where=options["rules"].name)
+        subject = chosen(find_subject(options["subject"]), options["run"])
+        benchmark = subject if isinstance(subject, Benchmark) else subject.benchmark
+        named = options["baseline"]
+        baseline = find_baseline(named, benchmark.dataset_version.dataset) if named else None
+        result = gate(subject, rules=rules, baseline=baseline, every_run=options["run"] == "all")
+        markdown = markdown_of(result)
+        if options["markdown"]:
+            write(options["markdown"], markdown)
+        self.report(facts_of(result), markdown.rstrip("\n"), as_json=options["json"])
+        if result.outcome != Outcome.PASSED:
+            raise CommandError(f"{headline(result)}.", returncode=1 if result.outcome == Outcome.FAILED else 2)
+
+
+def chosen(subject: Run | Benchmark, run: int | str | None) -> Run | Benchmark:
+    if run is None:
+        return subject
+    if isinstance(subject, Run):
+        raise BenchbenchError("--run chooses among the runs of a benchmark: give the benchmark, or leave --run out.")
+    return find_run(subject, run) if isinstance(run, int) else subject
+
+
+def read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BenchbenchError(f"The rules {path} cannot be read: {getattr(error, 'strerror', '') or error}.") from None
+
+
+def write(path: Path, markdown: str) -> None:
+    try:
+        path.write_text(markdown, encoding="utf-8")
+    except OSError as error:
+        raise BenchbenchError(f"{path} cannot be written: {error.strerror or error}.") from None

@@ -1,0 +1,99 @@
+"""Reading the rules of a gate."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from apps.benchmarks.gate_rules import RulesError, read_rules
+from benchbench.ir.gate import Change, Floor, MustNotFail, Rules
+from benchbench.ir.measures import Measure
+
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "gates.md"
+
+
+def test_it_reads_every_kind_of_rule() -> None:
+    rules = read_rules(
+        """
+        alpha: 0.01
+        floors: {Recall@5: .7, mrr: "0.8"}
+        slices:
+          "category: api": {minimum_queries: 20, nDCG@10: 0.5}
+        against_baseline:
+          nDCG@10: {may_lose: 1e-2}
+          map@10: {must_gain: 0}
+        must_not_fail:
+          - {queries: [q1, 017, no], relevant_in_top: 3}
+          - {queries: [q2], measure: RR, at_least: 0.5}
+        false_answers: {at_most: 0.2}
+        latency_ms: {mean: 50, p95: 120}
+        coverage: {Judged@10: 0.9, failed_queries: 0}
+        """
+    )
+    ndcg = Measure("nDCG", 10)
+    assert rules == Rules(
+        floors=(
+            Floor(Measure("R", 5), 0.7),
+            Floor(Measure("RR"), 0.8),
+            Floor(ndcg, 0.5, "category: api", 20),
+            Floor(Measure("Judged", 10), 0.9),
+        ),
+        changes=(Change(ndcg, may_lose=0.01), Change(Measure("AP", 10), must_gain=0.0)),
+        must_not_fail=(
+            MustNotFail(("q1", "017", "no"), Measure("Success", 3), 1.0),
+            MustNotFail(("q2",), Measure("RR"), 0.5),
+        ),
+        false_answers=0.2,
+        latency_ms=(("mean", 50.0), ("p95", 120.0)),
+        failed_queries=0,
+        alpha=0.01,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("", r"gate\.yaml: the file: this is empty; it must be a mapping"),
+        ("{}", "it holds no rule"),
+        ("alpha: 0.05", "it holds no rule"),
+        ("- a", "the file: this is a list"),
+        ("floors: [", "line 1: "),
+        ("a: &x [*x]", "line 1: "),
+        ("floor: {mrr: 1}", "there is no key 'floor'; there are floors, slices"),
+        ("floors: {mrr: 0.5}\nfloors: {mrr: 0.9}", "line 2: the key 'floors' stands twice"),
+        ("floors: {recal@5: 0.5}", "recal"),
+        ("floors: {recall: 0.5}", "needs a cutoff"),
+        ("floors: {FirstRelevant: 3}", "no rule can be on FirstRelevant"),
+        ("floors: {mrr: 80}", r"floors\.mrr: '80' is out of range; it must be a number from 0 to 1"),
+        ("floors: {mrr: high}", r"floors\.mrr: 'high' is not a number"),
+        ("floors: {mrr: .nan}", r"floors\.mrr: '\.nan' is not a number"),
+        ("floors: {mrr: nan}", "out of range"),
+        ("floors: {mrr: }", r"floors\.mrr: empty is not a number"),
+        ("slices: {hard: {minimum_queries: 3}}", r"slices\.hard: it states no measure"),
+        ("slices: {hard: {minimum_queries: 0, mrr: 0.5}}", "not a whole number of at least 1"),
+        ("against_baseline: {mrr: 0.1}", "must be a mapping"),
+        ("against_baseline: {mrr: {may_lose: 0.1, must_gain: 0.1}}", "either may_lose or must_gain"),
+        ("against_baseline: {mrr: {}}", "either may_lose or must_gain"),
+        ("must_not_fail: {queries: [q1]}", "must be a list"),
+        ("must_not_fail: [{queries: q1, relevant_in_top: 3}]", "item 1: queries must be a list"),
+        ("must_not_fail: [{queries: [q1]}]", "either relevant_in_top, or measure and at_least"),
+        ("false_answers: 0.1", "false_answers: this is the text '0.1'"),
+        ("false_answers: {}", r"false_answers\.at_most: empty is not a number"),
+        ("latency_ms: {p90: 10}", "there is no key 'p90'; there are mean, p50, p95, p99"),
+        ("coverage: {mrr: 0.5}", "only Judged@k and failed_queries stand here"),
+        ("coverage: {failed_queries: 1.5}", "not a whole number"),
+        ("floors: {mrr: 0.5}\nalpha: 0", "alpha: '0' is out of range"),
+        ("? [a]\n: 1", "line 1: a key must be a text"),
+        ("x" * 100_001, "at most 100,000"),
+    ],
+)
+def test_it_says_what_is_wrong_and_where(text: str, error: str) -> None:
+    with pytest.raises(RulesError, match=error) as caught:
+        read_rules(text)
+    assert caught.value.message.startswith("gate.yaml")
+
+
+def test_the_examples_of_the_docs_are_rules() -> None:
+    examples = re.findall(r"```yaml\n(.*?)```", DOCS.read_text(), re.DOTALL)
+    assert examples
+    assert read_rules(examples[0]).changes

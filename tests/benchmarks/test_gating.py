@@ -1,0 +1,291 @@
+"""Runs held against rules and a baseline, from stored rankings to exit status."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+
+from apps.benchmarks.baselines import approve
+from apps.benchmarks.evaluating import evaluate_runs
+from apps.benchmarks.gate_reports import markdown_of
+from apps.benchmarks.gate_rules import read_rules
+from apps.benchmarks.gating import GateError, gate
+from apps.benchmarks.models import Baseline, Benchmark, Evaluation, QueryResult, Run
+from apps.datasets.models import Query
+from apps.mappings.models import Mapping, Resolution
+from benchbench.ir.gate import Check, Outcome
+from tests.factories import add_version, make_benchmark, make_collection, make_dataset, make_mapping
+
+PASSED, FAILED, UNDECIDED = Outcome.PASSED, Outcome.FAILED, Outcome.UNDECIDED
+ANSWERABLE = [f"q{n:02}" for n in range(1, 21)]
+
+
+@pytest.fixture
+def mapping(db: None) -> Mapping:
+    """Twenty queries with one relevant document each, its number theirs; `none` has no answer, q01 and q02 are hard."""
+    collection = make_collection("library", [{"title": f"Document {n}"} for n in range(1, 31)])
+    judged = {key: [({"document_id": f"d{n}"}, 1)] for n, key in enumerate(ANSWERABLE, start=1)}
+    dataset = make_dataset(judged | {"none": []})
+    Query.objects.filter(key__in=["q01", "q02"]).update(slices=["hard"], difficulty="high")
+    mapping = make_mapping(dataset, collection)
+    documents = dict(collection.documents.values_list("external_id", "pk"))
+    for query in dataset.queries.prefetch_related("judgments"):
+        for judgment in query.judgments.all():
+            document_id = documents[judgment.doc_ref["document_id"]]
+            Resolution.objects.create(mapping=mapping, judgment=judgment, document_id=document_id, outcome="resolved")
+    return mapping
+
+
+def search(mapping: Mapping, *runs: Sequence[int], name: str = "nightly", **fields: Any) -> Benchmark:
+    """Return a benchmark of runs that find the document of query n at rank `run[n]` of ten; 0 is an error."""
+    benchmark = make_benchmark(mapping, [0.0] * len(runs), name=name, **fields)
+    others = list(mapping.collection.documents.order_by("pk").values_list("pk", flat=True))[20:]
+    relevant = dict(mapping.collection.documents.values_list("external_id", "pk"))
+    for run, ranks in zip(benchmark.runs.order_by("run_order"), runs, strict=True):
+        for query in mapping.dataset.queries.all():
+            ranking = list(others[:9])
+            rank = 1 if query.key == "none" else ranks[int(query.key[1:]) - 1]
+            if query.key != "none":
+                ranking.insert(rank - 1, relevant[f"d{int(query.key[1:])}"])
+            QueryResult.objects.create(
+                run=run,
+                query=query,
+                document_ids=ranking if rank else [],
+                chunk_ids=[],
+                scores=[1.0] * len(ranking) if rank else [],
+                error="" if rank else "The index was away.",
+            )
+    runs_made = benchmark.runs.order_by("run_order")
+    runs_made.update(timing={"total_ms": 12.5, "samples": 21, "execution": "shared"})
+    Evaluation.objects.filter(run__benchmark=benchmark).delete()
+    evaluate_runs(benchmark, runs_made)
+    return benchmark
+
+
+GOOD = [1] * 10 + [2] * 10
+POOR = [1] * 3 + [3] * 8 + [4] * 9
+BEST = [1] * 20
+
+
+def pinned(run: Run | None, name: str = "main") -> Baseline:
+    assert run is not None
+    user, _ = User.objects.get_or_create(username="ada")
+    return approve(run, name=name, reason="Because.", by=user)
+
+
+def checks(result: Any) -> dict[str, Check]:
+    [verdict] = result.verdicts
+    return {check.name: check for check in verdict.checks}
+
+
+def test_it_judges_the_best_run_by_what_is_stored_and_what_its_rankings_say(mapping: Mapping) -> None:
+    benchmark = search(mapping, POOR, GOOD)
+    rules = read_rules(
+        """
+        floors: {mrr: 0.7, Success@1: 0.5, nDCG@3: 0.7}
+        slices: {hard: {minimum_queries: 2, mrr: 1}, "difficulty: high": {mrr: 0.1}}
+        must_not_fail:
+          - {queries: [q01, q11], relevant_in_top: 1}
+        false_answers: {at_most: 0.5}
+        latency_ms: {mean: 20, p95: 20}
+        coverage: {Judged@1: 0.4, failed_queries: 0}
+        """
+    )
+    result = gate(benchmark, rules=rules)
+    found = checks(result)
+    assert result.verdicts[0].run.run_order == 2
+    assert result.chosen == "the best of 2 completed runs by nDCG@10"
+    assert found["RR"].value == pytest.approx(15 / 21)  # `none` counts as 0
+    assert found["Success@1"].value == pytest.approx(10 / 21)
+    assert found["Success@1 of named queries"].found == "1 of 2 below: q11 (.0000)"
+    outcomes = {name: check.outcome for name, check in found.items()}
+    assert outcomes == {
+        "RR": PASSED,
+        "Success@1": FAILED,
+        "nDCG@3": PASSED,
+        "RR in hard": PASSED,
+        "RR in difficulty: high": UNDECIDED,
+        "Judged@1": PASSED,
+        "Success@1 of named queries": FAILED,
+        "false answers": FAILED,
+        "mean latency": PASSED,
+        "p95 latency": UNDECIDED,
+        "failed queries": PASSED,
+    }
+    assert result.outcome == UNDECIDED
+
+
+def test_a_floor_under_the_skip_policy_leaves_out_what_has_no_answer(mapping: Mapping) -> None:
+    benchmark = search(mapping, GOOD, empty_queries="skip")
+    check = checks(gate(benchmark, rules=read_rules("floors: {mrr: 0.75, Success@1: 0.5}")))
+    assert (check["RR"].n, check["RR"].value) == (20, 0.75)
+    assert (check["Success@1"].n, check["Success@1"].value) == (20, 0.5)
+    assert benchmark.runs.get().evaluations.get().means["RR"] == check["RR"].value
+
+
+LOSS = read_rules("against_baseline: {nDCG@10: {may_lose: 0.01}}")
+GAIN = read_rules("against_baseline: {nDCG@10: {must_gain: 0.01}}")
+
+
+def test_a_significant_loss_fails_and_a_significant_gain_is_seen(mapping: Mapping) -> None:
+    before = search(mapping, GOOD, name="before")
+    worse, better = search(mapping, POOR, name="worse"), search(mapping, BEST, name="better")
+    baseline = pinned(before.runs.get())
+    outcomes = {
+        (benchmark.name, kind): gate(benchmark, rules=rules, baseline=baseline).outcome
+        for benchmark in (worse, better, before)
+        for kind, rules in (("loss", LOSS), ("gain", GAIN))
+    }
+    assert outcomes == {
+        ("worse", "loss"): FAILED,
+        ("worse", "gain"): FAILED,
+        ("better", "loss"): PASSED,
+        ("better", "gain"): PASSED,
+        ("before", "loss"): PASSED,  # the baseline held against itself
+        ("before", "gain"): FAILED,
+    }
+
+
+def test_a_loss_that_is_not_significant_passes_and_says_what_it_leaves_open(mapping: Mapping) -> None:
+    baseline = pinned(search(mapping, GOOD, name="before").runs.get())
+    noisy = search(mapping, [2, *GOOD[1:10], 1, *GOOD[11:19], 4])
+    [check] = gate(noisy, rules=LOSS, baseline=baseline).verdicts[0].checks
+    assert check.outcome == PASSED
+    assert check.value is not None
+    assert check.value < -0.001
+    assert "do not rule out a loss" in check.note
+
+
+def test_the_best_of_many_is_held_against_the_baseline_as_one_of_many(mapping: Mapping) -> None:
+    """Its interval is wider than that of a run that was named beforehand."""
+    baseline = pinned(search(mapping, GOOD, name="before").runs.get())
+    luck = [[2 if n % 5 == shift else 1 for n in range(20)] for shift in range(5)]
+    benchmark = search(mapping, *luck)
+    best = gate(benchmark, rules=LOSS, baseline=baseline).verdicts[0]
+    alone = gate(best.run, rules=LOSS, baseline=baseline).verdicts[0]
+    assert best.checks[0].value == alone.checks[0].value
+    assert width(best.checks[0]) > width(alone.checks[0])
+
+
+def width(check: Check) -> float:
+    low, high = check.found.replace("−", "-").split("[")[1].rstrip("]").split(", ")
+    return float(high) - float(low)
+
+
+def test_every_run_is_judged_where_that_is_asked_for(mapping: Mapping) -> None:
+    benchmark = search(mapping, GOOD, POOR, BEST)
+    benchmark.runs.filter(run_order=2).update(status=Run.Status.FAILED, error_message="The encoder is gone.")
+    result = gate(benchmark, rules=read_rules("floors: {mrr: 0.8}"), every_run=True)
+    found = {verdict.run.run_order: verdict.outcome for verdict in result.verdicts}
+    assert found == {1: FAILED, 2: FAILED, 3: PASSED}
+    assert "The encoder is gone." in markdown_of(result)
+
+
+def test_failed_queries_are_in_no_mean_but_counted(mapping: Mapping) -> None:
+    benchmark = search(mapping, [0, 0, *BEST[2:]])
+    found = checks(gate(benchmark, rules=read_rules("floors: {mrr: 0.9}\ncoverage: {failed_queries: 1}")))
+    assert (found["RR"].n, found["RR"].value) == (19, pytest.approx(18 / 19))
+    assert (found["failed queries"].outcome, found["failed queries"].found) == (FAILED, "2: q01, q02")
+
+
+def test_values_of_another_truth_are_not_compared(mapping: Mapping) -> None:
+    before = search(mapping, GOOD, name="before")
+    baseline = pinned(before.runs.get())
+    skipping = search(mapping, GOOD, name="skipping", empty_queries="skip")
+    assert gate(skipping, rules=LOSS, baseline=baseline).outcome == UNDECIDED
+    version = add_version(mapping.dataset)
+    mapping.dataset_version = version
+    mapping.save()
+    after = search(mapping, POOR, name="after")
+    [check] = gate(after, rules=LOSS, baseline=baseline).verdicts[0].checks
+    assert check.outcome == UNDECIDED
+    assert 'Re-score "before" on version 2' in check.note
+    evaluate_runs(before, before.runs.all(), version=version)
+    assert gate(after, rules=LOSS, baseline=baseline).outcome == FAILED
+
+
+def test_it_refuses_what_it_cannot_hold_against_anything(mapping: Mapping) -> None:
+    benchmark = search(mapping, GOOD)
+    with pytest.raises(GateError, match="name one"):
+        gate(benchmark, rules=LOSS)
+    other = make_benchmark(make_mapping(make_dataset({"q": []}, name="other"), mapping.collection, name="m"), [0.5])
+    with pytest.raises(GateError, match="is of the dataset other"):
+        gate(benchmark, rules=LOSS, baseline=pinned(other.runs.get()))
+    Run.objects.filter(benchmark=benchmark).update(status=Run.Status.CANCELLED)
+    for subject in (benchmark, benchmark.runs.get()):
+        with pytest.raises(GateError):
+            gate(subject, rules=read_rules("floors: {mrr: 0}"))
+
+
+def test_its_markdown_is_the_same_each_time_and_nothing_typed_is_markup(mapping: Mapping) -> None:
+    typed = "a|b <script> @team [x](y)"
+    Query.objects.filter(key="q20").update(slices=[typed])
+    benchmark = search(mapping, GOOD, POOR)
+    baseline = pinned(benchmark.runs.get(run_order=1))
+    rules = read_rules(
+        "floors: {mrr: 0.9}\nagainst_baseline: {nDCG@10: {may_lose: 0.01}}\n"
+        f"slices: {{'{typed}': {{minimum_queries: 1, mrr: 0.9}}}}"
+    )
+    first, again = (markdown_of(gate(benchmark, rules=rules, baseline=baseline)) for _ in range(2))
+    assert first == again
+    assert first.startswith("## Gate failed: 2 failed, of 3 checks\n")
+    assert r"a\|b \<script> \@team [x\](y)" in first
+    rows = [line for line in first.splitlines() if line.startswith("| ")]
+    assert {len(line.replace("\\|", "").split("|")) for line in rows} == {7}
+
+
+@pytest.fixture
+def rules_file(tmp_path: Path) -> Path:
+    file = tmp_path / "gate.yaml"
+    file.write_text("floors: {mrr: 0.7}\nagainst_baseline: {nDCG@10: {may_lose: 0.01}}\n")
+    return file
+
+
+def run_gate(*args: Any, **options: Any) -> int:
+    """Return the exit status of the command."""
+    try:
+        call_command("gate", *args, **options)
+    except CommandError as error:
+        return error.returncode
+    return 0
+
+
+def test_the_command_ends_with_0_1_or_2(
+    mapping: Mapping, rules_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    benchmark = search(mapping, GOOD, POOR)
+    pinned(benchmark.runs.get(run_order=1))
+    gate_file = {"rules": rules_file, "baseline": "main"}
+    comment = tmp_path / "comment.md"
+    assert run_gate("nightly", **gate_file, markdown=comment) == 0
+    assert capsys.readouterr().out == comment.read_text()
+    assert run_gate("nightly", **gate_file, run=2) == 1
+    assert run_gate(str(benchmark.runs.get(run_order=2).pk), **gate_file) == 1
+    assert run_gate(str(benchmark.pk), **gate_file, run="all") == 1
+    capsys.readouterr()
+    assert run_gate("nightly", **gate_file, json=True) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["outcome"], facts["baseline"]["name"], facts["runs"][0]["run_order"]) == ("passed", "main", 1)
+    rules_file.write_text("slices: {nowhere: {mrr: 0.7}}")
+    assert run_gate("nightly", **gate_file) == 2
+
+
+def test_the_command_refuses_wrong_usage_with_2(mapping: Mapping, rules_file: Path, tmp_path: Path) -> None:
+    benchmark = search(mapping, GOOD)
+    pinned(benchmark.runs.get())
+    run = str(benchmark.runs.get().pk)
+    wrong = [
+        (("yearly",), {"rules": rules_file}),
+        (("nightly",), {"rules": rules_file}),
+        (("nightly",), {"rules": rules_file, "baseline": "other"}),
+        (("nightly",), {"rules": tmp_path / "none.yaml"}),
+        (("nightly",), {"rules": rules_file, "baseline": "main", "run": 7}),
+        ((run,), {"rules": rules_file, "baseline": "main", "run": 1}),
+        (("nightly",), {"rules": rules_file, "baseline": "main", "markdown": tmp_path / "no" / "where.md"}),
+    ]
+    for args, options in wrong:
+        assert run_gate(*args, **options) == 2, (args, options)
