@@ -84,6 +84,7 @@ UNFOLD: dict[str, Any] = {
                 "items": [
                     sidebar_item("Benchmarks", "leaderboard", "benchmarks.benchmark"),
                     sidebar_item("Runs", "directions_run", "benchmarks.run"),
+                    sidebar_item("Baselines", "keep", "benchmarks.baseline"),
                 ],
             },
             {

@@ -2,13 +2,15 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
+from django.urls import URLPattern, path, reverse
 from unfold.decorators import display
 
+from apps.benchmarks.models import Baseline
 from apps.datasets import views
 from apps.datasets.deleting import delete_dataset
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.mappings.models import Mapping
+from apps.results import views as results
 from benchbench.access import visible
 from benchbench.admin import FactAdmin, LargeAdmin, OwnedAdmin, VisibleFilter
 from benchbench.panels import Button, Panel, changelist_url
@@ -31,19 +33,31 @@ class DatasetAdmin(OwnedAdmin):
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
         return views.upload_dataset(request, self)
 
+    def get_urls(self) -> list[URLPattern]:
+        page = self.admin_site.admin_view(results.history_page)
+        return [path("<uuid:object_id>/timeline/", page, {"model_admin": self}, "dataset_history"), *super().get_urls()]
+
     def delete_model(self, request: HttpRequest, obj: Dataset) -> None:
         delete_dataset(obj)
 
     def buttons(self, request: HttpRequest, obj: Dataset) -> list[Button]:
         href = f"{reverse('admin:mappings_mapping_add')}?dataset={obj.pk}"
-        return [Button("Map to a collection", "join_inner", href=href)]
+        history = reverse("admin:dataset_history", args=[obj.pk])
+        return [Button("History", "timeline", href=history), Button("Map to a collection", "join_inner", href=href)]
 
     def panels(self, request: HttpRequest, obj: Dataset) -> list[Panel]:
         queries = Query.objects.filter(dataset=obj, until=None).order_by("id")
         mappings = visible(Mapping.objects.filter(dataset=obj).select_related("collection"), request.user)
+        baselines = Baseline.objects.filter(dataset=obj).select_related("run", "approved_by")
         return [
             Panel("Versions", obj.versions.all(), ("number", "label", "query_count", "judgment_count", "frozen_at")),
             Panel("Mappings", mappings, ("name", "collection", "resolved", "status_label")),
+            Panel(
+                "Baselines",
+                visible(baselines, request.user, through="run__benchmark"),
+                ("name", "run_link", "state", "approved_by", "created_at", "reason"),
+                every=changelist_url(Baseline, dataset__id__exact=obj.pk),
+            ),
             Panel(
                 "Queries",
                 queries,

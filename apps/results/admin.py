@@ -2,10 +2,17 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from unfold.decorators import display
 
-from apps.benchmarks.models import Evaluation, QueryResult, Run
+from apps.benchmarks import views as benchmarks
+from apps.benchmarks.baselines import retire
+from apps.benchmarks.models import Baseline, Evaluation, QueryResult, Run
 from apps.results import views
 from benchbench.admin import FactAdmin, LargeAdmin, VisibleFilter
+from benchbench.pages import staff
+from benchbench.panels import Button, change_url
 
 
 @admin.register(Run)
@@ -22,6 +29,19 @@ class RunAdmin(FactAdmin):
 
     def change_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
         return views.run_page(request, self, object_id)
+
+    def get_urls(self) -> list[URLPattern]:
+        gate = self.admin_site.admin_view(benchmarks.gate_page)
+        return [path("<uuid:object_id>/gate/", gate, {"model_admin": self}, "run_gate"), *super().get_urls()]
+
+    def buttons(self, request: HttpRequest, obj: Run) -> list[Button]:
+        if obj.status != Run.Status.COMPLETED:
+            return []
+        buttons = [Button("Gate against baseline", "door_front", href=reverse("admin:run_gate", args=[obj.pk]))]
+        if request.user.has_perm("benchmarks.add_baseline"):
+            pin = f"{reverse('admin:benchmarks_baseline_add')}?run={obj.pk}"
+            buttons.append(Button("Pin as baseline", "keep", href=pin))
+        return buttons
 
     def trail(self, obj: Run) -> list[Any]:
         mapping = obj.benchmark.mapping
@@ -61,3 +81,48 @@ class EvaluationAdmin(FactAdmin):
 
     def trail(self, obj: Evaluation) -> list[Any]:
         return [obj.run.benchmark, obj.run]
+
+
+@admin.register(Baseline)
+class BaselineAdmin(FactAdmin):
+    through = "run__benchmark"
+    list_display = ("name", "dataset", "run_link", "state", "approved_by", "created_at", "reason")
+    list_filter = (("dataset", VisibleFilter), ("retired_at", admin.EmptyFieldListFilter))
+    list_select_related = ("dataset", "run__benchmark", "approved_by")
+    search_fields = ("name", "reason", "run__label")
+    actions = ("retire_selected",)
+    fieldsets = (
+        (None, {"fields": ("reason", ("run", "dataset"), ("approved_by", "created_at"), ("retired_by", "retired_at"))}),
+    )
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return request.user.has_perm("benchmarks.add_baseline")
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Only what is retired: while its row stands, its benchmark cannot be deleted."""
+        return request.user.has_perm("benchmarks.delete_baseline") and obj is not None and obj.retired_at is not None
+
+    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
+        return benchmarks.add_baseline(request, self)
+
+    @admin.action(description="Retire", permissions=["act"])
+    def retire_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        def end(baseline: Baseline) -> str:
+            retire(baseline, by=staff(request))
+            return f'"{baseline.name}" of {baseline.dataset} is retired: no gate is held against it any more.'
+
+        return self.each(request, queryset, end)
+
+    @display(description="run", ordering="run__label")
+    def run_link(self, baseline: Baseline) -> str:
+        return format_html('<a href="{}">{}</a>', change_url(baseline.run), baseline.run)
+
+    @display(description="state", label={"current": "success", "retired": "default"})
+    def state(self, baseline: Baseline) -> str:
+        return "retired" if baseline.retired_at else "current"
+
+    def trail(self, obj: Baseline) -> list[Any]:
+        return [obj.dataset, obj.run.benchmark, obj.run]
+
+    def buttons(self, request: HttpRequest, obj: Baseline) -> list[Button]:
+        return [] if obj.retired_at else [Button("Retire", "history_toggle_off", "retire_selected")]

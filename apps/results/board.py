@@ -3,6 +3,7 @@
 from typing import Any
 
 from apps.benchmarks.approximations import ann_text
+from apps.benchmarks.baselines import baseline_names
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.progress import stage_of
 from apps.benchmarks.rescoring import scored_versions
@@ -29,6 +30,7 @@ def board_context(benchmark: Benchmark, k: int, *, version: int | None = None) -
     differ = varying(configs)
     shared = [key for key in keys_of(configs) if key not in differ]
     names = measures_at(benchmark, k)
+    baselines = baseline_names(benchmark)
     return {
         "benchmark": benchmark,
         "board": board,
@@ -37,7 +39,9 @@ def board_context(benchmark: Benchmark, k: int, *, version: int | None = None) -
         "verification": verify(benchmark) if benchmark.manifest and benchmark.status in ENDED else None,
         "k": k,
         "measures": names,
-        "rows": [_shown(row, board, names, differ) for row in board.rows],
+        "rows": [
+            {**_shown(row, board, names, differ), "baselines": baselines.get(row.run.pk, [])} for row in board.rows
+        ],
         "indexes": {row.run.index_id: row.run.index for row in board.rows if row.run.index}.values(),
         "shared": phrases(configs[0], shared) if configs else [],
         "unresolved": board.evaluation if board.evaluation and board.evaluation.unresolved_count else None,

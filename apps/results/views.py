@@ -12,12 +12,17 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from apps.benchmarks.approximations import ann_text
-from apps.benchmarks.models import Benchmark, QueryResult, Run
+from apps.benchmarks.baselines import baseline_names
+from apps.benchmarks.models import Baseline, Benchmark, QueryResult, Run
+from apps.datasets.models import Dataset
+from apps.mappings.models import Mapping
 from apps.results import queries
 from apps.results.board import ENDED, board_context
 from apps.results.configurations import keys_of, phrases
+from apps.results.history import history, history_figure
 from apps.results.leaderboard import measures_at, primary_measure
 from apps.results.start import start_context
+from benchbench.access import visible
 from benchbench.admin import SiteAdmin
 from benchbench.panels import Button, change_url, changelist_url
 
@@ -84,6 +89,8 @@ def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> Ht
     context = {
         "run": run,
         "benchmark": benchmark,
+        "baselines": baseline_names(benchmark).get(run.pk, []),
+        "buttons": model_admin.buttons(request, run),
         "evaluation": evaluation,
         "means": [(name, evaluation.means[name]) for name in evaluation.measures] if evaluation else [],
         "facts": phrases(run.config, keys_of([run.config])),
@@ -116,6 +123,23 @@ def query_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> 
         "primary": primary_measure(result.run.benchmark),
     }
     return _page(request, model_admin, "results/query.html", result, context)
+
+
+def history_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
+    """The benchmarks of a dataset over time, and its baselines."""
+    dataset: Dataset = _found(request, model_admin, object_id)
+    shown = history(dataset, request.user, measure=request.GET.get("by", ""))
+    baselines = visible(Baseline.objects.filter(dataset=dataset), request.user, through="run__benchmark")
+    context = {
+        "dataset": dataset,
+        "history": shown,
+        "newest_first": shown.points[::-1],
+        "figure": history_figure(shown),
+        "baselines": baselines.select_related("run__benchmark", "approved_by", "retired_by").order_by("-created_at"),
+        "mapping": visible(Mapping.objects.filter(dataset=dataset), request.user).first(),
+        "trail": [dataset],
+    }
+    return _page(request, model_admin, "results/history.html", dataset, context)
 
 
 def _found(request: HttpRequest, model_admin: SiteAdmin, object_id: Any) -> Any:

@@ -1,5 +1,5 @@
 // Draws the figures that the server built: [data-chart] names the <script type="application/json"> that holds one.
-// Plotly is large, so it is loaded when there is something to draw. Colours follow the theme of the page.
+// A point whose customdata is an address leads there. Plotly is large, so it is loaded when there is something to draw. Colours follow the theme of the page.
 
 const source = document.getElementById("chart-module").dataset.plotly;
 let loading;
@@ -35,6 +35,11 @@ async function draw() {
         const figure = JSON.parse(document.getElementById(place.dataset.chart).textContent);
         const Plotly = await plotly();
         await Plotly.react(place, figure.data, themed(figure.layout), { displayModeBar: false, responsive: true });
+        if (place.dataset.linked) continue;
+        place.dataset.linked = "true";
+        place.on("plotly_click", ({ points }) => {
+            if (typeof points[0]?.customdata === "string") window.location.assign(points[0].customdata);
+        });
     }
 }
 

@@ -11,7 +11,7 @@ from django.db.models import Model
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from apps.benchmarks.models import QueryResult
+from apps.benchmarks.models import Baseline, QueryResult
 from apps.collections.models import Collection, Document
 from apps.mappings.models import Resolution
 from apps.operations.models import Batch, Operation, Status
@@ -38,6 +38,7 @@ def make_row_everywhere(number: int) -> None:
     index = Index.objects.create(collection=collection, name=name, encoder="keyword:apple", chunk_set=chunk_set)
     benchmark = make_benchmark(mapping, [0.5], name=name, owner=owner)
     run, query = benchmark.runs.get(), dataset.queries.get()
+    Baseline.objects.create(dataset=dataset, run=run, name=name, reason=name, approved_by=owner)
     document = collection.documents.get()
     QueryResult.objects.create(run=run, query=query, document_ids=[document.pk], chunk_ids=[], scores=[1.0])
     Resolution.objects.create(mapping=mapping, judgment=query.judgments.get(), document=document, outcome="resolved")
