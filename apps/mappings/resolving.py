@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from apps.collections.fingerprints import live
 from apps.collections.models import Collection
-from apps.datasets.models import DatasetVersion, Judgment
+from apps.datasets.models import DatasetVersion, Judgment, alive_in
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.references import Catalogue, InvalidReferenceError, Match, Verdict, read_reference, resolve_reference
 from apps.operations.launching import OperationActiveError, start_operation
@@ -181,7 +181,10 @@ def _count(mapping: Mapping) -> None:
     """
     version = mapping.dataset_version
     assert version is not None
-    current = Resolution.objects.filter(mapping=mapping, judgment__in=version.judgments).order_by()
+    # Joins, and no subquery: these rows are new and the planner knows nothing of them yet. From each resolution it can
+    # then only go to its judgment and its query, by their keys, and not through all judgments for each.
+    alive = alive_in(version.number, "judgment__") & alive_in(version.number, "judgment__query__")
+    current = Resolution.objects.filter(alive, mapping=mapping).order_by()
     found = dict(current.values_list("outcome").annotate(Count("id")))
     graded = current.filter(document__isnull=False).values("judgment__query", "document")
     disputed = graded.annotate(grades=Count("judgment__grade", distinct=True)).filter(grades__gt=1)

@@ -207,6 +207,8 @@ def test_the_queue_resolves_as_a_request_does(queue_everything):
             "collection_id": str(mapping.collection_id),
             "status": "completed",
             "error": "",
+            "queue_position": None,
+            "waiting_for": None,
             "stage": "completed",
             "total_refs": 8,
             "processed_refs": 8,
