@@ -67,6 +67,7 @@ class BenchmarkAdmin(OwnedAdmin):
             path("<uuid:object_id>/results/", view(results.benchmark_page), given, "benchmark_results"),
             path("<uuid:object_id>/live/", view(results.benchmark_live), given, "benchmark_live"),
             path("<uuid:object_id>/manifest/", view(views.download_manifest), given, "benchmark_manifest"),
+            path("<uuid:object_id>/measures/", view(views.more_measures), given, "benchmark_measures"),
             path("manifest/", view(views.run_manifest), given, "benchmark_from_manifest"),
             path("preview/", view(views.preview_benchmark), given, "benchmark_preview"),
             *super().get_urls(),

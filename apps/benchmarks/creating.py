@@ -1,12 +1,14 @@
 """Define a benchmark: validate its matrix and create every run of it beforehand."""
 
 from collections.abc import Mapping as MappingType
+from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 
+from apps.benchmarks.measures import measures_of
 from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import DatasetVersion
 from apps.mappings.models import Mapping
@@ -17,7 +19,6 @@ from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.ir.ann import Ann
 from benchbench.ir.configuration import LATE_INTERACTION, Configuration
 from benchbench.ir.matrix import Matrix, MatrixError
-from benchbench.ir.measures import Measure
 
 
 class BenchmarkError(BenchbenchError):
@@ -38,17 +39,18 @@ def create_benchmark(
     seed: int = 42,
     unresolved: str = "count",
     empty_queries: str = "zero",
+    measures: Sequence[str] = (),
     version: DatasetVersion | None = None,
     indexes: MappingType[str | None, Index] | None = None,
     manifest: dict[str, Any] | None = None,
 ) -> Benchmark:
     """Create a pending benchmark with one run per configuration of `matrix` (formats.md names its keys).
 
-    It asks the queries of the newest frozen version, or of `version`. By `indexes` a caller says which index each name
-    of the matrix means; without, it is the newest that is ready. `manifest` is kept with what is run from one. Nothing
-    is created when anything is wrong. Raises MatrixError, whose `field` is the key at fault, for the matrix and the
-    indexes it names; BenchmarkError for the rest; ConflictError for a mapping that was not resolved, or not since its
-    collection or dataset changed.
+    It asks the queries of the newest frozen version, or of `version`. `measures` are had besides those of its cutoffs.
+    By `indexes` a caller says which index each name of the matrix means; without, it is the newest that is ready.
+    `manifest` is kept with what is run from one. Nothing is created when anything is wrong. Raises MatrixError, whose
+    `field` is the key at fault, for the matrix and the indexes it names; MeasuresError for a measure; BenchmarkError
+    for the rest; ConflictError for a mapping that was not resolved, or not since its collection or dataset changed.
     """
     _require(name, runs_per_query, execution=execution, unresolved=unresolved, empty_queries=empty_queries)
     newest = require_current(mapping)
@@ -57,6 +59,7 @@ def create_benchmark(
     )
     configurations = parsed.configurations()
     chosen = choose_indexes(mapping, configurations, among=indexes)
+    measured = measures_of(parsed.k_values_for_metrics, measures, version or newest)
     with transaction.atomic():
         benchmark = Benchmark.objects.create(
             name=name.strip(),
@@ -66,7 +69,7 @@ def create_benchmark(
             dataset_version=version or newest,
             manifest=manifest or {},
             matrix=parsed.as_dict(),
-            measures=[str(measure) for measure in measures_at(parsed.k_values_for_metrics)],
+            measures=measured,
             primary_k=parsed.primary_k,
             k_values=list(parsed.k_values_for_metrics),
             execution=execution,
@@ -93,12 +96,6 @@ def run_of(benchmark: Benchmark, order: int, configuration: Configuration, index
         config_hash=configuration.hash,
         index=index,
     )
-
-
-def measures_at(k_values: tuple[int, ...]) -> list[Measure]:
-    """Return what is measured: nDCG, P and R at each k, RR and AP."""
-    at_k = [Measure(name, k) for name in ("nDCG", "P", "R") for k in k_values]
-    return [*at_k, Measure("RR"), Measure("AP")]
 
 
 def require_current(mapping: Mapping) -> DatasetVersion:

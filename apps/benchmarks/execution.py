@@ -90,7 +90,8 @@ def shared_queries(
 
 
 def contributions(benchmark: Benchmark, results: Sequence[RunResult]) -> dict[str, dict[str, Any]]:
-    """Return what a batch adds to each run's provisional means: queries done, failed and counted, sums per measure."""
+    """Return what a batch adds to each run's provisional means: queries done, failed and counted; per measure the sum
+    of the values and how many there are, since a query that counts may have none (`FirstRelevant`)."""
     ground_truth = truth_of(benchmark, benchmark.dataset_version)
     measures = [Measure.parse(name) for name in benchmark.measures]
     by_run: dict[str, list[RunResult]] = {}
@@ -104,11 +105,13 @@ def contributions(benchmark: Benchmark, results: Sequence[RunResult]) -> dict[st
             [result.document_ids for result in answered], [ground_truth.grades[result.query_id] for result in answered]
         )
         counted = graded.has_relevant if benchmark.empty_queries == "skip" else np.ones(len(answered), bool)
+        values = evaluate(measures, graded)[:, counted]
         parts[run_id] = {
             "completed": len(mine),
             "failed": len(mine) - len(answered),
             "counted": int(counted.sum()),
             "short": [result.query_id for result in mine if result.short],
-            "sums": evaluate(measures, graded)[:, counted].sum(axis=1).tolist(),
+            "sums": np.nansum(values, axis=1).tolist(),
+            "valued": np.count_nonzero(~np.isnan(values), axis=1).tolist(),
         }
     return parts

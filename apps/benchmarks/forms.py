@@ -14,6 +14,7 @@ from unfold.widgets import (
     UnfoldAdminTextInputWidget,
 )
 
+from apps.benchmarks.measures import names_in
 from apps.mappings.models import Mapping
 from apps.retrieval.models import Index
 from benchbench.access import visible
@@ -75,6 +76,15 @@ def share_or_none(text: str) -> float | None:
 
 def pair(text: str) -> list[float]:
     return [float(weight) for weight in text.split(":")]
+
+
+class MeasuresForm(PageForm):
+    measures = ListField(
+        str,
+        "a measure",
+        split=names_in,
+        help_text="With commas between them: “Success@5, ERR@10, RBP(p=0.8), Bpref”.",
+    )
 
 
 class ManifestForm(PageForm):
@@ -208,6 +218,13 @@ class BenchmarkForm(PageForm):
         label="Measured at k",
         help_text="nDCG, P and R at each; RR and AP besides.",
     )
+    measures = ListField(
+        str,
+        "a measure",
+        split=names_in,
+        label="Further measures",
+        help_text="“Success@5, ERR@10, RBP(p=0.8)”: ours, and those of ir_measures. They can be added later too.",
+    )
     primary_k = forms.IntegerField(
         initial=10,
         min_value=1,
@@ -240,7 +257,7 @@ class BenchmarkForm(PageForm):
         ),
         ("Dense, lexical, hybrid", "", ("ann", "lexical", "fusion", "rrf_k_values", "weights")),
         ("Reranking", "", ("use_reranker", "rerankers", "rerank_depths")),
-        ("Measures", "", ("k_values_for_metrics", "primary_k", "unresolved")),
+        ("Measures", "", ("k_values_for_metrics", "primary_k", "measures", "unresolved")),
         ("Execution", "", ("execution", "seed")),
     )
 
@@ -277,4 +294,5 @@ class BenchmarkForm(PageForm):
 
     def options(self) -> dict[str, Any]:
         """Return what else a benchmark is made with."""
-        return {name: self.cleaned_data[name] for name in ("name", "description", "execution", "unresolved", "seed")}
+        names = ("name", "description", "execution", "unresolved", "seed", "measures")
+        return {name: self.cleaned_data[name] for name in names}

@@ -11,11 +11,12 @@ from apps.operations.waiting import waiting_for
 from benchbench.ir.configuration import Configuration
 from benchbench.ir.measures import Measure
 
+GROUPED = ("ndcg", "precision", "recall")
 ENDED = (Run.Status.COMPLETED, Run.Status.FAILED)
 
 
 def partials(operation: Operation) -> Iterator[dict[str, Any]]:
-    """Yield what each batch has so far contributed, per run: {run id: {completed, failed, counted, short, sums}}."""
+    """Yield what each batch has so far contributed: {run id: {completed, failed, counted, short, sums, valued}}."""
     for result in operation.batches.values_list("result", flat=True):
         yield result.get("runs", {})
 
@@ -98,14 +99,17 @@ def flat(means: dict[str, float | None]) -> dict[str, float | None]:
 
 
 def nested(metrics: dict[str, float | None]) -> dict[str, Any]:
-    """Return flat wire metrics with those at a cutoff grouped: {"ndcg": {"10": …}, "mrr": …}."""
+    """Return flat wire metrics with those of the usual families grouped: {"ndcg": {"10": …}, "mrr": …}.
+
+    Any other keeps its own name, `Judged@10`.
+    """
     result: dict[str, Any] = {}
     for name, value in metrics.items():
         base, _, cutoff = name.partition("@")
-        if cutoff:
+        if base in GROUPED:
             result.setdefault(base, {})[cutoff] = value
         else:
-            result[base] = value
+            result[name] = value
     return result
 
 
@@ -146,11 +150,12 @@ def _so_far(
         mine = [part[str(run.pk)] for part in parts if str(run.pk) in part]
         counted = sum(part["counted"] for part in mine)
         sums = [sum(part["sums"][n] for part in mine) for n in range(len(names))]
-        means = {name: value / counted for name, value in zip(names, sums, strict=True)} if counted else {}
+        valued = [sum(part["valued"][n] for part in mine) for n in range(len(names))]
+        means = {name: total / n if n else None for name, total, n in zip(names, sums, valued, strict=True)}
         result[str(run.pk)] = {
             "run_id": str(run.pk),
             "completed_queries": before + sum(part["completed"] for part in mine),
             "n": counted,
-            "metrics_flat": flat(means) if run.status != Run.Status.CANCELLED else {},
+            "metrics_flat": flat(means) if counted and run.status != Run.Status.CANCELLED else {},
         }
     return result

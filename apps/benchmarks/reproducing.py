@@ -29,6 +29,7 @@ KINDS = {
     "indexes": list,
     "matrix": dict,
     "runs": list,
+    "measures": list,
 }
 RESULT = ("rankings", "values", "means", "queries", "failed_queries")
 SAME_OF_AN_INDEX = ("strategy", "chunk_parameters", "encoder", "encoder_revision", "vector_source", "store", "lexical")
@@ -49,6 +50,7 @@ def benchmark_from(manifest: dict[str, Any], *, owner: User | None = None, name:
         name=name or f"{manifest['benchmark']['name']}, again"[:200],
         description=manifest["benchmark"].get("description", ""),
         matrix=manifest["matrix"],
+        measures=manifest["measures"],
         owner=owner,
         version=version,
         indexes={wanted["named"]: _find_index(wanted, mapping.collection) for wanted in manifest["indexes"]},

@@ -16,12 +16,13 @@ from django.views.decorators.http import require_POST
 
 from apps.benchmarks.baselines import approve
 from apps.benchmarks.creating import create_benchmark
-from apps.benchmarks.forms import BenchmarkForm, ManifestForm
+from apps.benchmarks.forms import BenchmarkForm, ManifestForm, MeasuresForm
 from apps.benchmarks.gate_forms import BaselineForm, GateForm
 from apps.benchmarks.gate_reports import headline, markdown_of
 from apps.benchmarks.gating import gate
 from apps.benchmarks.launching import launch
 from apps.benchmarks.manifests import manifest_of
+from apps.benchmarks.measures import add_measures
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.previewing import preview
 from apps.benchmarks.reproducing import benchmark_from, read_manifest
@@ -53,6 +54,31 @@ def add_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse
             'Or <a href="{}">run the manifest</a> of a benchmark again.', reverse("admin:benchmark_from_manifest")
         ),
         template="benchmarks/form.html",
+    )
+
+
+def more_measures(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
+    """Measure a benchmark by further measures, from the rankings that are stored."""
+    benchmark = model_admin.get_object(request, str(object_id))
+    if not isinstance(benchmark, Benchmark):
+        raise Http404
+    if not model_admin.has_change_permission(request, benchmark):
+        raise PermissionDenied
+
+    def act(form: MeasuresForm) -> HttpResponse:
+        added = add_measures(benchmark, form.cleaned_data["measures"])
+        messages.success(request, f"Measured by {', '.join(added)}; nothing was searched.")
+        return redirect("admin:benchmark_results", benchmark.pk)
+
+    return form_page(
+        request,
+        model_admin,
+        MeasuresForm,
+        act,
+        title=f"More measures of {benchmark}",
+        submit="Measure",
+        intro="The finished runs are measured by these too, from the rankings that are stored; nothing is searched. "
+        f"There are already: {', '.join(benchmark.measures)}.",
     )
 
 

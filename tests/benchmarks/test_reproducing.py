@@ -55,7 +55,7 @@ def test_a_second_run_of_a_manifest_reproduces_every_value(library: Mapping, exe
     verification = verify(second)
     assert verification.differences == verification.environment == ()
     assert verification.sentence == (
-        "Reproduces every value of “Which?”: 132 means and 144 rankings in 12 runs, to the last bit."
+        "Reproduces every value of “Which?”: 180 means and 144 rankings in 12 runs, to the last bit."
     )
     assert run_key(second) == run_key(first)
     assert (second.execution, second.seed, second.runs_per_query) == (execution, 5, 2)

@@ -81,7 +81,7 @@ def test_a_manifest_goes_out_and_comes_back(admin_client: Client, finished: Benc
     assert "Reproduces" not in text_of(admin_client.get(results_url(second)))
     wait(second.operation)
     shown = admin_client.get(results_url(second))
-    assert "Reproduces every value of “Which mode?”: 16 means and 12 rankings in 2 runs" in text_of(shown)
+    assert "Reproduces every value of “Which mode?”: 22 means and 12 rankings in 2 runs" in text_of(shown)
     assert 'data-reproduces="true"' in shown.content.decode()
 
     manifest["runs"][0]["result"]["means"]["RR"] = 0.125

@@ -33,7 +33,7 @@ class Migration(migrations.Migration):
                 (
                     "measures",
                     django.contrib.postgres.fields.ArrayField(
-                        base_field=models.CharField(max_length=50), default=list, size=None
+                        base_field=models.CharField(max_length=100), default=list, size=None
                     ),
                 ),
                 ("primary_k", models.PositiveIntegerField(default=10)),
@@ -283,7 +283,7 @@ class Migration(migrations.Migration):
                 ("means", models.JSONField(help_text="Measure name to mean over the queries that count.")),
                 (
                     "measures",
-                    django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=50), size=None),
+                    django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=100), size=None),
                 ),
                 (
                     "query_ids",

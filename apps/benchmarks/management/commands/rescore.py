@@ -5,6 +5,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from apps.benchmarks.finding import find_benchmark
+from apps.benchmarks.measures import add_measures, names_in
 from apps.benchmarks.rescoring import Rescored, find_version, rescore
 from apps.operations.commands import UseCaseCommand
 from benchbench.ir.measures import Measure
@@ -21,10 +22,15 @@ class Command(UseCaseCommand):
         parser.add_argument(
             "--dataset-version", type=int, metavar="N", help="Number of the version; by default the newest frozen one."
         )
+        parser.add_argument(
+            "--measures", type=names_in, metavar="M,M", help='First measure by these too, such as "ERR@10,RBP(p=0.8)".'
+        )
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
         benchmark = find_benchmark(options["benchmark"])
+        if options["measures"]:
+            add_measures(benchmark, options["measures"])
         number = options["dataset_version"]
         rescored = rescore(benchmark, version=None if number is None else find_version(benchmark, number))
         name = str(Measure("nDCG", benchmark.primary_k))

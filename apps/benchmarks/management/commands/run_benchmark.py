@@ -12,6 +12,7 @@ from django.core.management.base import CommandParser
 
 from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.launching import launch
+from apps.benchmarks.measures import names_in
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.previewing import preview
 from apps.benchmarks.reporting import facts_of, preview_text, text_of
@@ -109,6 +110,13 @@ class Command(UseCaseCommand):
         measures = parser.add_argument_group("measures")
         measures.add_argument("--k", type=whole_numbers, metavar="K,K", help="Cutoffs of the measures.")
         measures.add_argument("--primary-k", type=int, metavar="K", help="The cutoff that decides the order of runs.")
+        measures.add_argument(
+            "--measures",
+            type=names_in,
+            default=[],
+            metavar="M,M",
+            help='Further ones, such as "Success@5,ERR@10,RBP(p=0.8)": ours, and those of ir_measures.',
+        )
         parser.add_argument("--seed", type=int, default=42)
         parser.add_argument("--execution", choices=["shared", "isolated"], default="shared")
         parser.add_argument("--dry-run", action="store_true", help="Say what would be done, and do nothing.")
@@ -137,6 +145,7 @@ class Command(UseCaseCommand):
                 owner=options["owner"],
                 execution=options["execution"],
                 seed=options["seed"],
+                measures=options["measures"],
             )
         operation = launch(benchmark, owner=options["owner"])
         if options["wait"]:
