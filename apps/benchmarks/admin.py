@@ -14,6 +14,7 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.rescoring import newest_version, rescore
 from apps.benchmarks.retrying import retry
 from apps.operations.models import Operation, Status
+from apps.results import measure_views
 from apps.results import views as results
 from benchbench.admin import OwnedAdmin, VisibleFilter
 from benchbench.pages import staff
@@ -69,6 +70,7 @@ class BenchmarkAdmin(OwnedAdmin):
             path("<uuid:object_id>/manifest/", view(views.download_manifest), given, "benchmark_manifest"),
             path("<uuid:object_id>/measures/", view(views.more_measures), given, "benchmark_measures"),
             path("manifest/", view(views.run_manifest), given, "benchmark_from_manifest"),
+            path("measures/", view(measure_views.measures_page), given, "measures"),
             path("preview/", view(views.preview_benchmark), given, "benchmark_preview"),
             *super().get_urls(),
         ]

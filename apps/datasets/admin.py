@@ -10,6 +10,7 @@ from apps.datasets import views
 from apps.datasets.deleting import delete_dataset
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.mappings.models import Mapping
+from apps.results import measure_views
 from apps.results import views as results
 from benchbench.access import visible
 from benchbench.admin import FactAdmin, LargeAdmin, OwnedAdmin, VisibleFilter
@@ -25,6 +26,7 @@ class DatasetAdmin(OwnedAdmin):
     search_fields = ("name", "description")
     autocomplete_fields = ("owner",)
     editable = ("name", "description", "owner", "team")
+    change_form_outer_after_template = "results/dataset_after.html"
     fieldsets = (
         (None, {"fields": ("name", "description", ("owner", "team"))}),
         ("Facts", {"fields": (("source_format", "schema_version"), ("created_at", "updated_at"), "metadata")}),
@@ -34,8 +36,12 @@ class DatasetAdmin(OwnedAdmin):
         return views.upload_dataset(request, self)
 
     def get_urls(self) -> list[URLPattern]:
-        page = self.admin_site.admin_view(results.history_page)
-        return [path("<uuid:object_id>/timeline/", page, {"model_admin": self}, "dataset_history"), *super().get_urls()]
+        view, given = self.admin_site.admin_view, {"model_admin": self}
+        return [
+            path("<uuid:object_id>/timeline/", view(results.history_page), given, "dataset_history"),
+            path("<uuid:object_id>/shape/", view(measure_views.dataset_shape), given, "dataset_shape"),
+            *super().get_urls(),
+        ]
 
     def delete_model(self, request: HttpRequest, obj: Dataset) -> None:
         delete_dataset(obj)

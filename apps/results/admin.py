@@ -9,7 +9,7 @@ from unfold.decorators import display
 from apps.benchmarks import views as benchmarks
 from apps.benchmarks.baselines import retire
 from apps.benchmarks.models import Baseline, Evaluation, QueryResult, Run
-from apps.results import views
+from apps.results import measure_views, views
 from benchbench.admin import FactAdmin, LargeAdmin, VisibleFilter
 from benchbench.pages import staff
 from benchbench.panels import Button, change_url
@@ -27,12 +27,16 @@ class RunAdmin(FactAdmin):
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).select_related("benchmark__mapping", "benchmark__dataset_version", "index")
 
+    def get_urls(self) -> list[URLPattern]:
+        view, given = self.admin_site.admin_view, {"model_admin": self}
+        return [
+            path("<uuid:object_id>/coverage/", view(measure_views.run_coverage), given, "run_coverage"),
+            path("<uuid:object_id>/gate/", view(benchmarks.gate_page), given, "run_gate"),
+            *super().get_urls(),
+        ]
+
     def change_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
         return views.run_page(request, self, object_id)
-
-    def get_urls(self) -> list[URLPattern]:
-        gate = self.admin_site.admin_view(benchmarks.gate_page)
-        return [path("<uuid:object_id>/gate/", gate, {"model_admin": self}, "run_gate"), *super().get_urls()]
 
     def buttons(self, request: HttpRequest, obj: Run) -> list[Button]:
         if obj.status != Run.Status.COMPLETED:

@@ -14,18 +14,22 @@ from apps.operations.progress import progress_of
 from apps.operations.waiting import waiting_for
 from apps.results.charts import quality_and_cost
 from apps.results.configurations import keys_of, phrases, varying
+from apps.results.coverage import judged_name, low, uneven
 from apps.results.leaderboard import Leaderboard, Row, leaderboard, measures_at
+from apps.results.slicing import slicing_of
 
 ENDED = (Status.COMPLETED, Status.FAILED)
 
 
-def board_context(benchmark: Benchmark, k: int, *, version: int | None = None) -> dict[str, Any]:
+def board_context(benchmark: Benchmark, k: int, *, version: int | None = None, within: str = "") -> dict[str, Any]:
     """Return the leaderboard of `benchmark` at cutoff `k`, its progress while it runs, its figure once it is done.
 
-    `version` is the number of the dataset version whose values are shown; its own where it has none on that.
+    `version` is the number of the dataset version whose values are shown; its own where it has none on that. `within`
+    names the slice over whose queries the means are.
     """
     versions = scored_versions(benchmark)
-    board = leaderboard(benchmark, version=next((one for one in versions if one.number == version), None))
+    chosen = next((one for one in versions if one.number == version), None)
+    board = leaderboard(benchmark, version=chosen, within=within)
     configs = [row.run.config for row in board.rows]
     differ = varying(configs)
     shared = [key for key in keys_of(configs) if key not in differ]
@@ -37,6 +41,9 @@ def board_context(benchmark: Benchmark, k: int, *, version: int | None = None) -
         "versions": versions,
         "rescored": board.evaluation if board.version != benchmark.dataset_version else None,
         "verification": verify(benchmark) if benchmark.manifest and benchmark.status in ENDED else None,
+        "slices": slicing_of(benchmark, board.evaluation).slices if board.evaluation else (),
+        "within": within,
+        "slice_kept": [("k", k), ("version", board.version.number)],
         "k": k,
         "measures": names,
         "rows": [
@@ -47,8 +54,16 @@ def board_context(benchmark: Benchmark, k: int, *, version: int | None = None) -
         "unresolved": board.evaluation if board.evaluation and board.evaluation.unresolved_count else None,
         "counts": {status: sum(row.run.status == status for row in board.rows) for status in Run.Status.values},
         "figure": quality_and_cost(board) if benchmark.status == Status.COMPLETED else None,
+        **_coverage(board),
         **_progress(benchmark),
     }
+
+
+def _coverage(board: Leaderboard) -> dict[str, Any]:
+    """Return whether the runs are judged alike, and whether few of what they return is judged at all."""
+    name = judged_name(board.primary)
+    judged = {row.run.label: row.values.get(name) for row in board.rows if not row.provisional}
+    return {"judged_name": name, "uneven": uneven(judged), "low": low(judged.values())}
 
 
 def _shown(row: Row, board: Leaderboard, names: list[str], differ: list[str]) -> dict[str, Any]:
@@ -60,7 +75,8 @@ def _shown(row: Row, board: Leaderboard, names: list[str], differ: list[str]) ->
         "run": row.run,
         "primary": primary,
         "share": 100 * primary / top if primary is not None and top else 0,
-        "values": [row.values.get(name) for name in names],
+        "judged": row.values.get(judged_name(board.primary)),
+        "cells": [(row.values.get(name), row.values.get(judged_name(name))) for name in names],
         "ann": ann_text(row.run.provenance.get("ann")),
         "chips": phrases(row.run.config, differ),
         "times": times_of(row.run.timing),

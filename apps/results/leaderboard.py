@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.benchmarks.evaluating import policies_of
+from apps.benchmarks.measures import FAMILIES
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.progress import benchmark_event
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
+from apps.results.slicing import means_in, slicing_of
 from benchbench.ir.measures import Measure
+from benchbench.ir.slices import Slice
 
 Values = Mapping[str, float | None]
 
@@ -37,35 +40,54 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Leaderboard:
-    """The rows in order, and the evaluation of a completed run for what holds for all of them."""
+    """The rows in order, and the evaluation of a completed run for what holds for all of them.
+
+    `slice`: the queries that the means are over, where not all.
+    """
 
     primary: str
     version: DatasetVersion
     rows: list[Row]
     evaluation: Evaluation | None
+    slice: Slice | None = None
 
     @property
     def best(self) -> Row | None:
         return self.rows[0] if self.rows and self.rows[0].rank else None
 
 
-def leaderboard(benchmark: Benchmark, *, version: DatasetVersion | None = None) -> Leaderboard:
+def leaderboard(benchmark: Benchmark, *, version: DatasetVersion | None = None, within: str = "") -> Leaderboard:
     """Return the leaderboard of `benchmark` as it stands, in three queries and what its progress costs while it runs.
 
-    Its values are those on `version`, by default the version whose queries were asked. Runs with a mean of the primary
+    Its values are those on `version`, by default the version whose queries were asked; with `within`, the name of a
+    slice, means over its queries, where the version has that slice. Runs with a mean of the primary
     measure come first, best first; equal means share a rank and stand in run order. Means of a run that is at work are
     provisional; pending, failed and cancelled runs have none and stand last.
     """
     primary = primary_measure(benchmark)
     version = version or benchmark.dataset_version
-    evaluations = evaluations_of(benchmark, version=version)
-    so_far = progress_by_run(benchmark) if version == benchmark.dataset_version else {}
+    evaluations = evaluations_of(benchmark, version=version, with_values=bool(within))
+    final = next(iter(evaluations.values()), None)
+    chosen = _narrow(benchmark, evaluations, within) if within else None
+    so_far = progress_by_run(benchmark) if version == benchmark.dataset_version and not chosen else {}
     rows = []
     for run in benchmark.runs.select_related("index").order_by("run_order"):
         values, queries = _values(run, evaluations, so_far)
         rows.append(Row(run, values, so_far=queries))
-    final = next(iter(evaluations.values()), None)
-    return Leaderboard(primary, version, ranked(rows, primary), final)
+    return Leaderboard(primary, version, ranked(rows, primary), final, chosen)
+
+
+def _narrow(benchmark: Benchmark, evaluations: dict[Any, Evaluation], name: str) -> Slice | None:
+    """Replace the means of the evaluations, not saved, by those over the queries of a slice; return that."""
+    slicing = chosen = None
+    for evaluation in evaluations.values():
+        if slicing is None or list(slicing.query_ids) != evaluation.query_ids:
+            slicing = slicing_of(benchmark, evaluation)
+            chosen = slicing.find(name)
+        if chosen is None:
+            return None
+        evaluation.means = means_in(evaluation, slicing, chosen, evaluation.measures)
+    return chosen
 
 
 def primary_measure(benchmark: Benchmark) -> str:
@@ -75,11 +97,23 @@ def primary_measure(benchmark: Benchmark) -> str:
 def measures_at(benchmark: Benchmark, k: int) -> list[str]:
     """Return the measures that a table at cutoff `k` shows beside the primary one."""
     wanted = [f"nDCG@{k}", f"P@{k}", f"R@{k}", "RR", "AP"]
-    return [name for name in wanted if name in benchmark.measures and name != primary_measure(benchmark)]
+    usual = [name for name in wanted if name in benchmark.measures and name != primary_measure(benchmark)]
+    return [*usual, *(name for name in benchmark.measures if _is_further(benchmark, name, k))]
 
 
-def evaluations_of(benchmark: Benchmark, *, version: DatasetVersion | None = None) -> dict[Any, Evaluation]:
-    """Return the evaluation of each completed run under the benchmark's policies, by run id, values left out.
+def _is_further(benchmark: Benchmark, name: str, k: int) -> bool:
+    """Tell whether a measure was asked for besides the usual ones, and belongs to the table at cutoff `k`."""
+    measure = Measure.parse(name)
+    if measure.name == "Judged" or name in ("RR", "AP"):
+        return False
+    at_k = measure.cutoff in benchmark.k_values
+    return not (at_k and measure.name in FAMILIES) and (measure.cutoff == k or not at_k)
+
+
+def evaluations_of(
+    benchmark: Benchmark, *, version: DatasetVersion | None = None, with_values: bool = False
+) -> dict[Any, Evaluation]:
+    """Return the evaluation of each completed run under the benchmark's policies, by run id, values left out or not.
 
     On the benchmark's own version, or on another that it was re-scored on.
     """
@@ -87,7 +121,8 @@ def evaluations_of(benchmark: Benchmark, *, version: DatasetVersion | None = Non
         run__benchmark=benchmark,
         run__status=Run.Status.COMPLETED,
         dataset_version=version or benchmark.dataset_version,
-    ).defer("values", "query_ids")
+    )
+    found = found if with_values else found.defer("values", "query_ids")
     policies = policies_of(benchmark)
     return {evaluation.run_id: evaluation for evaluation in found if evaluation.policies == policies}
 

@@ -1,6 +1,6 @@
 """The queries of one run, worst first, and what one ranking holds."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from apps.mappings.truth import truth
 from apps.results.leaderboard import evaluations_of, primary_measure
 from apps.results.texts import Piece, excerpt
 from apps.retrieval.models import Chunk
+from benchbench.ir.measures import Measure, definition_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,24 +55,32 @@ def evaluation_of(run: Run) -> Evaluation | None:
 
 
 def ordered_queries(
-    run: Run, evaluation: Evaluation | None, measure: str, *, text: str = "", best: bool = False
+    run: Run,
+    evaluation: Evaluation | None,
+    measure: str,
+    *,
+    text: str = "",
+    best: bool = False,
+    within: Collection[int] | None = None,
 ) -> list[int]:
     """Return the ids of the run's queries, worst (or best) first by `measure`; failed ones come before all.
 
-    `text` keeps the queries whose key or text contains it.
+    `text` keeps the queries whose key or text contains it, `within` those of a slice. The worst have the least value,
+    of a rank the greatest.
     """
     queries = run.benchmark.dataset_version.queries.order_by("id")
     if text:
         queries = queries.filter(Q(text__icontains=text) | Q(key__icontains=text))
-    wanted = list(queries.values_list("id", flat=True))
+    wanted = [query_id for query_id in queries.values_list("id", flat=True) if within is None or query_id in within]
     if evaluation is None:
         return wanted
     column = evaluation.values[evaluation.measures.index(measure)]
     values = dict(zip(evaluation.query_ids, column, strict=True))
+    falling = best != (definition_of(Measure.parse(measure)).better == "lower")
 
     def place(query_id: int) -> tuple[bool, float]:
         value = values.get(query_id)
-        return (value is not None, 0.0 if value is None else -value if best else value)
+        return (value is not None, 0.0 if value is None else -value if falling else value)
 
     return sorted(wanted, key=place)
 

@@ -13,14 +13,17 @@ from django.utils.http import urlencode
 
 from apps.benchmarks.approximations import ann_text
 from apps.benchmarks.baselines import baseline_names
-from apps.benchmarks.models import Baseline, Benchmark, QueryResult, Run
+from apps.benchmarks.models import Baseline, Benchmark, Evaluation, QueryResult, Run
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
 from apps.results import queries
 from apps.results.board import ENDED, board_context
+from apps.results.by_slice import slices_context
 from apps.results.configurations import keys_of, phrases
+from apps.results.coverage import is_coverage, judged_name
 from apps.results.history import history, history_figure
 from apps.results.leaderboard import measures_at, primary_measure
+from apps.results.slicing import slicing_of
 from apps.results.start import start_context
 from benchbench.access import visible
 from benchbench.admin import SiteAdmin
@@ -55,7 +58,7 @@ def _board(request: HttpRequest, model_admin: SiteAdmin, benchmark: Benchmark) -
     version = int(number) if number.isdecimal() else None
     acts = [button for button in model_admin.buttons(request, benchmark) if button.action]
     return {
-        **board_context(benchmark, k, version=version),
+        **board_context(benchmark, k, version=version, within=request.GET.get("slice", "")),
         "original": benchmark,
         "buttons": [
             Button("Edit", "edit", href=change_url(benchmark)),
@@ -84,7 +87,10 @@ def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> Ht
     measure = request.GET.get("by", "")
     measure = measure if measure in names else names[0]
     best = request.GET.get("order") == "best"
-    ids = queries.ordered_queries(run, evaluation, measure, text=text, best=best)
+    slicing = slicing_of(benchmark, evaluation) if evaluation else None
+    chosen = slicing.find(request.GET.get("slice", "")) if slicing else None
+    within = slicing.ids_in(chosen) if slicing and chosen else None
+    ids = queries.ordered_queries(run, evaluation, measure, text=text, best=best, within=within)
     page = Paginator(ids, PER_PAGE).get_page(request.GET.get("page"))
     context = {
         "run": run,
@@ -92,7 +98,9 @@ def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> Ht
         "baselines": baseline_names(benchmark).get(run.pk, []),
         "buttons": model_admin.buttons(request, run),
         "evaluation": evaluation,
-        "means": [(name, evaluation.means[name]) for name in evaluation.measures] if evaluation else [],
+        "means": _means(evaluation) if evaluation else [],
+        **slices_context(evaluation, slicing, names),
+        "chosen": chosen,
         "facts": phrases(run.config, keys_of([run.config])),
         "ann": ann_text(run.provenance.get("ann")),
         "measures": names,
@@ -100,11 +108,19 @@ def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> Ht
         "best": best,
         "text": text,
         "page": page,
-        "kept": urlencode({"q": text, "by": measure, "order": "best" if best else "worst"}),
+        "kept": urlencode(
+            {"q": text, "by": measure, "order": "best" if best else "worst", "slice": chosen.name if chosen else ""}
+        ),
         "rows": queries.query_rows(run, evaluation, page.object_list, names),
         "failing": run.query_results.exclude(error="").count(),
     }
     return _page(request, model_admin, "results/run.html", run, context)
+
+
+def _means(evaluation: Evaluation) -> list[tuple[str, float | None, float | None]]:
+    """Return each mean with that of how far it is judged."""
+    names = [name for name in evaluation.measures if not is_coverage(name)]
+    return [(name, evaluation.means[name], evaluation.means.get(judged_name(name))) for name in names]
 
 
 def query_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:

@@ -79,6 +79,12 @@ def percent(share: float) -> str:
 
 
 @register.filter
+def p_value(p: float) -> str:
+    """`p = .031`; `p < .001` below that."""
+    return "p < .001" if p < 0.001 else f"p = {p:.3f}".replace("0.", ".", 1)
+
+
+@register.filter
 def minus(number: int, other: int) -> int:
     return number - other
 

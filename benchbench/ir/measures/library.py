@@ -11,6 +11,7 @@ import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -51,6 +52,32 @@ def evaluate(texts: Sequence[str], graded: GradedRankings) -> Values:
             "It wants grades of at most 4; leave the measure out, or use another scale."
         ) from error
     return values
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryMeasure:
+    """A measure of the library as a list shows it; `parameters` are the names of what its brackets take."""
+
+    name: str
+    title: str
+    meaning: str
+    parameters: str
+
+
+def catalogue() -> list[LibraryMeasure]:
+    """Every measure that the library knows, by name; some need a parameter or a program."""
+    import ir_measures
+
+    kinds = {kind.NAME: kind for kind in ir_measures.measures.registry.values()}
+    return [
+        LibraryMeasure(
+            name,
+            getattr(kind, "PRETTY_NAME", None) or name,
+            getattr(kind, "SHORT_DESC", None) or "",
+            ", ".join(kind.SUPPORTED_PARAMS),
+        )
+        for name, kind in sorted(kinds.items(), key=lambda item: item[0].lower())
+    ]
 
 
 def summary(text: str) -> tuple[str, str]:

@@ -1,0 +1,61 @@
+"""Pages that say what measures mean and what their values rest on."""
+
+import uuid
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.template.response import TemplateResponse
+
+from apps.results import queries
+from apps.results.coverage import CoverageError, coverage_of
+from apps.results.slicing import slicing_of_version
+from benchbench.admin import SiteAdmin
+from benchbench.ir.measures.definitions import DEFINITIONS
+from benchbench.ir.measures.library import catalogue
+from benchbench.ir.slices import MINIMUM
+
+
+def measures_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
+    """Every measure that a benchmark can have, and what it means."""
+    if not model_admin.has_view_permission(request):
+        raise PermissionDenied
+    request.current_app = model_admin.admin_site.name
+    context = {
+        **model_admin.admin_site.each_context(request),
+        "opts": model_admin.opts,
+        "title": "Measures",
+        "ours": list(DEFINITIONS.values()),
+        "theirs": [one for one in catalogue() if one.name not in DEFINITIONS],
+    }
+    return TemplateResponse(request, "results/measures.html", context)
+
+
+def dataset_shape(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
+    """The part of a dataset's page that says how its queries are judged, and of what kinds they are."""
+    if not model_admin.has_view_permission(request):
+        raise PermissionDenied
+    dataset: Any = model_admin.get_object(request, str(object_id))
+    version = dataset.versions.filter(frozen_at__isnull=False).order_by("-number").first()
+    context: dict[str, Any] = {"version": version, "minimum": MINIMUM}
+    if version is not None:
+        slicing, context["shape"] = slicing_of_version(version)
+        context["slices"] = slicing.slices
+    return render(request, "results/shape.html", context)
+
+
+def run_coverage(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
+    """The part of a run's page that says how far its means rest on judgments."""
+    if not model_admin.has_view_permission(request):
+        raise PermissionDenied
+    run: Any = model_admin.get_object(request, object_id)
+    evaluation = queries.evaluation_of(run)
+    if evaluation is None:
+        raise Http404(f"{run} has not been measured.")
+    context: dict[str, Any] = {"evaluation": evaluation}
+    try:
+        context["rows"] = coverage_of(evaluation)
+    except CoverageError as error:
+        context["error"] = error.message
+    return render(request, "results/coverage.html", context)

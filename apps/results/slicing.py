@@ -1,0 +1,107 @@
+"""The queries of a dataset version by kind, and means over one kind."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from django.core.cache import cache
+from numpy.typing import NDArray
+
+from apps.benchmarks.evaluating import truth_of
+from apps.benchmarks.models import Benchmark, Evaluation
+from apps.datasets.models import DatasetVersion, Query
+from apps.mappings.fingerprints import truth_hash
+from benchbench.ir.measures import Values, mean
+from benchbench.ir.slices import LabelShape, QueryFacts, Slice, label_shape, slices_of
+
+KEPT_SECONDS = 24 * 3600
+FACTS = ("id", "text", "slices", "category", "difficulty", "query_type", "split", "filters", "metadata")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slicing:
+    """The queries of a version in the order of `query_ids`, their slices, and which have a relevant document."""
+
+    query_ids: tuple[int, ...]
+    slices: tuple[Slice, ...]
+    has_relevant: NDArray[np.bool_]
+
+    def find(self, name: str) -> Slice | None:
+        """Return the slice of that name, such as `category: billing`."""
+        return next((one for one in self.slices if one.name == name), None)
+
+    def ids_in(self, chosen: Slice) -> frozenset[int]:
+        return frozenset(query for query, inside in zip(self.query_ids, chosen.members.tolist(), strict=True) if inside)
+
+
+def slicing_of(benchmark: Benchmark, evaluation: Evaluation) -> Slicing:
+    """Return the slices of the queries that `evaluation` has values for, in its order.
+
+    Relevant documents are counted in the truth that the benchmark is measured against. What a frozen version and a
+    truth make is kept; the first look costs two queries for the texts and two for the truth.
+    """
+    key = f"slicing:{evaluation.dataset_version_id}:{evaluation.truth_hash}:{benchmark.unresolved}"
+    known = cache.get(key) if evaluation.truth_hash else None
+    if isinstance(known, Slicing) and list(known.query_ids) == evaluation.query_ids:
+        return known
+    ground_truth = truth_of(benchmark, evaluation.dataset_version)
+    counts = {query: sum(grade > 0 for grade in grades.values()) for query, grades in ground_truth.grades.items()}
+    made = _slicing(evaluation.query_ids, counts)
+    if evaluation.truth_hash and evaluation.truth_hash == truth_hash(ground_truth):
+        cache.set(key, made, KEPT_SECONDS)
+    return made
+
+
+def slicing_of_version(version: DatasetVersion) -> tuple[Slicing, LabelShape]:
+    """Return the slices of a version's queries as its judgments are stated, and how many are relevant per query."""
+    relevant = version.judgments.filter(grade__gt=0).order_by()
+    counts = dict.fromkeys(version.queries.order_by("id").values_list("id", flat=True), 0)
+    for query_id in relevant.values_list("query_id", flat=True):
+        counts[query_id] += 1
+    return _slicing(list(counts), counts), label_shape(list(counts.values()))
+
+
+def values_in(evaluation: Evaluation, name: str) -> Values:
+    """Return the values of the measure `name` for each query of `evaluation`, NaN where there is none."""
+    return np.array(evaluation.values[evaluation.measures.index(name)], np.float64)
+
+
+def means_in(
+    evaluation: Evaluation, slicing: Slicing, chosen: Slice, names: Sequence[str]
+) -> Mapping[str, float | None]:
+    """Return the means of the measures `names` over the queries of a slice, under the evaluation's policies.
+
+    None where no query of the slice has a value. Over all queries these are the evaluation's own means.
+    """
+    known = [name for name in names if name in evaluation.measures]
+    if not known:
+        return {}
+    values = np.stack([values_in(evaluation, name) for name in known])
+    skip = evaluation.policies.get("empty_queries") == "skip"
+    means = mean(
+        values[:, chosen.members],
+        has_relevant=slicing.has_relevant[chosen.members],
+        empty="skip" if skip else "zero",
+    )
+    return {name: None if np.isnan(one) else float(one) for name, one in zip(known, means.values, strict=True)}
+
+
+def _slicing(query_ids: Sequence[int], counts: Mapping[int, int]) -> Slicing:
+    rows = Query.objects.only(*FACTS).in_bulk(list(query_ids))
+    facts = [_facts(rows[query_id], counts.get(query_id, 0)) for query_id in query_ids]
+    has_relevant = np.array([counts.get(query_id, 0) > 0 for query_id in query_ids], bool)
+    return Slicing(tuple(query_ids), tuple(slices_of(facts)), has_relevant)
+
+
+def _facts(query: Query, n_relevant: int) -> QueryFacts:
+    stated = query.filters.get("version") or query.metadata.get("version") or ""
+    return QueryFacts(
+        text=query.text,
+        n_relevant=n_relevant,
+        slices=tuple(query.slices),
+        category=query.category,
+        difficulty=query.difficulty,
+        query_type=query.query_type,
+        split=query.split,
+        version=str(stated),
+    )

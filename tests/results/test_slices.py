@@ -1,0 +1,119 @@
+"""Results by slice: means over a slice's queries, weak slices, and filters."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from apps.benchmarks.models import Benchmark, Evaluation, QueryResult
+from apps.datasets.models import Query
+from apps.results.by_slice import slice_groups
+from apps.results.leaderboard import leaderboard
+from apps.results.slicing import slicing_of
+from benchbench.panels import change_url
+from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
+from tests.results.test_pages import results_url, text_of
+
+HARD, EASY = 15, 25
+
+
+@pytest.fixture
+def benchmark(db: None) -> Benchmark:
+    """Forty queries, of which fifteen are hard: .1 there and .9 elsewhere, the other way round in the second run."""
+    keys = [f"q{number:02}" for number in range(HARD + EASY)]
+    dataset = make_dataset({key: [({"document_id": "d1"}, 1)] for key in keys})
+    for number, key in enumerate(keys):
+        difficulty = "hard" if number < HARD else "easy"
+        category = "rare" if number in (0, 20) else "common"
+        Query.objects.filter(key=key).update(difficulty=difficulty, category=category)
+    benchmark = make_benchmark(make_mapping(dataset, make_collection(documents=[{}])), [0.6, 0.4])
+    for evaluation in Evaluation.objects.all():
+        hard, easy = (0.1, 0.9) if evaluation.run.run_order == 1 else (0.9, 0.1)
+        spread = [0.01 * (number % 2) for number in range(HARD + EASY)]
+        values = [hard + part if number < HARD else easy + part for number, part in enumerate(spread)]
+        evaluation.values = [values for _ in evaluation.measures]
+        evaluation.means = {name: sum(values) / len(values) for name in evaluation.measures}
+        evaluation.save()
+    for key in keys:
+        query = Query.objects.get(key=key)
+        for run in benchmark.runs.all():
+            QueryResult.objects.create(run=run, query=query, document_ids=[], chunk_ids=[], scores=[])
+    return benchmark
+
+
+def test_the_table_of_a_run_has_n_means_small_and_weak_slices(benchmark: Benchmark) -> None:
+    evaluation = Evaluation.objects.get(run__run_order=1)
+    groups = slice_groups(evaluation, slicing_of(benchmark, evaluation), ["nDCG@10", "RR"])
+    rows = {row.slice.name: row for group in groups for row in group.rows}
+    hard, rare = rows["difficulty: hard"], rows["category: rare"]
+    assert [group.partition for group in groups] == ["category", "difficulty"]
+    assert hard.slice.n == HARD
+    assert hard.values == pytest.approx([0.1 + 0.01 * 7 / HARD] * 2)
+    assert hard.weak is not None
+    assert hard.weak.p < 0.001
+    assert rows["difficulty: easy"].weak is None
+    assert rare.slice.is_small
+    assert rare.weak is None
+
+
+def test_the_pages_show_them(admin_client: Client, benchmark: Benchmark) -> None:
+    page = text_of(admin_client.get(change_url(benchmark.runs.get(run_order=1))))
+    assert "1 area to improve" in page
+    assert "area to improve .1047 against .9052 elsewhere, p &lt; .001" in page
+    assert "fewer than 10 queries: nothing is concluded" in page
+
+
+def test_the_leaderboard_of_a_slice_is_over_its_queries(admin_client: Client, benchmark: Benchmark) -> None:
+    assert [row.run.run_order for row in leaderboard(benchmark).rows] == [1, 2]
+    board = leaderboard(benchmark, within="difficulty: hard")
+    assert [row.run.run_order for row in board.rows] == [2, 1]
+    assert board.rows[0].values["nDCG@10"] == pytest.approx(0.9 + 0.01 * 7 / HARD)
+    page = text_of(admin_client.get(results_url(benchmark), {"slice": "difficulty: hard"}))
+    assert "Means over 15 of 0 queries, difficulty: hard." in page
+    assert ".9047" in page
+    small = text_of(admin_client.get(results_url(benchmark), {"slice": "category: rare"}))
+    assert "nothing should be concluded" in small
+    none = admin_client.get(results_url(benchmark), {"slice": "difficulty: none such"})
+    assert "have no slice “difficulty: none such”" in text_of(none)
+    assert none.context["rows"][0]["primary"] == Evaluation.objects.get(run__run_order=1).means["nDCG@10"]
+
+
+def test_the_queries_of_a_run_are_filtered_by_slice(admin_client: Client, benchmark: Benchmark) -> None:
+    url = change_url(benchmark.runs.get(run_order=1))
+    found = admin_client.get(url, {"slice": "difficulty: hard"})
+    assert {row.query.difficulty for row in found.context["rows"]} == {"hard"}
+    assert len(found.context["rows"]) == HARD
+    assert "difficulty: hard: 15 of 40 queries" in text_of(found)
+    assert "slice=difficulty" in admin_client.get(url, {"slice": "difficulty: easy", "q": "What"}).content.decode()
+
+
+def test_a_slice_costs_the_same_whatever_the_number_of_runs(admin_client: Client, benchmark: Benchmark) -> None:
+    more = make_benchmark(benchmark.mapping, [0.5] * 30, name="many")
+    costs = []
+    for one in (benchmark, more):
+        Evaluation.objects.update(truth_hash="one")
+        with CaptureQueriesContext(connection) as captured:
+            admin_client.get(results_url(one), {"slice": "difficulty: hard"})
+        costs.append(len(captured))
+    assert costs[1] <= costs[0]
+    assert costs[0] <= 30
+
+
+def test_the_page_of_a_dataset_has_its_label_shape_and_slices(admin_client: Client, benchmark: Benchmark) -> None:
+    dataset = benchmark.mapping.dataset
+    fragment = reverse("admin:dataset_shape", args=[dataset.pk])
+    assert fragment in admin_client.get(change_url(dataset)).content.decode()
+    response = admin_client.get(fragment)
+    assert (response.context["shape"].total_queries, response.context["shape"].pct_one_positive) == (40, 100.0)
+    assert "hard 15" in text_of(response)
+    assert "rare 2 fewer than 10 queries" in text_of(response)
+
+
+def test_the_shape_is_for_those_who_see_the_dataset(
+    client: Client, benchmark: Benchmark, django_user_model: Any
+) -> None:
+    client.force_login(django_user_model.objects.create_user("guest", is_staff=True))
+    assert client.get(reverse("admin:dataset_shape", args=[benchmark.mapping.dataset_id])).status_code in (403, 404)
