@@ -1,7 +1,7 @@
 """What approximate search missed: its lists held against the exact ones that were made beside them."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from statistics import fmean
 from typing import Any, cast
 from uuid import UUID
@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.benchmarks.evaluating import truth_of
-from apps.benchmarks.models import Benchmark, Evaluation, StageList
+from apps.benchmarks.models import Benchmark, Evaluation
 from apps.benchmarks.planning import plan_of
+from apps.benchmarks.stage_lists import documents_of, read_lists
 from apps.datasets.models import Query
 from apps.mappings.truth import Truth
 from apps.operations.models import Batch, Operation
-from apps.retrieval.models import Chunk
 from benchbench.ir.ann import Ann, recall
 from benchbench.ir.measures import EmptyQueries, GradedRankings, Measure, evaluate, mean
 from benchbench.ir.plan import DenseStage, RunPlan
@@ -162,22 +162,13 @@ def _ndcg(benchmark: Benchmark, evaluation: Evaluation, truth: RunPlan, ground_t
 def _rankings(benchmark: Benchmark, run: RunPlan) -> Iterator[tuple[int, NDArray[np.int64]]]:
     """Yield the documents that a planned run ranks for each query, from the stored lists of its last stage."""
     lists = {query: found.head(run.candidates) for query, found in _lists(benchmark, run.final).items()}
-    chunks = np.unique(np.concatenate([found.ids for found in lists.values()] or [np.empty(0, np.int64)]))
-    documents = _documents(chunks.tolist())
+    documents = documents_of(lists.values())
     for query, found in lists.items():
-        scores = unit_scores(run.unit_kind, found.scores)
+        scores = unit_scores(run.unit_kind, found.compared_scores)
         kept = cut(found, unit_scores=scores, threshold=run.threshold, top_k=run.top_k)
         ranked = np.array([documents[chunk] for chunk in kept.ids.tolist()], np.int64)
         yield query, ranked[collapse(ranked)]
 
 
-def _documents(chunks: Sequence[int]) -> dict[int, int]:
-    return dict(Chunk.objects.filter(pk__in=chunks).values_list("pk", "document_id"))
-
-
 def _lists(benchmark: Benchmark, stage_key: str) -> Lists:
-    rows = StageList.objects.filter(benchmark=benchmark, stage_key=stage_key)
-    return {
-        query: ScoredList(np.array(chunks, np.int64), np.array(scores, np.float64))
-        for query, chunks, scores in rows.values_list("query_id", "chunk_ids", "scores")
-    }
+    return {query: lists[stage_key] for query, lists in read_lists(benchmark, [stage_key]).items()}

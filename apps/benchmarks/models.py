@@ -108,6 +108,9 @@ class StageList(models.Model):
     query = models.ForeignKey(Query, on_delete=models.CASCADE, related_name="+")
     chunk_ids = ArrayField(models.BigIntegerField())
     scores = ArrayField(models.FloatField())
+    threshold_scores = ArrayField(
+        models.FloatField(), null=True, help_text="What thresholds compare, where that is not what orders."
+    )
     duration_ms = models.FloatField(null=True)
 
     class Meta:

@@ -3,12 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
 
+import numpy as np
+
 from apps.benchmarks import copying
 from apps.benchmarks.models import Benchmark, QueryResult, StageList
 from apps.benchmarks.rankings import RunResult
 from apps.benchmarks.stages import Outcome
 from apps.retrieval.searching import OpenIndex
 from benchbench.ir.plan import EncodeStage, Plan
+from benchbench.ir.records import ScoredList
 
 TIMINGS = ("encode_ms", "search_ms", "fuse_ms", "rerank_ms", "total_ms")
 
@@ -60,8 +63,17 @@ def store_stage_lists(
         (copying.int8(query_id) for _, query_id, _ in made),
         copying.int8_arrays(indexes[stage.index].chunk_ids[outcome.value.ids] for stage, _, outcome in made),
         copying.float8_arrays(outcome.value.scores for _, _, outcome in made),
+        (_compared(outcome.value) for _, _, outcome in made),
         (copying.float8(outcome.ms) for _, _, outcome in made),
         strict=True,
     )
-    columns = ("benchmark_id", "stage_key", "query_id", "chunk_ids", "scores", "duration_ms")
+    columns = ("benchmark_id", "stage_key", "query_id", "chunk_ids", "scores", "threshold_scores", "duration_ms")
     copying.copy_rows(StageList._meta.db_table, columns, rows)
+
+
+def _compared(ranked: ScoredList) -> bytes:
+    """What thresholds compare; null where it is what orders."""
+    compared = ranked.threshold_scores
+    if compared is None or np.array_equal(compared, ranked.scores):
+        return copying.NULL
+    return next(copying.float8_arrays([compared]))

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import numpy as np
 from django.conf import settings
-from django.db.models import Func, JSONField, Value
+from django.db.models import Func, JSONField, QuerySet, Value
 from numpy.typing import NDArray
 
 from apps.collections.models import Document
@@ -170,12 +170,17 @@ class OpenIndex:
         """Which chunks (n,) a filter admits: those of documents whose metadata has these values."""
         if not filter:
             return None
-        documents = Document.objects.filter(collection=self.index.collection_id)
-        for number, (key, value) in enumerate(filter.items()):
-            name = f"filter_{number}"
-            stated = Func("metadata", Value(key), function="jsonb_extract_path", output_field=JSONField())
-            documents = documents.alias(**{name: stated}).filter(**{name: value})
+        documents = admitted(Document.objects.filter(collection=self.index.collection_id), filter)
         return np.isin(self.document_ids, np.fromiter(documents.values_list("pk", flat=True), np.int64))
+
+
+def admitted(documents: QuerySet[Document], filter: Filter) -> QuerySet[Document]:
+    """Return those of the documents that a query's filter admits: whose metadata has its values, key by key equal."""
+    for number, (key, value) in enumerate(filter.items()):
+        name = f"filter_{number}"
+        stated = Func("metadata", Value(key), function="jsonb_extract_path", output_field=JSONField())
+        documents = documents.alias(**{name: stated}).filter(**{name: value})
+    return documents
 
 
 _open: OrderedDict[UUID, OpenIndex] = OrderedDict()

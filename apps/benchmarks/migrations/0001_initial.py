@@ -388,6 +388,15 @@ class Migration(migrations.Migration):
                     django.contrib.postgres.fields.ArrayField(base_field=models.BigIntegerField(), size=None),
                 ),
                 ("scores", django.contrib.postgres.fields.ArrayField(base_field=models.FloatField(), size=None)),
+                (
+                    "threshold_scores",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.FloatField(),
+                        help_text="What thresholds compare, where that is not what orders.",
+                        null=True,
+                        size=None,
+                    ),
+                ),
                 ("duration_ms", models.FloatField(null=True)),
                 (
                     "benchmark",
