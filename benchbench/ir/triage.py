@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from benchbench.ir.measures import Values
 from benchbench.ir.plan import DenseStage, EncodeStage, FuseStage, LexicalStage, RerankStage, RunPlan
-from benchbench.ir.ranking import collapse, cut, unit_scores
+from benchbench.ir.ranking import cut, unit_scores
 from benchbench.ir.records import ScoredList
 
 FINAL = "final"
@@ -25,6 +25,8 @@ class Loss(StrEnum):
     NOT_IN_COLLECTION = "not in collection"
     UNRESOLVED = "unresolved"
     NOT_INDEXED = "not indexed"
+    FILTERED = "kept out by filter"
+    NO_SHARED_WORD = "no shared word"
     BELOW_FIRST_STAGE = "below first-stage depth"
     BELOW_FUSED = "below fused depth"
     BELOW_RERANK_DEPTH = "below rerank depth"
@@ -94,6 +96,14 @@ def triage(
     return lost
 
 
+def standings_of(
+    run: RunPlan, lists: Mapping[str, ScoredList], documents: Mapping[int, int], wanted: Iterable[int]
+) -> dict[int, tuple[Standing, ...]]:
+    """Where each of the documents `wanted` stands after every stage of one query, found or lost. Else as `triage`."""
+    trace = _Trace.of(run, lists, documents)
+    return {document: tuple(trace.standings(document).values()) for document in wanted}
+
+
 @dataclass(frozen=True, slots=True)
 class Tally:
     """How many documents of how many queries a run lost in one way."""
@@ -129,23 +139,27 @@ def by_difference(first: Values, second: Values) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ranked:
-    """A list of chunks with their documents, of which a run reads the first `read`."""
+    """A list of chunks as documents, of which a run reads the first `read` chunks.
 
-    documents: NDArray[np.int64]
+    `places` has the rank of each document, and the place in the list of the chunk that brought it.
+    """
+
+    places: dict[int, tuple[int, int]]
     scores: NDArray[np.float64]
     read: int
 
     @classmethod
     def of(cls, ranked: ScoredList, documents: Mapping[int, int], read: int) -> _Ranked:
-        return cls(np.array([documents[chunk] for chunk in ranked.ids.tolist()], np.int64), ranked.scores, read)
+        places: dict[int, tuple[int, int]] = {}
+        for place, chunk in enumerate(ranked.ids.tolist()):
+            places.setdefault(documents[chunk], (len(places) + 1, place))
+        return cls(places, ranked.scores, read)
 
     def standing(self, stage: str, document: int) -> Standing:
-        places = np.flatnonzero(self.documents == document)
-        if not len(places):
+        if document not in self.places:
             return Standing(stage)
-        best = int(places[0])
-        rank = len(collapse(self.documents[: best + 1]))
-        return Standing(stage, rank, float(self.scores[best]), best < self.read)
+        rank, place = self.places[document]
+        return Standing(stage, rank, float(self.scores[place]), place < self.read)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,6 +168,8 @@ class _Trace:
 
     stages: dict[str, _Ranked]
     passed: frozenset[int]
+    words_exhausted: bool
+    """It was searched by words alone, and every chunk that shares one was found."""
 
     @classmethod
     def of(cls, run: RunPlan, lists: Mapping[str, ScoredList], documents: Mapping[int, int]) -> _Trace:
@@ -163,7 +179,9 @@ class _Trace:
         passed = cut(found, unit_scores=compared, threshold=run.threshold, top_k=len(found))
         stages = {key: _Ranked.of(lists[key], documents, run.candidates) for key in keys}
         stages[FINAL] = _Ranked.of(passed.head(run.top_k), documents, run.top_k)
-        return cls(stages, frozenset(documents[chunk] for chunk in passed.ids.tolist()))
+        first = [stage for stage in run.stages if isinstance(stage, DenseStage | LexicalStage)]
+        exhausted = all(isinstance(stage, LexicalStage) and len(lists[stage.key]) < stage.depth for stage in first)
+        return cls(stages, frozenset(documents[chunk] for chunk in passed.ids.tolist()), exhausted)
 
     def standings(self, document: int) -> dict[str, Standing]:
         return {stage: ranked.standing(stage, document) for stage, ranked in self.stages.items()}
@@ -176,7 +194,8 @@ def _loss(run: RunPlan, trace: _Trace, standings: Mapping[str, Standing], docume
     fuse = next((stage for stage in run.stages if isinstance(stage, FuseStage)), None)
     rerank = next((stage for stage in run.stages if isinstance(stage, RerankStage)), None)
     if not any(standings[stage.key].is_read for stage in first):
-        return Loss.BELOW_FIRST_STAGE
+        is_nowhere = all(standings[stage.key].rank is None for stage in first)
+        return Loss.NO_SHARED_WORD if trace.words_exhausted and is_nowhere else Loss.BELOW_FIRST_STAGE
     if fuse and not standings[fuse.key].is_read:
         return Loss.BELOW_FUSED
     if rerank and not standings[rerank.key].is_read:

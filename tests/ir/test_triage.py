@@ -6,7 +6,18 @@ import pytest
 from benchbench.ir.configuration import Configuration
 from benchbench.ir.plan import plan
 from benchbench.ir.records import ScoredList
-from benchbench.ir.triage import Loss, LostDocument, Relevant, Standing, Tally, by_difference, by_loss, tally, triage
+from benchbench.ir.triage import (
+    Loss,
+    LostDocument,
+    Relevant,
+    Standing,
+    Tally,
+    by_difference,
+    by_loss,
+    standings_of,
+    tally,
+    triage,
+)
 
 DOCUMENTS = {chunk: chunk // 10 for chunk in range(1000)}  # chunks 10, 11, … belong to document 1
 
@@ -31,7 +42,7 @@ def test_what_is_among_the_first_k_documents_is_not_lost():
     assert losses(Configuration(top_k=5), {"dense": ranked(20, 21, 10)}, 1, k=2) == []
 
 
-@pytest.mark.parametrize("why", [Loss.NOT_IN_COLLECTION, Loss.UNRESOLVED, Loss.NOT_INDEXED])
+@pytest.mark.parametrize("why", [Loss.NOT_IN_COLLECTION, Loss.UNRESOLVED, Loss.NOT_INDEXED, Loss.FILTERED])
 def test_what_no_search_can_find_is_told_before_all_else(why):
     (one,) = lost(Configuration(top_k=5), {"dense": ranked(20)}, Relevant(-3, 2, unreachable=why))
     assert one.loss == why
@@ -51,6 +62,25 @@ def test_a_list_that_is_stored_deeper_than_the_run_reads_shows_how_deep_it_lies(
     assert one.loss == Loss.BELOW_FIRST_STAGE
     assert (one.standings[0].rank, one.standings[0].is_read) == (4, False)
     assert one.standings[-1] == Standing("final")
+
+
+def test_a_search_by_words_that_ran_out_of_them_would_find_no_more_if_it_were_deeper():
+    lexical = Configuration(search_mode="sparse", top_k=2)
+    assert losses(lexical, {"lexical": ranked(20)}, 1) == [Loss.NO_SHARED_WORD]
+    assert losses(lexical, {"lexical": ranked(20, 30)}, 1) == [Loss.BELOW_FIRST_STAGE]
+    hybrid = Configuration(search_mode="hybrid", top_k=2)
+    lists = {"dense": ranked(20, 30), "lexical": ranked(20), "fused": ranked(20, 30)}
+    assert losses(hybrid, lists, 1) == [Loss.BELOW_FIRST_STAGE], "deeper dense search may find it"
+
+
+def test_documents_that_were_found_have_standings_too():
+    (run,) = plan([("run", Configuration(top_k=2))]).runs
+    found = standings_of(run, {run.final: ranked(20, 10, 11)}, DOCUMENTS, [1, 2, 3])
+    assert {document: [one.rank for one in path] for document, path in found.items()} == {
+        1: [2, 2],
+        2: [1, 1],
+        3: [None, None],
+    }
 
 
 def test_threshold_and_top_k_cut_chunks():
