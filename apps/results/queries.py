@@ -1,6 +1,6 @@
 """The queries of one run, worst first, and what one ranking holds."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,22 +9,33 @@ from django.db.models.expressions import RawSQL
 
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
 from apps.collections.models import Document
-from apps.datasets.models import Judgment, Query
-from apps.mappings.models import Resolution
+from apps.datasets.models import Query
 from apps.mappings.truth import truth
 from apps.results.leaderboard import evaluations_of, primary_measure
 from apps.results.texts import Piece, excerpt
+from apps.results.triaging import QueryLoss, RunLosses
 from apps.retrieval.models import Chunk
 from benchbench.ir.measures import Measure, definition_of
 
 
 @dataclass(frozen=True, slots=True)
 class QueryRow:
-    """One query of a run: its value of each shown measure, or the error that it met."""
+    """One query of a run: its value of each shown measure, or the error that it met; and what it lost.
+
+    `other` is the value of the first measure in the run that this one is held against.
+    """
 
     query: Query
     result: QueryResult | None
     values: list[float | None]
+    lost: QueryLoss | None = None
+    other: float | None = None
+
+    @property
+    def gap(self) -> float | None:
+        """How much better (below 0: worse) this run is than the other."""
+        mine = self.values[0] if self.values else None
+        return None if mine is None or self.other is None else mine - self.other
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +47,6 @@ class Hit:
     score: float
     grade: int | None
     excerpt: list[Piece]
-
-
-@dataclass(frozen=True, slots=True)
-class Miss:
-    """A relevant document that the ranking lacks, and what is known about why."""
-
-    grade: int
-    document: Document | None
-    reference: str
-    reason: str
 
 
 def evaluation_of(run: Run) -> Evaluation | None:
@@ -86,7 +87,13 @@ def ordered_queries(
 
 
 def query_rows(
-    run: Run, evaluation: Evaluation | None, query_ids: Iterable[int], measures: list[str]
+    run: Run,
+    evaluation: Evaluation | None,
+    query_ids: Iterable[int],
+    measures: list[str],
+    *,
+    losses: RunLosses | None = None,
+    other: Mapping[int, float | None] | None = None,
 ) -> list[QueryRow]:
     """Return the rows of some queries in the order of their ids, in two queries."""
     wanted = list(query_ids)
@@ -101,6 +108,8 @@ def query_rows(
             queries[query_id],
             results.get(query_id),
             [column[place[query_id]] for place, column in columns] or [None] * len(measures),
+            losses.queries.get(query_id) if losses else None,
+            other.get(query_id) if other else None,
         )
         for query_id in wanted
     ]
@@ -137,38 +146,6 @@ def hits_of(result: QueryResult, grades: dict[int, int], *, shown: int) -> list[
         text = text.removeprefix(document.title) if document else text  # which stands above the excerpt
         hits.append(Hit(n + 1, document, result.scores[n], grades.get(document_id), excerpt(text, result.query.text)))
     return hits
-
-
-def misses_of(result: QueryResult, grades: dict[int, int]) -> list[Miss]:
-    """Return the relevant documents that the ranking lacks, highest grade first, each with the reason known."""
-    found = set(result.document_ids)
-    lost = {key: grade for key, grade in grades.items() if grade > 0 and key not in found}
-    documents = Document.objects.defer("text", "metadata").in_bulk([key for key in lost if key > 0])
-    judgments = Judgment.objects.in_bulk([-key for key in lost if key < 0])
-    resolutions = {
-        resolution.judgment_id: resolution
-        for resolution in Resolution.objects.filter(mapping=result.run.benchmark.mapping, judgment__in=judgments)
-    }
-    misses = []
-    for key, grade in sorted(lost.items(), key=lambda item: (-item[1], item[0])):
-        if key > 0:
-            document = documents[key]
-            misses.append(Miss(grade, document, document.external_id, _why(document, result)))
-        else:
-            misses.append(Miss(grade, None, judgments[-key].reference, _unresolved(resolutions.get(-key))))
-    return misses
-
-
-def _why(document: Document, result: QueryResult) -> str:
-    if document.removed_at is not None:
-        return "Removed from the collection since."
-    depth = len(result.document_ids)
-    return f"Not among the {depth:,} documents that this configuration returned."
-
-
-def _unresolved(resolution: Resolution | None) -> str:
-    reason = resolution.reason if resolution else ""
-    return f"Unresolved: {reason or 'no document of the collection fits the reference.'}"
 
 
 @dataclass(frozen=True, slots=True)

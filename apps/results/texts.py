@@ -7,6 +7,11 @@ WORD = re.compile(r"\w+")
 MIN_LENGTH = 3
 BEFORE = 60
 EXCERPT = 320
+# The stop words of the lexical index, as far as they are long enough to be marked.
+UNMARKED = frozenset(
+    {"and", "are", "but", "for", "into", "not", "such", "that", "the", "their", "then", "there", "these", "they"}
+    | {"this", "was", "will", "with"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +26,8 @@ def excerpt(text: str, query: str, *, length: int = EXCERPT) -> list[Piece]:
     """Return the part of `text` that starts shortly before its first query word, with the query's words marked.
 
     Words match by their beginning (four fifths of the query's word, three letters at least), so that "indexes" marks
-    "indexing". At most about `length` characters; what is left out is shown by an ellipsis. Plain text: the template
-    escapes it.
+    "indexing"; stop words do not. At most about `length` characters; what is left out is shown by an ellipsis. Plain
+    text: the template escapes it.
     """
     flat = " ".join(text.split())
     pattern = _pattern(query)
@@ -53,7 +58,8 @@ def marked(text: str, query: str) -> list[Piece]:
 
 
 def _pattern(query: str) -> re.Pattern[str] | None:
-    stems = {word[: max(MIN_LENGTH, len(word) * 4 // 5)] for word in WORD.findall(query) if len(word) >= MIN_LENGTH}
+    words = {word for word in WORD.findall(query) if len(word) >= MIN_LENGTH and word.lower() not in UNMARKED}
+    stems = {word[: max(MIN_LENGTH, len(word) * 4 // 5)] for word in words}
     if not stems:
         return None
     longest_first = sorted(stems, key=lambda stem: (-len(stem), stem))

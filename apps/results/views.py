@@ -3,34 +3,23 @@
 import uuid
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
-from django.core.paginator import Paginator
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.response import TemplateResponse
 from django.urls import reverse
-from django.utils.http import urlencode
 
-from apps.benchmarks.approximations import ann_text
-from apps.benchmarks.baselines import baseline_names
-from apps.benchmarks.models import Baseline, Benchmark, Evaluation, QueryResult, Run
+from apps.benchmarks.models import Baseline, Benchmark, QueryResult, Run
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
-from apps.results import queries
 from apps.results.board import ENDED, board_context
-from apps.results.by_slice import slices_context
-from apps.results.configurations import keys_of, phrases
-from apps.results.coverage import is_coverage, judged_name
 from apps.results.history import history, history_figure
-from apps.results.leaderboard import measures_at, primary_measure
-from apps.results.slicing import slicing_of
+from apps.results.query_page import query_context
+from apps.results.run_page import run_context
 from apps.results.start import start_context
 from benchbench.access import visible
 from benchbench.admin import SiteAdmin
 from benchbench.panels import Button, change_url, changelist_url
-
-PER_PAGE = 25
-SHOWN_HITS = 20
 
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
@@ -78,66 +67,17 @@ def links_of(benchmark: Benchmark) -> list[Button]:
 
 
 def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
-    """A run: its configuration, means and times, and its queries, worst first."""
+    """A run: its configuration, means and times, what it lost, and its queries, worst first."""
     run: Run = _found(request, model_admin, object_id)
-    benchmark = run.benchmark
-    evaluation = queries.evaluation_of(run)
-    names = [primary_measure(benchmark), *measures_at(benchmark, benchmark.primary_k)]
-    text = request.GET.get("q", "").strip()
-    measure = request.GET.get("by", "")
-    measure = measure if measure in names else names[0]
-    best = request.GET.get("order") == "best"
-    slicing = slicing_of(benchmark, evaluation) if evaluation else None
-    chosen = slicing.find(request.GET.get("slice", "")) if slicing else None
-    within = slicing.ids_in(chosen) if slicing and chosen else None
-    ids = queries.ordered_queries(run, evaluation, measure, text=text, best=best, within=within)
-    page = Paginator(ids, PER_PAGE).get_page(request.GET.get("page"))
-    context = {
-        "run": run,
-        "benchmark": benchmark,
-        "baselines": baseline_names(benchmark).get(run.pk, []),
-        "buttons": model_admin.buttons(request, run),
-        "evaluation": evaluation,
-        "means": _means(evaluation) if evaluation else [],
-        **slices_context(evaluation, slicing, names),
-        "chosen": chosen,
-        "facts": phrases(run.config, keys_of([run.config])),
-        "ann": ann_text(run.provenance.get("ann")),
-        "measures": names,
-        "measure": measure,
-        "best": best,
-        "text": text,
-        "page": page,
-        "kept": urlencode(
-            {"q": text, "by": measure, "order": "best" if best else "worst", "slice": chosen.name if chosen else ""}
-        ),
-        "rows": queries.query_rows(run, evaluation, page.object_list, names),
-        "failing": run.query_results.exclude(error="").count(),
-    }
+    context = run_context(run, request.GET, against=_against(request))
+    context["buttons"] = model_admin.buttons(request, run)
     return _page(request, model_admin, "results/run.html", run, context)
 
 
-def _means(evaluation: Evaluation) -> list[tuple[str, float | None, float | None]]:
-    """Return each mean with that of how far it is judged."""
-    names = [name for name in evaluation.measures if not is_coverage(name)]
-    return [(name, evaluation.means[name], evaluation.means.get(judged_name(name))) for name in names]
-
-
 def query_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
-    """One ranking: what stands where, how it was judged, and what is missing."""
+    """One ranking: what stands where, how it was judged and came there, what is lost and why; or two side by side."""
     result: QueryResult = _found(request, model_admin, object_id)
-    grades = queries.grades_of(result)
-    context = {
-        "result": result,
-        "query": result.query,
-        "run": result.run,
-        "hits": queries.hits_of(result, grades, shown=SHOWN_HITS),
-        "misses": queries.misses_of(result, grades),
-        "depth": len(result.document_ids),
-        "values": queries.values_of(result),
-        "others": queries.other_runs(result),
-        "primary": primary_measure(result.run.benchmark),
-    }
+    context = query_context(result, against=_against(request))
     return _page(request, model_admin, "results/query.html", result, context)
 
 
@@ -156,6 +96,17 @@ def history_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.U
         "trail": [dataset],
     }
     return _page(request, model_admin, "results/history.html", dataset, context)
+
+
+def _against(request: HttpRequest) -> Run | None:
+    """Return the run that `?against=` names. One that is not there, or not for this user to see, is not found."""
+    asked = request.GET.get("against", "")
+    if not asked:
+        return None
+    try:
+        return visible(Run.objects.select_related("benchmark"), request.user, through="benchmark").get(pk=asked)
+    except (Run.DoesNotExist, ValidationError):
+        raise Http404(f"There is no run {asked} that you may see.") from None
 
 
 def _found(request: HttpRequest, model_admin: SiteAdmin, object_id: Any) -> Any:

@@ -153,11 +153,12 @@ def test_a_ranking_shows_grades_and_what_is_missing_and_why(admin_client: Client
     ranked = [documents["d1"].pk, documents["d3"].pk]
     result = QueryResult.objects.create(run=run, query=query, document_ids=ranked, chunk_ids=[], scores=[0.9, 0.8])
     response = admin_client.get(change_url(result))
-    assert [hit.grade for hit in response.context["hits"]] == [3, None]
-    assert [(miss.grade, miss.reference) for miss in response.context["misses"]] == [(2, "d2"), (1, "gone:1")]
+    assert [hit.grade for hit, _ in response.context["hits"]] == [3, None]
+    assert [(one.grade, one.reference) for one in response.context["paths"].lost] == [(2, "d2"), (1, "gone:1")]
     page = text_of(response)
     assert "Not among the 2 documents" in page
     assert "Unresolved: No document has the uri." in page
+    assert "no stages known" in page
     assert "unjudged" in page
 
 
@@ -179,7 +180,7 @@ def test_nothing_that_people_upload_is_markup(admin_client: Client, mapping: Map
     add_version(mapping.dataset)
     benchmark = make_benchmark(mapping, [0.5, None], name=HOSTILE, description=HOSTILE)
     run = benchmark.runs.get(run_order=1)
-    Run.objects.update(label=HOSTILE, warnings=[HOSTILE], config={"index": HOSTILE, "search_mode": HOSTILE})
+    Run.objects.update(label=HOSTILE, warnings=[HOSTILE], config={"index": HOSTILE, "search_mode": "dense"})
     Run.objects.filter(status="failed").update(error_message=HOSTILE)
     query = mapping.dataset.queries.first()
     result = QueryResult.objects.create(run=run, query=query, document_ids=[document.pk], chunk_ids=[], scores=[1.0])

@@ -16,6 +16,7 @@ def hits(text: str, query: str) -> list[str]:
         ("Indexing an index", "indexes", ["Indexing", "index"]),
         ("a spear is no pear", "pear", ["pear"]),
         ("an ox", "an ox", []),
+        ("The pear and then the plum", "the pear and The plum", ["pear", "plum"]),
         ("C++ (really)", "c++ (really)", ["really"]),
         ("Größe", "größe", ["Größe"]),
         ("nothing", "", []),

@@ -9,6 +9,8 @@ from django.db.models import Model
 from django.urls import reverse
 
 from apps.benchmarks.models import Benchmark
+from apps.results.causes import CAUSES
+from benchbench.ir.triage import Loss
 from benchbench.panels import change_url
 
 register = template.Library()
@@ -31,6 +33,21 @@ def difference(number: float | None) -> str:
     if number is None or number == 0:
         return ""
     return f"−{abs(number):.4f}".replace("−0.", "−.")
+
+
+@register.filter
+def signed(number: float | None) -> str:
+    """A difference with its sign: `+.0123`, `−1.0000`; a dash where there is none."""
+    if not isinstance(number, int | float):
+        return DASH
+    shown = f"{abs(number):.4f}"
+    return ("" if not number else "+" if number > 0 else "−") + shown.replace("0.", ".", 1 if shown[0] == "0" else 0)
+
+
+@register.filter
+def cause_name(loss: Loss) -> str:
+    """A cause of loss in words: `Demoted by the reranker`."""
+    return CAUSES[loss].name
 
 
 @register.filter

@@ -1,0 +1,71 @@
+"""Why relevant documents are lost, in words: what happened, and what to do about it."""
+
+from dataclasses import dataclass
+
+from benchbench.ir.configuration import Configuration
+from benchbench.ir.triage import Loss
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """`name` for a list of causes, and the `remedy` in a sentence; `remedy_of` fits it to a configuration."""
+
+    name: str
+    remedy: str
+
+
+CAUSES = {
+    Loss.NOT_IN_COLLECTION: Cause(
+        "Not in the collection", "Import the document, resolve the mapping, build a new version of the index."
+    ),
+    Loss.UNRESOLVED: Cause(
+        "Judgment not resolved", "Mend the reference or what it refers to, then resolve the mapping again."
+    ),
+    Loss.NOT_INDEXED: Cause("Not indexed", "See that the document has text, and build a new version of the index."),
+    Loss.FILTERED: Cause("Kept out by the query's filter", "Correct the filter, or the metadata of the document."),
+    Loss.NO_SHARED_WORD: Cause("No word in common", "Search by vectors too: hybrid."),
+    Loss.BELOW_FIRST_STAGE: Cause("Below first-stage depth", "Raise candidates."),
+    Loss.BELOW_FUSED: Cause("Below fused depth", "Raise candidates, or give more weight to the search that found it."),
+    Loss.BELOW_RERANK_DEPTH: Cause("Below rerank depth", "Raise rerank_depth."),
+    Loss.CUT_BY_THRESHOLD: Cause("Cut by the threshold", "Lower the score threshold."),
+    Loss.DEMOTED_BY_RERANKER: Cause("Demoted by the reranker", "Try another reranker, or a smaller rerank_depth."),
+    Loss.CUT_BY_TOP_K: Cause("Cut by top_k", "Raise top_k."),
+    Loss.BELOW_K: Cause("Found too low", "It is found: rerank, or weigh the searches otherwise."),
+}
+
+
+def remedy_of(loss: Loss, configuration: Configuration) -> str:
+    """Return what to do about a loss in a run of this configuration."""
+    by_vectors = configuration.search_mode != "sparse"
+    if loss == Loss.BELOW_FIRST_STAGE and by_vectors and configuration.ann != "exact":
+        return "Raise candidates, or let the approximate search look at more."
+    if loss == Loss.BELOW_K and configuration.use_reranker:
+        return "It is found, but neither the search nor the reranker ranks it high: try other models."
+    return CAUSES[loss].remedy
+
+
+def sentence_of(loss: Loss, configuration: Configuration, *, k: int, before: int | None, rank: int | None) -> str:
+    """Return what happened to one document, for its query.
+
+    `before` is its rank in the last list before the stage that lost it, where it has one; `rank` that in the run.
+    """
+    candidates = f"{configuration.effective_candidates:,}"
+    was = f"; it was at rank {before:,}" if before else ""
+    sentences = {
+        Loss.NOT_IN_COLLECTION: "The collection has no such document.",
+        Loss.UNRESOLVED: "The judgment could not be resolved to one document.",
+        Loss.NOT_INDEXED: "The index has no chunk of it.",
+        Loss.FILTERED: "The filter of the query excludes it.",
+        Loss.NO_SHARED_WORD: "It shares no word with the query, as the lexical index sees words.",
+        Loss.BELOW_FIRST_STAGE: f"No search had it among its first {candidates} chunks"
+        + (f"; its best rank there is {before:,}." if before else "."),
+        Loss.BELOW_FUSED: f"Fusion did not keep it among its first {candidates} chunks{was}.",
+        Loss.BELOW_RERANK_DEPTH: f"The reranker read only the first {configuration.effective_rerank_depth:,} chunks"
+        f"{was}.",
+        Loss.CUT_BY_THRESHOLD: f"Its score does not reach the threshold of {configuration.score_threshold}{was}.",
+        Loss.DEMOTED_BY_RERANKER: f"The reranker moved it from rank {before} "
+        + (f"to {rank:,}." if rank else "out of the results."),
+        Loss.CUT_BY_TOP_K: f"It is not among the {configuration.top_k:,} chunks that the run returns{was}.",
+        Loss.BELOW_K: f"It is at rank {rank or 0:,}, below the first {k}.",
+    }
+    return sentences[loss]

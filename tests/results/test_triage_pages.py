@@ -1,0 +1,155 @@
+"""The pages that say what a run lost: by cause, by query, against another run."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.launching import launch
+from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
+from apps.mappings.models import Mapping
+from apps.operations.working import wait
+from apps.results.queries import evaluation_of
+from apps.results.triaging import losses_of
+from benchbench.ir.triage import Loss
+from benchbench.panels import change_url
+from tests.results.test_pages import text_of
+
+MATRIX = {"search_modes": ["dense", "hybrid"], "top_k_values": [5], "k_values_for_metrics": [5], "primary_k": 5}
+RERANKED = {"use_reranker": [False, True], "candidates": [15], "rerank_depths": [10]}
+
+
+@pytest.fixture
+def finished(library: Mapping) -> Benchmark:
+    benchmark = create_benchmark(library, name="Which mode?", matrix=MATRIX | RERANKED)
+    wait(launch(benchmark))
+    benchmark.refresh_from_db()
+    return benchmark
+
+
+def run_of(benchmark: Benchmark, mode: str, *, reranked: bool = False) -> Run:
+    return benchmark.runs.get(config__search_mode=mode, config__use_reranker=reranked)
+
+
+def values_of(run: Run) -> dict[int, Any]:
+    evaluation = Evaluation.objects.get(run=run)
+    return dict(zip(evaluation.query_ids, evaluation.values[evaluation.measures.index("nDCG@5")], strict=True))
+
+
+def test_from_a_cause_to_its_queries_to_a_lost_document(admin_client: Client, finished: Benchmark) -> None:
+    run = run_of(finished, "dense", reranked=True)
+    evaluation = evaluation_of(run)
+    assert evaluation is not None
+    found = losses_of(run, evaluation)
+    assert found is not None
+    counted = found.tally[Loss.DEMOTED_BY_RERANKER]
+    page = text_of(admin_client.get(change_url(run)))
+    assert f"Demoted by the reranker {counted.documents} {counted.queries} " in page
+
+    chosen = admin_client.get(change_url(run), {"cause": "demoted by reranker"})
+    rows = chosen.context["rows"]
+    assert len(rows) == counted.queries
+    assert all(Loss.DEMOTED_BY_RERANKER in row.lost.causes for row in rows)
+    assert [row.values[0] for row in rows] == sorted(row.values[0] for row in rows), "worst first"
+    assert change_url(rows[0].result) in chosen.content.decode()
+
+    response = admin_client.get(change_url(rows[0].result))
+    page = text_of(response)
+    assert "The reranker moved it from rank" in page
+    assert "Try another reranker" in page
+    lost = response.context["paths"].lost
+    assert len(lost) == rows[0].lost.lost
+    assert [stop.stage for stop in lost[0].stops][:2] == ["dense", "reranked"]
+    assert any(piece.hit for one in lost for piece in one.excerpt)
+    _, stops = response.context["hits"][0]
+    assert [(stop.stage, stop.rank) for stop in stops][1:] == [("reranked", 1)], "found documents have a path too"
+
+
+def test_a_cause_that_there_is_not_chooses_nothing(admin_client: Client, finished: Benchmark) -> None:
+    run = run_of(finished, "dense")
+    for cause, queries in (("nonsense", 12), ("", 12), ("unresolved", 0)):
+        response = admin_client.get(change_url(run), {"cause": cause})
+        assert response.context["page"].paginator.count == queries
+    every = admin_client.get(change_url(run), {"cause": "any"}).context["rows"]
+    assert every
+    assert all(row.lost for row in every)
+
+
+def test_two_runs_are_held_against_each_other(admin_client: Client, finished: Benchmark) -> None:
+    dense, hybrid = run_of(finished, "dense"), run_of(finished, "hybrid")
+    response = admin_client.get(change_url(dense), {"against": hybrid.pk})
+    mine, other = values_of(dense), values_of(hybrid)
+    shown = [(row.query.pk, row.values[0], row.other, row.gap) for row in response.context["rows"]]
+    assert {(query, mine[query], other[query], mine[query] - other[query]) for query in mine} == set(shown)
+    gaps = [abs(gap) for *_, gap in shown]
+    assert gaps == sorted(gaps, reverse=True)
+    assert f"?against={hybrid.pk}" in response.content.decode()
+    worst = admin_client.get(change_url(dense), {"against": hybrid.pk, "order": "worst"}).context["rows"]
+    assert [row.values[0] for row in worst] == sorted(mine.values())
+
+    result = QueryResult.objects.get(run=dense, query=shown[0][0])
+    beside = QueryResult.objects.get(run=hybrid, query=shown[0][0])
+    response = admin_client.get(change_url(result), {"against": hybrid.pk})
+    for column, here, there in zip(response.context["columns"], (result, beside), (beside, result), strict=True):
+        assert [place.document.pk for place in column.places] == here.document_ids
+        for place in column.places:
+            known = place.document.pk in there.document_ids
+            assert place.other == (there.document_ids.index(place.document.pk) + 1 if known else None)
+            assert place.move == (place.other - place.rank if known else 0)
+    assert hybrid.label in text_of(response)
+
+
+def test_what_one_may_not_see_one_may_not_compare_with(client: Client, finished: Benchmark) -> None:
+    ada, grace = (User.objects.create_user(name, is_staff=True) for name in ("ada", "grace"))
+    for user in (ada, grace):
+        user.user_permissions.set(Permission.objects.filter(codename__in=["view_run", "view_queryresult"]))
+    hidden = create_benchmark(finished.mapping, name="hidden", matrix=MATRIX)
+    wait(launch(hidden))
+    Benchmark.objects.filter(pk=hidden.pk).update(owner=grace)
+    client.force_login(ada)
+    run, other = run_of(finished, "dense"), hidden.runs.first()
+    assert other is not None
+    result = run.query_results.first()
+    for page in (change_url(run), change_url(result)):
+        assert client.get(page).status_code == 200
+        for against in (other.pk, "nonsense", "0" * 32):
+            assert client.get(page, {"against": str(against)}).status_code == 404
+        client.force_login(grace)
+        assert client.get(page, {"against": str(other.pk)}).status_code == 200
+        client.force_login(ada)
+
+
+def test_an_external_run_says_that_no_stages_are_known(admin_client: Client, finished: Benchmark) -> None:
+    run = run_of(finished, "dense")
+    Run.objects.filter(pk=run.pk).update(is_external=True, config={}, index=None)
+    QueryResult.objects.filter(run=run).update(chunk_ids=[])
+    StageList.objects.all().delete()
+    assert "No stages are known of this run" in text_of(admin_client.get(change_url(run)))
+    worst = min(values_of(run).items(), key=lambda item: item[1])[0]
+    page = text_of(admin_client.get(change_url(QueryResult.objects.get(run=run, query=worst))))
+    assert "no stages known, since the rankings were made elsewhere" in page
+    other = run_of(finished, "hybrid")
+    assert "cannot be traced" in text_of(admin_client.get(change_url(other))) or "lists were not kept" in text_of(
+        admin_client.get(change_url(other))
+    )
+    assert admin_client.get(change_url(run), {"against": str(other.pk)}).status_code == 200
+
+
+def test_the_pages_cost_the_same_whatever_is_lost(admin_client: Client, finished: Benchmark) -> None:
+    run = run_of(finished, "hybrid", reranked=True)
+    results = list(run.query_results.all())
+    admin_client.get(change_url(run))
+    admin_client.get(change_url(results[0]))
+    costs = set()
+    for result in results:
+        with CaptureQueriesContext(connection) as captured:
+            admin_client.get(change_url(result))
+        costs.add(len(captured))
+    assert max(costs) <= 32
+    with CaptureQueriesContext(connection) as captured:
+        admin_client.get(change_url(run), {"cause": "any", "against": str(run_of(finished, "dense").pk)})
+    assert len(captured) <= 26

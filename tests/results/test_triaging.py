@@ -1,0 +1,273 @@
+"""What real runs lost: every cause, made to happen and found; and the stages that add up to the stored rankings."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from apps.benchmarks import stage_lists
+from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.evaluating import truth_of
+from apps.benchmarks.launching import launch
+from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
+from apps.benchmarks.stage_lists import documents_of, list_keys, read_lists, stored_plan
+from apps.collections.importing import create_collection, import_documents
+from apps.collections.models import Document
+from apps.collections.records import DocumentRecord
+from apps.datasets.importing import import_dataset
+from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
+from apps.mappings.creating import create_mapping
+from apps.mappings.models import Mapping
+from apps.mappings.resolving import resolve
+from apps.operations.working import wait
+from apps.results.queries import evaluation_of
+from apps.results.triaging import RunLosses, losses_of, lost_documents
+from apps.retrieval.indexing import build_index, create_index
+from benchbench.ir.triage import Loss, standings_of
+from tests.benchmarks.conftest import ENCODER
+from tests.tiny_models import save_cross_encoder
+
+
+def finish(mapping: Mapping, matrix: dict[str, Any], **options: Any) -> Benchmark:
+    benchmark = create_benchmark(
+        mapping, name="b", matrix={"k_values_for_metrics": [3], "primary_k": 3} | matrix, **options
+    )
+    wait(launch(benchmark))
+    benchmark.refresh_from_db()
+    assert {run.status for run in benchmark.runs.all()} == {"completed"}
+    return benchmark
+
+
+def losses(run: Run) -> RunLosses:
+    evaluation = evaluation_of(run)
+    assert evaluation is not None
+    found = losses_of(run, evaluation)
+    assert found is not None
+    return found
+
+
+def documents_lost(run: Run) -> dict[tuple[str, str], Loss]:
+    """Return the cause of every lost document, by query key and external id (or −judgment id, where it has none)."""
+    benchmark = run.benchmark
+    plan = stored_plan(run)
+    assert plan is not None
+    grades = truth_of(benchmark, benchmark.dataset_version).grades
+    keys = dict(benchmark.dataset_version.queries.values_list("pk", "key"))
+    names = dict(benchmark.mapping.collection.documents.values_list("pk", "external_id"))
+    return {
+        (keys[query], names.get(one.document, "unresolved")): one.loss
+        for query, lost in lost_documents(run, plan, grades, k=benchmark.primary_k)
+        for one in lost or ()
+    }
+
+
+@pytest.fixture
+def cross_encoder(tmp_path: Path) -> str:
+    return str(save_cross_encoder(tmp_path / "cross"))
+
+
+class TestEveryCause:
+    """A shelf of which one knows what each search finds: the keyword encoder counts words, and so does BM25."""
+
+    TEXTS = {
+        "a1": "apple apple apple",
+        "a2": "apple apple pear",
+        "a3": "apple pear pear",
+        "a4": "apple pear pear pear pear",
+        "a5": "apple pear plum plum plum plum plum",
+        "p1": "plum plum",
+        "f1": "fig fig",
+    }
+
+    @pytest.fixture
+    def shelf(self, transactional_db: None) -> Callable[..., Mapping]:
+        def make(judged: dict[str, int], *, text: str = "apple", **query: Any) -> Mapping:
+            collection = create_collection("shelf")
+            import_documents(
+                collection,
+                [
+                    DocumentRecord(external_id=key, title="", text=text, metadata={"shelf": key[0]})
+                    for key, text in self.TEXTS.items()
+                ],
+            )
+            judgments = [JudgmentRecord(doc_ref={"document_id": key}, grade=grade) for key, grade in judged.items()]
+            records = [QueryRecord(key="q", text=text, judgments=judgments, **query)]
+            dataset = import_dataset(DatasetRecord(name="questions", queries=records)).version.dataset
+            collection.refresh_from_db()
+            wait(build_index(create_index(collection, name="keywords", encoder=ENCODER)))
+            mapping = create_mapping(dataset, collection, name="shelf")
+            resolve(mapping)
+            mapping.refresh_from_db()
+            return mapping
+
+        return make
+
+    def causes(self, mapping: Mapping, **matrix: Any) -> dict[str, Loss]:
+        (run,) = finish(mapping, {"search_modes": ["dense"], **matrix}).runs.all()
+        lost = documents_lost(run)
+        assert losses(run).tally.keys() == set(lost.values())
+        return {document: loss for (_, document), loss in lost.items()}
+
+    def test_found_too_low_or_below_the_depth(self, shelf: Callable[..., Mapping]) -> None:
+        found = self.causes(shelf({"a1": 1, "a4": 1, "f1": 1}), top_k_values=[4])
+        assert found == {"a4": Loss.BELOW_K, "f1": Loss.BELOW_FIRST_STAGE}
+
+    def test_cut_by_the_threshold(self, shelf: Callable[..., Mapping]) -> None:
+        found = self.causes(shelf({"a1": 1, "a4": 1}), top_k_values=[7], score_thresholds=[0.5])
+        assert found == {"a4": Loss.CUT_BY_THRESHOLD}
+
+    def test_no_word_in_common(self, shelf: Callable[..., Mapping]) -> None:
+        found = self.causes(shelf({"a1": 1, "f1": 1}), search_modes=["sparse"], top_k_values=[7])
+        assert found == {"f1": Loss.NO_SHARED_WORD}
+
+    def test_below_the_fused_depth(self, shelf: Callable[..., Mapping]) -> None:
+        """Dense search finds a2 and a3, BM25 a4 and a3: after a3, which both find, a2 comes before a4, its equal."""
+        hybrid = {"search_modes": ["hybrid"], "top_k_values": [2], "k_values_for_metrics": [2], "primary_k": 2}
+        assert self.causes(shelf({"a3": 1, "a4": 1}, text="apple pear"), **hybrid) == {"a4": Loss.BELOW_FUSED}
+
+    def test_below_the_rerank_depth_or_demoted(self, shelf: Callable[..., Mapping], cross_encoder: str) -> None:
+        reranked = {"use_reranker": [True], "rerankers": [cross_encoder], "top_k_values": [7], "candidates": [7]}
+        mapping = shelf(dict.fromkeys(self.TEXTS, 1))
+        (run,) = finish(mapping, {"search_modes": ["dense"], **reranked, "rerank_depths": [5]}).runs.all()
+        plan = stored_plan(run)
+        assert plan is not None
+        dense, rerank = list_keys(plan)
+        ((_, lists),) = read_lists(run.benchmark, [dense, rerank]).items()
+        names = dict(Document.objects.values_list("pk", "external_id"))
+        documents = documents_of(lists.values())
+        before, after = ([names[documents[chunk]] for chunk in lists[key].ids] for key in (dense, rerank))
+        lost = {document: loss for (_, document), loss in documents_lost(run).items()}
+        assert sorted(lost) == sorted(set(before) - set(after[:3])), "all that is relevant and not in the first three"
+        for document, loss in lost.items():
+            if document not in before[:5]:
+                assert loss == Loss.BELOW_RERANK_DEPTH
+            else:
+                assert loss == (Loss.DEMOTED_BY_RERANKER if document in before[:3] else Loss.BELOW_K)
+        assert Loss.BELOW_RERANK_DEPTH in lost.values()
+
+    def test_a_filter_keeps_out(self, shelf: Callable[..., Mapping]) -> None:
+        found = self.causes(shelf({"a1": 1, "p1": 1}, filters={"shelf": "a"}), top_k_values=[7])
+        assert found == {"p1": Loss.FILTERED}
+
+    def test_what_no_search_can_reach(self, shelf: Callable[..., Mapping]) -> None:
+        mapping = shelf({"a1": 1, "late": 1, "gone": 1, "nowhere": 1})
+        benchmark = finish(mapping, {"search_modes": ["dense"], "top_k_values": [7]})
+        late = [DocumentRecord(external_id=key, title="", text="apple") for key in ("late", "gone")]
+        import_documents(mapping.collection, late, remove_missing=False)
+        resolve(mapping)
+        Document.objects.filter(external_id="gone").update(removed_at="2026-01-01T00:00Z")
+        Document.objects.filter(external_id="a1").update(removed_at="2026-01-01T00:00Z")
+        (run,) = benchmark.runs.all()
+        assert documents_lost(run) == {
+            ("q", "late"): Loss.NOT_INDEXED,
+            ("q", "gone"): Loss.NOT_IN_COLLECTION,
+            ("q", "unresolved"): Loss.NOT_IN_COLLECTION,
+        }, "a1 was removed since, but the index has it"
+
+    def test_ambiguous_references_are_unresolved(self, shelf: Callable[..., Mapping]) -> None:
+        mapping = shelf({"a1": 1, "a2": 1})
+        mapping.resolutions.filter(judgment__doc_ref__document_id="a2").update(outcome="ambiguous", document=None)
+        (run,) = finish(mapping, {"search_modes": ["dense"], "top_k_values": [7]}).runs.all()
+        assert documents_lost(run) == {("q", "unresolved"): Loss.UNRESOLVED}
+        dropped = finish(mapping, {"search_modes": ["dense"], "top_k_values": [7]}, unresolved="drop").runs.get()
+        assert losses(dropped).tally == {}, "what the measures leave out is not lost"
+
+
+MATRIX = {
+    "search_modes": ["dense", "sparse", "hybrid"],
+    "use_reranker": [False, True],
+    "top_k_values": [5, 20],
+    "candidates": [25],
+    "rerank_depths": [5, 15],
+    "score_thresholds": [None, 0.45],
+}
+
+
+@pytest.mark.parametrize("execution", ["shared", "isolated"])
+def test_the_stages_add_up_to_the_stored_rankings(library: Mapping, execution: str) -> None:
+    """Over modes, depths, thresholds and late interaction, whose thresholds compare other scores than it ranks by."""
+    benchmark = finish(library, MATRIX, execution=execution)
+    grades = truth_of(benchmark, benchmark.dataset_version).grades
+    met: set[Loss] = set()
+    for run in benchmark.runs.all():
+        plan = stored_plan(run)
+        assert plan is not None
+        lost = dict(lost_documents(run, plan, grades, k=3))
+        stored = read_lists(benchmark, list_keys(plan))
+        for result in run.query_results.all():
+            lists = stored[result.query_id]
+            documents = documents_of(lists.values())
+            found = standings_of(plan, lists, documents, set(documents.values()))
+            ranked = {path[-1].rank: document for document, path in found.items() if path[-1].rank}
+            assert [ranked[rank] for rank in sorted(ranked)] == result.document_ids
+            scores = [found[document][-1].score for document in result.document_ids]
+            assert scores == result.scores
+            relevant = {document for document, grade in grades[result.query_id].items() if grade > 0}
+            assert {one.document for one in lost[result.query_id]} == relevant - set(result.document_ids[:3])
+        met |= {one.loss for of_query in lost.values() for one in of_query}
+    assert met >= {Loss.BELOW_K, Loss.CUT_BY_THRESHOLD, Loss.BELOW_RERANK_DEPTH, Loss.DEMOTED_BY_RERANKER}
+
+
+def test_it_reads_in_blocks_and_keeps_what_it_found(library: Mapping, monkeypatch: pytest.MonkeyPatch) -> None:
+    (run,) = finish(library, {"search_modes": ["dense"], "top_k_values": [20]}).runs.all()
+    with CaptureQueriesContext(connection) as at_once:
+        whole = losses(run)
+    with CaptureQueriesContext(connection) as kept:
+        assert losses(run) == whole
+    assert len(at_once) <= 25
+    assert len(kept) <= 6
+
+    from django.core.cache import cache
+
+    cache.clear()
+    monkeypatch.setattr(stage_lists, "ENTRIES", 20 * 5)  # five queries of twenty chunks
+    read: list[int] = []
+    reading = stage_lists.read_lists
+
+    def noted(*arguments: Any, query_ids: Any) -> Any:
+        read.append(len(query_ids))
+        return reading(*arguments, query_ids=query_ids)
+
+    monkeypatch.setattr("apps.results.triaging.read_lists", noted)
+    assert losses(run) == whole
+    assert read == [5, 5, 2]
+
+
+def test_new_judgments_are_seen(library: Mapping) -> None:
+    (run,) = finish(library, {"search_modes": ["dense"], "top_k_values": [20]}).runs.all()
+    before = losses(run)
+    assert before.is_current
+    first = library.resolutions.filter(document__isnull=False).first()
+    assert first is not None
+    Document.objects.filter(pk=first.document_id).update(external_id="renamed")
+    resolve(library)
+    after = losses(Run.objects.get(pk=run.pk))
+    assert after.tally.get(Loss.NOT_IN_COLLECTION)
+    assert not after.is_current
+
+
+def test_what_failed_or_was_not_kept_is_not_triaged(library: Mapping) -> None:
+    (run,) = finish(library, {"search_modes": ["dense"], "top_k_values": [20]}).runs.all()
+    failed, unkept = library.dataset.queries.order_by("id")[:2]
+    evaluation = Evaluation.objects.get(run=run)
+    place = evaluation.query_ids.index(failed.pk)
+    for column in evaluation.values:
+        column[place] = None
+    evaluation.save()
+    StageList.objects.filter(benchmark=run.benchmark, query=unkept).delete()
+    found = losses(run)
+    assert found.untraced == 1
+    assert found.judged.isdisjoint({failed.pk, unkept.pk})
+
+
+def test_of_an_external_run_no_stages_are_known(library: Mapping) -> None:
+    (run,) = finish(library, {"search_modes": ["dense"], "top_k_values": [20]}).runs.all()
+    Run.objects.filter(pk=run.pk).update(is_external=True, config={})
+    run = Run.objects.get(pk=run.pk)
+    evaluation = evaluation_of(run)
+    assert evaluation is not None
+    assert losses_of(run, evaluation) is None
+    assert QueryResult.objects.filter(run=run).exists()
