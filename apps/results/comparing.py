@@ -1,0 +1,287 @@
+"""Runs held against each other, query by query: whether they differ, by how much, and how sure that is."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from django.core.cache import cache
+from django.db.models.expressions import RawSQL
+from numpy.typing import NDArray
+
+from apps.benchmarks.comparability import Comparability, differences
+from apps.benchmarks.evaluating import policies_of
+from apps.benchmarks.models import Baseline, Benchmark, Evaluation, Run
+from apps.datasets.models import DatasetVersion
+from apps.results.labels import distinct_labels
+from apps.results.leaderboard import primary_measure
+from apps.results.slicing import slicing_of
+from benchbench.errors import BenchbenchError, ConflictError
+from benchbench.ir.measures import Values
+from benchbench.ir.resampling import MeanInterval, mean_intervals
+from benchbench.ir.significance import Comparison, compare
+from benchbench.ir.slices import MINIMUM, Slice
+from benchbench.ir.verdict import Verdict, verdict
+
+MOST_RUNS = 64
+CACHED_SECONDS = 3600
+
+
+class ComparingError(BenchbenchError):
+    """A comparison that was asked for wrongly."""
+
+    code = "comparison"
+
+
+class IncomparableError(ConflictError):
+    """The runs were measured against different truths. `comparability` says in what they differ."""
+
+    code = "incomparable"
+
+    def __init__(self, comparability: Comparability) -> None:
+        super().__init__(" ".join(comparability.refusals))
+        self.comparability = comparability
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RunComparison:
+    """Runs of one dataset version, compared on the queries of `slice`, or on all.
+
+    `runs`, `labels`, the rows of every array of `values` and the numbers in `comparison` and `verdict` are in one
+    order. The columns of `values` are `query_ids`, NaN where a run has no value; queries that the policy for empty
+    queries skips are left out.
+    """
+
+    runs: tuple[Run, ...]
+    labels: tuple[str, ...]
+    comparability: Comparability
+    version: DatasetVersion
+    primary: str
+    measure: str  # what is compared; only the primary one is tested, any other is described
+    values: dict[str, Values]  # of every measure that all runs have, (runs, queries)
+    query_ids: NDArray[np.int64]
+    skipped: int  # queries without a relevant judgment, under the policy to skip them
+    slices: tuple[Slice, ...]  # of these queries
+    slice: Slice | None
+    comparison: Comparison
+    verdict: Verdict
+    pinned: bool  # whether the baseline is one that was approved for the dataset, and so named beforehand
+
+    @property
+    def tested(self) -> bool:
+        return self.measure == self.primary and not (self.slice and self.slice.is_small)
+
+    @property
+    def reference(self) -> int:
+        """The run that the others are shown against: the baseline, or else the best."""
+        return self.verdict.reference
+
+    @property
+    def order(self) -> list[int]:
+        """The runs by falling mean."""
+        means = self.comparison.means
+        return sorted(range(len(means)), key=lambda run: (-means[run], run))
+
+    @property
+    def members(self) -> NDArray[np.bool_]:
+        """Which queries are compared, but for those that some run did not answer."""
+        return np.ones(len(self.query_ids), bool) if self.slice is None else self.slice.members
+
+    @property
+    def compared(self) -> Values:
+        """The values of the compared measure on the compared queries, (runs, queries)."""
+        return self.values[self.measure][:, self.members]
+
+
+def compare_runs(
+    runs: Iterable[Run],
+    *,
+    measure: str | None = None,
+    baseline: Run | None = None,
+    slice: str | None = None,
+    seed: int | None = None,
+    version: DatasetVersion | None = None,
+) -> RunComparison:
+    """Compare `runs`, of any benchmarks, by `measure` (the primary one by default) on the queries of `slice`, or all.
+
+    The family is all pairs, or every other run against `baseline`, which is one of them. The values are those on
+    `version`, by default as `comparability.differences` chooses. The primary measure and the seed are those of the
+    oldest benchmark among them. The statistics are kept for an hour, under the very values they are made of.
+
+    Raises IncomparableError where the ground truth differs, ComparingError for fewer than 2 runs or more than 64, for
+    fewer than 2 queries with a value in every run, and for a measure, baseline or slice that is not there.
+    """
+    known = _load(runs)
+    comparability = differences(known, version=version)
+    if comparability.version is None:
+        raise IncomparableError(comparability)
+    found = _Found.of(known, comparability.version)
+    primary = found.primary
+    measure = _chosen(measure or primary, list(found.values), "measure", "They have no common")
+    asked = _slice(slice, found.slices)
+    place = None if baseline is None else _place(baseline, known)
+    values = found.values[measure] if asked is None else found.values[measure][:, asked.members]
+    labels = tuple(distinct_labels(known))
+    _require_common(values, labels)
+    comparison = _compare(values, seed=found.benchmark.seed if seed is None else seed, baseline=place)
+    return RunComparison(
+        runs=tuple(known),
+        labels=labels,
+        comparability=comparability,
+        version=comparability.version,
+        primary=primary,
+        measure=measure,
+        values=found.values,
+        query_ids=found.query_ids,
+        skipped=found.skipped,
+        slices=found.slices,
+        slice=asked,
+        comparison=comparison,
+        verdict=verdict(comparison),
+        pinned=baseline is not None and baseline in pinned_baselines(known),
+    )
+
+
+def pinned_baselines(runs: Sequence[Run]) -> list[Run]:
+    """Return those of `runs` that are approved baselines of their dataset: named before anyone looked at these."""
+    pinned = set(Baseline.objects.filter(run__in=runs, retired_at__isnull=True).values_list("run", flat=True))
+    return [run for run in runs if run.pk in pinned]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Described:
+    """One measure of every run: its mean with an interval, and its difference to the reference. Nothing is tested."""
+
+    measure: str
+    means: list[MeanInterval]
+    differences: list[MeanInterval]  # over the queries that both have; of the reference itself 0
+
+
+def described(comparison: RunComparison) -> list[Described]:
+    """Return every measure that all runs have, the primary one first, on the compared queries."""
+    names = [comparison.primary, *(name for name in comparison.values if name != comparison.primary)]
+    values = [comparison.values[name][:, comparison.members] for name in names]
+    runs, reference = len(comparison.runs), comparison.reference
+    rows = np.concatenate([part for of_measure in values for part in (of_measure, of_measure - of_measure[reference])])
+    intervals = mean_intervals(rows, seed=comparison.comparison.seed, resamples=2_000)
+    parts = [intervals[start : start + runs] for start in range(0, len(intervals), runs)]
+    return [Described(name, *parts[2 * place : 2 * place + 2]) for place, name in enumerate(names)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Found:
+    """What the evaluations of runs hold, for the queries that are in the means."""
+
+    benchmark: Benchmark  # the oldest, which decides where they differ
+    values: dict[str, Values]
+    query_ids: NDArray[np.int64]
+    slices: tuple[Slice, ...]
+    skipped: int
+
+    @property
+    def primary(self) -> str:
+        return primary_measure(self.benchmark)
+
+    @classmethod
+    def of(cls, runs: Sequence[Run], version: DatasetVersion) -> "_Found":
+        """Read them in the order of the runs, in two queries and what the slices cost."""
+        benchmark = runs[0].benchmark
+        kept = Evaluation.objects.filter(run__in=runs, dataset_version=version, policies=policies_of(benchmark))
+        measures: dict[Any, list[str]] = dict(kept.values_list("run", "measures"))
+        common = [name for name in measures[runs[0].pk] if all(name in names for names in measures.values())]
+        columns = {f"column_{place}": _column(name) for place, name in enumerate(common)}
+        rows = {row.run_id: row for row in kept.defer("values").annotate(**columns)}
+        query_ids = rows[runs[0].pk].query_ids
+        array = np.array([_values_on(query_ids, rows[run.pk], list(columns)) for run in runs])
+        slicing = slicing_of(benchmark, rows[runs[0].pk])
+        counted = np.ones(len(query_ids), bool)
+        if benchmark.empty_queries == "skip":
+            for run in {run.benchmark.mapping_id: run for run in runs}.values():
+                counted &= slicing_of(run.benchmark, rows[run.pk]).has_relevant
+        return cls(
+            benchmark,
+            {name: array[:, place, counted] for place, name in enumerate(common)},
+            np.array(query_ids, np.int64)[counted],
+            tuple(_narrowed(one, counted) for one in slicing.slices),
+            int((~counted).sum()),
+        )
+
+
+def _values_on(query_ids: Sequence[int], evaluation: Evaluation, columns: Sequence[str]) -> Values:
+    """The annotated columns of an evaluation on these queries, (measures, queries), NaN where it has none."""
+    own = evaluation.query_ids
+    stated = np.array([getattr(evaluation, column)[0] if own else [] for column in columns], float)
+    if own == query_ids:
+        return stated
+    place = {query_id: place for place, query_id in enumerate(own)}
+    values = np.full((len(columns), len(query_ids)), np.nan)
+    for column, query_id in enumerate(query_ids):
+        if query_id in place:
+            values[:, column] = stated[:, place[query_id]]
+    return values
+
+
+def _narrowed(one: Slice, counted: NDArray[np.bool_]) -> Slice:
+    members = one.members[counted]
+    return replace(one, members=members, is_small=bool(members.sum() < MINIMUM))
+
+
+def _load(runs: Iterable[Run]) -> list[Run]:
+    """Read the runs anew, the oldest benchmark's first: a fixed order, in which equal runs have equal statistics."""
+    keys = {run.pk for run in runs}
+    if not 2 <= len(keys) <= MOST_RUNS:
+        raise ComparingError(f"A comparison takes 2 to {MOST_RUNS} runs; here is {len(keys)}.", field="run")
+    related = ("index", "benchmark__dataset_version__dataset", "benchmark__mapping")
+    found = Run.objects.filter(pk__in=keys).select_related(*related)
+    return list(found.order_by("benchmark__created_at", "benchmark", "run_order"))
+
+
+def _column(measure: str) -> RawSQL:
+    """The values of one measure, which the database picks out of the array: [[…]]."""
+    return RawSQL(
+        '"values"[array_position(measures, %s::varchar):array_position(measures, %s::varchar)]', [measure, measure]
+    )
+
+
+def _chosen(name: str, names: Sequence[str], what: str, lacking: str) -> str:
+    if name not in names:
+        raise ComparingError(f'{lacking} {what} "{name}"; there is {", ".join(names) or "none"}.', field=what)
+    return name
+
+
+def _slice(name: str | None, slices: Sequence[Slice]) -> Slice | None:
+    if name is None:
+        return None
+    by_name = {one.name: one for one in slices}
+    return by_name[_chosen(name, list(by_name), "slice", "The dataset has no")]
+
+
+def _place(baseline: Run, runs: Sequence[Run]) -> int:
+    if baseline not in runs:
+        raise ComparingError(f'The baseline "{baseline}" is not among the compared runs: add it.', field="baseline")
+    return runs.index(baseline)
+
+
+def _require_common(values: Values, labels: Sequence[str]) -> None:
+    """Raise the sentence for too few queries to compare, with the run that answered fewest by its name."""
+    answered = ~np.isnan(values)
+    common = int(answered.all(axis=0).sum())
+    if common < 2:
+        fewest = int(answered.sum(axis=1).argmin())
+        raise ComparingError(
+            f"Of {values.shape[1]:,} queries {common} have a value in every compared run, and a comparison needs 2 at "
+            f"least. {labels[fewest]} answered fewest, {answered[fewest].sum():,}."
+        )
+
+
+def _compare(values: Values, *, seed: int, baseline: int | None) -> Comparison:
+    """Compare, or answer with what came of the same values before."""
+    digest = hashlib.sha256(np.ascontiguousarray(values).tobytes())
+    digest.update(repr((values.shape, seed, baseline)).encode())
+    key = f"comparison:{digest.hexdigest()}"
+    known: Any = cache.get(key)
+    if known is None:
+        known = compare(values, seed=seed, baseline=baseline)
+        cache.set(key, known, CACHED_SECONDS)
+    return known

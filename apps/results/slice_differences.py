@@ -1,0 +1,63 @@
+"""How runs compare within each slice of the queries. It describes; what is tested is the whole."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from apps.results.comparing import RunComparison
+from benchbench.ir.measures import Values
+from benchbench.ir.resampling import MeanInterval, mean_intervals
+from benchbench.ir.slices import Reversal, Slice, reversals
+
+RESAMPLES = 2_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SliceDifferences:
+    """One slice: the mean of every run, and the difference of every run to the reference, with a plain interval."""
+
+    slice: Slice
+    means: tuple[float | None, ...]
+    differences: tuple[MeanInterval, ...]  # the reference's own is 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReversedRun:
+    """A partition of the slices that tells another story of `run` and the reference than all queries together."""
+
+    run: int
+    reversal: Reversal
+
+
+def by_slice(comparison: RunComparison) -> list[SliceDifferences]:
+    """Return the slices of all queries, by the compared measure, each with an interval of its own (2,000 resamples).
+
+    The intervals are of one slice and one pair each, and not corrected for how many there are.
+    """
+    values = comparison.values[comparison.measure]
+    differences = values - values[comparison.reference]
+    found = []
+    for one in comparison.slices:
+        intervals = mean_intervals(differences[:, one.members], seed=comparison.comparison.seed, resamples=RESAMPLES)
+        found.append(SliceDifferences(one, _means(values[:, one.members]), tuple(intervals)))
+    return found
+
+
+def reversed_runs(comparison: RunComparison) -> list[ReversedRun]:
+    """Return where the slices contradict the whole: most of a partition's against the order of a run and the reference.
+
+    On the queries that both answered, so that no difference comes of which queries failed.
+    """
+    values = comparison.values[comparison.measure]
+    reference = comparison.reference
+    found = []
+    for run in comparison.order:
+        if run != reference:
+            both = ~np.isnan(values[run] + values[reference])
+            pair = [np.where(both, values[one], np.nan) for one in (reference, run)]
+            found += [ReversedRun(run, reversal) for reversal in reversals(*pair, comparison.slices)]
+    return found
+
+
+def _means(values: Values) -> tuple[float | None, ...]:
+    return tuple(float(row[~np.isnan(row)].mean()) if (~np.isnan(row)).any() else None for row in values)

@@ -1,0 +1,54 @@
+"""Runs with stated values per query, for what compares them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from apps.benchmarks.models import Benchmark, Evaluation
+from apps.datasets.models import Query
+from apps.mappings.models import Mapping
+from benchbench.ir.measures import Values
+from tests.factories import add_judgment, make_benchmark, make_collection, make_dataset, make_mapping
+
+
+def make_queries(number: int, *, name: str = "questions", **fields: Sequence[str]) -> Mapping:
+    """Return a mapping of a dataset with `number` queries; `fields` gives each query a value: `category=[…]`."""
+    dataset = make_dataset({}, name=name)
+    queries = Query.objects.bulk_create(
+        Query(
+            dataset=dataset,
+            key=f"q{place:04}",
+            text="one more question",
+            **{field: values[place] for field, values in fields.items()},
+        )
+        for place in range(number)
+    )
+    for query in queries:
+        add_judgment(query, {"document_id": "d1"}, 1)
+    return make_mapping(dataset, make_collection(f"{name} library", [{"title": "On pears"}]), name=name)
+
+
+def make_compared(mapping: Mapping, values: Any, *, configs: Sequence[Any] = (), **fields: Any) -> Benchmark:
+    """Return a completed benchmark whose runs have these values of nDCG@10, (runs, queries), NaN for a failed query.
+
+    Of every other measure they have half of that. `configs` changes the configurations.
+    """
+    array: Values = np.asarray(values, float)
+    benchmark = make_benchmark(mapping, np.nanmean(array, axis=1).tolist(), **fields)
+    for place, run in enumerate(benchmark.runs.order_by("run_order")):
+        columns = [array[place] * (1 if name == "nDCG@10" else 0.5) for name in benchmark.measures]
+        stored = [[None if np.isnan(one) else float(one) for one in column] for column in columns]
+        Evaluation.objects.filter(run=run).update(values=stored)
+        if configs:
+            run.config |= configs[place]
+            run.save()
+    return benchmark
+
+
+def noisy(means: Sequence[float], queries: int, *, spread: float = 0.1, seed: int = 1) -> Values:
+    """Return values around these means that differ from run to run by `spread`, on queries as hard for all."""
+    rng = np.random.default_rng(seed)
+    hard = rng.normal(0, 0.1, queries)
+    values: Values = np.array([mean + hard + rng.normal(0, spread, queries) for mean in means])
+    return values

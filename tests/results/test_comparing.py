@@ -1,0 +1,154 @@
+"""Runs held against each other: the science on the values that are stored, and nothing where they do not compare."""
+
+import numpy as np
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from apps.benchmarks.models import Baseline, Evaluation, Run
+from apps.datasets.models import Judgment
+from apps.mappings.models import Resolution
+from apps.results.comparing import ComparingError, IncomparableError, compare_runs, described
+from benchbench.ir.resampling import mean_intervals
+from benchbench.ir.significance import compare
+from tests.factories import add_version
+from tests.results.compared import make_compared, make_queries, noisy
+
+VALUES = noisy([0.3, 0.5, 0.49], 40)
+
+
+@pytest.fixture
+def runs(db: None) -> list[Run]:
+    return list(make_compared(make_queries(40), VALUES).runs.order_by("run_order"))
+
+
+def test_it_compares_the_primary_measure_of_all_pairs(runs: list[Run]) -> None:
+    found = compare_runs(runs)
+    assert found.comparison == compare(VALUES, seed=42)
+    assert (found.measure, found.tested, found.runs) == ("nDCG@10", True, tuple(runs))
+    assert found.verdict.group == (1, 2)
+    assert found.labels == ("top 10", "top 20", "top 30")
+
+
+def test_the_order_in_which_runs_are_named_changes_nothing(runs: list[Run]) -> None:
+    assert compare_runs(reversed(runs)).comparison == compare_runs(runs).comparison
+
+
+def test_against_a_baseline_the_family_is_smaller(runs: list[Run]) -> None:
+    found = compare_runs(runs, baseline=runs[0])
+    assert found.comparison == compare(VALUES, seed=42, baseline=0)
+    assert (found.reference, found.pinned) == (0, False)
+    Baseline.objects.create(dataset=runs[0].benchmark.mapping.dataset, run=runs[0], reason="in production")
+    assert compare_runs(runs, baseline=runs[0]).pinned
+
+
+def test_a_failed_query_is_left_out_of_every_run(db: None) -> None:
+    values = VALUES.copy()
+    values[1, 3] = values[2, 7] = np.nan
+    found = compare_runs(make_compared(make_queries(40), values).runs.all())
+    assert (found.comparison.n, found.comparison.left_out) == (38, 2)
+    kept = np.delete(values, [3, 7], axis=1)
+    assert found.comparison.means == pytest.approx(kept.mean(axis=1))
+
+
+def test_what_the_policy_skips_is_not_compared(db: None) -> None:
+    mapping = make_queries(40)
+    keys = ["q0001", "q0005"]
+    Judgment.objects.filter(query__key__in=keys).update(grade=0)
+    document = mapping.collection.documents.get()
+    for judgment in Judgment.objects.all():
+        Resolution.objects.create(mapping=mapping, judgment=judgment, document=document, outcome="resolved")
+    found = compare_runs(make_compared(mapping, VALUES, empty_queries="skip").runs.all())
+    assert (found.comparison.n, found.skipped) == (38, 2)
+    assert found.comparison.means == pytest.approx(np.delete(VALUES, [1, 5], axis=1).mean(axis=1))
+
+
+def test_another_measure_is_described_and_not_tested(runs: list[Run]) -> None:
+    found = compare_runs(runs, measure="P@5")
+    assert not found.tested
+    assert found.comparison.means == pytest.approx(VALUES.mean(axis=1) / 2)
+    measures = {one.measure: one for one in described(compare_runs(runs))}
+    assert next(iter(measures)) == "nDCG@10"
+    stated = mean_intervals(VALUES / 2, seed=42, resamples=2_000)
+    assert [one.mean for one in measures["AP"].means] == pytest.approx([one.mean for one in stated])
+    assert measures["AP"].differences[2].mean == pytest.approx((VALUES[2] - VALUES[1]).mean() / 2)
+
+
+def test_a_slice_is_compared_alone_and_a_small_one_is_not_tested(db: None) -> None:
+    mapping = make_queries(40, category=["billing"] * 35 + ["search"] * 5)
+    runs = list(make_compared(mapping, VALUES).runs.all())
+    found = compare_runs(runs, slice="category: billing")
+    assert found.comparison == compare(VALUES[:, :35], seed=42)
+    assert found.tested
+    assert not compare_runs(runs, slice="category: search").tested
+    with pytest.raises(ComparingError, match='no slice "category: none"; there is category: billing'):
+        compare_runs(runs, slice="category: none")
+
+
+def test_runs_of_two_benchmarks_are_compared_under_the_seed_of_the_older(db: None) -> None:
+    mapping = make_queries(40)
+    first = make_compared(mapping, VALUES[:2], name="first", seed=7)
+    second = make_compared(mapping, VALUES[2:], name="second", seed=8)
+    found = compare_runs([*second.runs.all(), *first.runs.all()])
+    assert found.comparison == compare(VALUES, seed=7)
+    assert found.labels == ('top 10 of "first"', "top 20", 'top 10 of "second"')
+    assert compare_runs(found.runs, seed=9).comparison.seed == 9
+
+
+def test_it_refuses_what_has_another_truth(db: None) -> None:
+    one = make_compared(make_queries(40), VALUES[:1], name="one")
+    other = make_compared(make_queries(40, name="others"), VALUES[:1], name="other")
+    with pytest.raises(IncomparableError, match="They answer different datasets") as caught:
+        compare_runs([*one.runs.all(), *other.runs.all()])
+    assert caught.value.comparability.refusals
+    assert caught.value.status == 409
+
+
+def test_it_compares_on_the_version_that_is_asked_for(runs: list[Run]) -> None:
+    newer = add_version(runs[0].benchmark.mapping.dataset)
+    with pytest.raises(IncomparableError, match="Compare them on version 1"):
+        compare_runs(runs, version=newer)
+    for evaluation in Evaluation.objects.all():
+        evaluation.pk, evaluation.dataset_version = None, newer
+        evaluation.values = [[1 - one for one in column] for column in evaluation.values]
+        evaluation.save()
+    assert compare_runs(runs, version=newer).comparison == compare(1 - VALUES, seed=42)
+    assert compare_runs(runs).comparison == compare(VALUES, seed=42)
+
+
+def test_it_says_what_is_wrong_with_what_was_asked(runs: list[Run]) -> None:
+    with pytest.raises(ComparingError, match="takes 2 to 64 runs; here is 1"):
+        compare_runs(runs[:1])
+    with pytest.raises(ComparingError, match="is not among the compared runs"):
+        compare_runs(runs[:2], baseline=runs[2])
+    with pytest.raises(ComparingError, match='no common measure "ERR@5"; there is nDCG@5'):
+        compare_runs(runs, measure="ERR@5")
+
+
+def test_too_few_common_queries_are_no_comparison(db: None) -> None:
+    values = VALUES[:2].copy()
+    values[1, 1:] = np.nan
+    runs = make_compared(make_queries(40), values).runs.all()
+    with pytest.raises(ComparingError, match=r"Of 40 queries 1 have a value in every compared run.*top 20 answered"):
+        compare_runs(runs)
+
+
+def test_what_is_kept_is_of_these_values_alone(runs: list[Run]) -> None:
+    before = compare_runs(runs).comparison
+    assert compare_runs(runs).comparison == before
+    evaluation = Evaluation.objects.get(run=runs[0])
+    evaluation.values[evaluation.measures.index("nDCG@10")] = [1.0] * 40
+    evaluation.save()
+    assert compare_runs(runs).verdict.winner == 0
+
+
+def test_it_costs_the_same_queries_for_sixteen_runs(db: None) -> None:
+    mapping = make_queries(40)
+    costs = []
+    for number in (2, 16):
+        runs = list(make_compared(mapping, noisy([0.5] * number, 40), name=f"{number} runs").runs.all())
+        with CaptureQueriesContext(connection) as captured:
+            compare_runs(runs)
+        costs.append(len(captured))
+    assert costs[0] == costs[1]
+    assert costs[0] <= 6
