@@ -2,14 +2,16 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
+from django.utils.http import urlencode
 from unfold.decorators import display
 
 from apps.benchmarks import views as benchmarks
 from apps.benchmarks.baselines import retire
 from apps.benchmarks.models import Baseline, Evaluation, QueryResult, Run
-from apps.results import measure_views, views
+from apps.results import comparison_views, measure_views, views
 from benchbench.admin import FactAdmin, LargeAdmin, VisibleFilter
 from benchbench.pages import staff
 from benchbench.panels import Button, change_url
@@ -23,6 +25,7 @@ class RunAdmin(FactAdmin):
     list_select_related = ("benchmark",)
     search_fields = ("label", "benchmark__name")
     ordering = ("-benchmark__created_at", "run_order")
+    actions = ("compare_selected",)
 
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).select_related("benchmark__mapping", "benchmark__dataset_version", "index")
@@ -32,11 +35,17 @@ class RunAdmin(FactAdmin):
         return [
             path("<uuid:object_id>/coverage/", view(measure_views.run_coverage), given, "run_coverage"),
             path("<uuid:object_id>/gate/", view(benchmarks.gate_page), given, "run_gate"),
+            path("compare/", view(comparison_views.comparison_page), given, "run_compare"),
             *super().get_urls(),
         ]
 
     def change_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
         return views.run_page(request, self, object_id)
+
+    @admin.action(description="Compare", permissions=["view"])
+    def compare_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse:
+        asked = urlencode({"run": list(queryset.values_list("pk", flat=True))}, doseq=True)
+        return redirect(f"{reverse('admin:run_compare')}?{asked}")
 
     def buttons(self, request: HttpRequest, obj: Run) -> list[Button]:
         if obj.status != Run.Status.COMPLETED:

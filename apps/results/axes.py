@@ -85,9 +85,9 @@ def _matched(rows: Sequence[int], configurations: Sequence[dict[str, str]], effe
 def _told(effect: AxisEffect, pairs: int) -> Effect:
     assert effect.difference is not None
     assert effect.interval is not None
-    words = [_words(effect.axis, json.loads(str(value))) for value in (effect.value, effect.reference)]
+    value, reference = (_words(effect.axis, json.loads(str(one))) for one in (effect.value, effect.reference))
     name = AXES.get(effect.axis, effect.axis.replace("_", " "))
-    return Effect(name, *words, pairs, effect.difference, effect.interval)
+    return Effect(name, value, reference, pairs, effect.difference, effect.interval)
 
 
 def _words(axis: str, value: Any) -> str:

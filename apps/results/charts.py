@@ -27,7 +27,7 @@ def quality_and_cost(board: Leaderboard) -> dict[str, Any] | None:
     figure.update_layout(
         xaxis={
             "title": {"text": "ms per query"},
-            **(_logarithmic(times) if max(times) > 20 * min(times) else {"rangemode": "tozero"}),
+            **time_axis(times),
         },
         yaxis={"title": {"text": f"mean {board.primary}"}, "tickformat": ".3~f"},
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
@@ -39,8 +39,13 @@ def quality_and_cost(board: Leaderboard) -> dict[str, Any] | None:
     return figure.to_plotly_json() | {"data": [trace.to_plotly_json() for trace in figure.data]}
 
 
-def _logarithmic(times: list[float]) -> dict[str, Any]:
-    """Return a logarithmic axis with ticks at 1, 2 and 5 of each power of ten: Plotly's own differ in size."""
+def time_axis(times: list[float]) -> dict[str, Any]:
+    """Return an axis from 0, or a logarithmic one where the slowest takes over twenty times as long as the quickest.
+
+    That has ticks at 1, 2 and 5 of each power of ten: Plotly's own differ in size.
+    """
+    if max(times) <= 20 * min(times):
+        return {"rangemode": "tozero"}
     powers = range(math.floor(math.log10(min(times))), math.ceil(math.log10(max(times))) + 1)
     ticks = [round(step * 10.0**power, 6) for power in powers for step in (1, 2, 5)]
     return {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}

@@ -54,8 +54,8 @@ def reversed_runs(comparison: RunComparison) -> list[ReversedRun]:
     for run in comparison.order:
         if run != reference:
             both = ~np.isnan(values[run] + values[reference])
-            pair = [np.where(both, values[one], np.nan) for one in (reference, run)]
-            found += [ReversedRun(run, reversal) for reversal in reversals(*pair, comparison.slices)]
+            first, second = (np.where(both, values[one], np.nan) for one in (reference, run))
+            found += [ReversedRun(run, reversal) for reversal in reversals(first, second, comparison.slices)]
     return found
 
 

@@ -7,7 +7,7 @@ from django.test.utils import CaptureQueriesContext
 
 from apps.benchmarks.models import Baseline, Evaluation, Run
 from apps.datasets.models import Judgment
-from apps.mappings.models import Resolution
+from apps.mappings.models import Mapping, Resolution
 from apps.results.comparing import ComparingError, IncomparableError, compare_runs, described
 from benchbench.ir.resampling import mean_intervals
 from benchbench.ir.significance import compare
@@ -106,6 +106,7 @@ def test_it_refuses_what_has_another_truth(db: None) -> None:
 
 def test_it_compares_on_the_version_that_is_asked_for(runs: list[Run]) -> None:
     newer = add_version(runs[0].benchmark.mapping.dataset)
+    Mapping.objects.update(dataset_version=newer)
     with pytest.raises(IncomparableError, match="Compare them on version 1"):
         compare_runs(runs, version=newer)
     for evaluation in Evaluation.objects.all():
@@ -151,4 +152,4 @@ def test_it_costs_the_same_queries_for_sixteen_runs(db: None) -> None:
             compare_runs(runs)
         costs.append(len(captured))
     assert costs[0] == costs[1]
-    assert costs[0] <= 6
+    assert costs[0] <= 10

@@ -1,0 +1,186 @@
+"""The verdict on a benchmark and the page of a comparison, as a reader sees them."""
+
+import html
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from apps.benchmarks.models import Benchmark, Run
+from apps.results.comparing import compare_runs
+from apps.results.comparison_figures import p_text
+from apps.results.sentences import verdict_sentence
+from apps.results.templatetags.comparison import interval, signed
+from benchbench.panels import changelist_url
+from tests.admin.conftest import MakeStaff, make_staff  # noqa: F401 (a fixture)
+from tests.results.compared import make_compared, make_queries, noisy
+from tests.results.test_pages import results_url, text_of
+
+VALUES = noisy([0.3, 0.5, 0.49], 40)
+COMPARE = "admin:run_compare"
+HOSTILE = "<script>alert('x')</script>"
+
+
+@pytest.fixture
+def benchmark(db: None) -> Benchmark:
+    return make_compared(make_queries(40, category=["a"] * 20 + ["b"] * 20), VALUES)
+
+
+def page(client: Client, **asked: Any) -> Any:
+    return client.get(reverse(COMPARE), asked)
+
+
+def test_the_verdict_stands_over_the_leaderboard(admin_client: Client, benchmark: Benchmark) -> None:
+    board = admin_client.get(results_url(benchmark)).content.decode()
+    assert f'hx-get="{results_url(benchmark, "verdict")}?version=1"' in board
+    response = admin_client.get(results_url(benchmark, "verdict"))
+    found = compare_runs(benchmark.runs.all())
+    assert verdict_sentence(found) in text_of(response)
+    assert response.content.decode().count("hx-swap-oob") == 2
+    for place, standing in ((1, "best"), (2, "not distinguishable")):
+        assert f'id="standing-{found.runs[place].pk}"' in board
+        assert f'id="standing-{found.runs[place].pk}"' in response.content.decode()
+        assert f">{standing}</span>" in response.content.decode()
+
+
+@pytest.mark.parametrize("status", ["running", "cancelled", "failed", "pending"])
+def test_there_is_no_verdict_on_what_is_provisional(admin_client: Client, benchmark: Benchmark, status: str) -> None:
+    Benchmark.objects.update(status=status)
+    assert admin_client.get(results_url(benchmark, "verdict")).content == b""
+    assert "Weighing" not in text_of(admin_client.get(results_url(benchmark)))
+
+
+def test_runs_that_failed_are_said_to_be_missing(admin_client: Client, benchmark: Benchmark) -> None:
+    benchmark.runs.filter(run_order=3).update(status=Run.Status.FAILED)
+    assert "1 of the benchmark's runs have no values" in text_of(
+        admin_client.get(results_url(benchmark, "verdict"))
+    ).replace("&#x27;", "'")
+    benchmark.runs.filter(run_order=2).update(status=Run.Status.FAILED)
+    assert admin_client.get(results_url(benchmark, "verdict")).content == b""
+
+
+def test_the_numbers_on_the_page_are_those_of_the_comparison(admin_client: Client, benchmark: Benchmark) -> None:
+    text = text_of(page(admin_client, benchmark=benchmark.pk))
+    found = compare_runs(benchmark.runs.all())
+    assert verdict_sentence(found) in text
+    for pair in (found.comparison.pair(0, 1), found.comparison.pair(2, 1), found.comparison.pair(2, 0)):
+        assert signed(pair.difference) in text
+        assert interval(pair.simultaneous) in text
+        assert interval(pair.interval) in text
+        assert p_text(pair.p_adjusted).replace("<", "&lt;") in text
+        assert f"{pair.wins} / {pair.ties} / {pair.losses}" in text
+    assert "seed 42" in text
+    assert "3 pairs" in text
+    for heading in ("By slice", "What each choice buys", "Quality and cost", "All measures"):
+        assert heading in text
+
+
+def test_another_measure_is_described(admin_client: Client, benchmark: Benchmark) -> None:
+    text = text_of(page(admin_client, benchmark=benchmark.pk, measure="P@10"))
+    assert "P@10 is described here, not tested." in text
+    assert "not distinguishable" not in text.replace("Not distinguishable", "")
+
+
+def test_a_slice_and_a_baseline_can_be_asked_for(admin_client: Client, benchmark: Benchmark) -> None:
+    runs = list(benchmark.runs.order_by("run_order"))
+    asked = {"run": [run.pk for run in runs], "slice": "category: a", "baseline": runs[0].pk}
+    text = text_of(page(admin_client, **asked))
+    found = compare_runs(runs, slice="category: a", baseline=runs[0])
+    assert verdict_sentence(found) in text
+    assert "This baseline is not a pinned one." in text
+    assert "alone. The error rate holds for this slice" in text
+
+
+def test_two_of_more_runs_say_that_they_were_picked(admin_client: Client, benchmark: Benchmark) -> None:
+    first, second, _ = benchmark.runs.order_by("run_order")
+    text = text_of(page(admin_client, run=[first.pk, second.pk]))
+    assert "1 more run of this benchmark is not compared here." in text
+    assert "Most lost by top 10" in text
+
+
+def test_bounds_choose_another_run(admin_client: Client, benchmark: Benchmark) -> None:
+    assert "top 20 is the best" in text_of(page(admin_client, benchmark=benchmark.pk))
+    bounded = text_of(page(admin_client, benchmark=benchmark.pk, max_ms="15"))
+    assert "top 10 is the best within the bounds" in bounded
+    assert "No run is within these bounds." in text_of(page(admin_client, benchmark=benchmark.pk, max_mb="1"))
+
+
+def test_runs_of_two_benchmarks_are_compared(admin_client: Client, benchmark: Benchmark) -> None:
+    other = make_compared(benchmark.mapping, noisy([0.9], 40, seed=5), name="another")
+    response = page(admin_client, benchmark=[benchmark.pk, other.pk])
+    assert response.context["verdict"].startswith('top 10 of "another" beats every other run')
+    assert response.context["verdict"] in html.unescape(text_of(response))
+    posted = admin_client.post(
+        changelist_url(Run),
+        {"action": "compare_selected", "_selected_action": [str(run.pk) for run in Run.objects.all()]},
+    )
+    assert posted.status_code == 302
+    assert len(admin_client.get(posted["Location"]).context["rows"]) == 4
+
+
+def test_what_cannot_be_compared_says_why_and_the_way_out(admin_client: Client, benchmark: Benchmark) -> None:
+    other = make_compared(make_queries(40, name="others"), VALUES[:1], name="other")
+    response = page(admin_client, benchmark=[benchmark.pk, other.pk])
+    assert response.status_code == 409
+    assert "Compare runs of one." in response.content.decode()
+    one = page(admin_client, run=benchmark.runs.all()[0].pk)
+    assert one.status_code == 400
+    assert "takes 2 to 64 runs" in one.content.decode()
+
+
+def test_runs_that_are_not_judged_alike_are_flagged(admin_client: Client, db: None) -> None:
+    measures = ["nDCG@10", "Judged@10"]
+    benchmark = make_compared(make_queries(40), VALUES, measures=measures)
+    response = page(admin_client, benchmark=benchmark.pk)
+    text = text_of(response)
+    assert "The runs are not judged alike" in text
+
+
+def test_what_somebody_else_owns_is_not_compared(
+    client: Client,
+    benchmark: Benchmark,
+    make_staff: MakeStaff,  # noqa: F811
+) -> None:
+    ada, grace = make_staff("ada"), make_staff("grace")
+    Benchmark.objects.update(owner=grace)
+    client.force_login(ada)
+    runs = [run.pk for run in benchmark.runs.all()]
+    assert page(client, run=runs).status_code == 404
+    assert page(client, benchmark=benchmark.pk).status_code == 404
+    assert page(client, run="nonsense").status_code == 404
+    assert client.get(results_url(benchmark, "verdict")).status_code == 404
+    team = Group.objects.create(name="search")
+    ada.groups.add(team)
+    Benchmark.objects.update(team=team)
+    assert page(client, run=runs).status_code == 200
+    client.force_login(User.objects.create_user("new", is_staff=True))
+    assert page(client, run=runs).status_code == 403
+
+
+def test_nothing_that_people_name_is_markup(admin_client: Client, benchmark: Benchmark) -> None:
+    Benchmark.objects.update(name=HOSTILE)
+    Run.objects.update(label=HOSTILE)
+    for run in Run.objects.all():
+        run.config |= {"index": f"{HOSTILE}{run.run_order}"}
+        run.save()
+    benchmark.mapping.dataset.queries.update(text=HOSTILE, category=HOSTILE)
+    first, second, _ = benchmark.runs.all()
+    for asked in ({"benchmark": benchmark.pk}, {"run": [first.pk, second.pk]}):
+        assert "<script>alert" not in page(admin_client, **asked).content.decode()
+    assert "<script>alert" not in admin_client.get(results_url(benchmark, "verdict")).content.decode()
+
+
+def test_a_page_costs_the_same_for_sixteen_runs(admin_client: Client, db: None) -> None:
+    mapping = make_queries(40)
+    costs = []
+    for number in (3, 16):
+        made = make_compared(mapping, noisy([0.5] * number, 40), name=f"{number} runs")
+        with CaptureQueriesContext(connection) as captured:
+            assert page(admin_client, benchmark=made.pk).status_code == 200
+        costs.append(len(captured))
+    assert costs[0] == costs[1]
+    assert costs[0] <= 16

@@ -1,0 +1,110 @@
+"""What is described beside the test: axes, slices, single queries."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from apps.benchmarks.models import QueryResult
+from apps.results.axes import effects_of
+from apps.results.comparing import compare_runs
+from apps.results.comparison_figures import difference_figure, pair_figure, query_figure, slice_figure
+from apps.results.query_differences import query_differences
+from apps.results.sentences import reversal_sentence
+from apps.results.slice_differences import by_slice, reversed_runs
+from tests.results.compared import make_compared, make_queries, noisy
+
+pytestmark = pytest.mark.django_db
+SAME: dict[str, Any] = {"top_k": 10}
+MODES = [
+    {**SAME, "search_mode": "dense"},
+    {**SAME, "search_mode": "hybrid", "rrf_k": 20},
+    {**SAME, "search_mode": "hybrid", "rrf_k": 40},
+]
+
+
+def test_a_run_that_an_axis_does_not_touch_stands_for_all_its_values() -> None:
+    values = noisy([0.3, 0.5, 0.6], 30)
+    found = effects_of(compare_runs(make_compared(make_queries(30), values, configs=MODES).runs.all()))
+    told = [(one.axis, one.value, one.reference, one.pairs) for one in found]
+    assert told == [("search mode", "hybrid", "dense", 2), ("RRF k", "RRF k 40", "RRF k 20", 1)]
+    assert found[0].difference == pytest.approx(((values[1] + values[2]) / 2 - values[0]).mean())
+    assert found[1].difference == pytest.approx((values[2] - values[1]).mean())
+    assert found[0].interval.low < found[0].difference < found[0].interval.high
+
+
+def test_an_axis_without_matched_runs_has_no_effect() -> None:
+    configs = [{"search_mode": "dense", "top_k": 10}, {"search_mode": "sparse", "top_k": 20}]
+    runs = make_compared(make_queries(30), noisy([0.3, 0.5], 30), configs=configs).runs.all()
+    assert effects_of(compare_runs(runs)) == []
+
+
+def test_values_that_are_not_stated_have_words() -> None:
+    configs: list[dict[str, Any]] = [{"top_k": 10}, {"top_k": 10, "candidates": 50}]
+    runs = make_compared(make_queries(30), noisy([0.3, 0.5], 30), configs=configs).runs.all()
+    (effect,) = effects_of(compare_runs(runs))
+    assert (effect.value, effect.reference) == ("50 candidates", "as many candidates as top k")
+
+
+def test_slices_have_means_and_differences_and_small_ones_say_so() -> None:
+    values = noisy([0.5, 0.3, 0.4], 40)
+    mapping = make_queries(40, category=["billing"] * 35 + ["search"] * 5)
+    found = compare_runs(make_compared(mapping, values).runs.all())
+    billing, search = by_slice(found)
+    assert (billing.slice.n, billing.slice.is_small, search.slice.is_small) == (35, False, True)
+    assert billing.means == pytest.approx(values[:, :35].mean(axis=1).tolist())
+    assert [one.mean for one in billing.differences] == pytest.approx(
+        (values[:, :35] - values[0, :35]).mean(axis=1).tolist()
+    )
+    figure = slice_figure(found, [billing, search])
+    assert figure["data"][0]["z"][0] == pytest.approx([billing.differences[2].mean, billing.differences[1].mean])
+    assert figure["data"][0]["y"] == ["category: billing, n 35", "category: search, n 5"]
+
+
+def test_slices_that_contradict_the_whole_are_told() -> None:
+    first = np.concatenate([np.full(10, 0.1), np.full(10, 0.1), np.full(20, 0.9)])
+    second = np.concatenate([np.full(10, 0.2), np.full(10, 0.2), np.full(20, 0.5)])
+    mapping = make_queries(40, category=["a"] * 10 + ["b"] * 10 + ["c"] * 20)
+    found = compare_runs(make_compared(mapping, [first, second]).runs.all())
+    (one,) = reversed_runs(found)
+    assert reversal_sentence(found, one.run, one.reversal) == (
+        "top 10 leads top 20 over all queries, but by category it is behind in 2 of 3 slices: a and b."
+    )
+
+
+def test_two_runs_are_shown_query_by_query() -> None:
+    values = noisy([0.5, 0.3], 30)
+    benchmark = make_compared(make_queries(30), values)
+    runs = list(benchmark.runs.order_by("run_order"))
+    found = compare_runs(runs)
+    differences = values[1] - values[0]
+    worst = int(differences.argmin())
+    query = benchmark.dataset_version.queries.get(key=f"q{worst:04}")
+    result = QueryResult.objects.create(run=runs[1], query=query, document_ids=[], chunk_ids=[], scores=[])
+    shown = query_differences(found, 1, shown=3)
+    assert shown.differences == pytest.approx(differences.tolist())
+    assert [one.difference for one in shown.gains] == pytest.approx(
+        [one for one in sorted(differences, reverse=True)[:3] if one > 0]
+    )
+    assert [one.difference for one in shown.losses] == pytest.approx(sorted(differences)[:3])
+    assert (shown.losses[0].query, shown.losses[0].result, shown.losses[0].reference_result) == (query, result, None)
+    figure = query_figure(shown.differences, "nDCG@10")
+    assert figure["data"][0]["y"] == pytest.approx(sorted(differences, reverse=True))
+
+
+def test_the_figures_hold_the_numbers_of_the_comparison() -> None:
+    found = compare_runs(make_compared(make_queries(30), noisy([0.3, 0.5, 0.9], 30)).runs.all())
+    trace = difference_figure(found)["data"][0]
+    pairs = [found.comparison.pair(run, 2) for run in (0, 1)]
+    assert trace["x"] == [pair.difference for pair in pairs]
+    assert [tuple(ends) for ends in trace["customdata"]] == [
+        (pair.simultaneous.low, pair.simultaneous.high) for pair in pairs if pair.simultaneous
+    ]
+    matrix = pair_figure(found)
+    assert matrix is not None
+    assert matrix["data"][0]["z"][0][1:] == [
+        found.comparison.pair(2, 1).difference,
+        found.comparison.pair(2, 0).difference,
+    ]
+    assert matrix["data"][0]["text"][0][1:] == ["< .001", "< .001"]
+    assert pair_figure(compare_runs(found.runs, baseline=found.runs[0])) is None
