@@ -8,8 +8,10 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.response import TemplateResponse
 
+from apps.benchmarks.models import Evaluation
 from apps.results import queries
 from apps.results.coverage import CoverageError, coverage_of
+from apps.results.sections import SectionsError, section_means
 from apps.results.slicing import slicing_of_version
 from benchbench.admin import SiteAdmin
 from benchbench.ir.measures.definitions import DEFINITIONS
@@ -47,15 +49,31 @@ def dataset_shape(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.
 
 def run_coverage(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
     """The part of a run's page that says how far its means rest on judgments."""
-    if not model_admin.has_view_permission(request):
-        raise PermissionDenied
-    run: Any = model_admin.get_object(request, object_id)
-    evaluation = queries.evaluation_of(run)
-    if evaluation is None:
-        raise Http404(f"{run} has not been measured.")
+    evaluation = _measured(request, model_admin, object_id)
     context: dict[str, Any] = {"evaluation": evaluation}
     try:
         context["rows"] = coverage_of(evaluation)
     except CoverageError as error:
         context["error"] = error.message
     return render(request, "results/coverage.html", context)
+
+
+def run_sections(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
+    """The part of a run's page that says how well it finds the sections that judgments name."""
+    evaluation = _measured(request, model_admin, object_id)
+    context: dict[str, Any] = {}
+    try:
+        context["means"] = section_means(evaluation)
+    except SectionsError as error:
+        context["error"] = error.message
+    return render(request, "results/sections.html", context)
+
+
+def _measured(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> Evaluation:
+    if not model_admin.has_view_permission(request):
+        raise PermissionDenied
+    run: Any = model_admin.get_object(request, object_id)
+    evaluation = queries.evaluation_of(run)
+    if evaluation is None:
+        raise Http404(f"{run} has not been measured.")
+    return evaluation

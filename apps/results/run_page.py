@@ -14,6 +14,7 @@ from apps.results.configurations import keys_of, phrases
 from apps.results.coverage import is_coverage, judged_name
 from apps.results.leaderboard import measures_at, primary_measure
 from apps.results.losing import cause_rows, column_of, furthest_apart, having, read_cause, worst_first
+from apps.results.sections import names_sections
 from apps.results.slicing import slicing_of
 from apps.results.triaging import RunLosses, losses_of
 
@@ -52,6 +53,7 @@ def run_context(run: Run, asked: Mapping[str, str], *, against: Run | None = Non
         "means": _means(evaluation) if evaluation else [],
         **slices_context(evaluation, slicing, names),
         "chosen": chosen,
+        "has_sections": evaluation is not None and names_sections(evaluation),
         "facts": phrases(run.config, keys_of([run.config])),
         "ann": ann_text(run.provenance.get("ann")),
         "measures": names,
