@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from apps.benchmarks.evaluating import rankings_of, truth_of
 from apps.benchmarks.models import Evaluation
 from apps.mappings.fingerprints import truth_hash
+from apps.results.slicing import values_in
 from benchbench.errors import ConflictError
 from benchbench.ir.coverage import cover, is_uneven
 from benchbench.ir.measures import EmptyQueries, Measure, Truths, Values, mean
@@ -105,16 +106,17 @@ def _coverage(evaluation: Evaluation) -> list[CoverageRow]:
         return list(map(float, mean(values, has_relevant=graded.has_relevant, failed=failed, empty=empty).values))
 
     judged, condensed = means(covered.judged), means(covered.condensed)
-    least, greatest = (_whole(bound, failed, means(bound)) for bound in (covered.least, covered.greatest))
+    valued = np.array([values_in(evaluation, name) for name in names])
+    least, greatest = (_whole(bound, valued, failed, means(bound)) for bound in (covered.least, covered.greatest))
     return [
         CoverageRow(name, evaluation.means[name], *map(_known, parts))
         for name, *parts in zip(names, judged, condensed, least, greatest, strict=True)
     ]
 
 
-def _whole(values: Values, failed: NDArray[np.bool_], means: Sequence[float]) -> list[float]:
-    """Return the means of bounds, NaN where a query has none: a mean over other queries bounds nothing."""
-    lacking = [bool(np.isnan(row[~failed]).any()) for row in values]
+def _whole(bounds: Values, values: Values, failed: NDArray[np.bool_], means: Sequence[float]) -> list[float]:
+    """Return the means of bounds, NaN where a query has none, or no value: a mean over other queries bounds nothing."""
+    lacking = [bool(np.isnan(both[:, ~failed]).any()) for both in np.stack([bounds, values], axis=1)]
     return [float("nan") if lacks else one for lacks, one in zip(lacking, means, strict=True)]
 
 

@@ -24,7 +24,7 @@ def measured(mapping: Mapping, *rankings: dict[str, list[str]]) -> Benchmark:
         found = documents.get(judgment.doc_ref.get("document_id"))
         outcome = "resolved" if found else "not_found"
         Resolution.objects.create(mapping=mapping, judgment=judgment, document=found, outcome=outcome)
-    names = ["nDCG@10", "nDCG@2", "P@2", "R@2", "RR", "AP", "Judged@10", "Judged@2", "Judged", "Bpref"]
+    names = ["nDCG@10", "nDCG@2", "P@2", "R@2", "RR", "AP", "Judged@10", "Judged@2", "Judged", "Bpref", "FirstRelevant"]
     benchmark = make_benchmark(mapping, [0.0] * len(rankings), measures=names, k_values=[2, 10])
     for run, ranking in zip(benchmark.runs.all(), rankings, strict=True):
         for key, ids in ranking.items():
@@ -58,6 +58,12 @@ def test_its_numbers_are_those_worked_out_by_hand(first: Benchmark) -> None:
     assert (reciprocal.value, reciprocal.condensed) == ((1 / 2 + 1) / 2, 1.0)
     assert (reciprocal.least, reciprocal.greatest) == ((1 / 2 + 1) / 2, 1.0)
     assert (rows["Bpref"].least, rows["Bpref"].greatest) == (None, None), "no bounds are known for the library's"
+
+
+def test_what_some_query_has_no_value_of_has_no_bounds(mapping: Mapping) -> None:
+    measured(mapping, {"pear": ["d3", "d1"], "plum": ["d3"]})
+    row = {row.name: row for row in coverage_of(Evaluation.objects.get())}["FirstRelevant"]
+    assert (row.value, row.condensed, row.least, row.greatest) == (2.0, 1.0, None, None)
 
 
 def test_the_page_shows_them_and_what_is_unresolved(admin_client: Client, mapping: Mapping) -> None:
