@@ -214,11 +214,12 @@ def _count_band(count: int) -> str:
 
 def _below(inside: Values, outside: Values) -> float:
     """The one-sided p of a mean of `inside` this far below that of `outside`, by Welch's t-test."""
-    from scipy.stats import ttest_ind
+    from scipy.stats import ttest_ind_from_stats  # ttest_ind warns where a side is constant, which is ordinary here
 
     if np.ptp(inside) == np.ptp(outside) == 0:
         return float(inside[0] >= outside[0])
-    return float(ttest_ind(inside, outside, equal_var=False, alternative="less").pvalue)
+    sides = [figure for side in (inside, outside) for figure in (side.mean(), side.std(ddof=1), len(side))]
+    return float(ttest_ind_from_stats(*sides, equal_var=False, alternative="less").pvalue)
 
 
 def _difference(first: Values, second: Values) -> float:

@@ -81,7 +81,8 @@ def table_of(page: Page, measures: list[str]) -> dict[str, list[str]]:
         figure = row.query_selector(".bb-figure")
         numbers = row.query_selector_all("td.bb-number")
         assert figure is not None
-        shown = [figure.inner_text(), *(cell.inner_text() for cell in numbers[2 : 2 + len(measures)])]
+        values = [cell.inner_text().split("\n")[0] for cell in numbers[2 : 2 + len(measures)]]  # above its coverage
+        shown = [figure.inner_text(), *values]
         cells[str(row.get_attribute("data-run"))] = shown
     return cells
 
