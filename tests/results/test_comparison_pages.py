@@ -14,7 +14,8 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.results.comparing import compare_runs
 from apps.results.comparison_figures import p_text
 from apps.results.sentences import verdict_sentence
-from apps.results.templatetags.comparison import interval, signed
+from apps.results.templatetags.benchbench import signed
+from apps.results.templatetags.comparison import interval
 from benchbench.panels import changelist_url
 from tests.admin.conftest import MakeStaff, make_staff  # noqa: F401 (a fixture)
 from tests.results.compared import make_compared, make_queries, noisy

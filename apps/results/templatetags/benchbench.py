@@ -36,12 +36,13 @@ def difference(number: float | None) -> str:
 
 
 @register.filter
-def signed(number: float | None) -> str:
-    """A difference with its sign: `+.0123`, `−1.0000`; a dash where there is none."""
+def signed(number: float | None, decimals: int = 4) -> str:
+    """A difference with its sign: `+.0123`, `−1.0000`, `.0000` for what rounds to it; a dash where there is none."""
     if not isinstance(number, int | float):
         return DASH
-    shown = f"{abs(number):.4f}"
-    return ("" if not number else "+" if number > 0 else "−") + shown.replace("0.", ".", 1 if shown[0] == "0" else 0)
+    shown = f"{abs(number):.{decimals}f}"
+    sign = "" if not float(shown) else "+" if number > 0 else "−"
+    return sign + (shown[1:] if shown.startswith("0.") else shown)
 
 
 @register.filter

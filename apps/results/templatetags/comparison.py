@@ -1,25 +1,14 @@
-"""How templates show differences, intervals and p-values."""
+"""How templates show intervals and p-values."""
 
 from typing import Any
 
 from django import template
 
 from apps.results.comparison_figures import p_text
+from apps.results.templatetags.benchbench import DASH, signed
 from benchbench.ir.resampling import Interval, MeanInterval
 
 register = template.Library()
-
-DASH = "–"
-
-
-@register.filter
-def signed(number: float | None, decimals: int = 4) -> str:
-    """A difference: `+.0123`, `−.0400`; a dash where there is none."""
-    if number is None:
-        return DASH
-    shown = f"{abs(number):.{decimals}f}"
-    sign = "" if not float(shown) else "−" if number < 0 else "+"
-    return sign + (shown.removeprefix("0") if shown.startswith("0.") else shown)
 
 
 @register.filter
