@@ -71,6 +71,16 @@ class TestAnApproximateRun:
             assert ndcg["exact"] == pytest.approx(means[exact], abs=1e-12)
             assert ndcg["cost"] > 0
 
+    def test_its_exact_counterpart_is_cut_by_what_thresholds_compare(self, library: Mapping) -> None:
+        reranked = {"use_reranker": [True], "score_thresholds": [0.9], "candidates": [30]}
+        benchmark = benchmark_of(library, search_modes=["dense"], ann=["exact", WIDE], **reranked)
+        wait(launch(benchmark))
+        exact, wide = (run_of(benchmark, ann) for ann in ("exact", WIDE))
+        found = [len(ids) for ids in exact.query_results.values_list("document_ids", flat=True)]
+        assert 0 < sum(found) < 20 * len(found), "the threshold cuts"
+        mean = Evaluation.objects.get(run=exact).means["nDCG@10"]
+        assert wide.provenance["ann"]["ndcg"]["exact"] == pytest.approx(mean, abs=1e-12)
+
     def test_what_is_known_of_it_is_kept_and_reported(self, library: Mapping) -> None:
         benchmark = self.run(library)
         (warning,) = [text for text in run_of(benchmark, NARROW).warnings if "ef_search" in text]
