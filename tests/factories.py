@@ -1,6 +1,5 @@
 """Small objects for tests, written straight into the tables."""
 
-import json
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
@@ -9,6 +8,7 @@ from django.utils import timezone
 
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.collections.models import Collection, Document
+from apps.datasets.content import ref_hash
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.mappings.models import Mapping
 from apps.operations.models import Status
@@ -36,8 +36,7 @@ def make_dataset(queries: dict[str, Sequence[tuple[Any, int]]] | None = None, na
 
 
 def add_judgment(query: Query, doc_ref: Any, grade: int, *, since: int = 1) -> Judgment:
-    canonical = json.dumps(doc_ref, sort_keys=True)
-    return Judgment.objects.create(query=query, doc_ref=doc_ref, ref_hash=_sha256(canonical), grade=grade, since=since)
+    return Judgment.objects.create(query=query, doc_ref=doc_ref, ref_hash=ref_hash(doc_ref), grade=grade, since=since)
 
 
 def add_version(dataset: Dataset, *, frozen: bool = True) -> DatasetVersion:

@@ -1,12 +1,12 @@
-"""Editing judgments: changes gather in a draft, which freezing makes the next version."""
+"""Editing judgments: changes gather in a draft, which freezing makes the next version, and discarding undoes."""
 
 from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 
-from apps.datasets.content import judgment_content, stored_hash
-from apps.datasets.models import Dataset, DatasetVersion, Judgment
+from apps.datasets.content import judgment_content, ref_hash, stored_hash
+from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.records import GRADES, DatasetError, JudgmentRecord, doc_ref_fault
 from apps.datasets.versions import judgment_row
 from benchbench.errors import ConflictError
@@ -41,9 +41,7 @@ def set_judgment(
     if grade not in GRADES:
         raise DatasetError(f"The grade {grade} is out of range.", field="grade")
     draft = open_draft(dataset)
-    query = draft.queries.filter(key=query_key).first()
-    if query is None:
-        raise DatasetError(f'The dataset "{dataset}" has no query {query_key!a}.', field="query_key")
+    query = _query(draft, query_key)
     record = JudgmentRecord(doc_ref, grade, section_refs, source, judge, note)
     row = judgment_row(draft, query, record)
     row.judged_by = judged_by
@@ -54,6 +52,20 @@ def set_judgment(
         _end(before, draft)
     row.save()
     return row
+
+
+@transaction.atomic
+def remove_judgment(dataset: Dataset, query_key: str, doc_ref: dict[str, Any]) -> None:
+    """Take the judgment of a reference out of the draft, so that nobody judged it; frozen versions keep theirs."""
+    draft = open_draft(dataset)
+    query = _query(draft, query_key)
+    judgment = query.judgments.filter(ref_hash=ref_hash(doc_ref), until__isnull=True).first()
+    if judgment is None:
+        raise DatasetError(
+            f'The query {query_key!a} of "{dataset}" has no judgment of that document: there is nothing to remove.',
+            field="doc_ref",
+        )
+    _end(judgment, draft)
 
 
 @transaction.atomic
@@ -73,6 +85,29 @@ def freeze(dataset: Dataset, *, label: str = "", note: str = "") -> DatasetVersi
     draft.frozen_at = timezone.now()
     draft.save()
     return draft
+
+
+@transaction.atomic
+def discard_draft(dataset: Dataset) -> None:
+    """Undo every edit since the newest frozen version, which is the newest again. There is no way back."""
+    locked = Dataset.objects.select_for_update().get(pk=dataset.pk)
+    draft = locked.versions.filter(frozen_at__isnull=True).first()
+    if draft is None:
+        raise ConflictError(f'The dataset "{dataset}" has no draft to discard: nothing was edited since.')
+    judgments = Judgment.objects.filter(query__dataset=locked)
+    queries = Query.objects.filter(dataset=locked)
+    for rows in (judgments, queries):  # what began goes first: no two current rows may speak of the same
+        rows.filter(since=draft.number).delete()
+    for rows in (queries, judgments):
+        rows.filter(until=draft.number).update(until=None)
+    draft.delete()
+
+
+def _query(draft: DatasetVersion, key: str) -> Query:
+    query = draft.queries.filter(key=key).first()
+    if query is None:
+        raise DatasetError(f'The dataset "{draft.dataset}" has no query {key!a}.', field="query_key")
+    return query
 
 
 def _end(judgment: Judgment, draft: DatasetVersion) -> None:

@@ -3,10 +3,12 @@
 import pytest
 
 from apps.datasets.content import stored_hash
-from apps.datasets.editing import freeze, open_draft, set_judgment
+from apps.datasets.drafts import changes_of, draft_of
+from apps.datasets.editing import discard_draft, freeze, open_draft, remove_judgment, set_judgment
 from apps.datasets.importing import import_dataset
-from apps.datasets.models import Dataset, Judgment
+from apps.datasets.models import Dataset, Judgment, Query
 from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
+from apps.datasets.versions import end_queries, write_version
 from benchbench.errors import ConflictError
 
 APPLE, PEAR = {"document_id": "apple"}, {"document_id": "pear"}
@@ -82,3 +84,67 @@ def test_an_import_waits_until_the_draft_is_frozen(fruit: Dataset) -> None:
         import_dataset(other)
     freeze(fruit)
     assert import_dataset(other).version.number == 3
+
+
+def test_a_judgment_is_removed_from_the_draft_alone(fruit: Dataset) -> None:
+    remove_judgment(fruit, "red", APPLE)
+    assert (grades(fruit, 1), grades(fruit, 2)) == ({"apple": 3}, {})
+    first = fruit.versions.get(number=1)
+    assert stored_hash(first) == first.content_hash
+    set_judgment(fruit, "red", APPLE, 1)
+    assert (grades(fruit, 1), grades(fruit, 2)) == ({"apple": 3}, {"apple": 1})
+    remove_judgment(fruit, "red", APPLE)
+    assert Judgment.objects.count() == 1, "what only the draft had is gone"
+    freeze(fruit)
+    set_judgment(fruit, "red", APPLE, 2)
+    freeze(fruit)
+    assert [grades(fruit, number) for number in (1, 2, 3)] == [{"apple": 3}, {}, {"apple": 2}]
+    assert all(stored_hash(version) == version.content_hash for version in fruit.versions.all())
+
+
+def test_what_is_not_judged_cannot_be_removed_and_begins_no_draft(fruit: Dataset) -> None:
+    with pytest.raises(DatasetError, match="has no judgment of that document"):
+        remove_judgment(fruit, "red", PEAR)
+    with pytest.raises(DatasetError, match="has no query 'blue'"):
+        remove_judgment(fruit, "blue", APPLE)
+    assert draft_of(fruit) is None
+
+
+def test_a_discarded_draft_leaves_nothing_behind(fruit: Dataset) -> None:
+    before = list(Judgment.objects.order_by("pk").values())
+    set_judgment(fruit, "red", PEAR, 1)
+    set_judgment(fruit, "red", APPLE, 2)
+    discard_draft(fruit)
+    assert list(Judgment.objects.order_by("pk").values()) == before
+    assert [version.number for version in fruit.versions.all()] == [1]
+    with pytest.raises(ConflictError, match="has no draft to discard"):
+        discard_draft(fruit)
+    set_judgment(fruit, "red", APPLE, 2)
+    assert grades(fruit, freeze(fruit).number) == {"apple": 2}, "the next draft has the same number"
+
+
+def test_discarding_brings_back_queries_that_were_worded_anew_or_removed(fruit: Dataset) -> None:
+    set_judgment(fruit, "red", PEAR, 1)
+    freeze(fruit)
+    frozen = {version.number: version.content_hash for version in fruit.versions.all()}
+    rows = list(Query.objects.values()), list(Judgment.objects.order_by("pk").values())
+    records = [QueryRecord("red", "crimson fruit", [JudgmentRecord(PEAR, 2)]), QueryRecord("new", "new fruit")]
+    write_version(open_draft(fruit), records)
+    discard_draft(fruit)
+    assert (list(Query.objects.values()), list(Judgment.objects.order_by("pk").values())) == rows
+    assert {version.number: stored_hash(version) for version in fruit.versions.all()} == frozen
+
+
+def test_a_draft_counts_what_it_changes(fruit: Dataset) -> None:
+    draft = open_draft(fruit)
+    assert (changes_of(draft).total, changes_of(draft).sentence) == (0, "no changes")
+    set_judgment(fruit, "red", PEAR, 1)
+    set_judgment(fruit, "red", PEAR, 2)
+    assert changes_of(draft).sentence == "1 change: 1 judgment added"
+    set_judgment(fruit, "red", APPLE, 2)
+    assert changes_of(draft).sentence == "2 changes: 1 judgment added, 1 judgment changed"
+    remove_judgment(fruit, "red", PEAR)
+    remove_judgment(fruit, "red", APPLE)
+    assert changes_of(draft).sentence == "1 change: 1 judgment removed"
+    end_queries(draft, fruit.queries.filter(key="red"))
+    assert changes_of(draft).sentence == "1 change: 1 query changed"
