@@ -28,3 +28,10 @@ def visible(queryset: QuerySet[M], user: Any, *, through: str = "") -> QuerySet[
         | Q(**{f"{prefix}team__in": user.groups.values("pk")})
     )
     return queryset.filter(mine)
+
+
+def may_change(row: Model, user: Any) -> bool:
+    """Tell whether `user` sees a root of the object tree and has the permission to change such rows."""
+    meta = row._meta
+    permitted = user.has_perm(f"{meta.app_label}.change_{meta.model_name}")
+    return permitted and visible(type(row)._default_manager.filter(pk=row.pk), user).exists()

@@ -11,7 +11,6 @@ from django.core.exceptions import ValidationError
 from django.db.models import Model, QuerySet, TextField
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.utils.http import url_has_allowed_host_and_scheme
 from unfold.admin import ModelAdmin
 from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
@@ -19,6 +18,7 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError
+from benchbench.pages import next_page
 from benchbench.panels import Button, Panel, Table, change_url, changelist_url, table
 
 # Colours of unfold's labels, by the status of whatever has one.
@@ -88,10 +88,8 @@ class SiteAdmin(ModelAdmin):
                 self.message_user(request, act(row), messages.SUCCESS)
             except BenchbenchError as error:
                 self.message_user(request, error.message, messages.ERROR)
-        target = request.POST.get("next", "")
-        if url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure()):
-            return redirect(target)
-        return None
+        target = next_page(request, request.POST.get("next", ""))
+        return redirect(target) if target else None
 
     def buttons(self, request: HttpRequest, obj: Any) -> list[Button]:
         """Return what can be done to `obj` in its present state."""

@@ -17,9 +17,12 @@ from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.template.defaultfilters import filesizeformat
 from django.template.response import TemplateResponse
+from django.utils.http import url_has_allowed_host_and_scheme
 
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError
+
+Sections = tuple[tuple[str, str, tuple[str, ...]], ...]
 
 
 class PageForm(forms.Form):
@@ -28,7 +31,7 @@ class PageForm(forms.Form):
     `content_field` is the field at whose content an error points that names no field of the form: an uploaded file.
     """
 
-    sections: ClassVar[tuple[tuple[str, str, tuple[str, ...]], ...]] = ()
+    sections: ClassVar[Sections] = ()
     content_field: ClassVar[str | None] = None
 
     def __init__(self, *args: Any, user: Any, site: Any = None, **kwargs: Any) -> None:
@@ -67,13 +70,16 @@ def form_page(
     title: str,
     submit: str,
     template: str = "admin/form_page.html",
+    permitted: bool | None = None,
+    initial: dict[str, Any] | None = None,
     **context: Any,
 ) -> HttpResponse:
     """Show a form; when it comes back valid call `act` with it. What that raises is shown where it belongs.
 
-    The query string gives first values: `?collection=…`.
+    The query string gives first values (`?collection=…`), and `initial` those that it does not. `permitted` says who
+    may, in place of the permission to add such rows.
     """
-    if not model_admin.has_add_permission(request):
+    if not (model_admin.has_add_permission(request) if permitted is None else permitted):
         raise PermissionDenied
     site = model_admin.admin_site
     form = form_class(
@@ -81,7 +87,7 @@ def form_page(
         request.FILES or None,
         user=request.user,
         site=site,
-        initial=request.GET.dict(),
+        initial=(initial or {}) | request.GET.dict(),
     )
     if form.is_valid():
         try:
@@ -90,6 +96,12 @@ def form_page(
             form.present(error)
     shown = {"title": title, "form": form, "submit": submit, "opts": model_admin.opts, "media": form.media}
     return TemplateResponse(request, template, site.each_context(request) | shown | context)
+
+
+def next_page(request: HttpRequest, target: str) -> str:
+    """Return the address that a form names as the page to go on with, or "" where it is not of this site."""
+    safe = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
+    return target if safe else ""
 
 
 def staff(request: HttpRequest) -> User:

@@ -2,17 +2,21 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
 from unfold.decorators import display
 
 from apps.benchmarks.models import Baseline
 from apps.datasets import views
 from apps.datasets.deleting import delete_dataset
+from apps.datasets.drafts import changes_of
+from apps.datasets.editing import discard_draft, freeze
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.mappings.models import Mapping
 from apps.results import measure_views
 from apps.results import views as results
-from benchbench.access import visible
+from apps.results.next_steps import next_steps
+from benchbench.access import may_change, visible
 from benchbench.admin import FactAdmin, LargeAdmin, OwnedAdmin, VisibleFilter
 from benchbench.panels import Button, Panel, changelist_url
 
@@ -25,7 +29,9 @@ class DatasetAdmin(OwnedAdmin):
     list_filter = ("source_format",)
     search_fields = ("name", "description")
     autocomplete_fields = ("owner",)
+    actions = ("freeze_selected",)
     editable = ("name", "description", "owner", "team")
+    change_form_outer_before_template = "datasets/head.html"
     change_form_outer_after_template = "results/dataset_after.html"
     fieldsets = (
         (None, {"fields": ("name", "description", ("owner", "team"))}),
@@ -43,8 +49,17 @@ class DatasetAdmin(OwnedAdmin):
             *super().get_urls(),
         ]
 
+    def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        if dataset := kwargs.get("obj"):
+            context["steps"] = next_steps(dataset, request.user)
+        return super().render_change_form(request, context, *args, **kwargs)
+
     def delete_model(self, request: HttpRequest, obj: Dataset) -> None:
         delete_dataset(obj)
+
+    @admin.action(description="Freeze the draft", permissions=["act"])
+    def freeze_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        return self.each(request, queryset, lambda dataset: f"{freeze(dataset)} is frozen and never changes again.")
 
     def buttons(self, request: HttpRequest, obj: Dataset) -> list[Button]:
         href = f"{reverse('admin:mappings_mapping_add')}?dataset={obj.pk}"
@@ -84,6 +99,23 @@ class DatasetVersionAdmin(FactAdmin):
         ("Facts", {"fields": ("content_hash", ("created_at", "updated_at"))}),
     )
 
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Only a draft goes: that discards its edits."""
+        return obj is not None and obj.frozen_at is None and may_change(obj.dataset, request.user)
+
+    def delete_model(self, request: HttpRequest, obj: DatasetVersion) -> None:
+        discard_draft(obj.dataset)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[list[str], dict[Any, int], set[str], list]:
+        """Name what is lost: the edits. What the draft shares with frozen versions stays."""
+        changes = {version: changes_of(version) for version in objs}
+        names = [f"Edits since the newest frozen version, {found.sentence}" for found in changes.values()]
+        return names, {"edits": sum(found.total for found in changes.values())}, set(), []
+
+    def response_delete(self, request: HttpRequest, obj_display: str, obj_id: int) -> HttpResponse:
+        self.message_user(request, f"Discarded {obj_display}: the newest frozen version is the newest again.")
+        return redirect(changelist_url(Dataset))
+
     def trail(self, obj: DatasetVersion) -> list[Any]:
         return [obj.dataset]
 
@@ -102,17 +134,28 @@ class QueryAdmin(LargeAdmin):
         ("Details", {"classes": ("collapse",), "fields": ("filters", "evidence", "metadata")}),
     )
 
+    change_form_outer_before_template = "datasets/head.html"
+    change_form_outer_after_template = "datasets/judgments.html"
+
+    def get_urls(self) -> list[URLPattern]:
+        page = self.admin_site.admin_view(views.judge_by_reference)
+        return [path("<int:query_id>/judge/", page, {"model_admin": self}, "query_judge"), *super().get_urls()]
+
+    def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        if query := kwargs.get("obj"):
+            context |= {
+                "steps": next_steps(query.dataset, request.user),
+                "judgments": views.judgments_shown(query),
+                "may_judge": query.until is None and may_change(query.dataset, request.user),
+            }
+        return super().render_change_form(request, context, *args, **kwargs)
+
     @display(description="query", ordering="text")
     def short_text(self, query: Query) -> str:
         return query.text[:160]
 
     def trail(self, obj: Query) -> list[Any]:
         return [obj.dataset]
-
-    def panels(self, request: HttpRequest, obj: Query) -> list[Panel]:
-        judgments = Judgment.objects.filter(query=obj).order_by("-grade", "id")
-        every = changelist_url(Judgment, query__id__exact=obj.pk)
-        return [Panel("Judgments", judgments, ("document", "grade_label", "source", "judge"), every=every)]
 
 
 @admin.register(Judgment)
@@ -136,6 +179,12 @@ class JudgmentAdmin(LargeAdmin):
     @display(description="grade", ordering="grade", label=GRADE_COLOURS)
     def grade_label(self, judgment: Judgment) -> str:
         return str(judgment.grade)
+
+    def buttons(self, request: HttpRequest, obj: Judgment) -> list[Button]:
+        if obj.until is not None or obj.query.until is not None or not may_change(obj.query.dataset, request.user):
+            return []
+        href = f"{reverse('admin:query_judge', args=[obj.query_id])}?judgment={obj.pk}"
+        return [Button("Judge", "edit_note", href=href)]
 
     def trail(self, obj: Judgment) -> list[Any]:
         return [obj.query.dataset, obj.query]

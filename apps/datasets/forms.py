@@ -1,11 +1,19 @@
 """What the admin asks for when a dataset is uploaded."""
 
+from typing import Any, ClassVar
+
 from django import forms
 from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
-from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
+from unfold.widgets import (
+    UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
+)
 
-from benchbench.pages import PageForm, require_size
+from apps.datasets.records import DOC_REF_KEYS, GRADES
+from benchbench.pages import PageForm, Sections, require_size
 
 
 class DatasetForm(PageForm):
@@ -39,3 +47,48 @@ class DatasetForm(PageForm):
             upload, settings.BENCHMARK_DATASET_MAX_UPLOAD_BYTES, "Other formats without that limit: see manage.py help."
         )
         return upload
+
+
+class GradeForm(PageForm):
+    """The grade of a document that is known. Removing its judgment needs none."""
+
+    sections: ClassVar[Sections] = (("", "", ("grade", "note")),)
+
+    grade = forms.IntegerField(
+        min_value=GRADES.start,
+        max_value=GRADES.stop - 1,
+        widget=UnfoldAdminIntegerFieldWidget(),
+        help_text="0: looked at, and not relevant. Above 0: relevant, the more the higher.",
+    )
+    note = forms.CharField(
+        required=False,
+        widget=UnfoldAdminTextareaWidget({"rows": 2}),
+        help_text="Why, for whoever asks later.",
+    )
+    next = forms.CharField(required=False, widget=forms.HiddenInput())
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["grade"].required = not self.removes
+
+    @property
+    def removes(self) -> bool:
+        """Whether the button was pressed that takes the judgment away."""
+        return "remove" in self.data
+
+
+class JudgmentForm(GradeForm):
+    """A judgment of a document that the dataset has not judged for the query yet, or has under another reference."""
+
+    sections: ClassVar[Sections] = (("", "", ("key", "reference", "grade", "note")),)
+
+    key = forms.ChoiceField(
+        label="Document by",
+        choices=[(key, key.replace("_", " ")) for key in DOC_REF_KEYS],
+        widget=UnfoldAdminSelectWidget(),
+    )
+    reference = forms.CharField(
+        label="Reference",
+        widget=UnfoldAdminTextInputWidget(),
+        help_text="As the documents of a collection have it; mappings find the document by it.",
+    )

@@ -11,7 +11,7 @@ from unfold.decorators import display
 from apps.benchmarks import views as benchmarks
 from apps.benchmarks.baselines import retire
 from apps.benchmarks.models import Baseline, Evaluation, QueryResult, Run
-from apps.results import comparison_views, measure_views, views
+from apps.results import comparison_views, judging_views, measure_views, views
 from benchbench.admin import FactAdmin, LargeAdmin, VisibleFilter
 from benchbench.pages import staff
 from benchbench.panels import Button, change_url
@@ -72,8 +72,22 @@ class QueryResultAdmin(LargeAdmin):
     search_help_text = "The key of a query"
     ordering = ("id",)
 
+    def get_queryset(self, request: HttpRequest) -> Any:
+        results = super().get_queryset(request)
+        match = request.resolver_match
+        on_its_page = match is not None and match.url_name == "benchmarks_queryresult_change"
+        made_from = ("query__dataset", "run__index", "run__benchmark__dataset_version__dataset")
+        return results.select_related(*made_from, "run__benchmark__mapping__dataset") if on_its_page else results
+
     def change_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
         return views.query_page(request, self, object_id)
+
+    def get_urls(self) -> list[URLPattern]:
+        page, given = self.admin_site.admin_view(judging_views.judge_by_result), {"model_admin": self}
+        return [
+            path("<int:object_id>/judge/<int:document_id>/", page, given, "queryresult_judge"),
+            *super().get_urls(),
+        ]
 
     def trail(self, obj: QueryResult) -> list[Any]:
         return [obj.run.benchmark.mapping, obj.run.benchmark, obj.run]

@@ -13,6 +13,7 @@ from apps.results import queries
 from apps.results.coverage import CoverageError, coverage_of
 from apps.results.sections import SectionsError, section_means
 from apps.results.slicing import slicing_of_version
+from apps.results.versions import version_shown
 from benchbench.admin import SiteAdmin
 from benchbench.ir.measures.definitions import DEFINITIONS
 from benchbench.ir.measures.library import catalogue
@@ -73,7 +74,8 @@ def _measured(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> E
     if not model_admin.has_view_permission(request):
         raise PermissionDenied
     run: Any = model_admin.get_object(request, object_id)
-    evaluation = queries.evaluation_of(run)
+    at = version_shown(run.benchmark, request.GET.get("version", ""))
+    evaluation = queries.evaluation_of(run, version=at.version)
     if evaluation is None:
         raise Http404(f"{run} has not been measured.")
     return evaluation

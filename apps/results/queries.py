@@ -9,7 +9,7 @@ from django.db.models.expressions import RawSQL
 
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
 from apps.collections.models import Document
-from apps.datasets.models import Query
+from apps.datasets.models import DatasetVersion, Query
 from apps.mappings.truth import truth
 from apps.results.leaderboard import evaluations_of, primary_measure
 from apps.results.texts import Piece, excerpt
@@ -49,9 +49,12 @@ class Hit:
     excerpt: list[Piece]
 
 
-def evaluation_of(run: Run) -> Evaluation | None:
-    """Return the evaluation of a completed run under its benchmark's own version and policies, with all values."""
-    found = evaluations_of(run.benchmark).get(run.pk)
+def evaluation_of(run: Run, *, version: DatasetVersion | None = None) -> Evaluation | None:
+    """Return the evaluation of a completed run on `version` (its benchmark's own by default), with all values.
+
+    Under the benchmark's policies.
+    """
+    found = evaluations_of(run.benchmark, version=version).get(run.pk)
     return Evaluation.objects.get(pk=found.pk) if found else None
 
 
@@ -69,7 +72,8 @@ def ordered_queries(
     `text` keeps the queries whose key or text contains it, `within` those of a slice. The worst have the least value,
     of a rank the greatest.
     """
-    queries = run.benchmark.dataset_version.queries.order_by("id")
+    version = evaluation.dataset_version if evaluation else run.benchmark.dataset_version
+    queries = version.queries.order_by("id")
     if text:
         queries = queries.filter(Q(text__icontains=text) | Q(key__icontains=text))
     wanted = [query_id for query_id in queries.values_list("id", flat=True) if within is None or query_id in within]
@@ -126,10 +130,13 @@ def _results(run: Run, query_ids: list[int]) -> dict[int, QueryResult]:
     return results
 
 
-def grades_of(result: QueryResult) -> dict[int, int]:
-    """Return the grade of each judged document of a result's query; negative ids are judgments without a document."""
+def grades_of(result: QueryResult, *, version: DatasetVersion | None = None) -> dict[int, int]:
+    """Return the grade in `version` of each judged document of a result's query, none where that lacks the query.
+
+    Of the benchmark's own version by default. Negative ids are judgments without a document.
+    """
     benchmark = result.run.benchmark
-    known = truth(benchmark.mapping, benchmark.dataset_version, query_ids=[result.query_id])
+    known = truth(benchmark.mapping, version or benchmark.dataset_version, query_ids=[result.query_id])
     return known.grades.get(result.query_id, {})
 
 
@@ -157,29 +164,29 @@ class OtherRun:
     value: float | None
 
 
-def values_of(result: QueryResult) -> list[tuple[str, float | None]]:
+def values_of(result: QueryResult, *, version: DatasetVersion | None = None) -> list[tuple[str, float | None]]:
     """Return the value of each measure for one query of a completed run."""
-    evaluation = evaluation_of(result.run)
+    evaluation = evaluation_of(result.run, version=version)
     if evaluation is None or result.query_id not in evaluation.query_ids:
         return []
     place = evaluation.query_ids.index(result.query_id)
     return [(name, column[place]) for name, column in zip(evaluation.measures, evaluation.values, strict=True)]
 
 
-def other_runs(result: QueryResult, *, shown: int = 50) -> list[OtherRun]:
+def other_runs(result: QueryResult, *, version: DatasetVersion | None = None, shown: int = 50) -> list[OtherRun]:
     """Return how the other runs of the benchmark did on this query, best first by the primary measure."""
     benchmark = result.run.benchmark
     same = QueryResult.objects.filter(run__benchmark=benchmark, query=result.query_id, repetition=result.repetition)
     siblings = same.exclude(run=result.run_id).order_by("run__run_order")
     found = siblings.select_related("run").defer("document_ids", "chunk_ids", "scores")[:shown]
-    values = _values_in_runs(benchmark, result.query_id)
+    values = _values_in_runs(benchmark, result.query_id, version)
     others = [OtherRun(sibling.run, sibling, values.get(sibling.run_id)) for sibling in found]
     return sorted(others, key=lambda other: -1.0 if other.value is None else -other.value)
 
 
-def _values_in_runs(benchmark: Benchmark, query_id: int) -> dict[Any, float | None]:
+def _values_in_runs(benchmark: Benchmark, query_id: int, version: DatasetVersion | None) -> dict[Any, float | None]:
     """Return the primary measure's value for one query per completed run; the database picks it out of the arrays."""
-    evaluations = [evaluation.pk for evaluation in evaluations_of(benchmark).values()]
+    evaluations = [evaluation.pk for evaluation in evaluations_of(benchmark, version=version).values()]
     picked = RawSQL(
         '"values"[array_position(measures, %s::varchar)][array_position(query_ids, %s::bigint)]',
         [primary_measure(benchmark), query_id],

@@ -7,19 +7,25 @@ from apps.results import queries
 from apps.results.leaderboard import primary_measure
 from apps.results.paths import paths_of
 from apps.results.side_by_side import side_by_side
+from apps.results.versions import version_shown
 
 SHOWN_HITS = 20
 SHOWN_LOST = 50
 
 
-def query_context(result: QueryResult, *, against: Run | None = None) -> dict[str, Any]:
-    """Return what the page of a ranking shows. `against` is a run whose ranking of the same query stands beside it."""
+def query_context(result: QueryResult, *, version: str = "", against: Run | None = None) -> dict[str, Any]:
+    """Return what the page of a ranking shows: grades and values on `version`, the number that was asked for, if any.
+
+    `against` is a run whose ranking of the same query stands beside it.
+    """
     benchmark = result.run.benchmark
-    grades = queries.grades_of(result)
+    at = version_shown(benchmark, version)
+    grades = queries.grades_of(result, version=at.version)
     paths = paths_of(result, grades, hits=result.document_ids[:SHOWN_HITS], shown=SHOWN_LOST)
     other = _same_query(against, result) if against else None
     return {
         "result": result,
+        "at": at,
         "query": result.query,
         "run": result.run,
         "paths": paths,
@@ -28,8 +34,8 @@ def query_context(result: QueryResult, *, against: Run | None = None) -> dict[st
             for hit in queries.hits_of(result, grades, shown=SHOWN_HITS)
         ],
         "depth": len(result.document_ids),
-        "values": queries.values_of(result),
-        "others": queries.other_runs(result),
+        "values": queries.values_of(result, version=at.version),
+        "others": queries.other_runs(result, version=at.version),
         "primary": primary_measure(benchmark),
         "k": benchmark.primary_k,
         "against": against,

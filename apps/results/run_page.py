@@ -17,6 +17,7 @@ from apps.results.losing import cause_rows, column_of, furthest_apart, having, r
 from apps.results.sections import names_sections
 from apps.results.slicing import slicing_of
 from apps.results.triaging import RunLosses, losses_of
+from apps.results.versions import version_shown
 
 PER_PAGE = 25
 ORDERS = ("worst", "best", "difference")
@@ -24,14 +25,15 @@ ORDERS = ("worst", "best", "difference")
 
 def run_context(run: Run, asked: Mapping[str, str], *, against: Run | None = None) -> dict[str, Any]:
     """Return what the page of `run` shows, as the query string asks: text `q`, measure `by`, `order`, `slice`, `cause`,
-    `page`.
+    `version`, `page`.
 
     `against` is another run, with whose values those of this one are compared query by query.
     """
     benchmark = run.benchmark
-    evaluation = queries.evaluation_of(run)
+    at = version_shown(benchmark, asked.get("version", ""))
+    evaluation = queries.evaluation_of(run, version=at.version)
     losses = losses_of(run, evaluation) if evaluation else None
-    other = queries.evaluation_of(against) if against else None
+    other = queries.evaluation_of(against, version=at.version) if against else None
     names = [primary_measure(benchmark), *measures_at(benchmark, benchmark.primary_k)]
     measure = asked.get("by", "") if asked.get("by") in names else names[0]
     order = _order(asked.get("order", ""), bool(evaluation and other))
@@ -48,6 +50,7 @@ def run_context(run: Run, asked: Mapping[str, str], *, against: Run | None = Non
     return {
         "run": run,
         "benchmark": benchmark,
+        "at": at,
         "baselines": baseline_names(benchmark).get(run.pk, []),
         "evaluation": evaluation,
         "means": _means(evaluation) if evaluation else [],

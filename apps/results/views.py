@@ -14,6 +14,7 @@ from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
 from apps.results.board import ENDED, board_context
 from apps.results.history import history, history_figure
+from apps.results.judging import judging_of
 from apps.results.query_page import query_context
 from apps.results.run_page import run_context
 from apps.results.start import start_context
@@ -77,7 +78,8 @@ def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> Ht
 def query_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
     """One ranking: what stands where, how it was judged and came there, what is lost and why; or two side by side."""
     result: QueryResult = _found(request, model_admin, object_id)
-    context = query_context(result, against=_against(request))
+    context = query_context(result, version=request.GET.get("version", ""), against=_against(request))
+    context["judging"] = judging_of(result, request.user)
     return _page(request, model_admin, "results/query.html", result, context)
 
 

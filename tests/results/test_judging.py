@@ -1,0 +1,256 @@
+"""From a grade edited on a page to values that change: judging, freezing, resolving, re-scoring, by buttons."""
+
+import re
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, StageList
+from apps.datasets.content import stored_hash
+from apps.datasets.drafts import draft_of
+from apps.datasets.editing import set_judgment
+from apps.datasets.models import Dataset, Judgment
+from apps.mappings.models import Mapping
+from apps.operations.models import Operation
+from benchbench.panels import change_url, changelist_url
+from tests.admin.conftest import MakeStaff, make_staff  # noqa: F401 (a fixture)
+from tests.admin.test_acts import messages_of, press
+from tests.benchmarks.conftest import make_library
+from tests.benchmarks.test_rescoring import by_query
+from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
+from tests.results.test_pages import HOSTILE, results_url, text_of
+from tests.results.test_versions import finish
+
+
+@pytest.fixture
+def finished(transactional_db: None) -> Benchmark:
+    return finish(make_library(documents=20, queries=6))
+
+
+@pytest.fixture
+def ranking(db: None) -> QueryResult:
+    """A ranking of three documents, of which the first is judged."""
+    mapping = make_mapping(
+        make_dataset({"q1": [({"document_id": "d1"}, 3), ({"uri": "gone"}, 1)]}),
+        make_collection("library", [{"title": name} for name in ("Pears", "Plums", "Figs")]),
+    )
+    run = make_benchmark(mapping, [0.5]).runs.get()
+    documents = list(mapping.collection.documents.order_by("external_id").values_list("pk", flat=True))
+    return QueryResult.objects.create(
+        run=run, query=mapping.dataset.queries.get(), document_ids=documents, chunk_ids=[], scores=[3.0, 2.0, 1.0]
+    )
+
+
+def judge_url(result: QueryResult, document_id: int | None = None) -> str:
+    return reverse("admin:queryresult_judge", args=[result.pk, document_id or result.document_ids[0]])
+
+
+def steps_of(response: Any) -> list[str]:
+    """Return the labels of the buttons that lead on."""
+    return [button.label for step in response.context["judging"].steps for button in step.buttons]
+
+
+def test_from_an_edited_judgment_to_the_value_that_it_changes(admin_client: Client, finished: Benchmark) -> None:
+    """The whole way, by what the pages offer. Only the query whose judgment changed has another value."""
+    run = finished.runs.get(config__search_mode="dense")
+    query = finished.dataset_version.queries.order_by("key").first()
+    result = run.query_results.get(query=query)
+    page = change_url(result)
+    before, searched = Evaluation.objects.get(run=run), list(QueryResult.objects.order_by("pk").values())
+    stages, operations = StageList.objects.count(), Operation.objects.count()
+
+    shown = admin_client.get(page)
+    links = re.findall(r'hx-get="([^"]+/judge/[^"]+)"', shown.content.decode())
+    assert f"{judge_url(result)}?next={page.replace('/', '%2F')}" in links, "each place has its link"
+    assert steps_of(shown) == []
+    fragment = admin_client.get(links[0], headers={"HX-Request": "true"}).content.decode()
+    assert "<html" not in fragment
+    assert "csrfmiddlewaretoken" in fragment
+    response = admin_client.post(judge_url(result), {"grade": "0", "note": "About pears.", "next": page}, follow=True)
+    assert response.redirect_chain == [(page, 302)]
+    assert "Draft of version 2 of questions, with 1 change: 1 judgment changed." in text_of(response)
+    assert "in the draft: 0" in text_of(response)
+    assert steps_of(response) == ["Freeze as version 2", "Discard draft"]
+
+    dataset, mapping = finished.mapping.dataset, finished.mapping
+    frozen = press(admin_client, dataset, "freeze_selected", next=page)
+    assert "questions v2 is frozen" in messages_of(frozen)
+    assert steps_of(frozen) == ["Resolve the mapping again"]
+    resolved = press(admin_client, mapping, "resolve_selected", next=page)
+    assert steps_of(resolved) == ["Re-score on v2"]
+    rescored = press(admin_client, finished, "rescore_selected", next=page)
+    assert "Measured 2 runs on questions v2; nothing was searched." in messages_of(rescored)
+    assert steps_of(rescored) == ["Values on v2"]
+
+    after = Evaluation.objects.get(run=run, dataset_version__number=2)
+    old, new = by_query(before), by_query(after)
+    assert [key for key in old if old[key] != new[key]] == [query.pk]
+    assert list(QueryResult.objects.order_by("pk").values()) == searched
+    assert (StageList.objects.count(), Operation.objects.count()) == (stages, operations)
+    assert stored_hash(finished.dataset_version) == finished.dataset_version.content_hash
+
+
+def test_run_and_query_pages_follow_the_version(admin_client: Client, finished: Benchmark) -> None:
+    run = finished.runs.get(config__search_mode="dense")
+    query = finished.dataset_version.queries.order_by("key").first()
+    result = run.query_results.get(query=query)
+    admin_client.post(judge_url(result), {"grade": "0"})
+    press(admin_client, finished.mapping.dataset, "freeze_selected")
+    press(admin_client, finished.mapping, "resolve_selected")
+    assert "values on" not in text_of(admin_client.get(change_url(run)))
+    press(admin_client, finished, "rescore_selected")
+    values = {one.dataset_version.number: one for one in Evaluation.objects.filter(run=run)}
+
+    board = admin_client.get(results_url(finished), {"version": "2"}).content.decode()
+    assert f'href="{change_url(run)}?version=2"' in board
+    assert f'href="{change_url(run)}?version' not in admin_client.get(results_url(finished)).content.decode()
+    for number in (1, 2):
+        page = admin_client.get(change_url(run), {"version": str(number)})
+        assert page.context["evaluation"] == values[number]
+        means = [(name, mean) for name, mean, _ in page.context["means"]]
+        assert means == [(name, values[number].means[name]) for name, _ in means]
+        ranking = admin_client.get(change_url(result), {"version": str(number)})
+        assert dict(ranking.context["values"])["nDCG@10"] == by_query(values[number])[query.pk]
+        grade = ranking.context["hits"][0][0].grade
+        assert (grade == 0) == (number == 2)
+    page = admin_client.get(change_url(run), {"version": "2", "by": "RR"}).content.decode()
+    assert f'href="{change_url(result)}?version=2"' in page
+    assert f"{reverse('admin:run_coverage', args=[run.pk])}?version=2" in page
+    assert '<input type="hidden" name="version" value="2">' in page
+    assert f'href="{change_url(run)}?version=2"' in admin_client.get(f"{change_url(result)}?version=2").content.decode()
+    for nonsense in ("7", "x", "-1"):
+        assert admin_client.get(change_url(run), {"version": nonsense}).context["evaluation"] == values[1]
+
+
+def test_a_missing_document_is_judged_where_it_is_missed(admin_client: Client, ranking: QueryResult) -> None:
+    other = ranking.document_ids[2]
+    admin_client.post(judge_url(ranking, other), {"grade": "2", "note": " "})
+    judged = Judgment.objects.get(until=None, since=2)
+    assert (judged.doc_ref, judged.grade, judged.source, judged.judge) == ({"document_id": "d3"}, 2, "human", "admin")
+    assert judged.judged_by == User.objects.get(username="admin")
+    page = text_of(admin_client.get(change_url(ranking)))
+    assert "in the draft: 2" in page
+    admin_client.post(judge_url(ranking), {"remove": "1"})
+    page = text_of(admin_client.get(change_url(ranking)))
+    assert "2 changes: 1 judgment added, 1 judgment removed" in page
+
+
+def test_a_query_lists_its_judgments_and_takes_others(admin_client: Client, ranking: QueryResult) -> None:
+    query = ranking.query
+    page = admin_client.get(change_url(query))
+    assert "gone" in text_of(page)
+    assert "draft" not in text_of(page)
+    judgment = query.judgments.get(doc_ref={"uri": "gone"})
+    url = reverse("admin:query_judge", args=[query.pk])
+    form = admin_client.get(url, {"judgment": judgment.pk})
+    assert form.context["form"].initial["grade"] == 1
+    assert "Remove the judgment" in text_of(form)
+    admin_client.post(f"{url}?judgment={judgment.pk}", {"remove": "1"})
+    response = admin_client.post(url, {"key": "uri", "reference": " lib:9 ", "grade": "3", "note": "New."}, follow=True)
+    assert response.redirect_chain == [(change_url(query), 302)]
+    assert query.judgments.get(until=None, since=2).doc_ref == {"uri": "lib:9"}
+    page = text_of(response)
+    assert "Draft of version 2 of questions, with 2 changes: 1 judgment added, 1 judgment removed." in page
+    assert "removed in the draft" in page
+    assert "Draft of version 2" in text_of(admin_client.get(change_url(query.dataset)))
+    assert admin_client.get(url, {"judgment": judgment.pk}).status_code == 404, "removed since"
+
+
+def test_what_is_wrong_with_a_judgment_stands_at_its_field(admin_client: Client, ranking: QueryResult) -> None:
+    url = reverse("admin:query_judge", args=[ranking.query.pk])
+    response = admin_client.post(url, {"key": "uri", "reference": "lib:9", "grade": "40000"})
+    assert "32767" in str(response.context["form"].errors["grade"])
+    assert "grade" in admin_client.post(judge_url(ranking), {"grade": ""}).context["form"].errors
+    assert draft_of(ranking.query.dataset) is None
+
+
+def test_a_draft_is_discarded_after_a_question(admin_client: Client, ranking: QueryResult) -> None:
+    dataset = ranking.query.dataset
+    frozen = dataset.versions.get()
+    set_judgment(dataset, "q1", {"document_id": "d1"}, 0)
+    url = reverse("admin:datasets_datasetversion_delete", args=[draft_of(dataset).pk])
+    assert url in admin_client.get(change_url(ranking)).content.decode()
+    assert "1 change: 1 judgment changed" in text_of(admin_client.get(url))
+    assert "Discarded questions v2 (draft)" in messages_of(admin_client.post(url, {"post": "yes"}, follow=True))
+    assert [one.grade for one in frozen.judgments.order_by("id")] == [3, 1]
+    assert draft_of(dataset) is None
+    refused = admin_client.post(reverse("admin:datasets_datasetversion_delete", args=[frozen.pk]), {"post": "yes"})
+    assert refused.status_code == 403, "a frozen version stays"
+
+
+def test_who_may_not_change_the_dataset_only_reads(
+    client: Client,
+    make_staff: MakeStaff,  # noqa: F811
+    ranking: QueryResult,
+) -> None:
+    client.force_login(make_staff("reader", may=("view",)))
+    dataset = ranking.query.dataset
+    set_judgment(dataset, "q1", {"document_id": "d1"}, 0)
+    page = client.get(change_url(ranking))
+    assert "Draft of version 2" in text_of(page)
+    assert steps_of(page) == []
+    for shown in (page, client.get(change_url(ranking.query)), client.get(change_url(dataset))):
+        assert "/judge/" not in shown.content.decode()
+    for url in (judge_url(ranking), reverse("admin:query_judge", args=[ranking.query.pk])):
+        assert client.post(url, {"grade": "1", "key": "uri", "reference": "x"}).status_code == 403
+    press(client, dataset, "freeze_selected")
+    assert client.post(reverse("admin:datasets_datasetversion_delete", args=[draft_of(dataset).pk])).status_code == 403
+    assert draft_of(dataset).judgments.get(doc_ref={"document_id": "d1"}).grade == 0
+
+
+def test_what_somebody_else_owns_is_not_judged(
+    client: Client,
+    make_staff: MakeStaff,  # noqa: F811
+    ranking: QueryResult,
+) -> None:
+    grace = make_staff("grace")
+    client.force_login(make_staff("ada"))
+    Dataset.objects.update(owner=grace)
+    page = client.get(change_url(ranking))
+    assert page.status_code == 200, "the benchmark is nobody's"
+    assert "/judge/" not in page.content.decode()
+    assert client.post(judge_url(ranking), {"grade": "1"}).status_code == 403
+    assert client.get(reverse("admin:query_judge", args=[ranking.query.pk])).status_code == 404
+    Benchmark.objects.update(owner=grace)
+    assert client.post(judge_url(ranking), {"grade": "1"}).status_code == 404
+    assert draft_of(ranking.query.dataset) is None
+
+
+def test_a_form_without_its_token_is_refused(ranking: QueryResult, admin_user: User) -> None:
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(admin_user)
+    assert strict.post(judge_url(ranking), {"grade": "1"}).status_code == 403
+    assert strict.post(changelist_url(Dataset), {"action": "freeze_selected"}).status_code == 403
+
+
+def test_it_goes_on_to_no_other_site(admin_client: Client, ranking: QueryResult) -> None:
+    response = admin_client.post(judge_url(ranking), {"grade": "1", "next": "https://elsewhere.example/"})
+    assert response["Location"] == change_url(ranking)
+
+
+def test_a_note_is_no_markup(admin_client: Client, ranking: QueryResult) -> None:
+    admin_client.post(judge_url(ranking), {"grade": "1", "note": HOSTILE})
+    for page in (change_url(ranking.query), judge_url(ranking)):
+        assert "<script>alert" not in admin_client.get(page).content.decode()
+
+
+def test_a_query_that_the_draft_ended_is_not_judged(admin_client: Client, ranking: QueryResult) -> None:
+    type(ranking.query).objects.update(until=2)
+    assert "/judge/" not in admin_client.get(change_url(ranking)).content.decode()
+    assert admin_client.post(judge_url(ranking), {"grade": "1"}).status_code == 403
+
+
+def test_it_leads_only_to_what_one_may_see(
+    client: Client,
+    make_staff: MakeStaff,  # noqa: F811
+    ranking: QueryResult,
+) -> None:
+    client.force_login(make_staff("ada"))
+    set_judgment(ranking.query.dataset, "q1", {"document_id": "d1"}, 0)
+    press(client, ranking.query.dataset, "freeze_selected")
+    assert "resolve it again" in text_of(client.get(change_url(ranking.query.dataset)))
+    Mapping.objects.update(owner=make_staff("grace"))
+    assert "resolve it again" not in text_of(client.get(change_url(ranking.query.dataset)))
