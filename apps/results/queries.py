@@ -67,7 +67,7 @@ def ordered_queries(
     best: bool = False,
     within: Collection[int] | None = None,
 ) -> list[int]:
-    """Return the ids of the run's queries, worst (or best) first by `measure`; failed ones come before all.
+    """Return the ids of the run's queries, worst (or best) first by `measure`; those without a value count as worst.
 
     `text` keeps the queries whose key or text contains it, `within` those of a slice. The worst have the least value,
     of a rank the greatest.
@@ -85,7 +85,7 @@ def ordered_queries(
 
     def place(query_id: int) -> tuple[bool, float]:
         value = values.get(query_id)
-        return (value is not None, 0.0 if value is None else -value if falling else value)
+        return ((value is None) == best, 0.0 if value is None else -value if falling else value)
 
     return sorted(wanted, key=place)
 

@@ -16,7 +16,14 @@ from apps.mappings.models import Mapping, Resolution
 from apps.operations.working import wait
 from benchbench.panels import change_url
 from tests.benchmarks.conftest import make_library
-from tests.factories import add_judgment, add_version, make_benchmark
+from tests.factories import (
+    add_judgment,
+    add_version,
+    make_benchmark,
+    make_collection,
+    make_dataset,
+    make_mapping,
+)
 
 HOSTILE = "<script>alert('x')</script>"
 
@@ -80,6 +87,19 @@ def test_from_the_leaderboard_to_a_ranking(admin_client: Client, finished: Bench
     assert first.external_id in page
     assert "The same query in the other runs" in page
     assert "<mark>" in admin_client.get(change_url(result)).content.decode()
+
+
+@pytest.mark.parametrize(("order", "keys"), [("best", ["fig", "pear", "plum"]), ("worst", ["plum", "pear", "fig"])])
+def test_a_query_without_a_value_is_worse_than_any(admin_client: Client, order: str, keys: list[str]) -> None:
+    """The rank of the first relevant document has no value where none is found."""
+    judged = [({"document_id": "d1"}, 1)]
+    dataset = make_dataset({"pear": judged, "plum": judged, "fig": judged})
+    measures = ["nDCG@10", "FirstRelevant"]
+    mapping = make_mapping(dataset, make_collection("library", [{"title": "On pears"}]))
+    run = make_benchmark(mapping, [0.5], measures=measures, k_values=[10]).runs.get()
+    Evaluation.objects.update(values=[[0.5, 0.0, 1.0], [2.0, None, 1.0]])
+    shown = admin_client.get(change_url(run), {"order": order, "by": "FirstRelevant"})
+    assert [row.query.key for row in shown.context["rows"]] == keys
 
 
 def test_the_fragment_alone_is_right_at_any_moment(admin_client: Client, finished: Benchmark) -> None:
