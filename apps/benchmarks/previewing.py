@@ -1,6 +1,7 @@
 """What a matrix would do, before anything is created."""
 
 from collections.abc import Mapping as MappingType
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -8,6 +9,7 @@ from django.conf import settings
 
 from apps.benchmarks.costs import costs_of
 from apps.benchmarks.creating import choose_indexes, require_current
+from apps.benchmarks.measures import measures_of
 from apps.benchmarks.planning import is_prepared
 from apps.mappings.models import Mapping
 from apps.retrieval.ann_indexes import ann_index_name, find_ann_index
@@ -44,14 +46,16 @@ class Preview:
         return {"runs": len(labels), **facts}
 
 
-def preview(mapping: Mapping, matrix: MappingType[str, Any]) -> Preview:
-    """Plan a matrix over a mapping without creating anything. Raises what `create_benchmark` raises."""
-    queries = require_current(mapping).query_count
+def preview(mapping: Mapping, matrix: MappingType[str, Any], *, measures: Sequence[str] = ()) -> Preview:
+    """Plan a matrix over a mapping without creating anything. Raises what `create_benchmark` raises for these."""
+    version = require_current(mapping)
     parsed = Matrix.parse(
         matrix, max_runs=settings.BENCHMARK_MAX_RUNS, max_values=settings.BENCHMARK_MAX_VALUES_PER_AXIS
     )
     configurations = parsed.configurations()
     indexes = choose_indexes(mapping, configurations)
+    measures_of(parsed.k_values_for_metrics, measures, version)  # for what it refuses
+    queries = version.query_count
     planned: Plan = plan((str(number), configuration) for number, configuration in enumerate(configurations))
     used = {configuration.index: indexes[configuration.index] for configuration in configurations}
     return Preview(

@@ -193,6 +193,7 @@ class TestBenchmark:
             ({"score_thresholds": "none, 2"}, "score_thresholds", "from 0 to 1"),
             ({"primary_k": "0"}, "primary_k", "greater than or equal to 1"),
             ({"search_modes": []}, "search_modes", "required"),
+            ({"measures": "RR, nonsense@5"}, "measures", "of the library ir_measures, such as ERR@20"),
         ],
     )
     def test_an_error_stands_at_its_field_in_preview_and_form(

@@ -134,7 +134,7 @@ class Command(UseCaseCommand):
         matrix = matrix_of(mapping, options)
         if options["dry_run"]:
             with in_options():
-                planned = preview(mapping, matrix)
+                planned = preview(mapping, matrix, measures=options["measures"])
             self.report(planned.as_dict(), preview_text(planned), as_json=options["json"])
             return
         with in_options():
