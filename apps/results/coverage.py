@@ -55,7 +55,7 @@ def coverage_of(evaluation: Evaluation) -> list[CoverageRow]:
 
     Raises CoverageError where the judgments have been given other documents since it was made.
     """
-    key = f"coverage:{evaluation.pk}:{evaluation.truth_hash}:{_state_of(evaluation)}"
+    key = f"coverage:{evaluation.pk}:{evaluation.truth_hash}:{state_of(evaluation)}"
     known = cache.get(key)
     if known is None:
         known = _coverage(evaluation)
@@ -63,9 +63,10 @@ def coverage_of(evaluation: Evaluation) -> list[CoverageRow]:
     return cast(list[CoverageRow], known)
 
 
-def _state_of(evaluation: Evaluation) -> str:
+def state_of(evaluation: Evaluation) -> str:
     """Return what tells one state of an evaluation, which may be replaced under its id, from another."""
-    return sha256(json.dumps([evaluation.means, evaluation.query_count], sort_keys=True).encode()).hexdigest()
+    told = [evaluation.means, evaluation.query_count, evaluation.failed_queries, evaluation.unsearched_queries]
+    return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
 def uneven(judged: Mapping[str, float | None]) -> str:

@@ -10,14 +10,18 @@ from django.template.response import TemplateResponse
 
 from apps.benchmarks.models import Evaluation
 from apps.results import queries
+from apps.results.content import ContentError, content_of
 from apps.results.coverage import CoverageError, coverage_of
-from apps.results.sections import SectionsError, section_means
+from apps.results.kept import KeptError
+from apps.results.sections import section_means
 from apps.results.slicing import slicing_of_version
 from apps.results.versions import version_shown
 from benchbench.admin import SiteAdmin
 from benchbench.ir.measures.definitions import DEFINITIONS
 from benchbench.ir.measures.library import catalogue
 from benchbench.ir.slices import MINIMUM
+
+SHOWN_QUERIES = 25
 
 
 def measures_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
@@ -65,9 +69,24 @@ def run_sections(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -
     context: dict[str, Any] = {}
     try:
         context["means"] = section_means(evaluation)
-    except SectionsError as error:
+    except KeptError as error:
         context["error"] = error.message
     return render(request, "results/sections.html", context)
+
+
+def run_content(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
+    """The part of a run's page that says what its texts hold of evidence and expected answers."""
+    evaluation = _measured(request, model_admin, object_id)
+    context: dict[str, Any] = {}
+    try:
+        content = content_of(evaluation)
+    except (ContentError, KeptError) as error:
+        context["error"] = error.message
+    else:
+        shown = content.queries[:SHOWN_QUERIES]
+        rows = queries.query_rows(evaluation.run, None, [query.query_id for query in shown], [])
+        context |= {"content": content, "rows": [(row, one.values) for row, one in zip(rows, shown, strict=True)]}
+    return render(request, "results/content.html", context)
 
 
 def _measured(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> Evaluation:

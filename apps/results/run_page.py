@@ -11,6 +11,7 @@ from apps.benchmarks.models import Evaluation, Run
 from apps.results import queries
 from apps.results.by_slice import slices_context
 from apps.results.configurations import keys_of, phrases
+from apps.results.content import has_content
 from apps.results.coverage import is_coverage, judged_name
 from apps.results.leaderboard import measures_at, primary_measure
 from apps.results.losing import cause_rows, column_of, furthest_apart, having, read_cause, worst_first
@@ -57,6 +58,7 @@ def run_context(run: Run, asked: Mapping[str, str], *, against: Run | None = Non
         **slices_context(evaluation, slicing, names),
         "chosen": chosen,
         "has_sections": evaluation is not None and names_sections(evaluation),
+        "has_content": evaluation is not None and has_content(evaluation),
         "facts": phrases(run.config, keys_of([run.config])),
         "ann": ann_text(run.provenance.get("ann")),
         "measures": names,

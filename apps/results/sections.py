@@ -8,26 +8,16 @@ import numpy as np
 from django.db.models import Q
 
 from apps.benchmarks.evaluating import rankings_of
-from apps.benchmarks.models import Evaluation, Run
-from apps.benchmarks.stage_lists import read_lists, stored_plan
+from apps.benchmarks.models import Evaluation
 from apps.collections.models import Section
 from apps.datasets.models import alive_in
 from apps.mappings.models import Resolution
+from apps.results.kept import kept_chunks
 from apps.retrieval.models import Chunk
-from benchbench.errors import ConflictError
-from benchbench.ir.plan import RunPlan
-from benchbench.ir.ranking import cut, unit_scores
-from benchbench.ir.records import ScoredList
 from benchbench.ir.sections import SectionHit, doc_rank, doc_recall, reciprocal, section_rank, section_recall
 
 Span = tuple[int, int, str]
 """First character, one past the last, section id."""
-
-
-class SectionsError(ConflictError):
-    """The sections that a run found cannot be told."""
-
-    code = "sections"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +53,7 @@ def section_means(evaluation: Evaluation) -> SectionMeans | None:
 
     A chunk's section is the one whose span overlaps it most; of spans that overlap alike, the shortest. Each judgment
     counts once; one that is unresolved is not found, or left out, by the evaluation's policy; queries that failed are
-    left out. Raises SectionsError where the run's chunks cannot be told from what is stored.
+    left out. Raises KeptError where the run's chunks cannot be told from what is stored.
     """
     run = evaluation.run
     expected = _expected(evaluation)
@@ -73,13 +63,7 @@ def section_means(evaluation: Evaluation) -> SectionMeans | None:
     asked = [one for one in expected if one.query_id in rankings]
     if not asked:
         return None
-    chunks = _kept_chunks(run, {one.query_id for one in asked})
-    hits = _hits(chunks)
-    for query_id, found in hits.items():
-        if list(dict.fromkeys(hit.document for hit in found)) != rankings[query_id]:
-            raise SectionsError(
-                "The stored lists are not those that this run's rankings were made of: run the benchmark again."
-            )
+    hits = _hits(kept_chunks(run, {one.query_id: rankings[one.query_id] for one in asked}))
     return _means(asked, hits, run.benchmark.k_values)
 
 
@@ -112,24 +96,6 @@ def _expected(evaluation: Evaluation) -> list[Expected]:
     found = [Expected(query, document, tuple(refs)) for query, document, refs in rows.values_list(*columns) if refs]
     drop = evaluation.policies.get("unresolved") == "drop"
     return [one for one in found if one.document is not None or not drop]
-
-
-def _kept_chunks(run: Run, query_ids: set[int]) -> dict[int, list[int]]:
-    """Return the ids of the chunks that the run kept of its last stage's list, per query, before their collapse."""
-    plan = stored_plan(run)
-    if plan is None:
-        raise SectionsError("This run was made elsewhere, and its file names documents alone: it has no sections.")
-    lists = read_lists(run.benchmark, [plan.final], query_ids=query_ids)
-    if lists.keys() != query_ids:
-        raise SectionsError("The lists of this run's last stage are not stored: run the benchmark again.")
-    return {query: _kept(plan, stages[plan.final]) for query, stages in lists.items()}
-
-
-def _kept(plan: RunPlan, ranked: ScoredList) -> list[int]:
-    found = ranked.head(plan.candidates)
-    compared = unit_scores(plan.unit_kind, found.compared_scores)
-    kept: list[int] = cut(found, unit_scores=compared, threshold=plan.threshold, top_k=plan.top_k).ids.tolist()
-    return kept
 
 
 def _hits(chunks: Mapping[int, Sequence[int]]) -> dict[int, list[SectionHit]]:

@@ -14,7 +14,8 @@ from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
 from apps.mappings.creating import create_mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import wait
-from apps.results.sections import SectionsError, section_at, section_means
+from apps.results.kept import KeptError
+from apps.results.sections import section_at, section_means
 from apps.retrieval.indexing import build_index, create_index
 from benchbench.panels import change_url
 from tests.results.test_pages import text_of
@@ -70,7 +71,7 @@ def test_the_page_of_the_run_shows_them(admin_client: Client, benchmark: Benchma
 
 def test_without_its_lists_it_says_so(admin_client: Client, benchmark: Benchmark) -> None:
     StageList.objects.all().delete()
-    with pytest.raises(SectionsError, match="not stored"):
+    with pytest.raises(KeptError, match="not stored"):
         section_means(Evaluation.objects.get())
     shown = text_of(admin_client.get(reverse("admin:run_sections", args=[benchmark.runs.get().pk])))
     assert "run the benchmark again" in shown

@@ -1,0 +1,175 @@
+"""Retrieved texts against evidence and answers: from a search that one can predict to numbers worked out by hand."""
+
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.launching import launch
+from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
+from apps.collections.importing import create_collection, import_documents
+from apps.collections.records import DocumentRecord
+from apps.datasets.importing import import_dataset
+from apps.datasets.models import Query
+from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
+from apps.mappings.creating import create_mapping
+from apps.mappings.models import Mapping
+from apps.mappings.resolving import resolve
+from apps.operations.working import wait
+from apps.results import content
+from apps.results.content import Content, ContentError, QueryContent, content_of
+from apps.results.kept import KeptError
+from apps.retrieval.indexing import build_index, create_index
+from benchbench.panels import change_url
+from tests.factories import make_benchmark
+from tests.results.test_pages import text_of
+
+SPRING = "bloom in the spring"
+CAKE = "fine, old cake"
+TEXTS = {
+    "a": "pear cake is a fine old cake  " + "pear trees bloom in the spring",
+    "b": "plum jam needs a lot of sugar ",
+    "c": "pear pear pear pear pear pear ",
+}
+
+
+@pytest.fixture
+def benchmark(transactional_db: None) -> Benchmark:
+    """Chunks of 30 characters, and two of them count. "pear" finds c, the second of a, and the first of a too late."""
+    library = create_collection("library")
+    import_documents(library, [DocumentRecord(external_id=key, title=key, text=text) for key, text in TEXTS.items()])
+    judged = [JudgmentRecord({"document_id": "a"}, 1)]
+    records = [
+        QueryRecord("pear", "pear", judged, evidence=[CAKE, SPRING], expected_answer="Pear trees bloom."),
+        QueryRecord("both", "bloom fine", judged, evidence=[CAKE, SPRING]),
+        QueryRecord("sugar", "sugar", judged, expected_answer="Sugar, sugar, and a lot of pectin!"),
+        QueryRecord("zebra", "zebra", judged, evidence=["zebra"]),
+        QueryRecord("jam", "jam", judged),
+    ]
+    dataset = import_dataset(DatasetRecord(name="questions", queries=records)).version.dataset
+    library.refresh_from_db()
+    wait(build_index(create_index(library, name="chunks", chunk_parameters={"size": 30, "overlap": 0})))
+    mapping = create_mapping(dataset, library, name="library")
+    resolve(mapping)
+    mapping.refresh_from_db()
+    matrix = {"search_modes": ["sparse"], "k_values_for_metrics": [1, 2], "primary_k": 2}
+    benchmark = create_benchmark(mapping, name="b", matrix=matrix)
+    wait(launch(benchmark))
+    return benchmark
+
+
+def fragment_of(run: Run) -> str:
+    return reverse("admin:run_content", args=[run.pk])
+
+
+def by_key(found: Content) -> dict[str, QueryContent]:
+    keys = dict(Query.objects.values_list("pk", "key"))
+    return {keys[query.query_id]: query for query in found.queries}
+
+
+def test_the_values_are_those_worked_out_by_hand(benchmark: Benchmark) -> None:
+    found = content_of(Evaluation.objects.get())
+    values = {key: query.values for key, query in by_key(found).items()}
+    assert list(values) == ["zebra", "pear", "both", "sugar"], "the least evidence recall first"
+    assert values == {
+        "zebra": [0, None, None],  # it found nothing
+        "pear": [1 / 2, 1, 2 * 3 / (3 + 6)],  # the cake is in its third chunk
+        "both": [1, None, None],  # in two chunks of one document
+        "sugar": [None, 4 / 6, 2 * 3 / (7 + 7)],
+    }
+    evidence, overlap, rouge = found.means
+    assert evidence == ("Evidence recall", (0 + 1 / 2 + 1) / 3, 3)
+    assert overlap == ("Answer token overlap", pytest.approx((1 + 4 / 6) / 2), 2)
+    assert rouge == ("ROUGE-L", pytest.approx((2 / 3 + 3 / 7) / 2), 2)
+    assert (found.k, found.unanswered) == (2, 0)
+
+
+def test_a_query_that_failed_is_left_out_and_counted(admin_client: Client, benchmark: Benchmark) -> None:
+    QueryResult.objects.filter(query__key="zebra").update(error="It timed out.")
+    found = content_of(Evaluation.objects.get())
+    assert (found.means[0], found.unanswered) == (("Evidence recall", 3 / 4, 2), 1)
+    shown = text_of(admin_client.get(fragment_of(benchmark.runs.get())))
+    assert "3 state evidence or an expected answer; 1 more failed or was not asked, and is left out." in shown
+
+
+def test_the_page_of_the_run_offers_them_and_shows_them_with_their_definitions(
+    admin_client: Client, benchmark: Benchmark
+) -> None:
+    run = benchmark.runs.get()
+    fragment = fragment_of(run)
+    assert f'hx-get="{fragment}"' in admin_client.get(change_url(run)).content.decode()
+    response = admin_client.get(fragment)
+    shown = text_of(response)
+    assert "Over the first 2 chunks" in shown
+    assert "Evidence recall .5000 3 Answer token overlap .8333 2 ROUGE-L .5476 2" in shown
+    assert "runs of letters, digits and underscores, lower-cased" in shown
+    assert "zebra zebra .0000 – –" in shown
+    assert change_url(QueryResult.objects.get(query__key="zebra")) in response.content.decode()
+
+
+def test_where_nothing_is_stated_nothing_is_offered(admin_client: Client, mapping: Mapping) -> None:
+    run = make_benchmark(mapping, [0.5]).runs.get()
+    assert fragment_of(run) not in admin_client.get(change_url(run)).content.decode()
+    assert content_of(Evaluation.objects.get()) == Content(10, [], 0)
+    assert "No query that states" in text_of(admin_client.get(fragment_of(run)))
+
+
+def test_it_is_computed_once_for_each_state_of_the_values(
+    benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluation = Evaluation.objects.get()
+    known = content_of(evaluation)
+    monkeypatch.setattr(content, "rouge_l", None)
+    assert content_of(evaluation) == known
+    evaluation.failed_queries += 1
+    with pytest.raises(TypeError):
+        content_of(evaluation)
+
+
+def test_what_is_compared_together_changes_nothing(benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluation = Evaluation.objects.get()
+    known = content_of(evaluation)
+    cache.clear()
+    monkeypatch.setattr(content, "QUERIES_AT_ONCE", 1)
+    assert content_of(evaluation) == known
+
+
+def test_it_costs_as_many_statements_for_one_query_as_for_all(admin_client: Client, benchmark: Benchmark) -> None:
+    fragment = fragment_of(benchmark.runs.get())
+    costs = []
+    for _ in range(2):
+        cache.clear()
+        with CaptureQueriesContext(connection) as captured:
+            admin_client.get(fragment)
+        costs.append(len(captured))
+        Query.objects.exclude(key="pear").update(evidence=[], expected_answer="")
+    assert costs[0] == costs[1] <= 18
+
+
+def test_what_cannot_be_told_is_said(admin_client: Client, benchmark: Benchmark) -> None:
+    run, evaluation = benchmark.runs.get(), Evaluation.objects.get()
+    Query.objects.filter(key="both").update(evidence=[{"page": 3}])
+    with pytest.raises(ContentError, match="evidence of the query 'both' is not a list of texts"):
+        content_of(evaluation)
+    assert "state each passage as a text" in text_of(admin_client.get(fragment_of(run)))
+    Query.objects.filter(key="both").update(evidence=[])
+    QueryResult.objects.filter(query__key="pear").update(document_ids=[], chunk_ids=[], scores=[])
+    with pytest.raises(KeptError, match="not those that this run's rankings were made of"):
+        content_of(evaluation)
+    StageList.objects.all().delete()
+    assert "run the benchmark again" in text_of(admin_client.get(fragment_of(run)))
+    Run.objects.update(is_external=True, index=None)
+    assert "made elsewhere" in text_of(admin_client.get(fragment_of(run)))
+
+
+def test_it_is_for_those_who_see_the_run(client: Client, mapping: Mapping, django_user_model: Any) -> None:
+    run = make_benchmark(mapping, [0.5]).runs.get()
+    client.force_login(django_user_model.objects.create_user("guest", is_staff=True))
+    assert client.get(fragment_of(run)).status_code == 403
+    client.logout()
+    assert client.get(fragment_of(run)).status_code == 302
