@@ -115,6 +115,8 @@ def _warnings(benchmark: Benchmark, run: Run, short: int) -> list[str]:
         )
     if run.failed_queries:
         warnings.append(f"{run.failed_queries} queries failed and are left out of the means.")
+    if run.config["search_mode"] != "sparse" and run.timing["samples"] and "encode_ms" not in run.timing:
+        warnings.append("Encoding the queries is not in the times: their vectors were imported.")
     if len(run.provenance["made_by"]) > 1:
         warnings.append("Workers with different libraries, models or devices took part: see the provenance.")
     return warnings

@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import Any
 
 from apps.benchmarks.models import Evaluation
+from apps.results.charts import wrapped
 from apps.results.slicing import Slicing, means_in, values_in
 from benchbench.ir.slices import MINIMUM, Slice, WeakSlice, weak_slices
 
@@ -69,7 +70,7 @@ def slice_figure(groups: Sequence[SliceGroup], name: str, overall: float | None)
         return None
     import plotly.graph_objects as go  # takes a second to import, and only this page needs it
 
-    labels = [f"{row.slice.name}  ({row.slice.n})" for row in rows]
+    labels = [wrapped(f"{row.slice.name} ({row.slice.n})") for row in rows]
     points = go.Scatter(
         x=[row.values[0] for row in rows],
         y=labels,
@@ -81,11 +82,17 @@ def slice_figure(groups: Sequence[SliceGroup], name: str, overall: float | None)
     )
     figure = go.Figure([points])
     figure.update_layout(
-        xaxis={"title": {"text": f"mean {name}"}, "tickformat": ".2~f", "rangemode": "tozero"},
+        xaxis={
+            "title": {"text": f"mean {name}"},
+            "tickformat": ".2~f",
+            "rangemode": "tozero",
+            "tickangle": 0,
+            "nticks": 6,
+        },
         yaxis={"autorange": "reversed", "type": "category"},
         shapes=[{"type": "line", "x0": overall, "x1": overall, "yref": "paper", "y0": 0, "y1": 1, "line": _LINE}],
         margin={"l": 16, "r": 16, "t": 16, "b": 48},
-        height=90 + 26 * len(rows),
+        height=90 + 34 * len(rows),
         hovermode="closest",
         template="none",
     )

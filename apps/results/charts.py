@@ -1,12 +1,14 @@
 """Figures, built here and drawn in the browser by Plotly. Colours of text and grid follow the page's theme there."""
 
 import math
+import textwrap
 from typing import Any
 
 from apps.results.configurations import phrases, varying
 from apps.results.leaderboard import Leaderboard, Row
 
 COLOURS = ["#2f6fde", "#e07b39", "#2a9d6f", "#b04bc0", "#c9a227", "#5f6b7a"]
+WIDEST = 24  # letters of a line beside an axis: more would leave no room on a narrow page
 SYMBOLS = {False: "circle", True: "diamond"}
 
 
@@ -49,6 +51,11 @@ def time_axis(times: list[float]) -> dict[str, Any]:
     powers = range(math.floor(math.log10(min(times))), math.ceil(math.log10(max(times))) + 1)
     ticks = [round(step * 10.0**power, 6) for power in powers for step in (1, 2, 5)]
     return {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
+
+
+def wrapped(text: str, width: int = WIDEST) -> str:
+    """Return `text` in lines of at most `width` letters, for Plotly."""
+    return "<br>".join(textwrap.wrap(text, width))
 
 
 def _groups(rows: list[Row]) -> list[list[Row]]:

@@ -1,6 +1,5 @@
 """The figures of a comparison, built here and drawn in the browser by Plotly, in words that the tables share."""
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from apps.results.axes import Effect
-from apps.results.charts import COLOURS, time_axis
+from apps.results.charts import COLOURS, time_axis, wrapped
 from apps.results.choosing import Costs
 from apps.results.comparing import RunComparison
 from apps.results.slice_differences import SliceDifferences
+from apps.results.templatetags.benchbench import signed
 from benchbench.ir.resampling import Interval
 from benchbench.ir.significance import Pair
 
@@ -21,7 +21,6 @@ BETTER, WORSE, OPEN = COLOURS[2], COLOURS[1], "#8a94a6"
 # Pale enough for the page's text in both themes.
 DIVERGING = [[0, "rgba(224, 123, 57, 0.6)"], [0.5, "rgba(128, 136, 150, 0.1)"], [1, "rgba(42, 157, 111, 0.6)"]]
 MOST_WRITTEN = 10  # columns of a map whose cells have room for a number
-WIDEST = 24  # letters of a line beside an axis: more would leave no room on a narrow page
 ROW, HEAD = 34, 84  # pixels of a row, and of what is above and below the rows
 
 
@@ -62,9 +61,12 @@ def effect_figure(effects: Sequence[Effect], measure: str) -> Figure:
 
 
 def slice_figure(comparison: RunComparison, slices: Sequence[SliceDifferences]) -> Figure:
-    """Return the differences to the reference by slice: with intervals for two runs, as a map for more."""
+    """Return the differences to the reference by slice: with intervals for two runs, as a map for more.
+
+    A slice that is too small to conclude anything from has numbers, but no colour.
+    """
     others = [run for run in comparison.order if run != comparison.reference]
-    labels = [f"{one.slice.name}, n {one.slice.n}" for one in slices]
+    labels = [f"{one.slice.name}, n\N{NO-BREAK SPACE}{one.slice.n}" for one in slices]
     if len(others) == 1:
         found = [(label, one.slice, one.differences[others[0]]) for label, one in zip(labels, slices, strict=True)]
         lines = [
@@ -74,9 +76,9 @@ def slice_figure(comparison: RunComparison, slices: Sequence[SliceDifferences]) 
         ]
         return _forest(lines, _title(comparison))
     means = [[one.differences[run].mean for run in others] for one in slices]
-    texts = [["" if mean is None else f"{mean:+.3f}" for mean in row] for row in means]
-    large = [row for one, row in zip(slices, means, strict=True) if not one.slice.is_small]
-    return _map([comparison.labels[run] for run in others], labels, means, texts, scale=large or means)
+    texts = [["" if mean is None else signed(mean, 3) for mean in row] for row in means]
+    shown = [[None] * len(row) if one.slice.is_small else row for one, row in zip(slices, means, strict=True)]
+    return _map([comparison.labels[run] for run in others], labels, shown, texts)
 
 
 def pair_figure(comparison: RunComparison) -> Figure | None:
@@ -88,7 +90,7 @@ def pair_figure(comparison: RunComparison) -> Figure | None:
     shown = [[pair.difference if pair and pair.significant else 0.0 if pair else None for pair in row] for row in pairs]
     texts = [[p_text(pair.p_adjusted) if pair else "" for pair in row] for row in pairs]
     labels = [comparison.labels[run] for run in order]
-    return _map(labels, labels, shown, texts, scale=shown)
+    return _map(labels, labels, shown, texts)
 
 
 def query_figure(differences: Sequence[float], measure: str) -> Figure:
@@ -164,7 +166,7 @@ def _forest(lines: Sequence[Line], title: str) -> Figure:
     ends = [line.interval or Interval(line.difference, line.difference) for line in shown]
     trace = go.Scatter(
         x=[line.difference for line in shown],
-        y=[_wrapped(line.label) for line in shown],
+        y=[wrapped(line.label) for line in shown],
         mode="markers",
         marker={"size": 9, "color": [line.colour for line in shown]},
         error_x={"visible": False},
@@ -201,14 +203,12 @@ def _forest(lines: Sequence[Line], title: str) -> Figure:
     return _figure(go, [trace], layout)
 
 
-def _map(
-    columns: Sequence[str], rows: Sequence[str], values: Cells, texts: Sequence[Sequence[str]], *, scale: Cells
-) -> Figure:
-    """A coloured cell for each value; the farthest of `scale` from 0 has the full colour."""
+def _map(columns: Sequence[str], rows: Sequence[str], values: Cells, texts: Sequence[Sequence[str]]) -> Figure:
+    """A coloured cell for each value; the farthest from 0 has the full colour."""
     import plotly.graph_objects as go
 
-    most = max((abs(value) for row in scale for value in row if value is not None), default=0) or 1
-    across, down = [_wrapped(column, 14) for column in columns], [_wrapped(row) for row in rows]
+    most = max((abs(value) for row in values for value in row if value is not None), default=0) or 1
+    across, down = [wrapped(column, 14) for column in columns], [wrapped(row) for row in rows]
     trace = go.Heatmap(
         x=across,
         y=down,
@@ -247,10 +247,6 @@ def _figure(go: Any, traces: list[Any], layout: dict[str, Any]) -> Figure:
 def _title(comparison: RunComparison) -> str:
     reference = "baseline" if comparison.verdict.against_baseline else "best"
     return f"difference to the {reference}"
-
-
-def _wrapped(text: str, width: int = WIDEST) -> str:
-    return "<br>".join(textwrap.wrap(text, width))
 
 
 def _zero() -> dict[str, Any]:

@@ -12,8 +12,9 @@ from django.urls import reverse
 
 from apps.benchmarks.models import Benchmark, Run
 from apps.results.comparing import compare_runs
-from apps.results.comparison_figures import p_text
+from apps.results.comparison_figures import p_text, slice_figure
 from apps.results.sentences import verdict_sentence
+from apps.results.slice_differences import by_slice
 from apps.results.templatetags.benchbench import signed
 from apps.results.templatetags.comparison import interval
 from benchbench.panels import changelist_url
@@ -78,6 +79,19 @@ def test_the_numbers_on_the_page_are_those_of_the_comparison(admin_client: Clien
     assert "3 pairs" in text
     for heading in ("By slice", "What each choice buys", "Quality and cost", "All measures"):
         assert heading in text
+
+
+def test_a_small_slice_has_a_number_but_no_colour(db: None) -> None:
+    mapping = make_queries(40, category=["billing"] * 35 + ["search"] * 5)
+    found = compare_runs(make_compared(mapping, VALUES).runs.all())
+    figure = slice_figure(found, by_slice(found))
+    (trace,) = figure["data"]
+    assert list(trace["y"]) == ["category: billing, n\N{NO-BREAK SPACE}35", "category: search, n\N{NO-BREAK SPACE}5"]
+    large, small = trace["z"]
+    assert None not in large
+    assert set(small) == {None}
+    differences = [VALUES[run, 35:].mean() - VALUES[found.reference, 35:].mean() for run in found.order[1:]]
+    assert list(trace["text"][1]) == [signed(difference, 3) for difference in differences]
 
 
 def test_another_measure_is_described(admin_client: Client, benchmark: Benchmark) -> None:
