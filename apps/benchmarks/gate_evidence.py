@@ -8,13 +8,14 @@ import numpy as np
 
 from apps.benchmarks.evaluating import rankings_of, truth_of
 from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.datasets.facts import facts_of
 from apps.datasets.models import DatasetVersion, Query
 from apps.mappings.truth import truth
 from benchbench.ir.gate import Change, Difference, Evidence, Mask, Rules, Values
 from benchbench.ir.measures import Measure, Truths, evaluate
 from benchbench.ir.resampling import ComparisonError
 from benchbench.ir.significance import Pair, compare
-from benchbench.ir.slices import QueryFacts, slices_of
+from benchbench.ir.slices import slices_of
 
 Differences = dict[Measure, Difference | str]
 
@@ -48,7 +49,7 @@ class Ground:
     def slices(self) -> Mapping[str, Mask]:
         """The queries of each slice, by its name; one that the dataset states also by its label alone."""
         relevant = self.truths.n_relevant.tolist()
-        found = slices_of([_facts(query, count) for query, count in zip(self.queries, relevant, strict=True)])
+        found = slices_of([facts_of(query, count) for query, count in zip(self.queries, relevant, strict=True)])
         return {one.label: one.members for one in found if one.partition == "slice"} | {
             one.name: one.members for one in found
         }
@@ -60,19 +61,6 @@ class Ground:
             return self.truths.n_relevant == 0
         stated = truth(self.benchmark.mapping, self.version, unresolved="count").grades
         return np.array([max(stated[query_id].values(), default=0) <= 0 for query_id in self.query_ids], bool)
-
-
-def _facts(query: Query, n_relevant: int) -> QueryFacts:
-    return QueryFacts(
-        text=query.text,
-        n_relevant=n_relevant,
-        slices=query.slices,
-        category=query.category,
-        difficulty=query.difficulty,
-        query_type=query.query_type,
-        split=query.split,
-        version=str(query.filters.get("version", "")),
-    )
 
 
 class MeasuredRun:
@@ -138,13 +126,16 @@ def differences(
     """Return how each run differs from the baseline in the measures of `changes`, by run id.
 
     The runs are one family per measure, and the measures share alpha evenly (Bonferroni): the chance that any of it is
-    called significant where nothing differs is at most `alpha`.
+    called significant where nothing differs is at most `alpha`. Each is compared on the queries that it and the
+    baseline answered, whatever another run failed on.
     """
     others = [run for run in runs if run.run.pk != baseline.run.pk]
     found: dict[UUID, Differences] = {run.run.pk: {} for run in runs}
-    ground = baseline.ground
     for change in changes:
-        rows = [run.values([change.measure])[change.measure][ground.in_means] for run in [*others, baseline]]
+        rows = [
+            np.where(run.ground.in_means, run.values([change.measure])[change.measure], np.nan)
+            for run in [*others, baseline]
+        ]
         itself = Difference(0.0, (0.0, 0.0), False, int((~np.isnan(rows[-1])).sum()))
         against = _against_last(np.stack(rows), alpha / len(changes), seed)
         of_run = {run.run.pk: difference for run, difference in zip(others, against, strict=True)}
@@ -154,10 +145,17 @@ def differences(
 
 
 def _against_last(rows: Values, alpha: float, seed: int) -> Sequence[Difference | str]:
-    """Return how each row but the last differs from the last."""
+    """Return how each row but the last differs from the last.
+
+    By one family where all rows have the same queries. Else a row that lacks some would decide on which queries the
+    others are compared, and a loss elsewhere would pass: then each is compared alone, and they share alpha evenly.
+    """
     last = len(rows) - 1
     if not last:
         return []
+    shared = ~np.isnan(rows[:-1] + rows[-1])
+    if (shared != shared[0]).any():
+        return [one for row in rows[:-1] for one in _against_last(np.stack([row, rows[-1]]), alpha / last, seed)]
     try:
         compared = compare(rows, baseline=last, alpha=alpha, seed=seed)
     except ComparisonError as error:

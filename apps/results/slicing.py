@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from apps.benchmarks.evaluating import truth_of
 from apps.benchmarks.models import Benchmark, Evaluation
+from apps.datasets.facts import FIELDS, facts_of
 from apps.datasets.models import DatasetVersion, Query
 from apps.mappings.fingerprints import truth_hash
 from benchbench.ir.measures import Values, mean
-from benchbench.ir.slices import LabelShape, QueryFacts, Slice, label_shape, slices_of
+from benchbench.ir.slices import LabelShape, Slice, label_shape, slices_of
 
 KEPT_SECONDS = 24 * 3600
-FACTS = ("id", "text", "slices", "category", "difficulty", "query_type", "split", "filters", "metadata")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,21 +87,7 @@ def means_in(
 
 
 def _slicing(query_ids: Sequence[int], counts: Mapping[int, int]) -> Slicing:
-    rows = Query.objects.only(*FACTS).in_bulk(list(query_ids))
-    facts = [_facts(rows[query_id], counts.get(query_id, 0)) for query_id in query_ids]
+    rows = Query.objects.only(*FIELDS).in_bulk(list(query_ids))
+    facts = [facts_of(rows[query_id], counts.get(query_id, 0)) for query_id in query_ids]
     has_relevant = np.array([counts.get(query_id, 0) > 0 for query_id in query_ids], bool)
     return Slicing(tuple(query_ids), tuple(slices_of(facts)), has_relevant)
-
-
-def _facts(query: Query, n_relevant: int) -> QueryFacts:
-    stated = query.filters.get("version") or query.metadata.get("version") or ""
-    return QueryFacts(
-        text=query.text,
-        n_relevant=n_relevant,
-        slices=tuple(query.slices),
-        category=query.category,
-        difficulty=query.difficulty,
-        query_type=query.query_type,
-        split=query.split,
-        version=str(stated),
-    )

@@ -185,6 +185,23 @@ def test_every_run_is_judged_where_that_is_asked_for(mapping: Mapping) -> None:
     assert "The encoder is gone." in markdown_of(result)
 
 
+def test_what_one_run_failed_on_does_not_hide_what_another_lost(mapping: Mapping) -> None:
+    baseline = pinned(search(mapping, BEST, name="main").runs.get())
+    benchmark = search(mapping, [1] * 10 + [5] * 10, [1] * 10 + [0] * 10)
+    rules = read_rules("against_baseline: {RR: {may_lose: 0.01}}")
+    result = gate(benchmark, rules=rules, baseline=baseline, every_run=True)
+    lost, failed = (verdict.checks[0] for verdict in result.verdicts)
+    assert (lost.outcome, lost.n) == (FAILED, 21)
+    assert (failed.outcome, failed.n) == (PASSED, 11)
+
+
+def test_a_query_is_in_the_version_that_pages_show_it_in(mapping: Mapping) -> None:
+    Query.objects.filter(key__in=["q03", "q04"]).update(metadata={"version": "2.0"})
+    benchmark = search(mapping, GOOD)
+    rules = read_rules('slices: {"version: 2.0": {minimum_queries: 2, RR: 1}}')
+    assert checks(gate(benchmark, rules=rules))["RR in version: 2.0"].outcome == PASSED
+
+
 def test_failed_queries_are_in_no_mean_but_counted(mapping: Mapping) -> None:
     benchmark = search(mapping, [0, 0, *BEST[2:]])
     found = checks(gate(benchmark, rules=read_rules("floors: {mrr: 0.9}\ncoverage: {failed_queries: 1}")))

@@ -1,0 +1,24 @@
+"""What is known of a query that pages and gates slice by: one account, so that a slice has the same queries in both."""
+
+from apps.datasets.models import Query
+from benchbench.ir.slices import QueryFacts
+
+FIELDS = ("id", "text", "slices", "category", "difficulty", "query_type", "split", "filters", "metadata")
+
+
+def facts_of(query: Query, n_relevant: int) -> QueryFacts:
+    """Return the facts of a query with so many relevant documents. Its version is what it filters by, or else states.
+
+    Reads no other field than FIELDS.
+    """
+    version = query.filters.get("version") or query.metadata.get("version") or ""
+    return QueryFacts(
+        text=query.text,
+        n_relevant=n_relevant,
+        slices=tuple(query.slices),
+        category=query.category,
+        difficulty=query.difficulty,
+        query_type=query.query_type,
+        split=query.split,
+        version=str(version),
+    )
