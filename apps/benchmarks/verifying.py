@@ -15,7 +15,9 @@ SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What a second run repeats of the first: `values` means and `rankings` of `runs` runs were compared.
+    """What a second run repeats of the first: `values` means and `rankings` of the `compared` of its `runs` runs.
+
+    Runs that completed neither then nor now are not compared; where that is all of them nothing is reproduced.
 
     `differences` has a sentence for whatever is not equal to the last bit; `environment` says what else was different,
     which is where to look for a cause, and nothing where all is.
@@ -23,6 +25,7 @@ class Verification:
 
     source: str
     runs: int
+    compared: int
     values: int
     rankings: int
     differences: tuple[str, ...]
@@ -30,15 +33,19 @@ class Verification:
 
     @property
     def reproduces(self) -> bool:
-        return not self.differences
+        return self.compared > 0 and not self.differences
 
     @property
     def sentence(self) -> str:
         if self.differences:
             return f"Differs from “{self.source}” in {len(self.differences)} of its {self.runs} runs."
+        if not self.compared:
+            return f"Nothing to compare with “{self.source}”: no run of it completed, then or now."
+        neither = self.runs - self.compared
+        told = f"; {neither} completed neither then nor now" if neither else ""
         return (
             f"Reproduces every value of “{self.source}”: {self.values:,} means and {self.rankings:,} rankings "
-            f"in {self.runs} runs, to the last bit."
+            f"in {self.compared} runs, to the last bit{told}."
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -80,6 +87,7 @@ def verify(benchmark: Benchmark) -> Verification:
     return Verification(
         source=str(benchmark.manifest["benchmark"]["name"]),
         runs=len(wanted),
+        compared=len(compared),
         values=sum(len(result["means"]) for result in compared),
         rankings=sum(result["queries"] for result in compared),
         differences=tuple(differences),

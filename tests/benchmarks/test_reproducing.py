@@ -131,9 +131,18 @@ def test_a_run_that_failed_then_is_expected_to_fail(library: Mapping) -> None:
     assert [one["result"] is None for one in manifest["runs"]] == [False, True]
     second = again(manifest)
     assert verify(second).reproduces
+    assert "in 1 runs, to the last bit; 1 completed neither then nor now." in verify(second).sentence
     second.manifest["runs"][1]["result"] = second.manifest["runs"][0]["result"]
     (told,) = verify(second).differences
     assert "then it completed, here it failed (Every query failed" in told
+
+
+def test_where_nothing_completed_nothing_is_reproduced(library: Mapping) -> None:
+    first = run(library, matrix={"use_reranker": [True], "rerankers": ["/no/such/model"]})
+    verification = verify(again(manifest_of(first)))
+    assert not verification.differences
+    assert not verification.reproduces
+    assert verification.sentence == "Nothing to compare with “Which?”: no run of it completed, then or now."
 
 
 def test_it_refuses_what_is_not_here_and_says_what(library: Mapping) -> None:
