@@ -18,7 +18,7 @@ from apps.results.labels import distinct_labels
 from apps.results.leaderboard import primary_measure
 from apps.results.slicing import slicing_of
 from benchbench.errors import BenchbenchError, ConflictError
-from benchbench.ir.measures import Values
+from benchbench.ir.measures import Measure, Values, definition_of
 from benchbench.ir.resampling import MeanInterval, mean_intervals
 from benchbench.ir.significance import Comparison, compare
 from benchbench.ir.slices import MINIMUM, Slice
@@ -119,6 +119,11 @@ def compare_runs(
     found = _Found.of(known, comparability.version)
     primary = found.primary
     measure = _chosen(measure or primary, list(found.values), "measure", "They have no common")
+    if falls(measure):
+        raise ComparingError(
+            f"{measure} falls as a run improves, so that no best run follows from it: compare by RR, its reciprocal.",
+            field="measure",
+        )
     asked = _slice(slice, found.slices)
     place = None if baseline is None else _place(baseline, known)
     values = found.values[measure] if asked is None else found.values[measure][:, asked.members]
@@ -143,6 +148,11 @@ def compare_runs(
     )
 
 
+def falls(measure: str) -> bool:
+    """Tell whether the lower of two values of a measure is the better one."""
+    return definition_of(Measure.parse(measure)).better == "lower"
+
+
 def pinned_baselines(runs: Sequence[Run]) -> list[Run]:
     """Return those of `runs` that are approved baselines of their dataset: named before anyone looked at these."""
     pinned = set(Baseline.objects.filter(run__in=runs, retired_at__isnull=True).values_list("run", flat=True))
@@ -160,7 +170,7 @@ class Described:
 
 def described(comparison: RunComparison) -> list[Described]:
     """Return every measure that all runs have, the primary one first, on the compared queries."""
-    names = [comparison.primary, *(name for name in comparison.values if name != comparison.primary)]
+    names = sorted(comparison.values, key=lambda name: name != comparison.primary)
     values = [comparison.values[name][:, comparison.members] for name in names]
     runs, reference = len(comparison.runs), comparison.reference
     rows = np.concatenate([part for of_measure in values for part in (of_measure, of_measure - of_measure[reference])])

@@ -8,7 +8,7 @@ from django.utils.http import urlencode
 from apps.benchmarks.models import Run
 from apps.results.axes import effects_of
 from apps.results.choosing import Bounds, costs_of
-from apps.results.comparing import Described, RunComparison, described, pinned_baselines
+from apps.results.comparing import Described, RunComparison, described, falls, pinned_baselines
 from apps.results.comparison_figures import (
     Figure,
     difference_figure,
@@ -112,11 +112,9 @@ def shared_phrases(runs: Sequence[Run]) -> list[str]:
 def choices(comparison: RunComparison) -> dict[str, Any]:
     """Return what the form offers: measures, baselines with the pinned ones marked, slices."""
     pinned = pinned_baselines(comparison.runs)
+    by_primary = sorted(comparison.values, key=lambda name: name != comparison.primary)
     return {
-        "measures": [
-            comparison.primary,
-            *(name for name in comparison.values if name != comparison.primary and not is_coverage(name)),
-        ],
+        "measures": [name for name in by_primary if not is_coverage(name) and not falls(name)],
         "baselines": [
             (run, label, run in pinned) for run, label in zip(comparison.runs, comparison.labels, strict=True)
         ],

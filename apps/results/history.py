@@ -1,5 +1,6 @@
 """A dataset's benchmarks over time: the best run of each, and the baselines that they are held against."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,6 +17,7 @@ from apps.benchmarks.models import Baseline, Benchmark, Evaluation, Run
 from apps.datasets.models import Dataset
 from apps.operations.models import Status
 from apps.results.charts import COLOURS
+from apps.results.comparing import falls
 from apps.results.leaderboard import measures_at, primary_measure
 from benchbench.access import visible
 from benchbench.ir.gate_checks import number
@@ -63,7 +65,8 @@ def history(dataset: Dataset, user: Any, *, measure: str = "") -> History:
     newest = benchmarks.order_by("-completed_at").first()
     if newest is None:
         return History(measure, [], [], [])
-    measures = [primary_measure(newest), *measures_at(newest, newest.primary_k)]
+    # The best run has the greatest value, so a measure that falls as runs improve cannot be shown.
+    measures = [name for name in (primary_measure(newest), *measures_at(newest, newest.primary_k)) if not falls(name)]
     measure = measure if measure in measures else measures[0]
     baselines = list(visible(current_baselines(dataset), user, through="run__benchmark"))
     best = _valued(measure, run__benchmark__in=benchmarks)
@@ -101,7 +104,7 @@ def _valued(measure: str, **wanted: Any) -> QuerySet[Any]:
 
 
 def _truth(evaluation: Evaluation) -> tuple[Any, ...]:
-    """Return what two values must share to be comparable: version, mapping, policies."""
+    """Return what two values must share to be comparable: version, mapping, policies, and how that was resolved."""
     benchmark = evaluation.run.benchmark
     return (
         evaluation.dataset_version.number,
@@ -109,19 +112,26 @@ def _truth(evaluation: Evaluation) -> tuple[Any, ...]:
         benchmark.mapping.collection.name,
         benchmark.unresolved,
         benchmark.empty_queries,
+        evaluation.truth_hash,
     )
 
 
 def _truth_names(evaluations: Sequence[Evaluation]) -> dict[tuple[Any, ...], str]:
-    """Return a name for each truth that tells it from the others: "v2", "v2 on library", "v2, unresolved dropped"."""
+    """Return a name for each truth that tells it from the others: "v2", "v2 on library", "v2, unresolved dropped".
+
+    Where a mapping was resolved anew in between, the start of the truth's hash tells both apart.
+    """
     truths = sorted({_truth(evaluation) for evaluation in evaluations}, key=str)
     several = len({mapping for _, mapping, *_ in truths}) > 1
+    states = Counter(truth[:-1] for truth in truths)
     names = {}
-    for version, mapping, collection, unresolved, empty in truths:
+    for truth in truths:
+        version, _, collection, unresolved, empty, mark = truth
         name = f"v{version}" + (f" on {collection}" if several else "")
         name += ", unresolved dropped" if unresolved == "drop" else ""
         name += ", empty queries skipped" if empty == "skip" else ""
-        names[version, mapping, collection, unresolved, empty] = name
+        name += f", resolved as {mark[:6]}" if states[truth[:-1]] > 1 else ""
+        names[truth] = name
     return names
 
 

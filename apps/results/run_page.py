@@ -7,6 +7,7 @@ from django.core.paginator import Paginator
 
 from apps.benchmarks.approximations import ann_text
 from apps.benchmarks.baselines import baseline_names
+from apps.benchmarks.comparability import differences
 from apps.benchmarks.models import Evaluation, Run
 from apps.results import queries
 from apps.results.by_slice import slices_context
@@ -28,12 +29,15 @@ def run_context(run: Run, asked: Mapping[str, str], *, against: Run | None = Non
     """Return what the page of `run` shows, as the query string asks: text `q`, measure `by`, `order`, `slice`, `cause`,
     `version`, `page`.
 
-    `against` is another run, with whose values those of this one are compared query by query.
+    `against` is another run, with whose values those of this one are compared query by query; not where these were
+    measured against another truth, which `refusals` then says.
     """
     benchmark = run.benchmark
     at = version_shown(benchmark, asked.get("version", ""))
     evaluation = queries.evaluation_of(run, version=at.version)
     losses = losses_of(run, evaluation) if evaluation else None
+    refusals = differences([run, against], version=at.version).refusals if against else []
+    against = None if refusals else against
     other = queries.evaluation_of(against, version=at.version) if against else None
     names = [primary_measure(benchmark), *measures_at(benchmark, benchmark.primary_k)]
     measure = asked.get("by", "") if asked.get("by") in names else names[0]
@@ -73,6 +77,7 @@ def run_context(run: Run, asked: Mapping[str, str], *, against: Run | None = Non
         "causes": cause_rows(losses) if losses else [],
         "cause": str(cause),
         "against": against,
+        "refusals": refusals,
         "siblings": _siblings(run) if evaluation else [],
     }
 

@@ -9,6 +9,7 @@ from apps.benchmarks.models import Baseline, Evaluation, Run
 from apps.datasets.models import Judgment
 from apps.mappings.models import Mapping, Resolution
 from apps.results.comparing import ComparingError, IncomparableError, compare_runs, described
+from apps.results.comparison_page import choices
 from benchbench.ir.resampling import mean_intervals
 from benchbench.ir.significance import compare
 from tests.factories import add_version
@@ -124,6 +125,32 @@ def test_it_says_what_is_wrong_with_what_was_asked(runs: list[Run]) -> None:
         compare_runs(runs[:2], baseline=runs[2])
     with pytest.raises(ComparingError, match='no common measure "ERR@5"; there is nDCG@5'):
         compare_runs(runs, measure="ERR@5")
+
+
+def test_a_measure_that_falls_as_runs_improve_has_no_best_run(runs: list[Run]) -> None:
+    for evaluation in Evaluation.objects.all():
+        evaluation.measures = [*evaluation.measures, "FirstRelevant@10"]
+        evaluation.values = [*evaluation.values, [3.0] * 40]
+        evaluation.save()
+    with pytest.raises(ComparingError, match="FirstRelevant@10 falls as a run improves"):
+        compare_runs(runs, measure="FirstRelevant@10")
+    found = compare_runs(runs)
+    assert "FirstRelevant@10" in {one.measure for one in described(found)}
+    assert "FirstRelevant@10" not in choices(found)["measures"]
+
+
+def test_runs_without_a_common_primary_measure_are_described(db: None) -> None:
+    mapping = make_queries(40)
+    first = make_compared(mapping, VALUES[:1], name="first")
+    other = make_compared(mapping, VALUES[1:2], name="second")
+    evaluation = Evaluation.objects.get(run__benchmark=other)
+    place = evaluation.measures.index("nDCG@10")
+    del evaluation.measures[place], evaluation.values[place]
+    evaluation.save()
+    found = compare_runs([*first.runs.all(), *other.runs.all()], measure="P@5")
+    assert not found.tested
+    assert "nDCG@10" not in {one.measure for one in described(found)}
+    assert "nDCG@10" not in choices(found)["measures"]
 
 
 def test_too_few_common_queries_are_no_comparison(db: None) -> None:

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from apps.benchmarks.baselines import approve
-from apps.benchmarks.models import Benchmark
+from apps.benchmarks.models import Benchmark, Evaluation
 from apps.mappings.models import Mapping
 from apps.results.history import history, history_figure
 from tests.factories import add_version, make_benchmark
@@ -45,6 +45,23 @@ def test_it_holds_the_best_run_of_each_finished_benchmark_by_its_truth(mapping: 
     by_rr = history(mapping.dataset, root, measure="RR")
     assert [point.value for point in by_rr.points] == [0.25, 0.3, 0.15]
     assert history(mapping.dataset, root, measure="nonsense").measure == "nDCG@10"
+
+
+def test_what_was_measured_before_a_mapping_was_resolved_anew_is_another_truth(mapping: Mapping, root: User) -> None:
+    for name, mark, days_ago in (("old", "a1b2c3d4", 2), ("new", "0f0f0f0f", 1)):
+        made = finish(mapping, name, 0.5, days_ago=days_ago)
+        Evaluation.objects.filter(run__benchmark=made).update(truth_hash=mark)
+    points = history(mapping.dataset, root).points
+    assert [point.truth for point in points] == ["v1, resolved as a1b2c3", "v1, resolved as 0f0f0f"]
+
+
+def test_the_best_run_is_not_sought_by_a_measure_that_falls_as_runs_improve(mapping: Mapping, root: User) -> None:
+    benchmark = finish(mapping, "one", 0.5, days_ago=1)
+    benchmark.measures = [*benchmark.measures, "FirstRelevant@10"]
+    benchmark.save()
+    shown = history(mapping.dataset, root, measure="FirstRelevant@10")
+    assert shown.measure == "nDCG@10"
+    assert "FirstRelevant@10" not in shown.measures
 
 
 def test_its_figure_links_points_to_benchmarks_and_draws_current_baselines_in(mapping: Mapping, root: User) -> None:

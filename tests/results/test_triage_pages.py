@@ -79,6 +79,16 @@ def test_a_cause_that_there_is_not_chooses_nothing(admin_client: Client, finishe
     assert all(row.lost for row in every)
 
 
+def test_runs_measured_against_different_truths_are_not_held_against_each_other(
+    admin_client: Client, finished: Benchmark
+) -> None:
+    dense, hybrid = run_of(finished, "dense"), run_of(finished, "hybrid")
+    Evaluation.objects.filter(run=hybrid).update(truth_hash="another")
+    response = admin_client.get(change_url(dense), {"against": hybrid.pk})
+    assert "Not compared with the other run. The mapping" in text_of(response)
+    assert all(row.other is None for row in response.context["rows"])
+
+
 def test_two_runs_are_held_against_each_other(admin_client: Client, finished: Benchmark) -> None:
     dense, hybrid = run_of(finished, "dense"), run_of(finished, "hybrid")
     response = admin_client.get(change_url(dense), {"against": hybrid.pk})
