@@ -140,7 +140,7 @@ def _missing_collection(wanted: dict[str, Any], owner: User | None) -> ManifestE
         return ManifestError(f"No collection here has its documents ({told}): import that collection first.")
     return ManifestError(
         f'No collection here has its documents ({told}); "{there}" has others, fingerprint {there.fingerprint[:12]}, '
-        f"{there.document_count:,} documents where it had {wanted.get('documents', 0):,}: import those that were used."
+        f"{there.document_count:,} documents where it had {wanted.get('documents', 0)}: import those that were used."
     )
 
 

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from django.db.models import Q
 
-from apps.benchmarks.evaluating import rankings_of
+from apps.benchmarks.evaluating import rankings_of, truth_of
 from apps.benchmarks.models import Evaluation
 from apps.collections.models import Section
 from apps.datasets.models import alive_in
+from apps.mappings.fingerprints import truth_hash
 from apps.mappings.models import Resolution
-from apps.results.kept import kept_chunks
+from apps.results.kept import KeptError, kept_chunks
 from apps.retrieval.models import Chunk
 from benchbench.ir.sections import SectionHit, doc_rank, doc_recall, reciprocal, section_rank, section_recall
 
@@ -53,7 +54,7 @@ def section_means(evaluation: Evaluation) -> SectionMeans | None:
 
     A chunk's section is the one whose span overlaps it most; of spans that overlap alike, the shortest. Each judgment
     counts once; one that is unresolved is not found, or left out, by the evaluation's policy; queries that failed are
-    left out. Raises KeptError where the run's chunks cannot be told from what is stored.
+    left out. Raises KeptError where the run's chunks cannot be told from what is stored, or not its judgments any more.
     """
     run = evaluation.run
     expected = _expected(evaluation)
@@ -63,6 +64,11 @@ def section_means(evaluation: Evaluation) -> SectionMeans | None:
     asked = [one for one in expected if one.query_id in rankings]
     if not asked:
         return None
+    if truth_hash(truth_of(run.benchmark, evaluation.dataset_version)) != evaluation.truth_hash:
+        raise KeptError(
+            "The mapping was resolved anew since this run was measured, and its judgments stand for other documents: "
+            "re-score the benchmark."
+        )
     hits = _hits(kept_chunks(run, {one.query_id: rankings[one.query_id] for one in asked}))
     return _means(asked, hits, run.benchmark.k_values)
 

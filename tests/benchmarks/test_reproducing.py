@@ -145,6 +145,13 @@ def test_where_nothing_completed_nothing_is_reproduced(library: Mapping) -> None
     assert verification.sentence == "Nothing to compare with “Which?”: no run of it completed, then or now."
 
 
+def test_a_number_that_was_edited_in_a_manifest_does_not_hide_what_is_missing(library: Mapping) -> None:
+    manifest = manifest_of(run(library, matrix={"search_modes": ["sparse"]}))
+    manifest["collection"] |= {"fingerprint": "0" * 64, "documents": "many"}
+    with pytest.raises(ManifestError, match="documents where it had many: import those that were used"):
+        benchmark_from(manifest)
+
+
 def test_it_refuses_what_is_not_here_and_says_what(library: Mapping) -> None:
     manifest = manifest_of(run(library, matrix={"search_modes": ["sparse"]}))
     refused = {

@@ -69,6 +69,12 @@ def test_the_page_of_the_run_shows_them(admin_client: Client, benchmark: Benchma
     assert "Recall@2 .5000 .2500" in shown
 
 
+def test_documents_that_judgments_stand_for_since_are_not_held_against_older_values(benchmark: Benchmark) -> None:
+    Evaluation.objects.update(truth_hash="of another resolution")
+    with pytest.raises(KeptError, match="resolved anew since this run was measured"):
+        section_means(Evaluation.objects.get())
+
+
 def test_without_its_lists_it_says_so(admin_client: Client, benchmark: Benchmark) -> None:
     StageList.objects.all().delete()
     with pytest.raises(KeptError, match="not stored"):
