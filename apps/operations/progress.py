@@ -7,10 +7,14 @@ from django.utils import timezone
 
 from apps.operations.models import Operation
 
+# A pace tells something after this share of the work or this many seconds: at first, time goes into loading models.
+TELLING_SHARE = 0.02
+TELLING_SECONDS = 60
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Units of work done and planned; seconds to go at the pace so far, None before there is one.
+    """Units of work done and planned; seconds to go at the pace so far, None before that tells anything.
 
     Batches without units, which prepare something for the others, are no part of that pace.
     """
@@ -35,4 +39,6 @@ def progress_of(operation: Operation) -> Progress:
     if not done or begun is None:
         return Progress(done, total, None)
     elapsed = (timezone.now() - begun).total_seconds()
+    if done <= TELLING_SHARE * total and elapsed < TELLING_SECONDS:
+        return Progress(done, total, None)
     return Progress(done, total, round(elapsed * (total - done) / done, 1))
