@@ -73,7 +73,10 @@ class GateForm(PageForm):
         max_length=MAX_CHARACTERS,
         strip=False,
         widget=UnfoldAdminTextareaWidget({"rows": 10, "spellcheck": "false", "class": "bb-code"}),
-        help_text="YAML: floors, slices, against_baseline, must_not_fail, false_answers, latency_ms, coverage, alpha.",
+        help_text=(
+            "YAML: floors, slices, against_baseline, must_not_fail, false_answers, latency_ms, coverage, "
+            "runs_may_fail, alpha."
+        ),
     )
     file = forms.FileField(
         label="Or a file of rules",

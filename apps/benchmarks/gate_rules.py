@@ -12,7 +12,17 @@ from benchbench.ir.measures import FORMULAS, Measure, MeasureError
 from benchbench.ir.slices import MINIMUM
 
 MAX_CHARACTERS = 100_000
-KEYS = ("floors", "slices", "against_baseline", "must_not_fail", "false_answers", "latency_ms", "coverage", "alpha")
+KEYS = (
+    "floors",
+    "slices",
+    "against_baseline",
+    "must_not_fail",
+    "false_answers",
+    "latency_ms",
+    "coverage",
+    "runs_may_fail",
+    "alpha",
+)
 STATISTICS = ("mean", "p50", "p95", "p99")
 NAMES = {name.lower(): name for name in FORMULAS} | {
     "precision": "P",
@@ -50,8 +60,9 @@ class _Loader(yaml.BaseLoader):
 def read_rules(text: str, *, where: str = "gate.yaml") -> Rules:
     """Return the rules that a YAML text states; `where` names the file in errors.
 
-    Reading is strict: an unknown key, a key twice, a value of the wrong kind or out of range, and a text without a
-    single rule raise RulesError, which names the key.
+    No query may have failed unless the rules say how many: the means are over the others. Reading is strict: an unknown
+    key, a key twice, a value of the wrong kind or out of range, and a text without a single rule raise RulesError,
+    which names the key.
     """
     if len(text) > MAX_CHARACTERS:
         raise RulesError(f"{where} has {len(text):,} characters; rules have at most {MAX_CHARACTERS:,}.", field="rules")
@@ -88,11 +99,12 @@ def _rules(document: Any) -> Rules:
         must_not_fail=tuple(_must_not_fail(stated.get("must_not_fail", []))),
         false_answers=_false_answers(stated["false_answers"]) if "false_answers" in stated else None,
         latency_ms=tuple(_latency(stated.get("latency_ms", {}))),
-        failed_queries=None if failed is None else _whole(failed, "coverage.failed_queries", least=0),
+        failed_queries=0 if failed is None else _whole(failed, "coverage.failed_queries", least=0),
+        runs_may_fail=_yes(stated.get("runs_may_fail", "false"), "runs_may_fail"),
         alpha=_number(stated["alpha"], "alpha", least=0.0001, most=0.5) if "alpha" in stated else 0.05,
     )
-    if not rules.measures and rules.false_answers is None and not rules.latency_ms and rules.failed_queries is None:
-        raise RulesError(f"it holds no rule. State at least one of {', '.join(KEYS[:-1])}.")
+    if not rules.measures and rules.false_answers is None and not rules.latency_ms and failed is None:
+        raise RulesError(f"it holds no rule. State at least one of {', '.join(KEYS[:-2])}.")
     return rules
 
 
@@ -199,6 +211,12 @@ def _whole(value: Any, where: str, *, least: int) -> int:
     if not isinstance(value, str) or not value.isdecimal() or int(value) < least:
         raise RulesError(f"{where}: {_shown(value)} is not a whole number of at least {least}.")
     return int(value)
+
+
+def _yes(value: Any, where: str) -> bool:
+    if value not in ("true", "false"):
+        raise RulesError(f"{where}: {_shown(value)} is neither true nor false.")
+    return bool(value == "true")
 
 
 def _shown(value: Any) -> str:

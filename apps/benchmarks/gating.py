@@ -1,6 +1,7 @@
 """Hold a run, or the best run of a benchmark, against written rules and a baseline."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -60,8 +61,9 @@ def gate(
 
     Values are those on the benchmark's own dataset version and policies; a measure that the benchmark did not ask for
     is computed from the stored rankings, and nothing is searched. Where the best of a benchmark is judged, its
-    completed runs are one family of comparisons, since the best was chosen by looking. Equal input gives an equal
-    result.
+    completed runs are one family of comparisons, since the best was chosen by looking. Where some of its runs did not
+    complete, the best may be among those: that is not decided, and with `every_run` they fail, unless the rules say
+    `runs_may_fail`. Equal input gives an equal result.
 
     Raises GateError where there is nothing to judge, where rules ask for a baseline that is not given, and for a
     baseline of another dataset. A rule that cannot be decided is no error but a check that says so.
@@ -74,11 +76,14 @@ def gate(
     against: dict[UUID, Differences] = {}
     if baseline is not None and rules.changes:
         against, warnings = _against(baseline, ground, judged, family, rules)
+    missing = [] if isinstance(subject, Run) or rules.runs_may_fail else _missing(benchmark)
+    unsure = [_incomplete(benchmark, missing)] if missing and not every_run else []
     verdicts = [
-        RunVerdict(one.run, tuple(judge(rules, evidence(rules, one, against.get(one.run.pk, {}))))) for one in judged
+        RunVerdict(one.run, (*judge(rules, evidence(rules, one, against.get(one.run.pk, {}))), *unsure))
+        for one in judged
     ]
     if every_run:
-        verdicts += [_not_completed(run) for run in benchmark.runs.exclude(status=Run.Status.COMPLETED)]
+        verdicts += [_not_completed(run) for run in missing]
     return GateResult(benchmark, baseline, rules, chosen, warnings, tuple(verdicts))
 
 
@@ -107,11 +112,12 @@ def _choose(
     completed = _measured(subject.runs.filter(status=Run.Status.COMPLETED), ground)
     if not completed:
         raise GateError(f'No run of the benchmark "{subject}" has completed: there is nothing to judge.')
+    missing = f" ({told})" if (told := _told(_missing(subject))) else ""
     if every_run:
-        return completed, completed, f"every run of the benchmark, {subject.total_runs}"
+        return completed, completed, f"every run of the benchmark, {subject.total_runs}{missing}"
     primary = str(Measure("nDCG", subject.primary_k))
     best = max(completed, key=lambda run: (_mean(run, primary), -run.run.run_order))
-    return [best], completed, f"the best of {len(completed)} completed runs by {primary}"
+    return [best], completed, f"the best of {len(completed)} completed runs by {primary}{missing}"
 
 
 def _mean(run: MeasuredRun, name: str) -> float:
@@ -145,6 +151,23 @@ def _against(
     [measured] = _measured(theirs.runs.filter(pk=baseline.run_id), own)
     found = differences(rules.changes, family, measured, alpha=rules.alpha, seed=ground.benchmark.seed)
     return found, tuple(between.warnings)
+
+
+def _missing(benchmark: Benchmark) -> list[Run]:
+    """Return the runs that did not complete, in run order."""
+    return list(benchmark.runs.exclude(status=Run.Status.COMPLETED).order_by("run_order"))
+
+
+def _told(runs: Sequence[Run]) -> str:
+    """Return how many runs have each status: "2 failed, 1 cancelled"; "" for none."""
+    counts = Counter(str(run.status) for run in runs)
+    return ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
+
+
+def _incomplete(benchmark: Benchmark, missing: Sequence[Run]) -> Check:
+    runs = benchmark.runs.count()
+    note = f"{_told(missing)}: the best run may be among them. Retry them, or state runs_may_fail: true."
+    return Check("completed runs", "all", f"{runs - len(missing)} of {runs}", Outcome.UNDECIDED, note=note)
 
 
 def _not_completed(run: Run) -> RunVerdict:

@@ -66,7 +66,8 @@ class Rules:
     """What a gate asks for.
 
     `false_answers` is the greatest share of the queries without any relevant judgment that may be answered at all;
-    `latency_ms` the greatest mean, p50, p95 or p99. `alpha` is shared by all `changes`.
+    `latency_ms` the greatest mean, p50, p95 or p99. `alpha` is shared by all `changes`. With `runs_may_fail` those
+    that completed stand for a benchmark of which others did not.
     """
 
     floors: tuple[Floor, ...] = ()
@@ -75,6 +76,7 @@ class Rules:
     false_answers: float | None = None
     latency_ms: tuple[tuple[str, float], ...] = ()
     failed_queries: int | None = None
+    runs_may_fail: bool = False
     alpha: float = 0.05
 
     @property

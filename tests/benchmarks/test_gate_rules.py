@@ -27,7 +27,8 @@ def test_it_reads_every_kind_of_rule() -> None:
           - {queries: [q2], measure: RR, at_least: 0.5}
         false_answers: {at_most: 0.2}
         latency_ms: {mean: 50, p95: 120}
-        coverage: {Judged@10: 0.9, failed_queries: 0}
+        coverage: {Judged@10: 0.9, failed_queries: 3}
+        runs_may_fail: true
         """
     )
     ndcg = Measure("nDCG", 10)
@@ -45,7 +46,8 @@ def test_it_reads_every_kind_of_rule() -> None:
         ),
         false_answers=0.2,
         latency_ms=(("mean", 50.0), ("p95", 120.0)),
-        failed_queries=0,
+        failed_queries=3,
+        runs_may_fail=True,
         alpha=0.01,
     )
 
@@ -82,6 +84,8 @@ def test_it_reads_every_kind_of_rule() -> None:
         ("latency_ms: {p90: 10}", "there is no key 'p90'; there are mean, p50, p95, p99"),
         ("coverage: {mrr: 0.5}", "only Judged@k and failed_queries stand here"),
         ("coverage: {failed_queries: 1.5}", "not a whole number"),
+        ("runs_may_fail: true", "it holds no rule"),
+        ("floors: {mrr: 0.5}\nruns_may_fail: yes", "runs_may_fail: 'yes' is neither true nor false"),
         ("floors: {mrr: 0.5}\nalpha: 0", "alpha: '0' is out of range"),
         ("? [a]\n: 1", "line 1: a key must be a text"),
         ("x" * 100_001, "at most 100,000"),

@@ -153,7 +153,7 @@ def test_a_significant_loss_fails_and_a_significant_gain_is_seen(mapping: Mappin
 def test_a_loss_that_is_not_significant_passes_and_says_what_it_leaves_open(mapping: Mapping) -> None:
     baseline = pinned(search(mapping, GOOD, name="before").runs.get())
     noisy = search(mapping, [2, *GOOD[1:10], 1, *GOOD[11:19], 4])
-    [check] = gate(noisy, rules=LOSS, baseline=baseline).verdicts[0].checks
+    [check, _] = gate(noisy, rules=LOSS, baseline=baseline).verdicts[0].checks
     assert check.outcome == PASSED
     assert check.value is not None
     assert check.value < -0.001
@@ -209,6 +209,36 @@ def test_failed_queries_are_in_no_mean_but_counted(mapping: Mapping) -> None:
     assert (found["failed queries"].outcome, found["failed queries"].found) == (FAILED, "2: q01, q02")
 
 
+def test_a_floor_over_the_few_queries_that_were_answered_is_no_pass(mapping: Mapping) -> None:
+    benchmark = search(mapping, [1, *[0] * 19])
+    found = gate(benchmark, rules=read_rules("floors: {Success@1: 0.5}"))
+    assert checks(found)["Success@1"].outcome == PASSED
+    assert checks(found)["failed queries"].wanted == "≤ 0"
+    assert found.outcome == FAILED
+    assert (
+        gate(benchmark, rules=read_rules("floors: {Success@1: 0.5}\ncoverage: {failed_queries: 19}")).outcome == PASSED
+    )
+
+
+def test_the_best_of_what_completed_is_not_decided_unless_runs_may_fail(mapping: Mapping) -> None:
+    benchmark = search(mapping, GOOD, POOR, BEST)
+    benchmark.runs.filter(run_order=2).update(status=Run.Status.CANCELLED)
+    benchmark.runs.filter(run_order=3).update(status=Run.Status.FAILED)
+    strict, lenient = (read_rules(f"floors: {{mrr: 0.7}}\nruns_may_fail: {word}") for word in ("false", "true"))
+    found = gate(benchmark, rules=strict)
+    assert found.chosen == "the best of 1 completed runs by nDCG@10 (1 cancelled, 1 failed)"
+    check = checks(found)["completed runs"]
+    assert (check.found, check.outcome) == ("1 of 3", UNDECIDED)
+    assert "the best run may be among them" in markdown_of(found)
+    assert found.outcome == UNDECIDED
+    allowed = gate(benchmark, rules=lenient)
+    assert (allowed.outcome, allowed.chosen) == (PASSED, found.chosen)
+    named = benchmark.runs.get(run_order=1)
+    assert gate(named, rules=strict).outcome == PASSED
+    assert gate(benchmark, rules=strict, every_run=True).outcome == FAILED
+    assert gate(benchmark, rules=lenient, every_run=True).outcome == PASSED
+
+
 def test_values_of_another_truth_are_not_compared(mapping: Mapping) -> None:
     before = search(mapping, GOOD, name="before")
     baseline = pinned(before.runs.get())
@@ -218,7 +248,7 @@ def test_values_of_another_truth_are_not_compared(mapping: Mapping) -> None:
     mapping.dataset_version = version
     mapping.save()
     after = search(mapping, POOR, name="after")
-    [check] = gate(after, rules=LOSS, baseline=baseline).verdicts[0].checks
+    [check, _] = gate(after, rules=LOSS, baseline=baseline).verdicts[0].checks
     assert check.outcome == UNDECIDED
     assert 'Re-score "before" on version 2' in check.note
     evaluate_runs(before, before.runs.all(), version=version)
@@ -249,7 +279,7 @@ def test_its_markdown_is_the_same_each_time_and_nothing_typed_is_markup(mapping:
     )
     first, again = (markdown_of(gate(benchmark, rules=rules, baseline=baseline)) for _ in range(2))
     assert first == again
-    assert first.startswith("## Gate failed: 2 failed, of 3 checks\n")
+    assert first.startswith("## Gate failed: 2 failed, of 4 checks\n")
     assert r"a\|b \<script> \@team [x\](y)" in first
     rows = [line for line in first.splitlines() if line.startswith("| ")]
     assert {len(line.replace("\\|", "").split("|")) for line in rows} == {7}
