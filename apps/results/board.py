@@ -16,7 +16,7 @@ from apps.results.charts import quality_and_cost
 from apps.results.configurations import keys_of, phrases, varying
 from apps.results.coverage import judged_name, low, uneven
 from apps.results.leaderboard import Leaderboard, Row, leaderboard, measures_at
-from apps.results.slicing import slicing_of
+from apps.results.slicing import slicing_or_why
 
 ENDED = (Status.COMPLETED, Status.FAILED)
 
@@ -30,6 +30,7 @@ def board_context(benchmark: Benchmark, k: int, *, version: int | None = None, w
     versions = scored_versions(benchmark)
     chosen = next((one for one in versions if one.number == version), None)
     board = leaderboard(benchmark, version=chosen, within=within)
+    slicing, unsliced = slicing_or_why(benchmark, board.evaluation)
     configs = [row.run.config for row in board.rows]
     differ = varying(configs)
     shared = [key for key in keys_of(configs) if key not in differ]
@@ -41,7 +42,8 @@ def board_context(benchmark: Benchmark, k: int, *, version: int | None = None, w
         "versions": versions,
         "rescored": board.evaluation if board.version != benchmark.dataset_version else None,
         "verification": verify(benchmark) if benchmark.manifest and benchmark.status in ENDED else None,
-        "slices": slicing_of(benchmark, board.evaluation).slices if board.evaluation else (),
+        "slices": slicing.slices if slicing else (),
+        "unsliced": unsliced,
         "within": within,
         "slice_kept": [("k", k), ("version", board.version.number)],
         "k": k,

@@ -110,7 +110,8 @@ def compare_runs(
     oldest benchmark among them. The statistics are kept for an hour, under the very values they are made of.
 
     Raises IncomparableError where the ground truth differs, ComparingError for fewer than 2 runs or more than 64, for
-    fewer than 2 queries with a value in every run, and for a measure, baseline or slice that is not there.
+    fewer than 2 queries with a value in every run, and for a measure, baseline or slice that is not there; SlicingError
+    where the mapping was resolved anew since they were measured.
     """
     known = _load(runs)
     comparability = differences(known, version=version)

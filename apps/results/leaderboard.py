@@ -10,7 +10,7 @@ from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.progress import benchmark_event
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
-from apps.results.slicing import means_in, slicing_of
+from apps.results.slicing import means_in, slicing_or_why
 from benchbench.ir.measures import Measure
 from benchbench.ir.slices import Slice
 
@@ -82,9 +82,9 @@ def _narrow(benchmark: Benchmark, evaluations: dict[Any, Evaluation], name: str)
     slicing = chosen = None
     for evaluation in evaluations.values():
         if slicing is None or list(slicing.query_ids) != evaluation.query_ids:
-            slicing = slicing_of(benchmark, evaluation)
-            chosen = slicing.find(name)
-        if chosen is None:
+            slicing, _ = slicing_or_why(benchmark, evaluation)
+            chosen = slicing.find(name) if slicing else None
+        if slicing is None or chosen is None:
             return None
         evaluation.means = means_in(evaluation, slicing, chosen, evaluation.measures)
     return chosen

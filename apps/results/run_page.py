@@ -17,7 +17,7 @@ from apps.results.coverage import is_coverage, judged_name
 from apps.results.leaderboard import measures_at, primary_measure
 from apps.results.losing import cause_rows, column_of, furthest_apart, having, read_cause, worst_first
 from apps.results.sections import names_sections
-from apps.results.slicing import slicing_of
+from apps.results.slicing import slicing_or_why
 from apps.results.triaging import RunLosses, losses_of
 from apps.results.versions import version_shown
 
@@ -43,7 +43,7 @@ def run_context(run: Run, asked: Mapping[str, str], *, against: Run | None = Non
     measure = asked.get("by", "") if asked.get("by") in names else names[0]
     order = _order(asked.get("order", ""), bool(evaluation and other))
     text, cause = asked.get("q", "").strip(), read_cause(asked.get("cause", "")) if losses else ""
-    slicing = slicing_of(benchmark, evaluation) if evaluation else None
+    slicing, unsliced = slicing_or_why(benchmark, evaluation)
     chosen = slicing.find(asked.get("slice", "")) if slicing else None
     within = slicing.ids_in(chosen) if slicing and chosen else None
     ids = queries.ordered_queries(run, evaluation, measure, text=text, best=order == "best", within=within)
@@ -60,6 +60,7 @@ def run_context(run: Run, asked: Mapping[str, str], *, against: Run | None = Non
         "evaluation": evaluation,
         "means": _means(evaluation) if evaluation else [],
         **slices_context(evaluation, slicing, names),
+        "unsliced": unsliced,
         "chosen": chosen,
         "has_sections": evaluation is not None and names_sections(evaluation),
         "has_content": evaluation is not None and has_content(evaluation),

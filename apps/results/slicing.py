@@ -12,10 +12,17 @@ from apps.benchmarks.models import Benchmark, Evaluation
 from apps.datasets.facts import FIELDS, facts_of
 from apps.datasets.models import DatasetVersion, Query
 from apps.mappings.fingerprints import truth_hash
+from benchbench.errors import ConflictError
 from benchbench.ir.measures import Values, mean
 from benchbench.ir.slices import LabelShape, Slice, label_shape, slices_of
 
 KEPT_SECONDS = 24 * 3600
+
+
+class SlicingError(ConflictError):
+    """Values cannot be told by slice."""
+
+    code = "slicing"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,17 +46,33 @@ def slicing_of(benchmark: Benchmark, evaluation: Evaluation) -> Slicing:
 
     Relevant documents are counted in the truth that the benchmark is measured against. What a frozen version and a
     truth make is kept; the first look costs two queries for the texts and two for the truth.
+
+    Raises SlicingError where the judgments have been given other documents since it was made: which queries have a
+    relevant document, and how many, is then not what its values rest on.
     """
     key = f"slicing:{evaluation.dataset_version_id}:{evaluation.truth_hash}:{benchmark.unresolved}"
     known = cache.get(key) if evaluation.truth_hash else None
     if isinstance(known, Slicing) and list(known.query_ids) == evaluation.query_ids:
         return known
     ground_truth = truth_of(benchmark, evaluation.dataset_version)
+    if evaluation.truth_hash and evaluation.truth_hash != truth_hash(ground_truth):
+        raise SlicingError(
+            "The mapping was resolved anew since these values were measured, so they cannot be told by slice: re-score "
+            "the benchmark."
+        )
     counts = {query: sum(grade > 0 for grade in grades.values()) for query, grades in ground_truth.grades.items()}
     made = _slicing(evaluation.query_ids, counts)
-    if evaluation.truth_hash and evaluation.truth_hash == truth_hash(ground_truth):
+    if evaluation.truth_hash:
         cache.set(key, made, KEPT_SECONDS)
     return made
+
+
+def slicing_or_why(benchmark: Benchmark, evaluation: Evaluation | None) -> tuple[Slicing | None, str]:
+    """Return the slices of an evaluation, or None and the sentence that says why there are none, if there is one."""
+    try:
+        return (slicing_of(benchmark, evaluation) if evaluation else None), ""
+    except SlicingError as error:
+        return None, error.message
 
 
 def slicing_of_version(version: DatasetVersion) -> tuple[Slicing, LabelShape]:

@@ -8,11 +8,14 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from apps.benchmarks.evaluating import truth_of
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult
 from apps.datasets.models import Query
+from apps.mappings.fingerprints import truth_hash
 from apps.results.by_slice import slice_groups
+from apps.results.comparing import compare_runs
 from apps.results.leaderboard import leaderboard
-from apps.results.slicing import slicing_of
+from apps.results.slicing import SlicingError, slicing_of
 from benchbench.panels import change_url
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 from tests.results.test_pages import results_url, text_of
@@ -90,11 +93,26 @@ def test_the_queries_of_a_run_are_filtered_by_slice(admin_client: Client, benchm
     assert "slice=difficulty" in admin_client.get(url, {"slice": "difficulty: easy", "q": "What"}).content.decode()
 
 
+def test_values_of_a_truth_that_is_gone_are_not_told_by_slice(admin_client: Client, benchmark: Benchmark) -> None:
+    Evaluation.objects.update(truth_hash="another")
+    with pytest.raises(SlicingError, match="resolved anew since these values were measured"):
+        slicing_of(benchmark, Evaluation.objects.get(run__run_order=1))
+    with pytest.raises(SlicingError, match="re-score the benchmark"):
+        compare_runs(benchmark.runs.all())
+    board = admin_client.get(results_url(benchmark), {"slice": "difficulty: hard"})
+    assert "cannot be told by slice: re-score the benchmark" in text_of(board)
+    assert board.context["rows"][0]["primary"] == Evaluation.objects.get(run__run_order=1).means["nDCG@10"]
+    page = admin_client.get(change_url(benchmark.runs.get(run_order=1)))
+    assert "cannot be told by slice: re-score the benchmark" in text_of(page)
+    assert page.context["slice_groups"] == []
+    assert "re-score the benchmark" in text_of(admin_client.get(results_url(benchmark, "verdict")))
+
+
 def test_a_slice_costs_the_same_whatever_the_number_of_runs(admin_client: Client, benchmark: Benchmark) -> None:
     more = make_benchmark(benchmark.mapping, [0.5] * 30, name="many")
     costs = []
     for one in (benchmark, more):
-        Evaluation.objects.update(truth_hash="one")
+        Evaluation.objects.update(truth_hash=truth_hash(truth_of(one, one.dataset_version)))
         with CaptureQueriesContext(connection) as captured:
             admin_client.get(results_url(one), {"slice": "difficulty: hard"})
         costs.append(len(captured))
