@@ -1,5 +1,6 @@
 """Text and JSON as BenchBench accepts them: all of it storable, none of it read differently by another program."""
 
+import codecs
 import gzip
 import json
 import math
@@ -51,21 +52,37 @@ def decode(content: bytes, *, where: str) -> str:
         raise MalformedFileError(f"{where} is not UTF-8: byte {error.start} ({error.reason}).") from None
 
 
-def read_lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield each line that is not blank, with its place: ("test.tsv, line 3,", "q1\\td1\\t1"). `.gz` is unpacked."""
+def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield each line as bytes with its number, from 1; a byte order mark is dropped, `.gz` is unpacked."""
     opened = gzip.open if path.suffix == ".gz" else open
     number = 0
     try:
         with opened(path, "rb") as file:
             for number, line in enumerate(file, start=1):
-                where = f"{path.name}, line {number},"
-                text = decode(line, where=where).rstrip("\r\n")
-                if text.strip():
-                    yield where, text
+                yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise MalformedFileError(f"{path.name} cannot be unpacked past line {number}: {error}.") from None
     except OSError as error:
         raise MalformedFileError(f"{path} cannot be read: {error.strerror or error}.") from None
+
+
+def read_text(path: Path) -> str:
+    """Return the whole of a file as text; `.gz` is unpacked."""
+    return decode(b"".join(line for _, line in raw_lines(path)), where=path.name)
+
+
+def read_value(path: Path) -> Any:
+    """Return the value of a JSON file; `.gz` is unpacked."""
+    return parse(read_text(path), where=path.name)
+
+
+def read_lines(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield each line that is not blank, with its place: ("test.tsv, line 3,", "q1\\td1\\t1"). `.gz` is unpacked."""
+    for number, line in raw_lines(path):
+        where = f"{path.name}, line {number},"
+        text = decode(line, where=where).rstrip("\r\n")
+        if text.strip():
+            yield where, text
 
 
 def read_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

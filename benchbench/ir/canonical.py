@@ -1,0 +1,110 @@
+"""Ids of retrieved items that survive a new index, and the run of live results that is keyed by them.
+
+An item is known by the topic it belongs to, never by its summary: that is generated, and differs after every index. The
+rules are versioned, because judgments are worth nothing once their ids are made in another way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import NAMESPACE_DNS, uuid5
+
+from benchbench.errors import BenchbenchError
+
+CURRENT = "v1"
+GENERATED = ("llm", "completion")  # in the `source` of a result that a model wrote: nothing was retrieved
+
+
+class CanonicalizationError(BenchbenchError):
+    """A version of the rules that is not known, or a result that cannot be put in a run."""
+
+    code = "canonicalization"
+
+
+@dataclass(frozen=True, slots=True)
+class RunEntry:
+    """One retrieved item of one query; ranks count from 1."""
+
+    query_id: str
+    canonical_item_id: str
+    rank: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one system retrieved, query by query."""
+
+    run_id: str
+    entries: tuple[RunEntry, ...]
+
+
+def canonical_id(*, topic_id: str | None, topic: str | None, version: str = CURRENT) -> str | None:
+    """The id of an item by the rules of `version`; None for an item that has none. Raises CanonicalizationError."""
+    return rules(version)(topic_id, topic)
+
+
+def rules(version: str) -> Callable[[str | None, str | None], str | None]:
+    """The function (topic_id, topic) → id of a version of the rules. Raises CanonicalizationError for another."""
+    if version not in VERSIONS:
+        raise CanonicalizationError(
+            f"The canonicalization version {version[:40]!a} is not known: known is {', '.join(VERSIONS)}. Ids made by "
+            "other rules cannot be compared with ours.",
+            field="canonicalization_version",
+        )
+    return VERSIONS[version]
+
+
+def export_retrieval_results_to_run(
+    results: Mapping[str, Iterable[Any]], run_id: str, *, version: str = CURRENT
+) -> Run:
+    """The run of live results: query id → results, each an object or a mapping with topic_id, topic, score, metadata.
+
+    Left out: results whose metadata.source holds "llm" or "completion" in any case, and those without an id. Equal
+    scores keep their order; of two results with one id the better stays, since a ranking holds an item once.
+    """
+    name = rules(version)
+    entries: list[RunEntry] = []
+    for query_id, found in results.items():
+        scores: dict[str, float] = {}
+        retrieved = [result for result in found if not _is_generated(result)]
+        for result in sorted(retrieved, key=lambda one: _score(one, query_id), reverse=True):
+            item = name(_field(result, "topic_id"), _field(result, "topic"))
+            if item is not None:
+                scores.setdefault(item, _score(result, query_id))
+        entries += [RunEntry(query_id, item, rank, score) for rank, (item, score) in enumerate(scores.items(), start=1)]
+    return Run(run_id, tuple(entries))
+
+
+def _v1(topic_id: str | None, topic: str | None) -> str | None:
+    """A topic id that is not blank, stripped; else the name-based UUID of the topic, stripped and in lower case."""
+    if topic_id and topic_id.strip():
+        return topic_id.strip()
+    if topic and topic.strip():
+        return str(uuid5(NAMESPACE_DNS, topic.strip().lower()))
+    return None
+
+
+VERSIONS: dict[str, Callable[[str | None, str | None], str | None]] = {CURRENT: _v1}
+
+
+def _is_generated(result: Any) -> bool:
+    source = str(_field(_field(result, "metadata") or {}, "source") or "").lower()
+    return any(word in source for word in GENERATED)
+
+
+def _score(result: Any, query_id: str) -> float:
+    score = _field(result, "score")
+    if isinstance(score, bool) or not isinstance(score, int | float) or math.isnan(score):
+        raise CanonicalizationError(
+            f"A result of the query {query_id[:60]!a} has the score {score!r:.40}: a score must be a number.",
+            field="score",
+        )
+    return float(score)
+
+
+def _field(thing: Any, name: str) -> Any:
+    return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)

@@ -1,0 +1,31 @@
+import math
+
+import numpy as np
+import pytest
+
+from benchbench.ir.profiles import FLOWBABY_1_0, FLOWBABY_1_1, PLAIN, PROFILES, Profile, ProfileError
+
+VALUES = np.array([1.0, 0.5, 0.0])
+
+
+def test_names_parse_back():
+    assert [str(Profile.parse(name)) for name in PROFILES] == ["plain", "flowbaby-1.0", "flowbaby-1.1"]
+    with pytest.raises(ProfileError, match=r"no aggregation profile 'fancy'; there are plain, flowbaby-1\.0"):
+        Profile.parse("fancy")
+
+
+def test_queries_weigh_the_same_or_by_their_judgments_at_least_one():
+    judgments = [3, 0, 1]
+    assert PLAIN.mean(VALUES, judgments) == FLOWBABY_1_0.mean(VALUES, judgments) == 0.5
+    assert FLOWBABY_1_1.mean(VALUES, judgments) == 3.5 / 5
+
+
+def test_a_query_without_a_value_does_not_weigh():
+    assert FLOWBABY_1_1.mean(np.array([1.0, np.nan, 0.0]), [1, 7, 3]) == 0.25
+    assert math.isnan(PLAIN.mean(np.array([np.nan]), [1]))
+    assert math.isnan(PLAIN.mean(np.array([]), []))
+
+
+def test_a_query_counts_in_its_first_slice_or_in_every_one():
+    assert FLOWBABY_1_0.slices_of(("a", "b")) == ("a",)
+    assert FLOWBABY_1_1.slices_of(("a", "b")) == PLAIN.slices_of(("a", "b")) == ("a", "b")
