@@ -12,7 +12,7 @@ MANAGE := $(BIN)/python manage.py
 INSTALLED := .venv/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test install run worker lint perf clean
+.PHONY: help demo test fuzz install run worker lint perf clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -22,6 +22,9 @@ demo: $(INSTALLED) ## benchmark real text with a real model, print the leaderboa
 
 test: $(INSTALLED) ## run the tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+fuzz: $(INSTALLED) ## read 200,000 damaged files with each reader, other ones each time
+	BENCHBENCH_FUZZ_EXAMPLES=200000 $(BIN)/python -m pytest tests/files/test_fuzzing.py $(PYTEST_ARGS)
 
 install: $(INSTALLED) ## make the virtual environment .venv with the pinned packages
 

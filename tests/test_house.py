@@ -57,5 +57,5 @@ def test_every_setting_is_described_in_the_example() -> None:
 
 def test_make_without_a_target_lists_the_targets() -> None:
     listed = subprocess.run(["make"], cwd=CHECKOUT, env=os.environ, capture_output=True, text=True, check=True).stdout
-    for target in ("demo", "test", "install", "run", "worker", "lint", "perf", "clean"):
+    for target in ("demo", "test", "fuzz", "install", "run", "worker", "lint", "perf", "clean"):
         assert f"make {target} " in listed

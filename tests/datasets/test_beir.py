@@ -61,7 +61,7 @@ def test_it_reads_another_split_and_gzipped_files(tmp_path: Path) -> None:
     ids=["unknown query", "other grade", "two cells", "blank cell", "spaces", "fraction", "word", "nothing"],
 )  # fmt: skip
 def test_it_names_file_and_line_of_a_fault(tmp_path: Path, rows: str, sentence: str) -> None:
-    with pytest.raises(DatasetError) as caught:
+    with pytest.raises(BenchbenchError) as caught:
         read_beir(beir(tmp_path, rows=rows))
     assert caught.value.message.startswith(sentence)
 
@@ -84,26 +84,26 @@ def test_it_names_file_line_and_key_of_a_faulty_query(tmp_path: Path, queries: s
 
 @pytest.mark.parametrize("header", ["q1\tapple\t1\n", "query-id corpus-id score\n", "query-id\tcorpus-id\tscore\tx\n"])
 def test_it_requires_the_header(tmp_path: Path, header: str) -> None:
-    with pytest.raises(DatasetError, match="line 1, must be the header query-id<TAB>corpus-id<TAB>score"):
+    with pytest.raises(BenchbenchError, match="line 1, must be the header query-id<TAB>corpus-id<TAB>score"):
         read_beir(beir(tmp_path, header=header))
 
 
 def test_it_lists_the_splits_when_one_is_asked_for_that_is_not_there(tmp_path: Path) -> None:
     beir(tmp_path)
     (tmp_path / "qrels/dev.tsv.gz").touch()
-    with pytest.raises(DatasetError, match=r"has no split 'train': the splits there are dev, test\."):
+    with pytest.raises(BenchbenchError, match=r"has no split 'train': the splits there are dev, test\."):
         read_beir(tmp_path, split="train")
-    with pytest.raises(DatasetError, match=r"has no split '\.\./qrels/test'"):
+    with pytest.raises(BenchbenchError, match=r"has no split '\.\./qrels/test'"):
         read_beir(tmp_path, split="../qrels/test")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DatasetError, match=r"has no split 'test': there is no qrels/SPLIT\.tsv"):
+    with pytest.raises(BenchbenchError, match=r"has no split 'test': there is no qrels/SPLIT\.tsv"):
         read_beir(tmp_path / "empty")
 
 
 def test_it_says_when_there_are_no_queries(tmp_path: Path) -> None:
     (beir(tmp_path) / "queries.jsonl").unlink()
     with pytest.raises(
-        DatasetError, match=r"holds no queries\.jsonl and no queries\.jsonl\.gz: is it a BEIR directory"
+        BenchbenchError, match=r"holds no queries\.jsonl and no queries\.jsonl\.gz: is it a BEIR directory"
     ):
         read_beir(tmp_path)
 

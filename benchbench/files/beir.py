@@ -1,0 +1,105 @@
+"""A BEIR directory's queries and judgments: queries.jsonl and qrels/SPLIT.tsv, `.gz` too."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchbench.fields import Fields
+from benchbench.files.errors import FileFormatError
+from benchbench.strict_json import read_lines, read_objects
+
+HEADER = ["query-id", "corpus-id", "score"]
+GRADE = re.compile(r"-?[0-9]{1,9}")
+
+
+@dataclass(frozen=True, slots=True)
+class Qrels:
+    """The grades of each query by document, in file order.
+
+    `places` has the line of each query's first judgment; `duplicates` counts judgments that it repeats.
+    """
+
+    grades: dict[str, dict[str, int]]
+    places: dict[str, str]
+    duplicates: int
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A line of queries.jsonl."""
+
+    key: str
+    text: str
+    metadata: dict[str, Any]
+
+
+def read_qrels(path: Path) -> Qrels:
+    """Return the judgments of a file of three columns between tabs, with the header of HEADER; a grade is any integer.
+
+    A document judged twice alike is counted, with different grades an error.
+    """
+    grades: dict[str, dict[str, int]] = {}
+    places: dict[str, str] = {}
+    duplicates = 0
+    for where, query, document, grade in _rows(path):
+        places.setdefault(query, where)
+        known = grades.setdefault(query, {})
+        if document not in known:
+            known[document] = grade
+        elif known[document] == grade:
+            duplicates += 1
+        else:
+            raise FileFormatError(
+                f"{where} gives document {document!a} the grade {grade} for query {query!a}, "
+                f"but it had the grade {known[document]} before."
+            )
+    if not grades:
+        raise FileFormatError(f"{path.name} holds no judgment.")
+    return Qrels(grades, places, duplicates)
+
+
+def read_queries(path: Path) -> Iterator[Query]:
+    """Yield the queries of a queries.jsonl in file order: `_id`, `text` and, optionally, `metadata`."""
+    seen = set()
+    for where, line in read_objects(path):
+        fields = Fields(line, ("_id", "text", "metadata"), prefix=f"{where} ")
+        key = fields.identifier("_id")
+        if key in seen:
+            raise fields.error("_id", f"{key!a} is that of an earlier line")
+        seen.add(key)
+        yield Query(key, fields.filled("text"), fields.mapping("metadata"))
+
+
+def find_queries(directory: Path) -> Path:
+    """Return the file of queries in a BEIR directory."""
+    for path in (directory / "queries.jsonl", directory / "queries.jsonl.gz"):
+        if path.is_file():
+            return path
+    raise FileFormatError(f"{directory} holds no queries.jsonl and no queries.jsonl.gz: is it a BEIR directory?")
+
+
+def find_qrels(directory: Path, split: str) -> Path:
+    """Return the file of a split's judgments in a BEIR directory."""
+    files = sorted((directory / "qrels").glob("*.tsv")) + sorted((directory / "qrels").glob("*.tsv.gz"))
+    splits = {path.name.removesuffix(".gz").removesuffix(".tsv"): path for path in reversed(files)}
+    if split in splits:
+        return splits[split]
+    there = f"the splits there are {', '.join(sorted(splits))}" if splits else "there is no qrels/SPLIT.tsv"
+    raise FileFormatError(f"{directory} has no split {split!a}: {there}.", field="split")
+
+
+def _rows(path: Path) -> Iterator[tuple[str, str, str, int]]:
+    lines = read_lines(path)
+    where, header = next(lines, (f"{path.name}, line 1,", ""))
+    if header.split("\t") != HEADER:
+        raise FileFormatError(f"{where} must be the header {'<TAB>'.join(HEADER)}.")
+    for where, line in lines:
+        cells = line.split("\t")
+        if len(cells) != len(HEADER) or not all(cell.strip() for cell in cells):
+            raise FileFormatError(f"{where} must have three cells between tabs: {', '.join(HEADER)}.")
+        query, document, grade = cells
+        if not GRADE.fullmatch(grade):
+            raise FileFormatError(f"{where} has the score {grade[:40]!a}, which is not an integer.")
+        yield where, query, document, int(grade)

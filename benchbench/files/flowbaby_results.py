@@ -1,0 +1,188 @@
+"""Flowbaby's files of results: results.json, results.md and summary.json, of values measured anywhere."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from benchbench.errors import BenchbenchError
+from benchbench.ir.measures import Measure
+from benchbench.ir.profiles import PLAIN, Profile
+from benchbench.ir.slices import label_shape
+
+SHAPE_ROWS = {
+    "Min positives": "{min}",
+    "Median positives": "{median:.1f}",
+    "Mean positives": "{mean:.2f}",
+    "P95 positives": "{p95:.1f}",
+    "Max positives": "{max}",
+    "Queries without positives": "{pct_zero_positives:.1f} %",
+    "Queries with 1 positive": "{pct_one_positive:.1f} %",
+    "Queries with 2 or more": "{pct_two_plus_positives:.1f} %",
+}
+
+
+class SelectionError(BenchbenchError):
+    """A choice made on the queries that are to judge it."""
+
+    code = "selection_on_test"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryFigures:
+    """One judged query: the slices it states, how many judgments it has, and the value of each measure by wire name."""
+
+    key: str
+    slices: Sequence[str]
+    n_judgments: int
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """What summary.json says besides the figures; None is left out. `timestamp` is UTC in ISO 8601."""
+
+    run_id: str
+    timestamp: str
+    dataset_id: str
+    dataset_version: str
+    canonicalization_version: str
+    git_sha: str | None = None
+    selection_split: str | None = None
+    evaluation_split: str | None = None
+    duration_ms: int | None = None
+
+
+def measures_at(cutoffs: Sequence[int]) -> list[Measure]:
+    """Flowbaby's measures at these cutoffs."""
+    return [Measure(name, k) for k in cutoffs for name in ("R", "P", "AP", "nDCG")] + [Measure("RR")]
+
+
+def results(
+    queries: Sequence[QueryFigures], *, profile: Profile, cutoffs: Sequence[int], positives: Sequence[int]
+) -> dict[str, Any]:
+    """The content of results.json, keys in its order.
+
+    `queries` are those with judgments, `positives` how many relevant items each query of the dataset has, judged or
+    not. Without queries there are no figures, rather than zeros.
+    """
+    shape = asdict(label_shape(positives))
+    return {
+        "relevance_semantics": "filtered",
+        "aggregate_metrics": _means(queries, profile),
+        "macro_metrics": _means(queries, PLAIN),
+        "per_query_metrics": {key: dict(sorted(values.items())) for key, values in _values_by_key(queries)},
+        "per_slice_metrics": _per_slice(queries, profile),
+        "query_count": len(queries),
+        "k_values": list(cutoffs),
+        "relevance_mode": "binary",
+        "label_shape_stats": shape | {"p95": float(shape["p95"])},
+        "profile": profile.name,
+    }
+
+
+def markdown(results: Mapping[str, Any]) -> str:
+    """The content of results.md, from that of results.json."""
+    parts = [
+        "# Benchmark Results",
+        f"{results['query_count']} queries, profile {results['profile']}, k {_listed(results['k_values'])}.",
+        "## Label Shape Statistics",
+        _table(
+            ["Statistic", "Value"],
+            [[name, written.format(**results["label_shape_stats"])] for name, written in SHAPE_ROWS.items()],
+        ),
+        "## Aggregate Metrics",
+        _metrics_table(results["aggregate_metrics"]),
+        "## Macro-Averaged Metrics",
+        _metrics_table(results["macro_metrics"]),
+        "## Per-Slice Metrics",
+        _slices_table(results["per_slice_metrics"], list(results["macro_metrics"])),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def summary(results: Mapping[str, Any], about: Provenance) -> dict[str, Any]:
+    """The content of summary.json, from that of results.json. Raises SelectionError, see `check_selection`."""
+    check_selection(about.selection_split)
+    content = {
+        "run_id": about.run_id,
+        "timestamp": about.timestamp,
+        "git_sha": about.git_sha,
+        "dataset_id": about.dataset_id,
+        "dataset_version": about.dataset_version,
+        "canonicalization_version": about.canonicalization_version,
+        "metrics": results["aggregate_metrics"],
+        "k_values": results["k_values"],
+        "query_count": results["query_count"],
+        "per_slice_metrics": results["per_slice_metrics"],
+        "selection_split": about.selection_split,
+        "evaluation_split": about.evaluation_split,
+        "duration_ms": about.duration_ms,
+    }
+    return {key: value for key, value in content.items() if value is not None}
+
+
+def check_selection(split: str | None) -> None:
+    """Raise a SelectionError where settings were chosen on the test split: figures on it would flatter them."""
+    if split == "test":
+        raise SelectionError(
+            "Settings were selected on the test split, so that it cannot judge them: select on train or validation.",
+            field="selection_split",
+        )
+
+
+def written(content: Mapping[str, Any]) -> str:
+    """The text of results.json or summary.json."""
+    return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def _means(queries: Sequence[QueryFigures], profile: Profile) -> dict[str, float]:
+    names = sorted(queries[0].values) if queries else []
+    n_judgments = [query.n_judgments for query in queries]
+    return {
+        name: profile.mean(np.array([query.values[name] for query in queries], np.float64), n_judgments)
+        for name in names
+    }
+
+
+def _per_slice(queries: Sequence[QueryFigures], profile: Profile) -> dict[str, dict[str, float]]:
+    """Plain means over the queries of each slice, then their number."""
+    members: dict[str, list[QueryFigures]] = {}
+    for query in queries:
+        for name in profile.slices_of(query.slices):
+            members.setdefault(name, []).append(query)
+    return {name: _means(inside, PLAIN) | {"query_count": len(inside)} for name, inside in sorted(members.items())}
+
+
+def _values_by_key(queries: Sequence[QueryFigures]) -> list[tuple[str, Mapping[str, float]]]:
+    return sorted(((query.key, query.values) for query in queries), key=lambda pair: pair[0])
+
+
+def _metrics_table(metrics: Mapping[str, float]) -> str:
+    return _table(["Metric", "Value"], [[name.title(), f"{value:.4f}"] for name, value in metrics.items()])
+
+
+def _slices_table(slices: Mapping[str, Mapping[str, float]], names: Sequence[str]) -> str:
+    return _table(
+        ["Slice", "Query Count", *(name.title() for name in names)],
+        [
+            [name, str(figures["query_count"]), *(f"{figures[measure]:.4f}" for measure in names)]
+            for name, figures in slices.items()
+        ],
+    )
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(_cell(cell) for cell in line)} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    """A name as a cell of a Markdown table: one line, in which no bar ends the cell."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))

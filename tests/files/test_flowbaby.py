@@ -1,0 +1,131 @@
+import json
+
+import pytest
+
+from benchbench.errors import BenchbenchError
+from benchbench.files.flowbaby import rankings, read_dataset, read_qrels, read_run
+from tests.files.samples import METADATA, QRELS, RUN, TOPICS
+
+
+def entries(*scored: tuple[str, int, float]) -> dict:
+    return {
+        "run_id": "r",
+        "entries": [
+            {"query_id": "q1", "canonical_item_id": item, "rank": rank, "score": score} for item, rank, score in scored
+        ],
+    }
+
+
+class TestDataset:
+    def test_it_reads_topics_judgments_and_what_is_said_of_them(self, flowbaby):
+        dataset = read_dataset(flowbaby())
+        assert dataset.metadata.dataset_id == "golden"
+        assert dataset.metadata.canonicalization_version == "v1"
+        assert [topic.key for topic in dataset.topics] == ["q1", "q2", "q3"]
+        assert [topic.slices for topic in dataset.topics] == [("a", "b"), ("b",), ("default",)]
+        assert dataset.qrels == {"q1": {"doc1": 1, "doc2": 1}, "q2": {"doc3": 2, "doc4": 1}, "q3": {"doc5": 1}}
+        assert dataset.warnings == ()
+
+    def test_what_is_not_stated_has_its_default(self, flowbaby):
+        dataset = read_dataset(flowbaby(metadata=None, topics=TOPICS[2:], qrels=[]))
+        assert (dataset.metadata.dataset_id, dataset.metadata.version) == ("golden-v1", "1.0")
+
+    def test_it_keeps_the_part_of_a_split(self, flowbaby):
+        dataset = read_dataset(flowbaby())
+        assert [topic.key for topic in dataset.of_split("train").topics] == ["q3"]
+        assert list(dataset.of_split("test").qrels) == ["q1", "q2"]
+        with pytest.raises(
+            BenchbenchError, match="No topic of golden is in the split 'validation'; its topics state: "
+        ):
+            dataset.of_split("validation")
+
+    def test_it_warns_of_what_the_data_contradict(self, flowbaby):
+        metadata = METADATA | {"slice_definitions": {"b": ""}}
+        topics = [TOPICS[0] | {"expected_positive_count": 3}, *TOPICS[1:]]
+        assert read_dataset(flowbaby(metadata=metadata, topics=topics)).warnings == (
+            "The slice 'a' is not among the slice_definitions of metadata.json.",
+            "The topic 'q1' expects 3 relevant items, and qrels.json has 2.",
+        )
+
+    def test_it_counts_judgments_that_are_stated_twice(self, flowbaby):
+        assert read_dataset(flowbaby(qrels=[*QRELS, QRELS[0]])).duplicates == 1
+
+    @pytest.mark.parametrize(
+        ("others", "sentence"),
+        [
+            ({"topics": None}, r"holds no topics\.json: is it a Flowbaby dataset"),
+            ({"qrels": None}, r"holds no qrels\.json"),
+            ({"topics": []}, r"topics\.json holds no topic"),
+            ({"topics": {}}, r"topics\.json must be a list, not an object"),
+            ({"topics": [*TOPICS, TOPICS[0]]}, r"topics\.json has the query_id 'q1' more than once"),
+            ({"topics": [TOPICS[0] | {"split": "dev"}]}, r"topics\.json\[0\]\.split is 'dev': it may be train, "),
+            ({"topics": [TOPICS[0] | {"slice_ids": "a"}]}, r"topics\.json\[0\]\.slice_ids must be a list"),
+            ({"topics": [{"query_id": "q1", "query_text": "x"}]}, r"topics\.json\[0\] lacks the key slice_ids"),
+            ({"topics": [TOPICS[0] | {"expected_positive_count": -1}]}, "must be an integer from 0"),
+            ({"topics": [TOPICS[0] | {"text": ""}]}, r"topics\.json\[0\] has the unknown key 'text'"),
+            ({"qrels": [QRELS[0] | {"relevance": 3}]}, r"qrels\.json\[0\]\.relevance must be 0, 1 or 2"),
+            ({"qrels": [QRELS[0] | {"relevance": True}]}, r"relevance must be 0, 1 or 2"),
+            ({"qrels": [QRELS[0] | {"query_id": "q9"}]}, r"query_id is 'q9', which topics\.json does not have"),
+            (
+                {"qrels": [*QRELS, QRELS[0] | {"relevance": 0}]},
+                r"qrels\.json\[5\]\.relevance is 0, but item 'doc1' was graded 1 before",
+            ),
+            (
+                {"metadata": {"canonicalization_version": "v2"}},
+                "canonicalization version 'v2' is not known: known is v1",
+            ),
+            ({"metadata": {"owner": "me"}}, r"metadata\.json has the unknown key 'owner'"),
+            ({"metadata": "{"}, r"metadata\.json is not JSON"),
+        ],
+    )
+    def test_it_refuses_what_is_damaged(self, flowbaby, others, sentence):
+        with pytest.raises(BenchbenchError, match=sentence):
+            read_dataset(flowbaby(**others))
+
+    def test_it_reads_judgments_alone(self, written):
+        assert read_qrels(written(QRELS, "qrels.json.gz"))["q2"] == {"doc3": 2, "doc4": 1}
+
+
+class TestRun:
+    def test_it_ranks_by_score_as_float32_and_then_by_id_falling(self, written):
+        run = read_run(written(entries(("a", 1, 0.5 + 1e-9), ("b", 2, 0.5), ("c", 3, 0.1)), "run.json"))
+        assert rankings(run) == {"q1": ["b", "a", "c"]}
+
+    def test_ranks_and_scores_that_disagree_need_a_word(self, written):
+        run = read_run(written(entries(("a", 1, 0.1), ("b", 2, 0.5)), "run.json"))
+        with pytest.raises(
+            BenchbenchError, match=r"query 'q1', has ranks and scores that disagree.* Say --order-by rank or --order-by"
+        ):
+            rankings(run)
+        assert rankings(run, order_by="rank") == {"q1": ["a", "b"]}
+        assert rankings(run, order_by="score") == {"q1": ["b", "a"]}
+
+    def test_a_rank_twice_needs_the_scores(self, written):
+        run = read_run(written(entries(("a", 1, 0.1), ("b", 1, 0.5)), "run.json"))
+        for order_by in ("agree", "rank"):
+            with pytest.raises(BenchbenchError, match="has the rank 1 twice: say --order-by score"):
+                rankings(run, order_by=order_by)
+        assert rankings(run, order_by="score") == {"q1": ["b", "a"]}
+
+    def test_an_item_twice_is_refused(self, written):
+        run = read_run(written(entries(("a", 1, 0.5), ("a", 2, 0.1)), "run.json"))
+        for order_by in ("agree", "rank", "score"):
+            with pytest.raises(BenchbenchError, match="ranks the document 'a' more than once"):
+                rankings(run, order_by=order_by)
+
+    @pytest.mark.parametrize(
+        ("content", "sentence"),
+        [
+            (json.dumps(entries(("a", 1, float("nan")))), r"run\.json holds NaN, which is not JSON"),
+            (entries(("a", 0, 1)), r"run\.json, entries\[0\]\.rank must be an integer from 1"),
+            (entries(("a", 1.0, 1)), "rank must be an integer from 1"),
+            (entries(("a", 1, "high")), r"entries\[0\]\.score must be a number, not a string"),
+            (entries((" ", 1, 1)), r"entries\[0\]\.canonical_item_id is blank"),
+            ({"entries": []}, r"run\.json lacks the key run_id"),
+            ({"run_id": "r"}, r"run\.json lacks the key entries"),
+            (RUN | {"model": "x"}, "has the unknown key 'model'"),
+        ],
+    )
+    def test_it_refuses_what_is_damaged(self, written, content, sentence):
+        with pytest.raises(BenchbenchError, match=sentence):
+            read_run(written(content, "run.json"))
