@@ -1,0 +1,3 @@
+from benchbench.cli import main
+
+main()

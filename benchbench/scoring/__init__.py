@@ -1,0 +1,1 @@
+"""Scoring files: `benchbench score`, which needs neither a database nor Django."""

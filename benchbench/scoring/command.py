@@ -1,0 +1,196 @@
+"""The command `benchbench score`: files in, figures out."""
+
+import argparse
+import json
+import math
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchbench.errors import BenchbenchError
+from benchbench.files.flowbaby import SPLITS, read_dataset
+from benchbench.files.flowbaby_results import check_selection, measures_at
+from benchbench.ir.measures import Measure, Values
+from benchbench.ir.profiles import FLOWBABY_1_1, PLAIN, PROFILES, Profile
+from benchbench.scoring import flowbaby
+from benchbench.scoring.inputs import Results, is_json, read_results, read_truth
+from benchbench.scoring.measuring import Scores, score
+
+CUTOFFS = [5, 10, 20]
+DESCRIPTION = """\
+Measure a file of results by a file of judgments. Needs no database and no server.
+
+Judgments are TREC qrels (qid iter docno rel), BEIR's qrels (tab-separated, with its header), or Flowbaby's qrels.json;
+or all of a Flowbaby dataset, by --dataset. Results are a TREC run (qid Q0 docno rank score tag) or a Flowbaby run.json.
+Each may be compressed with gzip, if its name ends in .gz.
+
+Figures are those of trec_eval -c: the score orders, as a float32, equal ones by id falling; the rank column is not
+read; a judged query that the results lack counts as 0; queries without judgments are left out."""
+EPILOG = """\
+examples:
+  benchbench score --qrels qrels.txt --run bm25.run
+  benchbench score --qrels qrels/test.tsv --run dense.run.gz -m nDCG@10 -m R@100 -m AP --by-query
+  benchbench score --dataset golden-v1 --run run.json --output results.json --markdown results.md \\
+      --summary summary.json -k 5 10 20 --evaluation-split test
+
+exit status: 0; 1 with a sentence on stderr where something cannot be read or measured; 2 for wrong usage."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Score as `arguments` say, and return the exit status."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if fault := _misuse(options):
+        parser.error(fault)
+    try:
+        _score_dataset(options) if options.dataset else _score_files(options)
+    except BenchbenchError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "benchbench score",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    truth = parser.add_mutually_exclusive_group(required=True)
+    truth.add_argument("--qrels", type=Path, metavar="FILE", help="the judgments")
+    truth.add_argument("--dataset", type=Path, metavar="DIR", help="a Flowbaby dataset: topics.json, qrels.json")
+    parser.add_argument("--run", type=Path, metavar="FILE", required=True, help="the results")
+    parser.add_argument(
+        "-m",
+        "--measure",
+        action="append",
+        metavar="NAME",
+        help="a measure, such as nDCG@10, RR, AP, Judged@10, or ERR@20 of ir_measures; repeat for more",
+    )
+    parser.add_argument(
+        "-k",
+        nargs="+",
+        type=int,
+        metavar="K",
+        help="measure recall, precision, AP and nDCG at these cutoffs, and RR (without -m; default: 5 10 20)",
+    )
+    parser.add_argument(
+        "--profile",
+        choices=list(PROFILES),
+        help="how queries become one figure; plain: each counts the same (the default with --qrels); flowbaby-1.1: by "
+        "its number of judgments (the default with --dataset); flowbaby-1.0: the same, and only in its first slice",
+    )
+    parser.add_argument("--order-by", choices=["rank", "score"], help="of a run.json whose ranks and scores disagree")
+    parser.add_argument("--by-query", action="store_true", help="show each query's values too")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    files = parser.add_argument_group("files of a Flowbaby dataset's results (with --dataset)")
+    files.add_argument("--output", type=Path, metavar="FILE", help="write results.json")
+    files.add_argument("--markdown", type=Path, metavar="FILE", help="write results.md")
+    files.add_argument("--summary", type=Path, metavar="FILE", help="write summary.json")
+    files.add_argument("--evaluation-split", choices=SPLITS, help="measure the topics of this split only")
+    files.add_argument("--selection-split", choices=SPLITS, help="the split that settings were chosen on")
+    files.add_argument("--git-sha", metavar="SHA", help="the revision that made the run (default: the one checked out)")
+    return parser
+
+
+def _misuse(options: argparse.Namespace) -> str:
+    """What is wrong about options that the parser lets pass, or ""."""
+    targets = _targets(options)
+    if not options.dataset and (targets or options.evaluation_split or options.selection_split or options.git_sha):
+        return "--output, --markdown, --summary, --git-sha and the splits belong to --dataset"
+    if options.measure and (targets or options.k):
+        return "-m names measures one by one: leave out -k, and the files, whose measures are Flowbaby's"
+    if options.k and (min(options.k) < 1 or len(set(options.k)) < len(options.k)):
+        return "-k takes cutoffs from 1, each once"
+    if options.order_by and not is_json(options.run):
+        return "--order-by is for a Flowbaby run.json: of a TREC run only the scores are read"
+    return ""
+
+
+def _score_files(options: argparse.Namespace) -> None:
+    profile = Profile.parse(options.profile or PLAIN.name)
+    measures = _measures(options)
+    truth = read_truth(options.qrels)
+    results = read_results(options.run, truth, order_by=options.order_by or "agree")
+    scores = score(truth, results.rankings, measures, profile=profile)
+    _warn(options.run, results, scores)
+    _present(scores, options)
+
+
+def _score_dataset(options: argparse.Namespace) -> None:
+    started = time.perf_counter()
+    check_selection(options.selection_split)
+    profile = Profile.parse(options.profile or FLOWBABY_1_1.name)
+    measures, targets = _measures(options), _targets(options)
+    dataset = read_dataset(options.dataset)
+    for warning in dataset.warnings:
+        print(f"Warning: {warning}", file=sys.stderr)
+    if options.evaluation_split:
+        dataset = dataset.of_split(options.evaluation_split)
+    results = read_results(options.run, dataset.qrels, order_by=options.order_by or "agree")
+    # A run without any entry is no answer to any query: Flowbaby has no figures of it.
+    scores = score({} if results.is_empty else dataset.qrels, results.rankings, measures, profile=profile)
+    _warn(options.run, results, scores)
+    if targets:
+        content = flowbaby.results_of(dataset, scores, profile=profile, cutoffs=options.k or CUTOFFS)
+        about = flowbaby.provenance(
+            dataset,
+            results.run_id,
+            git_sha=options.git_sha or flowbaby.git_sha(),
+            selection_split=options.selection_split,
+            evaluation_split=options.evaluation_split,
+            duration_ms=round(1000 * (time.perf_counter() - started)),
+        )
+        flowbaby.write(targets, content, about)
+    if options.json or not targets:
+        _present(scores, options)
+
+
+def _measures(options: argparse.Namespace) -> list[Measure]:
+    if options.measure:
+        return list(dict.fromkeys(Measure.parse(name) for name in options.measure))
+    return measures_at(options.k or CUTOFFS)
+
+
+def _targets(options: argparse.Namespace) -> flowbaby.Targets:
+    return flowbaby.Targets(results=options.output, markdown=options.markdown, summary=options.summary)
+
+
+def _warn(path: Path, results: Results, scores: Scores) -> None:
+    """Say on stderr which queries count as 0 or not at all, since no figure shows it."""
+    missing = len(scores.queries) - len(results.rankings)
+    if missing > 0:
+        print(
+            f"Judged queries that {path.name} lacks, counted as 0: {missing} of {len(scores.queries)}.", file=sys.stderr
+        )
+    if results.others:
+        print(
+            f"Queries of {path.name} that are not among the judged ones, left out: {results.others}.", file=sys.stderr
+        )
+
+
+def _present(scores: Scores, options: argparse.Namespace) -> None:
+    names = [str(measure) for measure in scores.measures]
+    if options.json:
+        content: dict[str, Any] = {"measures": _figures(names, scores.means), "queries": len(scores.queries)}
+        if options.by_query:
+            columns = zip(scores.queries, scores.values.T, strict=True)
+            content["by_query"] = {query: _figures(names, column) for query, column in columns}
+        print(json.dumps(content, indent=2))
+        return
+    width = max(map(len, names))
+    if options.by_query:
+        for query, column in zip(scores.queries, scores.values.T, strict=True):
+            for name, value in zip(names, column, strict=True):
+                print(f"{name:<{width}}  {query}  {value:.4f}")
+    for name, value in zip(names, scores.means, strict=True):
+        print(f"{name:<{width}}  {value:.4f}")
+    print(f"{'queries':<{width}}  {len(scores.queries)}")
+
+
+def _figures(names: Sequence[str], values: Values) -> dict[str, float | None]:
+    """Full precision; null where there is no value."""
+    return {name: None if math.isnan(value) else value for name, value in zip(names, values.tolist(), strict=True)}

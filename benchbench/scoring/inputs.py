@@ -1,0 +1,52 @@
+"""The files that `benchbench score` takes, each known by its name or its first line."""
+
+from collections.abc import Container
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchbench.files import beir, flowbaby, trec
+from benchbench.files.flowbaby import OrderBy
+from benchbench.strict_json import raw_lines
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """The rankings of a file for the queries asked for, what the file calls itself, and how many others it answers."""
+
+    run_id: str
+    rankings: dict[str, list[str]]
+    others: int
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.rankings and not self.others
+
+
+def read_truth(path: Path) -> dict[str, dict[str, int]]:
+    """Return the grades of each query by document: of a Flowbaby qrels.json, BEIR's TSV with header, or TREC qrels."""
+    if is_json(path):
+        return flowbaby.read_qrels(path)
+    _, first = next(raw_lines(path), (1, b""))
+    if first.split() == [name.encode() for name in beir.HEADER]:
+        return beir.read_qrels(path).grades
+    return trec.read_qrels(path)
+
+
+def read_results(path: Path, queries: Container[str], *, order_by: OrderBy = "agree") -> Results:
+    """Return the rankings of `queries` in a Flowbaby run (.json) or a TREC run.
+
+    Queries nobody asked for are only counted, so that what trec_eval does not look at cannot stop a TREC run either.
+    """
+    if is_json(path):
+        run = flowbaby.read_run(path)
+        of_all = flowbaby.rankings(run, order_by=order_by)
+        found = {query: ranking for query, ranking in of_all.items() if query in queries}
+        return Results(run.run_id, found, len(of_all) - len(found))
+    scored = trec.read_run(path)
+    found = {query: documents.ranking() for query, documents in scored.items() if query in queries}
+    return Results(path.name, found, len(scored) - len(found))
+
+
+def is_json(path: Path) -> bool:
+    """Whether a file is read as Flowbaby's, by its name."""
+    return path.name.removesuffix(".gz").endswith(".json")
