@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from benchbench.errors import BenchbenchError
 
 MAX_DEPTH = 100
+BLOCK_BYTES = 2**18
 
 
 class MalformedFileError(BenchbenchError):
@@ -52,23 +53,35 @@ def decode(content: bytes, *, where: str) -> str:
         raise MalformedFileError(f"{where} is not UTF-8: byte {error.start} ({error.reason}).") from None
 
 
-def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield each line as bytes with its number, from 1; a byte order mark is dropped, `.gz` is unpacked."""
+def raw_blocks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
+    """Yield a file's lines as bytes, some thousand at a time, with the number of the first of them, from 1.
+
+    A byte order mark is dropped, `.gz` is unpacked.
+    """
     opened = gzip.open if path.suffix == ".gz" else open
-    number = 0
+    number = 1
     try:
         with opened(path, "rb") as file:
-            for number, line in enumerate(file, start=1):
-                yield number, line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+            while lines := file.readlines(BLOCK_BYTES):
+                if number == 1:
+                    lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
+                yield number, lines
+                number += len(lines)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise MalformedFileError(f"{path.name} cannot be unpacked past line {number}: {error}.") from None
+        raise MalformedFileError(f"{path.name} cannot be unpacked past line {number - 1}: {error}.") from None
     except OSError as error:
         raise MalformedFileError(f"{path} cannot be read: {error.strerror or error}.") from None
 
 
+def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield each line as bytes with its number, from 1; see `raw_blocks`."""
+    for first, lines in raw_blocks(path):
+        yield from enumerate(lines, start=first)
+
+
 def read_text(path: Path) -> str:
     """Return the whole of a file as text; `.gz` is unpacked."""
-    return decode(b"".join(line for _, line in raw_lines(path)), where=path.name)
+    return decode(b"".join(line for _, lines in raw_blocks(path) for line in lines), where=path.name)
 
 
 def read_value(path: Path) -> Any:

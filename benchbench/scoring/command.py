@@ -15,7 +15,7 @@ from benchbench.files.flowbaby_results import check_selection, measures_at
 from benchbench.ir.measures import Measure, Values
 from benchbench.ir.profiles import FLOWBABY_1_1, PLAIN, PROFILES, Profile
 from benchbench.scoring import flowbaby
-from benchbench.scoring.inputs import Results, is_json, read_results, read_truth
+from benchbench.scoring.inputs import Results, in_bytes, is_json, read_results, read_truth
 from benchbench.scoring.measuring import Scores, score
 
 CUTOFFS = [5, 10, 20]
@@ -132,7 +132,7 @@ def _score_dataset(options: argparse.Namespace) -> None:
         dataset = dataset.of_split(options.evaluation_split)
     results = read_results(options.run, dataset.qrels, order_by=options.order_by or "agree")
     # A run without any entry is no answer to any query: Flowbaby has no figures of it.
-    scores = score({} if results.is_empty else dataset.qrels, results.rankings, measures, profile=profile)
+    scores = score({} if results.is_empty else in_bytes(dataset.qrels), results.rankings, measures, profile=profile)
     _warn(options.run, results, scores)
     if targets:
         content = flowbaby.results_of(dataset, scores, profile=profile, cutoffs=options.k or CUTOFFS)

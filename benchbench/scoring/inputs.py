@@ -1,6 +1,6 @@
-"""The files that `benchbench score` takes, each known by its name or its first line."""
+"""The files that `benchbench score` takes, each known by its name or its first line. Ids of documents become bytes."""
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ class Results:
     """The rankings of a file for the queries asked for, what the file calls itself, and how many others it answers."""
 
     run_id: str
-    rankings: dict[str, list[str]]
+    rankings: dict[str, list[bytes]]
     others: int
 
     @property
@@ -22,13 +22,13 @@ class Results:
         return not self.rankings and not self.others
 
 
-def read_truth(path: Path) -> dict[str, dict[str, int]]:
+def read_truth(path: Path) -> dict[str, dict[bytes, int]]:
     """Return the grades of each query by document: of a Flowbaby qrels.json, BEIR's TSV with header, or TREC qrels."""
     if is_json(path):
-        return flowbaby.read_qrels(path)
+        return in_bytes(flowbaby.read_qrels(path))
     _, first = next(raw_lines(path), (1, b""))
     if first.split() == [name.encode() for name in beir.HEADER]:
-        return beir.read_qrels(path).grades
+        return in_bytes(beir.read_qrels(path).grades)
     return trec.read_qrels(path)
 
 
@@ -40,11 +40,16 @@ def read_results(path: Path, queries: Container[str], *, order_by: OrderBy = "ag
     if is_json(path):
         run = flowbaby.read_run(path)
         of_all = flowbaby.rankings(run, order_by=order_by)
-        found = {query: ranking for query, ranking in of_all.items() if query in queries}
+        found = {query: [item.encode() for item in items] for query, items in of_all.items() if query in queries}
         return Results(run.run_id, found, len(of_all) - len(found))
     scored = trec.read_run(path)
     found = {query: documents.ranking() for query, documents in scored.items() if query in queries}
     return Results(path.name, found, len(scored) - len(found))
+
+
+def in_bytes(truth: Mapping[str, Mapping[str, int]]) -> dict[str, dict[bytes, int]]:
+    """Return grades by the bytes of the ids, as TREC files have them."""
+    return {query: {document.encode(): grade for document, grade in of.items()} for query, of in truth.items()}
 
 
 def is_json(path: Path) -> bool:

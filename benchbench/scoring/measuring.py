@@ -1,7 +1,8 @@
 """The values of measures for rankings that came in a file."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -10,8 +11,8 @@ from benchbench.ir.profiles import PLAIN, Profile
 
 BLOCK_CELLS = 4_000_000  # of a padded matrix, 32 MB: one long ranking does not widen the rows of all queries
 
-Truth = Mapping[str, Mapping[str, int]]
-Rankings = Mapping[str, Sequence[str]]
+Truth = Mapping[str, Mapping[Any, int]]  # by ids of documents as the rankings have them: text, or bytes
+Rankings = Mapping[str, Sequence[Hashable]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +40,7 @@ def score(truth: Truth, rankings: Rankings, measures: Sequence[Measure], *, prof
     return Scores(tuple(measures), queries, values, np.array([profile.mean(row, n_judgments) for row in values]))
 
 
-def _blocks(rankings: Sequence[Sequence[str]], truths: Sequence[Mapping[str, int]]) -> Iterator[slice]:
+def _blocks(rankings: Sequence[Sequence[Hashable]], truths: Sequence[Mapping[Any, int]]) -> Iterator[slice]:
     """Consecutive queries whose matrix, as wide as the longest ranking or truth among them, is of bounded size."""
     start = width = 0
     for at, (ranking, judged) in enumerate(zip(rankings, truths, strict=True)):

@@ -4,7 +4,7 @@ import pytest
 
 from benchbench.errors import BenchbenchError
 from benchbench.files.topics import Topic, read_topics
-from benchbench.files.trec import read_qrels, read_run
+from benchbench.files.trec import as_text, read_qrels, read_run
 
 CLASSIC = """
 <top>
@@ -29,7 +29,7 @@ XML = """<?xml version="1.0"?>
 class TestQrels:
     def test_it_reads_any_white_space_and_any_integer(self, written):
         path = written("\ufeffq1 0 d1 2\r\n  q1\t0   d2\t-1  \n\nq2 Q0 d\u00a01 +0", "qrels.gz")
-        assert read_qrels(path) == {"q1": {"d1": 2, "d2": -1}, "q2": {"d\u00a01": 0}}
+        assert read_qrels(path) == {"q1": {b"d1": 2, b"d2": -1}, "q2": {"d\u00a01".encode(): 0}}
 
     @pytest.mark.parametrize(
         ("content", "sentence"),
@@ -38,8 +38,8 @@ class TestQrels:
             ("q1 0 d1 1\nq1 0 d2 1 x", "line 2, has 5 columns"),
             ("q1 0 d1 1.5", r"line 1, has the grade b'1\.5', which is not an integer"),
             ("q1 0 d1 1_0", "which is not an integer"),
-            ("q1 0 d1 1\nq1 0 d1 1", "line 2, judges the document 'd1' of the query 'q1' again"),
-            (b"q1 0 d\xff 1", "line 1, is not UTF-8"),
+            ("q1 0 d1 1\nq1 0 d1 1", "line 2, judges the document b'd1' of the query b'q1' again"),
+            (b"q\xff 0 d 1", r"has the query b'q\\xff', which is not UTF-8"),
             ("\n", "holds no judgment"),
         ],
     )
@@ -52,8 +52,8 @@ class TestRun:
     def test_it_groups_the_lines_of_a_query_wherever_they_are(self, written):
         run = read_run(written("q1 Q0 d1 1 .5 tag\nq2 Q0 d1 7 1e-3 tag and more\n\nq1 Q0 ü 1 -inf t", "run.gz"))
         assert {query: (of.documents, of.scores) for query, of in run.items()} == {
-            "q1": (["d1", "ü"], [0.5, -float("inf")]),
-            "q2": (["d1"], [0.001]),
+            "q1": ([b"d1", "ü".encode()], [0.5, -float("inf")]),
+            "q2": ([b"d1"], [0.001]),
         }
 
     @pytest.mark.parametrize(
@@ -64,9 +64,8 @@ class TestRun:
                 r"file\.txt, line 1, has 5 columns: qid, Q0, docno, rank, score and a tag are ",
             ),
             ("q1 Q0 d1 1 .5 t\nq1 Q0 d2 2 high t", "line 2, has the score b'high', which is not a number"),
-            ("q1 Q0 d1 1 nan t", "line 1, has the score b'nan'"),
+            ("q1 Q0 d1 1 nan t", "query 'q1', has a score that is not a number"),
             ("q1 Q0 d1 1 1_0 t", "line 1, has the score b'1_0'"),
-            (b"q1 Q0 d\xff 1 1 t", "query 'q1', has a document whose id is not UTF-8"),
             (b"q\xff Q0 d 1 1 t", r"has the query b'q\\xff', which is not UTF-8"),
             ("", "holds no result"),
         ],
@@ -74,6 +73,14 @@ class TestRun:
     def test_it_names_the_line_at_fault(self, written, content, sentence):
         with pytest.raises(BenchbenchError, match=sentence):
             read_run(written(content))
+
+    def test_ids_of_any_bytes_can_be_measured_and_utf_8_kept(self, written):
+        ranked = read_run(written(b"q1 Q0 d\xff 1 1 t\nq1 Q0 d 1 1 t"))["q1"].ranking()
+        assert ranked == [b"d\xff", b"d"]
+        with pytest.raises(BenchbenchError, match="Query q1 has a document whose id is not UTF-8"):
+            as_text(ranked, where="Query q1")
+        assert as_text(["ü".encode(), b"d"], where="Query q1") == ["ü", "d"]
+        assert as_text([], where="Query q1") == []
 
     def test_a_broken_archive_is_a_sentence(self, tmp_path):
         path = tmp_path / "run.gz"

@@ -107,7 +107,7 @@ def test_a_query_without_any_grade_from_0_scores_0():
 def test_a_document_twice_stops_only_a_query_that_is_measured(tmp_path):
     run = tmp_path / "run"
     run.write_text("q1 Q0 a 1 2 t\nq9 Q0 a 1 2 t\nq9 Q0 a 2 1 t\n")
-    assert read_results(run, {"q1"}).rankings == {"q1": ["a"]}
+    assert read_results(run, {"q1"}).rankings == {"q1": [b"a"]}
     with pytest.raises(Exception, match=r"run, query 'q9', ranks the document 'a' more than once"):
         read_results(run, {"q9"})
 
@@ -131,7 +131,7 @@ def test_nothing_judged_has_no_mean():
 
 
 def test_the_form_of_judgments_is_known_by_name_or_first_line(tmp_path):
-    truth = {"q1": {"a": 1}}
+    truth = {"q1": {b"a": 1}}
     (tmp_path / "trec").write_text("q1 0 a 1\n")
     (tmp_path / "beir.tsv").write_text("query-id\tcorpus-id\tscore\nq1\ta\t1\n")
     (tmp_path / "qrels.json").write_text('[{"query_id": "q1", "canonical_item_id": "a"}]')
