@@ -6,4 +6,5 @@ urlpatterns = [
     path("", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/rq/", include("django_rq.urls")),
     path("admin/", admin.site.urls),
+    path("api/v2/", include("apps.api.urls")),
 ]

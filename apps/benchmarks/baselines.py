@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from apps.benchmarks.models import Baseline, Benchmark, Run
 from apps.datasets.models import Dataset
+from benchbench.access import visible
 from benchbench.errors import BenchbenchError, ConflictError
 
 
@@ -69,9 +70,14 @@ def baseline_names(benchmark: Benchmark) -> dict[UUID, list[str]]:
     return names
 
 
-def find_baseline(named: str, dataset: Dataset) -> Baseline:
-    """Return the current baseline of `dataset` whose name or id is `named`; raise a sentence where there is none."""
+def find_baseline(named: str, dataset: Dataset, *, user: Any = None) -> Baseline:
+    """Return the current baseline of `dataset` whose name or id is `named`; raise a sentence where there is none.
+
+    With `user` given, those that they may not see are as if they were not there.
+    """
     current = current_baselines(dataset)
+    if user is not None:
+        current = visible(current, user, through="run__benchmark")
     found = current.filter(name=named).first() or _by_id(current, named)
     if found is not None:
         return found

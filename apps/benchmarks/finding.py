@@ -36,7 +36,7 @@ def find_run(benchmark: Benchmark, order: int) -> Run:
     run = benchmark.runs.filter(run_order=order).first()
     if run is None:
         last = benchmark.total_runs
-        raise BenchbenchError(f'The benchmark "{benchmark}" has no run {order}; they go from 1 to {last}.')
+        raise BenchbenchError(f'The benchmark "{benchmark}" has no run {order}; they go from 1 to {last}.', field="run")
     return run
 
 

@@ -22,7 +22,7 @@ def facts_of(result: GateResult) -> dict[str, Any]:
     """Return everything that came of a gate, for programs."""
     baseline = result.baseline
     return {
-        "outcome": result.outcome.value,
+        "outcome": _word(result.outcome),
         "benchmark": {"id": str(result.benchmark.pk), "name": result.benchmark.name},
         "dataset_version": str(result.benchmark.dataset_version),
         "baseline": baseline
@@ -40,13 +40,13 @@ def _run_facts(verdict: RunVerdict) -> dict[str, Any]:
         "run_order": verdict.run.run_order,
         "label": verdict.run.label,
         "config": verdict.run.config,
-        "outcome": verdict.outcome.value,
+        "outcome": _word(verdict.outcome),
         "checks": [
             {
                 "name": check.name,
                 "wanted": check.wanted,
                 "found": check.found,
-                "outcome": check.outcome.value,
+                "outcome": _word(check.outcome),
                 "n": check.n,
                 "value": check.value,
                 "note": check.note,
@@ -54,6 +54,11 @@ def _run_facts(verdict: RunVerdict) -> dict[str, Any]:
             for check in verdict.checks
         ],
     }
+
+
+def _word(outcome: Outcome) -> str:
+    """Return `passed`, `failed` or `undecided`: programs compare a word, pages show a phrase."""
+    return outcome.name.lower()
 
 
 def markdown_of(result: GateResult) -> str:

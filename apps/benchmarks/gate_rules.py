@@ -1,5 +1,6 @@
 """Reading the rules of a gate from YAML. The format is described in docs/gates.md."""
 
+import json
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +11,7 @@ from benchbench.errors import BenchbenchError
 from benchbench.ir.gate import Change, Floor, MustNotFail, Rules
 from benchbench.ir.measures import FORMULAS, Measure, MeasureError
 from benchbench.ir.slices import MINIMUM
+from benchbench.strict_json import canonical
 
 MAX_CHARACTERS = 100_000
 KEYS = (
@@ -57,17 +59,18 @@ class _Loader(yaml.BaseLoader):
         return super().construct_mapping(node, deep=deep)
 
 
-def read_rules(text: str, *, where: str = "gate.yaml") -> Rules:
-    """Return the rules that a YAML text states; `where` names the file in errors.
+def read_rules(stated: str | dict[str, Any], *, where: str = "gate.yaml") -> Rules:
+    """Return the rules that a YAML text states, or the same as a JSON object; `where` names the file in errors.
 
     No query may have failed unless the rules say how many: the means are over the others. Reading is strict: an unknown
     key, a key twice, a value of the wrong kind or out of range, and a text without a single rule raise RulesError,
     which names the key.
     """
-    if len(text) > MAX_CHARACTERS:
-        raise RulesError(f"{where} has {len(text):,} characters; rules have at most {MAX_CHARACTERS:,}.", field="rules")
+    size = len(stated if isinstance(stated, str) else canonical(stated))
+    if size > MAX_CHARACTERS:
+        raise RulesError(f"{where} has {size:,} characters; rules have at most {MAX_CHARACTERS:,}.", field="rules")
     try:
-        return _rules(_load(text))
+        return _rules(_load(stated) if isinstance(stated, str) else _as_written(stated))
     except MeasureError as error:
         raise RulesError(f"{where}: {error.message}", field="rules") from None
     except RulesError as error:
@@ -83,6 +86,15 @@ def _load(text: str) -> Any:
         raise RulesError(f"{line}{error.problem or 'this is not YAML'}.") from None
     except (yaml.YAMLError, RecursionError) as error:
         raise RulesError(f"this is not YAML: {str(error).splitlines()[0] if str(error) else 'too deep'}.") from None
+
+
+def _as_written(value: Any) -> Any:
+    """Return a JSON value with its scalars as the texts that they are in YAML."""
+    if isinstance(value, dict):
+        return {key: _as_written(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_as_written(inner) for inner in value]
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _rules(document: Any) -> Rules:

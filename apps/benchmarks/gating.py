@@ -14,7 +14,7 @@ from apps.benchmarks.gate_evidence import Differences, Ground, MeasuredRun, diff
 from apps.benchmarks.models import Baseline, Benchmark, Evaluation, Run
 from apps.mappings.fingerprints import truth_hash
 from apps.operations.models import Status
-from benchbench.errors import BenchbenchError
+from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.ir.gate import Check, Outcome, Rules, overall
 from benchbench.ir.gate_checks import judge
 from benchbench.ir.measures import Measure
@@ -24,6 +24,10 @@ class GateError(BenchbenchError):
     """The gate cannot be held: nothing to judge, or nothing to judge it against."""
 
     code = "gate"
+
+
+class GateStateError(GateError, ConflictError):
+    """The benchmark or the run is in a state in which it cannot be judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +93,7 @@ def gate(
 
 def _require_baseline(benchmark: Benchmark, baseline: Baseline | None, rules: Rules) -> None:
     if benchmark.status == Status.RUNNING:
-        raise GateError(f'The benchmark "{benchmark}" is running: wait for its end.')
+        raise GateStateError(f'The benchmark "{benchmark}" is running: wait for its end.')
     if baseline is None and rules.changes:
         raise GateError("The rules hold runs against a baseline (against_baseline): name one.", field="baseline")
     if baseline is not None and baseline.dataset_id != benchmark.dataset_version.dataset_id:
@@ -106,12 +110,12 @@ def _choose(
     """Return the runs to judge, those that are compared as one family, and how they were chosen."""
     if isinstance(subject, Run):
         if subject.status != Run.Status.COMPLETED:
-            raise GateError(f'The run "{subject}" is {subject.status}: only a completed run can be judged.')
+            raise GateStateError(f'The run "{subject}" is {subject.status}: only a completed run can be judged.')
         named = _measured(subject.benchmark.runs.filter(pk=subject.pk), ground)
         return named, named, "the run that was named"
     completed = _measured(subject.runs.filter(status=Run.Status.COMPLETED), ground)
     if not completed:
-        raise GateError(f'No run of the benchmark "{subject}" has completed: there is nothing to judge.')
+        raise GateStateError(f'No run of the benchmark "{subject}" has completed: there is nothing to judge.')
     missing = f" ({told})" if (told := _told(_missing(subject))) else ""
     if every_run:
         return completed, completed, f"every run of the benchmark, {subject.total_runs}{missing}"
@@ -131,7 +135,7 @@ def _measured(runs: QuerySet[Run], ground: Ground) -> list[MeasuredRun]:
     found = Evaluation.objects.filter(run__in=runs, dataset_version=ground.version, policies=policies)
     ordered = list(found.select_related("run__benchmark").defer("values").order_by("run__run_order"))
     if {evaluation.truth_hash for evaluation in ordered} - {truth_hash(ground.truth)}:
-        raise GateError(
+        raise GateStateError(
             f'The mapping "{ground.benchmark.mapping}" was resolved anew since "{ground.benchmark}" was measured: '
             f"re-score it on version {ground.version.number} first."
         )

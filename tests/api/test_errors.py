@@ -1,0 +1,35 @@
+"""One shape for every error."""
+
+import pytest
+from rest_framework.exceptions import Throttled, ValidationError
+
+from apps.api.errors import present
+from benchbench.errors import ConflictError
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "body"),
+    [
+        (ConflictError("It runs."), 409, {"detail": "It runs.", "code": "conflict"}),
+        (ValidationError(["Too long.", "Too late."]), 400, {"detail": "Too long. Too late.", "code": "invalid"}),
+        (
+            ValidationError({"name": ["Too long."]}),
+            400,
+            {"detail": "The request is not valid: see name.", "code": "invalid", "errors": {"name": ["Too long."]}},
+        ),
+    ],
+)
+def test_it_has_one_shape(error: Exception, status: int, body: dict[str, object]) -> None:
+    response = present(error, {})
+    assert response is not None
+    assert (response.status_code, response.data) == (status, body)
+
+
+def test_it_keeps_the_headers_of_an_error() -> None:
+    response = present(Throttled(wait=7), {})
+    assert response is not None
+    assert response["Retry-After"] == "7"
+
+
+def test_it_leaves_a_fault_of_ours_to_django() -> None:
+    assert present(ZeroDivisionError(), {}) is None
