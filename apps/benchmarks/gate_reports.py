@@ -1,10 +1,10 @@
 """The outcome of a gate for pull requests and programs. Equal results give equal texts: no clock, no machine."""
 
-import re
 from typing import Any
 
 from apps.benchmarks.gating import GateResult, RunVerdict
 from benchbench.ir.gate import Check, Outcome
+from benchbench.markdown import code, text
 
 HEADLINES = {Outcome.PASSED: "Gate passed", Outcome.FAILED: "Gate failed", Outcome.UNDECIDED: "Gate not decided"}
 
@@ -64,17 +64,17 @@ def _word(outcome: Outcome) -> str:
 def markdown_of(result: GateResult) -> str:
     """Return a comment for a pull request: the verdict first, then a table for each run."""
     benchmark, baseline = result.benchmark, result.baseline
-    lines = [f"## {_text(headline(result))}", ""]
-    lines.append(f"Benchmark {_code(benchmark.name)} on {_text(str(benchmark.dataset_version))}; {result.chosen}.")
+    lines = [f"## {text(headline(result))}", ""]
+    lines.append(f"Benchmark {code(benchmark.name)} on {text(str(benchmark.dataset_version))}; {result.chosen}.")
     if baseline is not None:
         lines.append(
-            f"Baseline {_code(baseline.name)}: {_text(baseline.run.label)} of {_code(baseline.run.benchmark.name)}."
+            f"Baseline {code(baseline.name)}: {text(baseline.run.label)} of {code(baseline.run.benchmark.name)}."
         )
     if result.rules.changes:
         lines.append(f"Significant means so at α = {result.rules.alpha:g}, shared by every comparison of this gate.")
-    lines += [f"Note: {_text(warning)}" for warning in result.warnings]
+    lines += [f"Note: {text(warning)}" for warning in result.warnings]
     for verdict in result.verdicts:
-        lines += ["", f"### {_text(verdict.run.label)}: {verdict.outcome}", ""]
+        lines += ["", f"### {text(verdict.run.label)}: {verdict.outcome}", ""]
         lines += ["| check | outcome | wanted | found | queries |", "|---|---|---|---|---:|"]
         lines += [_row(check) for check in verdict.checks]
     return "\n".join(lines) + "\n"
@@ -84,13 +84,4 @@ def _row(check: Check) -> str:
     found = check.found if not check.note else f"{check.found}. {check.note}" if check.found != "–" else check.note
     cells = (check.wanted, found, "" if check.n is None else f"{check.n:,}")
     outcome = check.outcome if check.outcome == Outcome.PASSED else f"**{check.outcome}**"
-    return f"| {_text(check.name)} | {outcome} | {' | '.join(_text(cell) for cell in cells)} |"
-
-
-def _text(text: str) -> str:
-    """Keep what people typed from being read as Markdown or HTML."""
-    return re.sub(r"[\\`*<|~]|(?<!\w)[@_]|_(?!\w)|\](?=[(\[:])", r"\\\g<0>", " ".join(text.split()))
-
-
-def _code(text: str) -> str:
-    return "`" + " ".join(text.replace("`", "'").split()) + "`"
+    return f"| {text(check.name)} | {outcome} | {' | '.join(text(cell) for cell in cells)} |"

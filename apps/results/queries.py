@@ -102,7 +102,7 @@ def query_rows(
     """Return the rows of some queries in the order of their ids, in two queries."""
     wanted = list(query_ids)
     queries = Query.objects.in_bulk(wanted)
-    results = _results(run, wanted)
+    results = results_by_query(run, wanted)
     columns = []
     if evaluation is not None:
         place = {query_id: n for n, query_id in enumerate(evaluation.query_ids)}
@@ -119,11 +119,15 @@ def query_rows(
     ]
 
 
-def _results(run: Run, query_ids: list[int]) -> dict[int, QueryResult]:
-    """Return the result of each query that was measured: of several repetitions the first that did not fail."""
-    rows = run.query_results.filter(query__in=query_ids).defer("document_ids", "chunk_ids", "scores")
+def results_by_query(run: Run, query_ids: list[int], *, rankings: bool = False) -> dict[int, QueryResult]:
+    """Return the result of each query that was measured: of several repetitions the first that did not fail.
+
+    What was ranked is read with `rankings` only.
+    """
+    rows = run.query_results.filter(query__in=query_ids).order_by("query_id", "repetition")
+    rows = rows if rankings else rows.defer("document_ids", "chunk_ids", "scores")
     results: dict[int, QueryResult] = {}
-    for result in rows.order_by("query_id", "repetition"):
+    for result in rows:
         known = results.get(result.query_id)
         if known is None or (known.error and not result.error):
             results[result.query_id] = result

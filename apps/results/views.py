@@ -13,6 +13,7 @@ from apps.benchmarks.models import Baseline, Benchmark, QueryResult, Run
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
 from apps.results.board import ENDED, board_context
+from apps.results.exporting import exporters_of
 from apps.results.history import history, history_figure
 from apps.results.judging import judging_of
 from apps.results.query_page import query_context
@@ -31,7 +32,8 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
 def benchmark_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """The leaderboard of a benchmark, live while it runs."""
     benchmark = _found(request, model_admin, object_id)
-    return _page(request, model_admin, "results/benchmark.html", benchmark, _board(request, model_admin, benchmark))
+    context = _board(request, model_admin, benchmark) | {"exporters": exporters_of(benchmark)}
+    return _page(request, model_admin, "results/benchmark.html", benchmark, context)
 
 
 def benchmark_live(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
@@ -71,7 +73,7 @@ def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> Ht
     """A run: its configuration, means and times, what it lost, and its queries, worst first."""
     run: Run = _found(request, model_admin, object_id)
     context = run_context(run, request.GET, against=_against(request))
-    context["buttons"] = model_admin.buttons(request, run)
+    context |= {"buttons": model_admin.buttons(request, run), "exporters": exporters_of(run)}
     return _page(request, model_admin, "results/run.html", run, context)
 
 

@@ -1,0 +1,48 @@
+"""Results as a file to keep."""
+
+import tempfile
+import uuid
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import FileResponse, Http404, HttpRequest
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+
+from apps.benchmarks.models import Benchmark, Run
+from apps.results.exporters import EXPORTERS
+from apps.results.exporting import export, exporters_of, file_name, write_pieces
+from benchbench.admin import SiteAdmin
+from benchbench.errors import BenchbenchError
+from benchbench.panels import change_url
+
+IN_MEMORY = 2**20
+
+
+def download(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID, format: str) -> HttpResponseBase:
+    """Answer with a benchmark or run in one of its formats, or go back to its page, which says why that cannot be.
+
+    The file is made before the answer begins: one that breaks off half-way would look like a whole one.
+    """
+    if not model_admin.has_view_permission(request):
+        raise PermissionDenied
+    subject = model_admin.get_object(request, str(object_id))
+    if not isinstance(subject, Benchmark | Run) or EXPORTERS.get(format) not in exporters_of(subject):
+        raise Http404
+    exporter = EXPORTERS[format]
+    file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115 -- the response closes it
+    try:
+        write_pieces(export(subject, format), file)
+    except BenchbenchError as error:
+        file.close()
+        messages.error(request, error.message)
+        is_run = isinstance(subject, Run)
+        return redirect(change_url(subject)) if is_run else redirect("admin:benchmark_results", subject.pk)
+    file.seek(0)
+    charset = "" if exporter.content_type == "application/zip" else "; charset=utf-8"
+    return FileResponse(
+        file,
+        as_attachment=True,
+        filename=file_name(subject, exporter),
+        content_type=f"{exporter.content_type}{charset}",
+    )

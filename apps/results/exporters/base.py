@@ -1,0 +1,32 @@
+"""What an exporter is, and what all of them say alike."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from benchbench.errors import BenchbenchError
+
+Piece = str | bytes
+
+
+class ExportError(BenchbenchError):
+    """Results that cannot be written in a format."""
+
+    code = "export"
+
+
+@dataclass(frozen=True, slots=True)
+class Exporter:
+    """One format of results. `write` takes a benchmark or a run, as `exports` says, and yields the file in pieces.
+
+    It may raise an ExportError at any piece, so what it yields is kept only once it has ended. `marks_failures`:
+    whether the format can say that a query failed; one that cannot leaves such a query out.
+    """
+
+    name: str
+    title: str
+    exports: Literal["benchmark", "run"]
+    content_type: str
+    extension: str
+    write: Callable[[Any], Iterator[Piece]]
+    marks_failures: bool = True

@@ -1,0 +1,62 @@
+"""What became of each query of a run, as exporters write it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from apps.benchmarks.models import Evaluation, QueryResult, Run
+from apps.collections.models import Document
+from apps.datasets.models import Query
+from apps.results.exporters.base import ExportError
+from apps.results.queries import evaluation_of, results_by_query
+
+AT_ONCE = 500
+NOT_ASKED = "The run was never asked this query."
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One query of a run: the external ids of what it found, best first, with scores, and the value of each measure.
+
+    `error` says why there is none of that, where the query failed or was never asked; else it is empty.
+    """
+
+    query: Query
+    documents: list[str]
+    scores: list[float]
+    values: dict[str, float | None]
+    result: QueryResult | None
+    error: str
+
+
+def measured(run: Run) -> Evaluation:
+    """Return the evaluation of a completed run; raise an ExportError that says why there is none."""
+    evaluation = evaluation_of(run) if run.status == Run.Status.COMPLETED else None
+    if evaluation is None:
+        why = f": {run.error_message}" if run.error_message else "."
+        raise ExportError(f'The run "{run}" is {run.status} and has nothing to export{why}')
+    return evaluation
+
+
+def outcomes_of(run: Run, evaluation: Evaluation) -> Iterator[Outcome]:
+    """Yield every query that `evaluation` has a place for, in its order, some hundred at a time from the database."""
+    columns = {
+        query_id: dict(zip(evaluation.measures, column, strict=True))
+        for query_id, column in zip(evaluation.query_ids, zip(*evaluation.values, strict=True), strict=True)
+    }
+    for start in range(0, len(evaluation.query_ids), AT_ONCE):
+        query_ids = evaluation.query_ids[start : start + AT_ONCE]
+        queries = Query.objects.in_bulk(query_ids)
+        results = results_by_query(run, query_ids, rankings=True)
+        names = _names(results.values())
+        for query_id in query_ids:
+            result = results.get(query_id)
+            error = NOT_ASKED if result is None else result.error
+            found = [] if result is None or error else [names[key] for key in result.document_ids]
+            scores = result.scores if result is not None and not error else []
+            yield Outcome(queries[query_id], found, scores, columns[query_id], result, error)
+
+
+def _names(results: Any) -> dict[int, str]:
+    found = {key for result in results if not result.error for key in result.document_ids}
+    return dict(Document.objects.filter(pk__in=found).values_list("pk", "external_id"))

@@ -1,0 +1,81 @@
+"""JSON: the outcome of a benchmark as one object, the `results` of the API."""
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.progress import flat, nested
+from apps.results.leaderboard import Row, leaderboard
+
+
+def results(benchmark: Benchmark) -> dict[str, Any]:
+    """Return the runs of `benchmark` in run order with their means, and a summary; at any status.
+
+    Only final means are in it. `timing` holds what the whole run took: building its index, asking and measuring all
+    queries, and both; `per_query` has milliseconds per query. Beyond the contract of the API a run has `label`,
+    `failed_queries`, `warnings` and that.
+    """
+    board = leaderboard(benchmark)
+    final = [row for row in board.rows if row.run.status == Run.Status.COMPLETED and not row.provisional]
+    ranked = [row for row in final if row.rank]
+    runs = sorted(board.rows, key=lambda row: row.run.run_order)
+    counts = {status: sum(row.run.status == status for row in runs) for status in Run.Status.values}
+    return {
+        "benchmark_id": str(benchmark.pk),
+        "primary_k": benchmark.primary_k,
+        "k_values_for_metrics": benchmark.k_values,
+        "runs": [_run(row) for row in runs],
+        "summary": {
+            "total_runs": len(runs),
+            "completed_runs": counts[Run.Status.COMPLETED],
+            "failed_runs": counts[Run.Status.FAILED],
+            "best_run": str(ranked[0].run.pk) if ranked else None,
+            "best_primary_metric": ranked[0].values[board.primary] if ranked else None,
+        },
+        "total_runs": len(runs),
+    }
+
+
+def write(benchmark: Benchmark) -> Iterator[str]:
+    yield json.dumps(results(benchmark), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _run(row: Row) -> dict[str, Any]:
+    run = row.run
+    metrics = {} if row.provisional else flat(dict(row.values))
+    return {
+        "id": str(run.pk),
+        "run_order": run.run_order,
+        "config_hash": run.config_hash,
+        "config": run.config,
+        "status": run.status,
+        "error_message": run.error_message or None,
+        "metrics": nested(metrics),
+        "metrics_flat": metrics,
+        "timing": _timing(run),
+        "label": run.label,
+        "failed_queries": run.failed_queries,
+        "warnings": run.warnings,
+    }
+
+
+def _timing(run: Run) -> dict[str, Any]:
+    built = run.index.stats.get("duration_sec") if run.index else None
+    indexing = None if built is None else 1000 * built
+    evaluation = milliseconds_between(run.started_at, run.completed_at)
+    known = [ms for ms in (indexing, evaluation) if ms is not None]
+    return {
+        "indexing_ms": indexing,
+        "evaluation_ms": evaluation,
+        "total_ms": sum(known) if known else None,
+        "per_query": run.timing,
+    }
+
+
+def milliseconds_between(started: datetime | None, ended: datetime | None) -> int | None:
+    """Return the whole milliseconds from one moment to the other; None where one is not known."""
+    if started is None or ended is None:
+        return None
+    return round(1000 * (ended - started).total_seconds())

@@ -1,0 +1,103 @@
+"""What Markdown, LaTeX and HTML tell alike: the runs best first, and the verdict on them."""
+
+from dataclasses import dataclass
+
+from apps.benchmarks.models import Benchmark, Run
+from apps.results.comparing import RunComparison, compare_runs
+from apps.results.configurations import keys_of, phrases, varying
+from apps.results.labels import distinct_labels
+from apps.results.leaderboard import Leaderboard, Row, leaderboard, measures_at
+from apps.results.sentences import family_sentence, left_out_sentence, verdict_sentence
+from benchbench.errors import BenchbenchError
+
+BEST, UNDECIDED, WORSE = "best", "not distinguishable", "worse"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One run: `cells` has the value of each measure, `standing` how the verdict places it, empty where it does not."""
+
+    row: Row
+    label: str
+    cells: list[float | None]
+    standing: str
+
+    @property
+    def lost(self) -> str:
+        """How many queries the run could not answer; empty where it answered all."""
+        failed = self.row.run.failed_queries
+        return f"{failed:,} {'query' if failed == 1 else 'queries'} failed" if failed else ""
+
+    @property
+    def failure(self) -> str:
+        """Why the run has no values; empty where it has some."""
+        run = self.row.run
+        return "" if run.status == Run.Status.COMPLETED else f"{run.status}: {run.error_message or 'no values'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A benchmark told to people. `verdict` says why there is none, where there is none; then `comparison` is None."""
+
+    benchmark: Benchmark
+    board: Leaderboard
+    measures: list[str]  # the primary one first
+    shared: list[str]  # what all configurations have in common
+    lines: list[Line]
+    comparison: RunComparison | None
+    verdict: str
+    notes: list[str]  # what the verdict rests on, and what differs besides the configuration
+
+
+def story_of(benchmark: Benchmark) -> Story:
+    """Return what is to be told of a benchmark that has ended, with the values of its own dataset version."""
+    board = leaderboard(benchmark)
+    runs = [row.run for row in board.rows]
+    comparison, said = _compared([run for run in runs if run.status == Run.Status.COMPLETED])
+    standing = _standings(comparison) if comparison else {}
+    measures = [board.primary, *measures_at(benchmark, benchmark.primary_k)]
+    configs = [run.config for run in runs]
+    differ = varying(configs)
+    return Story(
+        benchmark=benchmark,
+        board=board,
+        measures=measures,
+        shared=phrases(configs[0], [key for key in keys_of(configs) if key not in differ]) if configs else [],
+        lines=[
+            Line(row, label, [row.values.get(name) for name in measures], standing.get(row.run.pk, ""))
+            for row, label in zip(board.rows, distinct_labels(runs), strict=True)
+        ],
+        comparison=comparison,
+        verdict=verdict_sentence(comparison) if comparison else said,
+        notes=_notes(comparison, board),
+    )
+
+
+def _compared(runs: list[Run]) -> tuple[RunComparison | None, str]:
+    if len(runs) < 2:
+        return None, "No verdict: that takes two runs with values."
+    try:
+        return compare_runs(runs), ""
+    except BenchbenchError as error:
+        return None, f"No verdict: {error.message}"
+
+
+def _standings(comparison: RunComparison) -> dict[object, str]:
+    found = comparison.verdict
+    placed = {found.reference: BEST} | dict.fromkeys(found.undecided, UNDECIDED) | dict.fromkeys(found.worse, WORSE)
+    return {comparison.runs[place].pk: standing for place, standing in placed.items()}
+
+
+def _notes(comparison: RunComparison | None, board: Leaderboard) -> list[str]:
+    failed = [row.run.failed_queries for row in board.rows if row.run.failed_queries]
+    notes = [family_sentence(comparison), left_out_sentence(comparison)] if comparison else []
+    notes += comparison.comparability.warnings if comparison else []
+    if failed:
+        notes.append(f"{len(failed)} of the runs could not answer some queries, which are not in their means.")
+    if board.evaluation and board.evaluation.unresolved_count:
+        lost = board.evaluation
+        notes.append(
+            f"{lost.unresolved_count:,} judgments name no document of the collection; they hold "
+            f"{lost.unresolved_share:.1%} of the ideal gain."
+        )
+    return [note for note in notes if note]

@@ -1,0 +1,55 @@
+"""Write the results of a benchmark or a run to a file."""
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from apps.benchmarks.finding import find_run, find_subject
+from apps.benchmarks.models import Benchmark, Run
+from apps.operations.commands import UseCaseCommand
+from apps.results.exporters import EXPORTERS
+from apps.results.exporting import export_to, lost_failures
+from benchbench.errors import BenchbenchError
+
+
+def formats() -> str:
+    return "\n".join(f"  {one.name:<24} {one.exports:<10} {one.title}" for one in EXPORTERS.values())
+
+
+class Command(UseCaseCommand):
+    help = (
+        "Write the results of a benchmark, or of one of its runs, to a file. Exit status: 0 written, 1 not, 2 wrong "
+        "usage.\n\nFormats, and what they are of:\n" + formats() + "\n\nExamples:\n"
+        "  export_results nightly --format markdown --output comment.md\n"
+        "  export_results nightly --run 2 --format trec-run --output dense.run"
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("subject", metavar="BENCHMARK|RUN", help="Name or id of a benchmark, or id of a run.")
+        parser.add_argument("--run", type=int, metavar="N", help="Run N of the benchmark, from 1.")
+        parser.add_argument(
+            "--format", required=True, choices=EXPORTERS, metavar="FORMAT", help=f"One of {', '.join(EXPORTERS)}."
+        )
+        parser.add_argument(
+            "--output", required=True, type=Path, metavar="PATH", help="File to write, or a folder to write it into."
+        )
+        parser.add_argument("--force", action="store_true", help="Replace a file that is there already.")
+        self.add_json_argument(parser)
+
+    def act(self, **options: Any) -> None:
+        subject = chosen(find_subject(options["subject"]), options["run"])
+        path = export_to(subject, options["format"], options["output"], force=options["force"])
+        if sentence := lost_failures(subject, EXPORTERS[options["format"]]):
+            self.warn(sentence)
+        size = path.stat().st_size
+        facts = {"path": str(path), "format": options["format"], "bytes": size, "warning": sentence or None}
+        self.report(facts, f"Wrote {path}, {size:,} bytes.", as_json=options["json"])
+
+
+def chosen(subject: Benchmark | Run, order: int | None) -> Benchmark | Run:
+    if order is None:
+        return subject
+    if isinstance(subject, Run):
+        raise BenchbenchError("--run chooses among the runs of a benchmark: give the benchmark, or leave --run out.")
+    return find_run(subject, order)

@@ -1,0 +1,83 @@
+"""A benchmark with a failed run, a failed query and names that every format must escape, for what exports it."""
+
+from datetime import UTC, datetime
+
+import numpy as np
+
+from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
+from apps.datasets.models import DatasetVersion, Query
+from apps.mappings.models import Mapping, Resolution
+from tests.factories import add_judgment, make_collection, make_dataset, make_mapping, make_run
+from tests.results.compared import make_compared
+
+HOSTILE = "=cmd|' /C calc'!A0 <b>_50%_</b>"
+QUERIES = 8
+VALUES = np.array(
+    [
+        [0.9, 0.8, 0.7, 0.9, 0.8, 0.7, 0.9, 0.8],
+        [0.5, 0.3, 0.4, 0.4, 0.5, 0.2, 0.5, np.nan],
+        [0.9, 0.7, 0.8, 0.9, 0.8, 0.6, 0.9, 0.8],
+    ]
+)
+
+
+def make_exported() -> Benchmark:
+    """Return a completed benchmark of four runs: two alike, one worse whose last query failed, one that failed."""
+    mapping = _mapping()
+    benchmark = make_compared(mapping, VALUES, name=HOSTILE, total_runs=4)
+    make_run(benchmark, 4, None)
+    started = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    benchmark.runs.update(started_at=started, completed_at=started.replace(second=2))
+    worse = benchmark.runs.get(run_order=2)
+    Run.objects.filter(pk=worse.pk).update(failed_queries=1)
+    Evaluation.objects.filter(run=worse).update(query_count=QUERIES - 1, failed_queries=1)
+    for run in benchmark.runs.exclude(status=Run.Status.FAILED):
+        _store_rankings(run, mapping)
+    benchmark.refresh_from_db()
+    return benchmark
+
+
+def _mapping() -> Mapping:
+    dataset = make_dataset({}, name="questions")
+    queries = Query.objects.bulk_create(
+        Query(
+            dataset=dataset,
+            key=f"q{place}",
+            text=HOSTILE if place == 0 else f"What is {place}?",
+            slices=["fruit", "short"] if place % 2 else [],
+            category="billing" if place < 4 else "search",
+            difficulty="easy" if place < 5 else "hard",
+            split="validation",
+            metadata={"version": "2.1"} if place == 0 else {},
+        )
+        for place in range(QUERIES)
+    )
+    collection = make_collection("library", [{"title": f"On {name}"} for name in ("pears", "plums", "figs")])
+    mapping = make_mapping(dataset, collection)
+    documents = list(collection.documents.order_by("pk"))
+    for query in queries:
+        stated = [("d1", 2, documents[0]), ("d3", 0, documents[2])] + [("gone", 1, None)] * (query == queries[1])
+        for name, grade, document in stated:
+            judgment = add_judgment(query, {"document_id": name}, grade)
+            outcome = "resolved" if document else "not_found"
+            Resolution.objects.create(mapping=mapping, judgment=judgment, document=document, outcome=outcome)
+    DatasetVersion.objects.update(query_count=QUERIES, judgment_count=2 * QUERIES + 1)
+    return mapping
+
+
+def _store_rankings(run: Run, mapping: Mapping) -> None:
+    """The worse run ranks the relevant document last; of the equal scores the order is that of the ranking."""
+    documents = list(mapping.collection.documents.order_by("pk").values_list("pk", flat=True))
+    ranked = documents[::-1] if run.run_order == 2 else documents
+    for query in mapping.dataset.queries.order_by("pk"):
+        failed = run.run_order == 2 and query.key == f"q{QUERIES - 1}"
+        QueryResult.objects.create(
+            run=run,
+            query=query,
+            document_ids=[] if failed else ranked,
+            chunk_ids=[],
+            scores=[] if failed else [0.75, 0.5, 0.5],
+            search_ms=None if failed else 10.0 * run.run_order,
+            total_ms=None if failed else 10.0 * run.run_order,
+            error="The query took 60 s." if failed else "",
+        )

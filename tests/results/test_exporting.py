@@ -1,0 +1,246 @@
+"""Every format of results: a golden file each, and what the tools that read them make of them."""
+
+import csv
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytrec_eval
+from django.core.management import CommandError, call_command
+from django.test import Client
+from django.urls import reverse
+
+from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.launching import launch
+from apps.benchmarks.models import Benchmark, Run
+from apps.mappings.models import Mapping
+from apps.operations.working import wait
+from apps.results.exporters import EXPORTERS
+from apps.results.exporters.base import ExportError
+from apps.results.exporters.tables import cell
+from apps.results.exporters.trec import strictly_falling
+from apps.results.exporting import export, export_to
+from apps.results.queries import evaluation_of
+from benchbench.panels import change_url
+from tests.factories import make_benchmark
+from tests.results.exported import HOSTILE, make_exported
+
+GOLDEN = Path(__file__).parent / "golden"
+IN_PARTS = {"html"}  # 4 MB of a library; what is ours is tested below
+
+
+@pytest.fixture
+def exported(db: None) -> Benchmark:
+    return make_exported()
+
+
+def whole(subject: Benchmark | Run, format: str) -> str:
+    return "".join(piece if isinstance(piece, str) else piece.decode() for piece in export(subject, format))
+
+
+def named(text: str, benchmark: Benchmark) -> str:
+    """Return the text with ids, which are drawn anew each time, told by what they are of."""
+    text = text.replace(str(benchmark.pk), "<benchmark>")
+    for run in benchmark.runs.all():
+        text = text.replace(str(run.pk), f"<run {run.run_order}>")
+    for judgment in benchmark.dataset_version.judgments.all():
+        text = text.replace(f"unresolved:{judgment.pk}", "unresolved:<judgment>")
+    return text
+
+
+def subject_of(benchmark: Benchmark, format: str) -> Benchmark | Run:
+    return benchmark if EXPORTERS[format].exports == "benchmark" else benchmark.runs.get(run_order=2)
+
+
+@pytest.mark.parametrize("format", sorted(EXPORTERS.keys() - IN_PARTS))
+def test_it_writes_what_the_golden_file_has(exported: Benchmark, format: str) -> None:
+    """To write them anew after a change that is meant: BENCHBENCH_WRITE_GOLDEN=1, and read the difference."""
+    text = named(whole(subject_of(exported, format), format), exported)
+    golden = GOLDEN / f"{format}.{EXPORTERS[format].extension}"
+    if os.environ.get("BENCHBENCH_WRITE_GOLDEN"):
+        golden.write_bytes(text.encode())
+    assert text == golden.read_bytes().decode()
+
+
+@pytest.fixture(scope="module")
+def measured() -> dict[str, str]:
+    """What trec_eval calls our measures."""
+    return {"P@5": "P_5", "R@10": "recall_10", "nDCG@10": "ndcg_cut_10", "RR": "recip_rank", "AP": "map"}
+
+
+def test_trec_eval_finds_our_values_in_our_files(library: Mapping, measured: dict[str, str]) -> None:
+    """The keyword encoder gives many documents equal scores, which trec_eval would order otherwise."""
+    benchmark = create_benchmark(
+        library,
+        name="modes",
+        matrix={"search_modes": ["dense", "sparse", "hybrid"], "k_values_for_metrics": [5, 10]},
+    )
+    wait(launch(benchmark))
+    benchmark.refresh_from_db()
+    qrels = pytrec_eval.parse_qrel(io.StringIO(whole(benchmark, "trec-qrels")))
+    evaluator = pytrec_eval.RelevanceEvaluator(qrels, set(measured.values()))
+    keys = dict(benchmark.dataset_version.queries.values_list("pk", "key"))
+    for run in benchmark.runs.all():
+        found = evaluator.evaluate(pytrec_eval.parse_run(io.StringIO(whole(run, "trec-run"))))
+        evaluation: Any = evaluation_of(run)
+        for name, theirs in measured.items():
+            ours = evaluation.values[evaluation.measures.index(name)]
+            for query_id, value in zip(evaluation.query_ids, ours, strict=True):
+                assert found.get(keys[query_id], {}).get(theirs, 0.0) == pytest.approx(value, abs=1e-12)
+
+
+def test_scores_fall_strictly_as_the_singles_that_trec_eval_reads() -> None:
+    import numpy as np
+
+    for scores in (
+        [0.5] * 1000,
+        [1.0, 1.0 - 1e-12, 0.0, 0.0, -1e-300, -5.0],
+        [1e300, 1e299, 3.0],
+        [-1e300, -1e300],
+        [],
+    ):
+        singles = np.array(strictly_falling(scores), np.float64).astype(np.float32)
+        assert (singles[1:] < singles[:-1]).all()
+        assert np.isfinite(singles).all()
+    assert strictly_falling([0.75, 0.5]) == ["0.75", "0.5"]
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
+def test_no_cell_is_run_as_a_formula(text: str) -> None:
+    assert cell(text) == f"'{text}"
+
+
+def test_numbers_stay_numbers_and_what_is_not_there_is_empty() -> None:
+    assert [cell(value) for value in (-0.5, 0, None, "", "a=b", True, ["-1"])] == [
+        -0.5,
+        0,
+        "",
+        "",
+        "a=b",
+        "True",
+        "['-1']",
+    ]
+
+
+def test_a_failure_is_marked_and_never_a_zero(exported: Benchmark) -> None:
+    rows = list(csv.DictReader(io.StringIO(whole(exported, "csv-queries"))))
+    failed = [row for row in rows if row["status"] == "failed"]
+    assert [(row["run_order"], row["query_key"], row["error"]) for row in failed] == [
+        ("2", "q7", "The query took 60 s."),
+        ("4", "", "The encoder is gone."),
+    ]
+    assert {row["nDCG@10"] for row in failed} == {""}
+    for format in ("json", "csv", "csv-queries", "markdown", "latex", "html"):
+        assert "The encoder is gone." in whole(exported, format), format
+
+
+def test_the_page_needs_nothing_from_elsewhere(exported: Benchmark) -> None:
+    page = whole(exported, "html")
+    assert "Plotly.newPlot" in page
+    assert len(page) > 1_000_000
+    ours = page[: page.index("<script>/**")] + page[page.rindex("<script>") :]
+    assert "http" not in ours.replace("http-equiv", "")
+    assert "src=" not in ours
+    assert HOSTILE not in page
+    assert "cannot be told apart" in page
+
+
+def test_what_cannot_be_exported_says_why(exported: Benchmark) -> None:
+    with pytest.raises(ExportError, match="The format csv is of a benchmark; of a run there is csv-run, trec-run"):
+        export(exported.runs.get(run_order=1), "csv")
+    with pytest.raises(ExportError, match="There is no format 'xml'; of a benchmark there is json"):
+        export(exported, "xml")
+    with pytest.raises(ExportError, match=r"is failed and has nothing to export: The encoder is gone\."):
+        whole(exported.runs.get(run_order=4), "trec-run")
+    with pytest.raises(ExportError, match='"on the way" is running: export it once it has ended'):
+        export(make_benchmark(exported.mapping, name="on the way", status="running"), "json")
+
+
+def test_white_space_in_an_id_is_an_error_and_no_second_column(exported: Benchmark) -> None:
+    exported.mapping.collection.documents.filter(external_id="d1").update(external_id="my notes.md")
+    with pytest.raises(ExportError, match=r"The document id 'my notes\.md' has white space"):
+        whole(exported.runs.get(run_order=1), "trec-run")
+
+
+class TestCommand:
+    def test_it_writes_a_file_and_replaces_none(self, exported: Benchmark, tmp_path: Path, capsys: Any) -> None:
+        path = tmp_path / "results.json"
+        arguments = ["export_results", str(exported.pk), "--format", "json", "--output", str(path)]
+        call_command(*arguments)
+        assert json.loads(path.read_text())["summary"]["failed_runs"] == 1
+        assert f"Wrote {path}" in capsys.readouterr().out
+        path.write_text("mine")
+        with pytest.raises(CommandError, match="exists already") as caught:
+            call_command(*arguments)
+        assert caught.value.returncode == 1
+        assert path.read_text() == "mine"
+        call_command(*arguments, "--force")
+        assert path.read_text() != "mine"
+        assert os.listdir(tmp_path) == ["results.json"]
+
+    def test_it_names_the_file_in_a_folder_and_tells_what_the_format_cannot(
+        self, exported: Benchmark, tmp_path: Path, capsys: Any
+    ) -> None:
+        call_command(
+            "export_results",
+            str(exported.pk),
+            "--run",
+            "2",
+            "--format",
+            "trec-run",
+            "--output",
+            str(tmp_path),
+            "--json",
+        )
+        captured = capsys.readouterr()
+        assert json.loads(captured.out)["path"].endswith("run-2.run")
+        assert "1 query of the run failed and is not in this file" in captured.err
+
+    def test_half_a_file_is_not_kept(self, exported: Benchmark, tmp_path: Path) -> None:
+        last = exported.dataset_version.queries.order_by("id").last()
+        assert last is not None
+        type(last).objects.filter(pk=last.pk).update(key="q 7")
+        with pytest.raises(ExportError):
+            export_to(exported.runs.get(run_order=1), "trec-run", tmp_path / "a.run")
+        assert not os.listdir(tmp_path)
+
+    def test_its_help_lists_the_formats(self, capsys: Any) -> None:
+        with pytest.raises(SystemExit):
+            call_command("export_results", "--help")
+        shown = capsys.readouterr().out
+        assert all(one.title in shown for one in EXPORTERS.values())
+
+
+class TestPages:
+    def test_every_link_of_a_page_is_a_file(self, exported: Benchmark, admin_client: Client) -> None:
+        run = exported.runs.get(run_order=2)
+        pages = {"benchmark": reverse("admin:benchmark_results", args=[exported.pk]), "run": change_url(run)}
+        for exporter in EXPORTERS.values():
+            subject = exported if exporter.exports == "benchmark" else run
+            url = reverse(f"admin:{exporter.exports}_export", args=[subject.pk, exporter.name])
+            assert url in admin_client.get(pages[exporter.exports]).content.decode()
+            answer = admin_client.get(url)
+            assert answer["Content-Disposition"].startswith("attachment"), exporter.name
+            assert answer["Content-Type"].startswith(exporter.content_type)
+            assert answer.getvalue()
+
+    def test_what_cannot_be_exported_is_said_on_the_page(self, exported: Benchmark, admin_client: Client) -> None:
+        Benchmark.objects.update(status="running")
+        url = reverse("admin:benchmark_export", args=[exported.pk, "latex"])
+        assert "is running: export it once it has ended" in admin_client.get(url, follow=True).content.decode()
+        assert admin_client.get(reverse("admin:benchmark_export", args=[exported.pk, "csv-run"])).status_code == 404
+
+    def test_a_stranger_gets_no_file(self, exported: Benchmark, client: Client, django_user_model: Any) -> None:
+        owner = django_user_model.objects.create_user("owner", is_staff=True)
+        Benchmark.objects.update(owner=owner)
+        stranger = django_user_model.objects.create_user("stranger", is_staff=True)
+        from django.contrib.auth.models import Permission
+
+        stranger.user_permissions.set(Permission.objects.filter(codename__in=["view_benchmark", "view_run"]))
+        client.force_login(stranger)
+        run = exported.runs.get(run_order=2)
+        assert client.get(reverse("admin:benchmark_export", args=[exported.pk, "json"])).status_code == 404
+        assert client.get(reverse("admin:run_export", args=[run.pk, "trec-run"])).status_code == 404
