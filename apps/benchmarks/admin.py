@@ -69,7 +69,7 @@ class BenchmarkAdmin(OwnedAdmin):
             path("<uuid:object_id>/live/", view(results.benchmark_live), given, "benchmark_live"),
             path("<uuid:object_id>/verdict/", view(comparison_views.verdict_fragment), given, "benchmark_verdict"),
             path("<uuid:object_id>/manifest/", view(views.download_manifest), given, "benchmark_manifest"),
-            path("<uuid:object_id>/export/<slug:format>/", view(export_views.download), given, "benchmark_export"),
+            path("<uuid:object_id>/export/<str:format>/", view(export_views.download), given, "benchmark_export"),
             path("<uuid:object_id>/measures/", view(views.more_measures), given, "benchmark_measures"),
             path("manifest/", view(views.run_manifest), given, "benchmark_from_manifest"),
             path("measures/", view(measure_views.measures_page), given, "measures"),

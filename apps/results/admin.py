@@ -36,7 +36,7 @@ class RunAdmin(FactAdmin):
             path("<uuid:object_id>/coverage/", view(measure_views.run_coverage), given, "run_coverage"),
             path("<uuid:object_id>/sections/", view(measure_views.run_sections), given, "run_sections"),
             path("<uuid:object_id>/content/", view(measure_views.run_content), given, "run_content"),
-            path("<uuid:object_id>/export/<slug:format>/", view(export_views.download), given, "run_export"),
+            path("<uuid:object_id>/export/<str:format>/", view(export_views.download), given, "run_export"),
             path("<uuid:object_id>/gate/", view(benchmarks.gate_page), given, "run_gate"),
             path("compare/", view(comparison_views.comparison_page), given, "run_compare"),
             *super().get_urls(),

@@ -75,6 +75,8 @@ def write_pieces(pieces: Iterator[Piece], file: IO[bytes]) -> None:
 
 def file_name(subject: Benchmark | Run, exporter: Exporter) -> str:
     """Return what a file with this export is usually called: "which-mode.run-2.csv"."""
+    if exporter.file_name is not None:
+        return exporter.file_name(subject)
     if isinstance(subject, Benchmark):
         return f"{_slug(subject)}.{exporter.extension}"
     return f"{_slug(subject.benchmark)}.run-{subject.run_order}.{exporter.extension}"

@@ -59,7 +59,7 @@ def subject_of(benchmark: Benchmark, format: str) -> Benchmark | Run:
 def test_it_writes_what_the_golden_file_has(exported: Benchmark, format: str) -> None:
     """To write them anew after a change that is meant: BENCHBENCH_WRITE_GOLDEN=1, and read the difference."""
     text = named(whole(subject_of(exported, format), format), exported)
-    golden = GOLDEN / f"{format}.{EXPORTERS[format].extension}"
+    golden = GOLDEN / f"{format}.{EXPORTERS[format].extension.rpartition('.')[2]}"
     if os.environ.get("BENCHBENCH_WRITE_GOLDEN"):
         golden.write_bytes(text.encode())
     assert text == golden.read_bytes().decode()
@@ -163,6 +163,18 @@ def test_white_space_in_an_id_is_an_error_and_no_second_column(exported: Benchma
     exported.mapping.collection.documents.filter(external_id="d1").update(external_id="my notes.md")
     with pytest.raises(ExportError, match=r"The document id 'my notes\.md' has white space"):
         whole(exported.runs.get(run_order=1), "trec-run")
+
+
+def test_a_spec_002_file_has_the_name_that_its_format_prescribes(exported: Benchmark, tmp_path: Path) -> None:
+    path = export_to(exported.runs.get(run_order=1), "spec-002", tmp_path)
+    assert path.name == "baseline_20260301_120002.json"
+
+
+def test_a_flowbaby_summary_names_the_code_that_ran_the_queries(exported: Benchmark) -> None:
+    exported.runs.filter(run_order=1).update(provenance={"made_by": [{"git_revision": "abc"}, {"git_revision": "abc"}]})
+    exported.runs.filter(run_order=3).update(provenance={"made_by": [{"git_revision": "abc"}, {"git_revision": "def"}]})
+    summaries = [json.loads(whole(run, "flowbaby-summary-1.1")) for run in exported.runs.filter(run_order__in=(1, 3))]
+    assert [summary.get("git_sha") for summary in summaries] == ["abc", None]
 
 
 class TestCommand:

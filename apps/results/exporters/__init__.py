@@ -1,18 +1,38 @@
 """The formats of results: one file each, and one line here."""
 
-from apps.results.exporters import html, latex, markdown, results_json, tables, trec
-from apps.results.exporters.base import Exporter
+from functools import partial
 
-CSV, TEXT = "text/csv", "text/plain"
+from apps.results.exporters import flowbaby, html, latex, markdown, results_json, spec002, tables, trec
+from apps.results.exporters.base import Exporter
+from benchbench.ir.profiles import FLOWBABY_1_0, FLOWBABY_1_1
+
+CSV, JSON, MARKDOWN, TEXT = "text/csv", "application/json", "text/markdown", "text/plain"
 _KNOWN = (
-    Exporter("json", "JSON, as the API has it", "benchmark", "application/json", "json", results_json.write),
+    Exporter("json", "JSON, as the API has it", "benchmark", JSON, "json", results_json.write),
     Exporter("csv", "CSV, one row a run", "benchmark", CSV, "csv", tables.write_runs),
     Exporter("csv-queries", "CSV, one row a run and query", "benchmark", CSV, "queries.csv", tables.write_queries),
-    Exporter("markdown", "Markdown, for a pull request", "benchmark", "text/markdown", "md", markdown.write),
+    Exporter("markdown", "Markdown, for a pull request", "benchmark", MARKDOWN, "md", markdown.write),
     Exporter("latex", "LaTeX table, significance marked", "benchmark", "application/x-tex", "tex", latex.write),
     Exporter("html", "HTML, one file that needs no network", "benchmark", "text/html", "html", html.write),
     Exporter("trec-qrels", "TREC qrels", "benchmark", TEXT, "qrels", trec.write_qrels),
     Exporter("csv-run", "CSV, one row a query", "run", CSV, "csv", tables.write_run),
     Exporter("trec-run", "TREC run", "run", TEXT, "run", trec.write_run, marks_failures=False),
+    Exporter("spec-002", "SPEC-002 baseline", "run", JSON, "json", spec002.write, file_name=spec002.file_name),
+    *(
+        Exporter(
+            f"flowbaby-{part}-{profile.name.removeprefix('flowbaby-')}",
+            f"Flowbaby {file}, profile {profile.name.removeprefix('flowbaby-')}",
+            "run",
+            content_type,
+            f"{profile.name}.{file}",
+            partial(write, profile=profile),
+        )
+        for profile in (FLOWBABY_1_1, FLOWBABY_1_0)
+        for part, file, content_type, write in (
+            ("results", "results.json", JSON, flowbaby.write_results),
+            ("markdown", "results.md", MARKDOWN, flowbaby.write_markdown),
+            ("summary", "summary.json", JSON, flowbaby.write_summary),
+        )
+    ),
 )
 EXPORTERS = {exporter.name: exporter for exporter in _KNOWN}

@@ -21,6 +21,7 @@ class Exporter:
 
     It may raise an ExportError at any piece, so what it yields is kept only once it has ended. `marks_failures`:
     whether the format can say that a query failed; one that cannot leaves such a query out.
+    `file_name` where the format prescribes one.
     """
 
     name: str
@@ -30,3 +31,4 @@ class Exporter:
     extension: str
     write: Callable[[Any], Iterator[Piece]]
     marks_failures: bool = True
+    file_name: Callable[[Any], str] | None = None

@@ -7,12 +7,9 @@ import numpy as np
 
 from apps.benchmarks.evaluating import truth_of
 from apps.benchmarks.models import Benchmark, Run
-from apps.collections.models import Document
-from apps.datasets.models import Judgment
 from apps.results.exporters.base import ExportError
 from apps.results.exporters.outcomes import measured, outcomes_of
-
-UNRESOLVED = "unresolved:"
+from apps.results.exporters.truths import names_of
 
 
 def write_run(run: Run) -> Iterator[str]:
@@ -52,31 +49,13 @@ def write_qrels(benchmark: Benchmark) -> Iterator[str]:
     """
     version = benchmark.dataset_version
     grades = truth_of(benchmark, version).grades
-    names = _names({key for graded in grades.values() for key in graded}, benchmark)
+    names = names_of({key for graded in grades.values() for key in graded}, benchmark)
     for query_id, key in version.queries.order_by("id").values_list("pk", "key"):
         qid = _column(key, "query key")
         yield "".join(
             f"{qid} 0 {_column(names[document], 'document id')} {grade}\n"
             for document, grade in sorted(grades[query_id].items(), key=lambda pair: (-pair[1], names[pair[0]]))
         )
-
-
-def _names(keys: set[int], benchmark: Benchmark) -> dict[int, str]:
-    """Return what documents are called, and judgments without one, whose keys are negative (`apps.mappings.truth`)."""
-    names = dict(Document.objects.filter(pk__in=keys).values_list("pk", "external_id"))
-    lost = Judgment.objects.filter(pk__in={-key for key in keys if key < 0}).order_by("pk")
-    found = [(judgment, judgment.doc_ref.get("document_id")) for judgment in lost if isinstance(judgment.doc_ref, dict)]
-    stated = {judgment.pk: str(name) for judgment, name in found if name}
-    known = benchmark.mapping.collection.documents.filter(external_id__in=set(stated.values()))
-    there = set(known.values_list("external_id", flat=True))
-    given: set[tuple[int, str]] = set()
-    for judgment in lost:
-        name = stated.get(judgment.pk, "")
-        if not name or name in there or (judgment.query_id, name) in given:
-            name = f"{UNRESOLVED}{judgment.pk}"
-        given.add((judgment.query_id, name))
-        names[-judgment.pk] = name
-    return names
 
 
 def _column(text: str, what: str) -> str:

@@ -1,0 +1,90 @@
+"""Flowbaby's files of results for a run, under either of its aggregation profiles."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from apps.benchmarks.evaluating import rankings_of, truth_of
+from apps.benchmarks.models import Evaluation, Run
+from apps.results.exporters.outcomes import NOT_ASKED, measured
+from apps.results.exporters.results_json import milliseconds_between
+from apps.results.exporters.spec002 import ended
+from apps.results.queries import results_by_query
+from benchbench.files import flowbaby_results as files
+from benchbench.ir.canonical import CURRENT
+from benchbench.ir.profiles import Profile
+from benchbench.markdown import text
+from benchbench.scoring.measuring import score
+
+DEFAULT_SLICE = "default"  # of a query that states none
+FAILED = "failed_queries"  # {key: error}; only where there are any: Flowbaby's own files have no such key
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    evaluation: Evaluation
+    results: dict[str, Any]
+    splits: set[str]
+
+
+def write_results(run: Run, *, profile: Profile) -> Iterator[str]:
+    yield files.written(_content(run, profile).results)
+
+
+def write_markdown(run: Run, *, profile: Profile) -> Iterator[str]:
+    results = _content(run, profile).results
+    yield files.markdown(results)
+    if failed := results.get(FAILED):
+        yield "\n## Failed Queries\n\n" + "".join(f"- {text(key)}: {text(error)}\n" for key, error in failed.items())
+
+
+def write_summary(run: Run, *, profile: Profile) -> Iterator[str]:
+    """Its git_sha is that of the code which ran the queries, where all workers ran the same; its duration the run's."""
+    content = _content(run, profile)
+    version = content.evaluation.dataset_version
+    stated = version.dataset.metadata
+    about = files.Provenance(
+        run_id=str(run.pk),
+        timestamp=ended(run).isoformat(),
+        dataset_id=str(stated.get("dataset_id") or version.dataset.name),
+        dataset_version=version.label or str(version.number),
+        canonicalization_version=str(stated.get("canonicalization_version") or CURRENT),
+        git_sha=git_sha(run),
+        evaluation_split=next(iter(content.splits)) or None if len(content.splits) == 1 else None,
+        duration_ms=milliseconds_between(run.started_at, run.completed_at),
+    )
+    failed = content.results.get(FAILED)
+    yield files.written(files.summary(content.results, about) | ({FAILED: len(failed)} if failed else {}))
+
+
+def git_sha(run: Run) -> str | None:
+    """Return the revision of the code that ran the queries; None where it is not known, or not one alone."""
+    revisions = {made.get("git_revision") for made in run.provenance.get("made_by", [])}
+    return revisions.pop() if len(revisions) == 1 else None
+
+
+def _content(run: Run, profile: Profile) -> _Content:
+    """Return the content of results.json: judged queries that did not fail, measured at the benchmark's cutoffs."""
+    evaluation = measured(run)
+    grades = truth_of(run.benchmark, evaluation.dataset_version).grades
+    queries = {query.pk: query for query in evaluation.dataset_version.queries.order_by("pk")}
+    found = rankings_of(run)
+    judged = {query.key: grades[pk] for pk, query in queries.items() if grades[pk] and pk in found}
+    rankings = {query.key: found[pk] for pk, query in queries.items() if pk in found}
+    scores = score(judged, rankings, files.measures_at(run.benchmark.k_values))
+    slices = {query.key: query.slices or [DEFAULT_SLICE] for query in queries.values()}
+    names = [measure.wire for measure in scores.measures]
+    figures = [
+        files.QueryFigures(key, slices[key], len(judged[key]), dict(zip(names, column, strict=True)))
+        for key, column in zip(scores.queries, scores.values.T.tolist(), strict=True)
+    ]
+    positives = [sum(grade > 0 for grade in grades[pk].values()) for pk in queries]
+    results = files.results(figures, profile=profile, cutoffs=run.benchmark.k_values, positives=positives)
+    failed = _failures(run, {pk: query.key for pk, query in queries.items() if pk not in found})
+    splits = {query.split for query in queries.values()}
+    return _Content(evaluation, results | ({FAILED: failed} if failed else {}), splits)
+
+
+def _failures(run: Run, missing: dict[int, str]) -> dict[str, str]:
+    results = results_by_query(run, list(missing))
+    return {key: results[pk].error if pk in results else NOT_ASKED for pk, key in missing.items()}

@@ -1,0 +1,110 @@
+"""The baseline file of SPEC-002: queries that expect modules, what a search returned, and how good that was."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from benchbench.ir.measures import Measure, Truths, evaluate
+
+LIMIT = 10
+MEASURES = {
+    "precision@3": Measure("P", 3),
+    "precision@5": Measure("P", 5),
+    "recall@10": Measure("R", 10),
+    "mrr": Measure("RR"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One query and what it returned, best first; with `error` it failed, and what it returned is nothing.
+
+    `expected` and `returned` name modules; of the returned only the first LIMIT are looked at.
+    """
+
+    query_id: int | str
+    query: str
+    version: str | None
+    category: str
+    difficulty: str
+    expected: Sequence[str]
+    returned: Sequence[str]
+    milliseconds: float | None
+    error: str | None = None
+
+
+def baseline(answers: Sequence[Answer], *, when: datetime, search_mode: str, seconds: float | None) -> dict[str, Any]:
+    """The content of the file. Means are over the queries that did not fail; null where all did."""
+    valid = [answer for answer in answers if answer.error is None]
+    metrics = _metrics(valid)
+    return {
+        "metadata": {
+            "timestamp": when.astimezone(UTC).isoformat(),
+            "total_queries": len(answers),
+            "valid_queries": len(valid),
+            "failed_queries": len(answers) - len(valid),
+            "search_mode": "vector" if search_mode == "dense" else search_mode,
+            "limit": LIMIT,
+            "execution_time_seconds": seconds,
+        },
+        "aggregate_metrics": _means(metrics),
+        "per_category": _by_kind(metrics, [answer.category for answer in valid]),
+        "per_difficulty": _by_kind(metrics, [answer.difficulty for answer in valid]),
+        "detailed_results": _details(answers, metrics),
+    }
+
+
+def file_name(when: datetime) -> str:
+    return f"baseline_{when.astimezone(UTC):%Y%m%d_%H%M%S}.json"
+
+
+def _metrics(answers: Sequence[Answer]) -> list[dict[str, float]]:
+    """The four measures of each query."""
+    truths = Truths.of([dict.fromkeys(answer.expected, 1) for answer in answers])
+    graded = truths.grade([answer.returned[:LIMIT] for answer in answers])
+    values = evaluate(list(MEASURES.values()), graded)
+    return [dict(zip(MEASURES, column, strict=True)) for column in values.T.tolist()]
+
+
+def _means(metrics: Sequence[Mapping[str, float]]) -> dict[str, float | None]:
+    return {name: math.fsum(of[name] for of in metrics) / len(metrics) if metrics else None for name in MEASURES}
+
+
+def _by_kind(metrics: Sequence[Mapping[str, float]], kinds: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Means by kind over the queries that did not fail, which `count` counts."""
+    groups: dict[str, list[Mapping[str, float]]] = {}
+    for of, kind in zip(metrics, kinds, strict=True):
+        groups.setdefault(kind or "unknown", []).append(of)
+    return {kind: {"count": len(group), **_means(group)} for kind, group in sorted(groups.items())}
+
+
+def _details(answers: Sequence[Answer], metrics: Sequence[Mapping[str, float]]) -> list[dict[str, Any]]:
+    found = iter(metrics)
+    return [
+        {
+            "query_id": answer.query_id,
+            "query": answer.query,
+            "version": answer.version,
+            "category": answer.category,
+            "difficulty": answer.difficulty,
+            "expected_modules": list(answer.expected),
+            "returned_modules": list(answer.returned[:LIMIT]),
+            "metrics": dict(next(found)) | _places(answer) if answer.error is None else None,
+            "execution_time_ms": answer.milliseconds,
+            "error": answer.error,
+        }
+        for answer in answers
+    ]
+
+
+def _places(answer: Answer) -> dict[str, int | None]:
+    places = [rank for rank, module in enumerate(answer.returned[:LIMIT], start=1) if module in set(answer.expected)]
+    return {
+        "hits_in_top_3": sum(rank <= 3 for rank in places),
+        "hits_in_top_5": sum(rank <= 5 for rank in places),
+        "first_relevant_position": places[0] if places else None,
+    }
