@@ -54,7 +54,8 @@ def write_summary(run: Run, *, profile: Profile) -> Iterator[str]:
         duration_ms=milliseconds_between(run.started_at, run.completed_at),
     )
     failed = content.results.get(FAILED)
-    yield files.written(files.summary(content.results, about) | ({FAILED: len(failed)} if failed else {}))
+    more: dict[str, Any] = {"profile": profile.name} | ({FAILED: len(failed)} if failed else {})
+    yield files.written(files.summary(content.results, about) | more)
 
 
 def git_sha(run: Run) -> str | None:

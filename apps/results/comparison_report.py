@@ -1,0 +1,119 @@
+"""Two runs held against each other, or two summaries, for terminals and programs."""
+
+from typing import Any
+
+from apps.benchmarks.models import Run
+from apps.results.comparing import RunComparison, compare_runs, described
+from apps.results.exporters.flowbaby import git_sha
+from apps.results.exporters.results_json import milliseconds_between
+from apps.results.sentences import family_sentence, left_out_sentence, verdict_sentence
+from benchbench.files.summaries import Change, SummaryComparison
+from benchbench.ir.resampling import Interval
+
+
+def compare_pair(before: Run, after: Run) -> dict[str, Any]:
+    """Return how `after` stands to `before`, as plain facts. Differences are `after` − `before`.
+
+    Raises IncomparableError or ComparingError, as `compare_runs` does.
+    """
+    comparison = compare_runs([before, after], baseline=before)
+    runs = [_place(comparison, run) for run in (before, after)]
+    pair = comparison.comparison.pair(runs[1], runs[0])
+    return {
+        "verdict": verdict_sentence(comparison),
+        "about": [note for note in (family_sentence(comparison), left_out_sentence(comparison)) if note],
+        "dataset_version": str(comparison.version),
+        "runs": [_run_facts(run, comparison.labels[place]) for run, place in zip((before, after), runs, strict=True)],
+        "duration_ms": _change(*(milliseconds_between(run.started_at, run.completed_at) for run in (before, after))),
+        "primary": {
+            "measure": comparison.measure,
+            "queries": comparison.comparison.n,
+            "difference": pair.difference,
+            "interval": _interval(pair.interval),
+            "p": pair.p_adjusted,
+            "significant": pair.significant,
+            "effect": pair.effect,
+            "wins": pair.wins,
+            "ties": pair.ties,
+            "losses": pair.losses,
+        },
+        "measures": {
+            one.measure: {
+                "before": one.means[runs[0]].mean,
+                "after": one.means[runs[1]].mean,
+                "difference": one.differences[runs[1]].mean,
+                "interval": _interval(one.differences[runs[1]].interval),
+            }
+            for one in described(comparison)
+        },
+        "warnings": comparison.comparability.warnings,
+    }
+
+
+def summary_facts(comparison: SummaryComparison) -> dict[str, Any]:
+    """Return a comparison of two summaries as plain facts, in the words of `compare_pair`."""
+    return {
+        "dataset_version": comparison.dataset,
+        "runs": [{"id": run, "git_sha": sha} for run, sha in zip(comparison.runs, comparison.git_shas, strict=True)],
+        "duration_ms": _change(comparison.duration.before, comparison.duration.after),
+        "measures": {one.name: _change(one.before, one.after) for one in comparison.metrics},
+        "warnings": comparison.warnings,
+    }
+
+
+def text_of(facts: dict[str, Any]) -> str:
+    """Return such facts as lines of text: the verdict where something was tested, then a table."""
+    lines = [facts["verdict"]] if "verdict" in facts else []
+    lines += [*facts.get("about", []), f"Dataset {facts['dataset_version']}."]
+    for name, run in zip(("A", "B"), facts["runs"], strict=True):
+        stated = [run.get("label"), run["id"], f"git {run['git_sha'] or 'unknown'}"]
+        lines.append(f"{name}: {', '.join(part for part in stated if part)}")
+    lines += ["", _row("", "A", "B", "B − A")]
+    for name, one in facts["measures"].items():
+        lines.append(_row(name, *(_value(one[key]) for key in ("before", "after")), _signed(one)))
+    took = facts["duration_ms"]
+    seconds = ["–" if took[key] is None else f"{took[key] / 1000:,.1f} s" for key in ("before", "after")]
+    change = "–" if took["difference"] is None else f"{took['difference'] / 1000:+,.1f} s"
+    lines.append(_row("duration", *seconds, change))
+    return "\n".join([*lines, *(f"Note: {warning}" for warning in facts["warnings"])])
+
+
+def _place(comparison: RunComparison, run: Run) -> int:
+    return next(place for place, one in enumerate(comparison.runs) if one.pk == run.pk)
+
+
+def _run_facts(run: Run, label: str) -> dict[str, Any]:
+    return {
+        "id": str(run.pk),
+        "label": label,
+        "benchmark": run.benchmark.name,
+        "config": run.config,
+        "git_sha": git_sha(run),
+        "failed_queries": run.failed_queries,
+    }
+
+
+def _change(before: float | None, after: float | None) -> dict[str, float | None]:
+    change = Change(name="", before=before, after=after)
+    return {"before": before, "after": after, "difference": change.difference}
+
+
+def _interval(interval: Interval | None) -> list[float] | None:
+    return None if interval is None else [interval.low, interval.high]
+
+
+def _row(*cells: str) -> str:
+    name, before, after, change = cells
+    return f"{name:16}{before:>12}{after:>12}  {change}".rstrip()
+
+
+def _value(number: float | None) -> str:
+    return "–" if number is None else f"{number:.4f}"
+
+
+def _signed(one: dict[str, Any]) -> str:
+    if one["difference"] is None:
+        return "–"
+    interval = one.get("interval")
+    between = f" [{interval[0]:+.4f}, {interval[1]:+.4f}]" if interval else ""
+    return f"{one['difference']:+.4f}{between}"

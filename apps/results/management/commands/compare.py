@@ -1,0 +1,61 @@
+"""Hold two runs, or two summary.json files, against each other."""
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from apps.benchmarks.finding import find_benchmark, find_run, find_subject
+from apps.benchmarks.models import Run
+from apps.operations.commands import UseCaseCommand
+from apps.results.comparison_report import compare_pair, summary_facts, text_of
+from benchbench.errors import BenchbenchError
+from benchbench.files.summaries import compare_summaries, read_summary
+
+
+class Command(UseCaseCommand):
+    help = (
+        "Hold two runs against each other, query by query, or two summary.json files of two versions of a program. "
+        "What is of different datasets, dataset versions or versions of canonical ids is refused. Exit status: 0 "
+        "compared, whatever the outcome (gate judges), 1 refused or not readable, 2 wrong usage.\n\nExamples:\n"
+        "  compare nightly:1 nightly:2\n"
+        "  compare last/summary.json summary.json --json"
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        for name in ("A", "B"):
+            parser.add_argument(
+                name.lower(), metavar=name, help="Id of a run, BENCHMARK:N for run N of a benchmark, or a summary.json."
+            )
+        self.add_json_argument(parser)
+
+    def act(self, **options: Any) -> None:
+        named = [options["a"], options["b"]]
+        files = [Path(name).is_file() for name in named]
+        if any(files) != all(files):
+            lonely = named[files.index(False)]
+            raise CommandError(
+                f"Two files or two runs are compared, and {lonely!r} is not a file while the other is.", returncode=2
+            )
+        if all(files):
+            facts = summary_facts(compare_summaries(*(summary(Path(name)) for name in named)))
+        else:
+            facts = compare_pair(*(run_called(name) for name in named))
+        self.report(facts, text_of(facts), as_json=options["json"])
+
+
+def summary(path: Path) -> dict[str, Any]:
+    try:
+        return read_summary(path)
+    except OSError as error:
+        raise BenchbenchError(f"{path} cannot be read: {error.strerror or error}.") from None
+
+
+def run_called(name: str) -> Run:
+    benchmark, colon, order = name.rpartition(":")
+    if colon and order.isdecimal():
+        return find_run(find_benchmark(benchmark), int(order))
+    found = find_subject(name)
+    if not isinstance(found, Run):
+        raise BenchbenchError(f'"{found}" is a benchmark: say which of its runs, as in {name}:1.')
+    return found
