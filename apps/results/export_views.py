@@ -2,12 +2,16 @@
 
 import tempfile
 import uuid
+from collections.abc import AsyncIterator
+from typing import IO
 
+from asgiref.sync import sync_to_async
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import FileResponse, Http404, HttpRequest
+from django.http import Http404, HttpRequest, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
+from django.utils.http import content_disposition_header
 
 from apps.benchmarks.models import Benchmark, Run
 from apps.results.exporters import EXPORTERS
@@ -17,6 +21,7 @@ from benchbench.errors import BenchbenchError
 from benchbench.panels import change_url
 
 IN_MEMORY = 2**20
+AT_ONCE = 2**16
 
 
 def download(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID, format: str) -> HttpResponseBase:
@@ -39,10 +44,15 @@ def download(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID,
         is_run = isinstance(subject, Run)
         return redirect(change_url(subject)) if is_run else redirect("admin:benchmark_results", subject.pk)
     file.seek(0)
-    charset = "" if exporter.content_type == "application/zip" else "; charset=utf-8"
-    return FileResponse(
-        file,
-        as_attachment=True,
-        filename=file_name(subject, exporter),
-        content_type=f"{exporter.content_type}{charset}",
+    return StreamingHttpResponse(
+        _read(file),
+        content_type=f"{exporter.content_type}; charset=utf-8",
+        headers={"Content-Disposition": str(content_disposition_header(True, file_name(subject, exporter)))},
     )
+
+
+async def _read(file: IO[bytes]) -> AsyncIterator[bytes]:
+    """The file in parts. Not by a plain iterator: an ASGI server would read that into memory before it answers."""
+    with file:
+        while part := await sync_to_async(file.read)(AT_ONCE):
+            yield part

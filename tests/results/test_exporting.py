@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 import pytrec_eval
+from asgiref.sync import async_to_sync
 from django.core.management import CommandError, call_command
-from django.test import Client
+from django.test import AsyncClient, Client
 from django.urls import reverse
 
 from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.evaluating import rankings_of
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Run
 from apps.mappings.models import Mapping
@@ -24,6 +26,7 @@ from apps.results.exporters.tables import cell
 from apps.results.exporters.trec import strictly_falling
 from apps.results.exporting import export, export_to
 from apps.results.queries import evaluation_of
+from benchbench.files.trec import read_run
 from benchbench.panels import change_url
 from tests.factories import make_benchmark
 from tests.results.exported import HOSTILE, make_exported
@@ -71,7 +74,7 @@ def measured() -> dict[str, str]:
     return {"P@5": "P_5", "R@10": "recall_10", "nDCG@10": "ndcg_cut_10", "RR": "recip_rank", "AP": "map"}
 
 
-def test_trec_eval_finds_our_values_in_our_files(library: Mapping, measured: dict[str, str]) -> None:
+def test_trec_eval_finds_our_values_in_our_files(library: Mapping, measured: dict[str, str], tmp_path: Path) -> None:
     """The keyword encoder gives many documents equal scores, which trec_eval would order otherwise."""
     benchmark = create_benchmark(
         library,
@@ -83,7 +86,12 @@ def test_trec_eval_finds_our_values_in_our_files(library: Mapping, measured: dic
     qrels = pytrec_eval.parse_qrel(io.StringIO(whole(benchmark, "trec-qrels")))
     evaluator = pytrec_eval.RelevanceEvaluator(qrels, set(measured.values()))
     keys = dict(benchmark.dataset_version.queries.values_list("pk", "key"))
+    names = dict(library.collection.documents.values_list("pk", "external_id"))
     for run in benchmark.runs.all():
+        (tmp_path / "a.run").write_text(whole(run, "trec-run"))
+        read = {key: scored.ranking() for key, scored in read_run(tmp_path / "a.run").items()}
+        stored = {keys[query]: [names[one].encode() for one in ranked] for query, ranked in rankings_of(run).items()}
+        assert read == {key: ranked for key, ranked in stored.items() if ranked}, "a round trip"
         found = evaluator.evaluate(pytrec_eval.parse_run(io.StringIO(whole(run, "trec-run"))))
         evaluation: Any = evaluation_of(run)
         for name, theirs in measured.items():
@@ -226,6 +234,7 @@ class TestCommand:
         assert all(one.title in shown for one in EXPORTERS.values())
 
 
+@pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")  # as this client does, and no server of ours
 class TestPages:
     def test_every_link_of_a_page_is_a_file(self, exported: Benchmark, admin_client: Client) -> None:
         run = exported.runs.get(run_order=2)
@@ -237,7 +246,18 @@ class TestPages:
             answer = admin_client.get(url)
             assert answer["Content-Disposition"].startswith("attachment"), exporter.name
             assert answer["Content-Type"].startswith(exporter.content_type)
-            assert answer.getvalue()
+            assert b"".join(answer)
+
+    def test_a_server_sends_it_in_parts(self, exported: Benchmark, admin_user: Any) -> None:
+        async def fetch() -> list[bytes]:
+            client = AsyncClient()
+            await client.aforce_login(admin_user)
+            answer: Any = await client.get(reverse("admin:benchmark_export", args=[exported.pk, "html"]))
+            return [part async for part in answer.streaming_content]
+
+        parts = async_to_sync(fetch)()
+        assert b"".join(parts).decode() == whole(exported, "html")
+        assert max(map(len, parts)) < 100_000
 
     def test_what_cannot_be_exported_is_said_on_the_page(self, exported: Benchmark, admin_client: Client) -> None:
         Benchmark.objects.update(status="running")

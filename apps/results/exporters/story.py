@@ -92,7 +92,7 @@ def _notes(comparison: RunComparison | None, board: Leaderboard) -> list[str]:
     failed = [row.run.failed_queries for row in board.rows if row.run.failed_queries]
     notes = [family_sentence(comparison), left_out_sentence(comparison)] if comparison else []
     notes += comparison.comparability.warnings if comparison else []
-    if failed:
+    if failed and not comparison:  # which warns of it
         notes.append(f"{len(failed)} of the runs could not answer some queries, which are not in their means.")
     if board.evaluation and board.evaluation.unresolved_count:
         lost = board.evaluation
