@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+import numpy as np
+
 from apps.benchmarks.models import Evaluation
 from apps.results.charts import wrapped
 from apps.results.slicing import Slicing, means_in, values_in
@@ -15,7 +17,10 @@ COLOUR, WEAK_COLOUR, QUIET_COLOUR = "#2f6fde", "#e07b39", "#94a3b8"
 
 @dataclass(frozen=True, slots=True)
 class SliceRow:
-    """A slice as a table shows it: the means of the table's measures, and what makes it weak, where it is."""
+    """A slice as a table shows it: the means of the table's measures, and what makes it weak, where it is.
+
+    `slice` has the queries that are in the mean of the first of them.
+    """
 
     slice: Slice
     values: list[float | None]
@@ -53,11 +58,12 @@ def slice_groups(evaluation: Evaluation, slicing: Slicing, names: Sequence[str])
     counted = values_in(evaluation, names[0])
     if evaluation.policies.get("empty_queries") == "skip":
         counted[~slicing.has_relevant] = float("nan")
+    known = ~np.isnan(counted)
     weak = {found.slice.name: found for found in weak_slices(counted, slicing.slices)}
     rows = []
     for one in slicing.slices:
         means = means_in(evaluation, slicing, one, names)
-        rows.append(SliceRow(one, [means.get(name) for name in names], weak.get(one.name)))
+        rows.append(SliceRow(one.among(known), [means.get(name) for name in names], weak.get(one.name)))
     return [
         SliceGroup(partition, list(group)) for partition, group in groupby(rows, key=lambda row: row.slice.partition)
     ]

@@ -142,7 +142,7 @@ def compare_runs(
         query_ids=found.query_ids,
         skipped=found.skipped,
         slices=found.slices,
-        slice=asked,
+        slice=asked and replace(asked, is_small=comparison.n < MINIMUM),
         comparison=comparison,
         verdict=verdict(comparison),
         pinned=baseline is not None and baseline in pinned_baselines(known),

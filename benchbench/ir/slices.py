@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from statistics import median
 
@@ -52,6 +52,11 @@ class Slice:
     def n(self) -> int:
         return int(self.members.sum())
 
+    def among(self, queries: NDArray[np.bool_]) -> Slice:
+        """What of it is among `queries` (q,), such as those with a value; small as well where fewer than 10 are."""
+        members = self.members & queries
+        return replace(self, members=members, is_small=self.is_small or int(members.sum()) < MINIMUM)
+
 
 def slices_of(queries: Sequence[QueryFacts], *, minimum: int = MINIMUM) -> list[Slice]:
     """The slices of a query set, partition by partition; `slices` alone may overlap.
@@ -89,16 +94,15 @@ def weak_slices(values: Values, slices: Sequence[Slice], *, alpha: float = ALPHA
 
     `values` (q,): one run's values of one measure, NaN where a query has none. A slice is compared with the queries
     outside it by Welch's t-test, one-sided; p is multiplied by the number of slices
-    compared (Bonferroni), and weak is p < alpha. Small slices, and those with fewer than 2 queries outside, are not
-    compared.
+    compared (Bonferroni), and weak is p < alpha. Slices are returned with the queries that have a value; those that are
+    small then, and those with fewer than 2 such queries outside, are not compared.
     """
     known = ~np.isnan(values)
-    tested = [one for one in slices if not one.is_small and np.count_nonzero(known & ~one.members) > 1]
+    valued = [one.among(known) for one in slices]
+    tested = [one for one in valued if not one.is_small and np.count_nonzero(known & ~one.members) > 1]
     weak = []
     for one in tested:
-        inside, outside = values[known & one.members], values[known & ~one.members]
-        if len(inside) < 2:
-            continue
+        inside, outside = values[one.members], values[known & ~one.members]
         p = min(1.0, _below(inside, outside) * len(tested))
         if p < alpha:
             weak.append(WeakSlice(one, float(inside.mean()), float(outside.mean()), p))

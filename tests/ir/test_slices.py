@@ -80,6 +80,17 @@ class TestWeakSlices:
         values = np.random.default_rng(1).random((400, 100))
         assert np.mean([bool(weak_slices(one, slices)) for one in values]) < 0.08
 
+    def test_a_slice_is_small_where_few_of_its_queries_have_a_value(self):
+        category = ["hard"] * 30 + ["easy"] * 30
+        values = np.array([0.1, 0.2] * 15 + [0.8, 0.9] * 15)
+        (found,) = weak_slices(values, slices_of(facts(60, category=category)))
+        assert found.slice.n == 30
+        values[10:30] = math.nan
+        (found,) = weak_slices(values, slices_of(facts(60, category=category)))
+        assert (found.slice.n, found.slice.is_small) == (10, False)
+        values[9] = math.nan
+        assert weak_slices(values, slices_of(facts(60, category=category))) == []
+
 
 class TestReversals:
     CATEGORIES = ["a"] * 30 + ["b"] * 10 + ["c"] * 10

@@ -58,7 +58,10 @@ def test_slices_have_means_and_differences_and_small_ones_say_so() -> None:
     )
     figure = slice_figure(found, [billing, search])
     assert figure["data"][0]["z"][0] == pytest.approx([billing.differences[2].mean, billing.differences[1].mean])
-    assert figure["data"][0]["y"] == ["category: billing, n 35", "category: search, n 5"]
+    assert figure["data"][0]["y"] == [
+        "category: billing, n\N{NO-BREAK SPACE}35",
+        "category: search, n\N{NO-BREAK SPACE}5",
+    ]
 
 
 def test_slices_that_contradict_the_whole_are_told() -> None:

@@ -62,6 +62,16 @@ def test_the_table_of_a_run_has_n_means_small_and_weak_slices(benchmark: Benchma
     assert rare.weak is None
 
 
+def test_queries_without_a_value_make_a_slice_small(benchmark: Benchmark) -> None:
+    evaluation = Evaluation.objects.get(run__run_order=1)
+    evaluation.values = [
+        [None if 5 <= place < HARD else one for place, one in enumerate(column)] for column in evaluation.values
+    ]
+    groups = slice_groups(evaluation, slicing_of(benchmark, evaluation), ["nDCG@10", "RR"])
+    hard = next(row for group in groups for row in group.rows if row.slice.name == "difficulty: hard")
+    assert (hard.slice.n, hard.slice.is_small, hard.weak) == (5, True, None)
+
+
 def test_the_pages_show_them(admin_client: Client, benchmark: Benchmark) -> None:
     page = text_of(admin_client.get(change_url(benchmark.runs.get(run_order=1))))
     assert "1 area to improve" in page
