@@ -9,6 +9,7 @@ from apps.benchmarks.provenance import facts_of
 from benchbench.ir.configuration import Configuration
 
 K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
 MOST_NAMED = 2  # of as many runs the labels are told, of more their number
 SAID = {"git_revision": "code", "postgresql": "PostgreSQL", "python": "Python"}
 TIMED = ("device", "machine")
@@ -35,10 +36,10 @@ def circumstances(runs: Sequence[Run]) -> Iterator[Difference]:
     yield from _execution(runs)
 
 
-def grouped(runs: Iterable[Run], key: Callable[[Run], K]) -> dict[K, list[Run]]:
-    groups: dict[K, list[Run]] = {}
-    for run in runs:
-        groups.setdefault(key(run), []).append(run)
+def grouped(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    groups: dict[K, list[T]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
     return groups
 
 

@@ -8,6 +8,7 @@ from apps.benchmarks.circumstances import Difference, by_value, circumstances, g
 from apps.benchmarks.evaluating import policies_of
 from apps.benchmarks.models import Evaluation, Run
 from apps.datasets.models import DatasetVersion
+from apps.mappings.models import Mapping
 
 Measured = dict[Any, Evaluation]  # by run id, on one version
 POLICIES = {"unresolved": "unresolved judgments", "empty_queries": "queries without a relevant judgment"}
@@ -38,8 +39,9 @@ def differences(runs: Iterable[Run], *, version: DatasetVersion | None = None) -
 
     Their values on `version` are meant; without one those on their benchmarks' version, or, where these are several,
     on the newest on which all have values. Refused is a run without values, and values against different truths:
-    datasets, versions (re-scoring mends that), policies, one mapping resolved at different times. Whatever else may
-    move a number is a warning (`circumstances`), as are mappings and queries that differ.
+    datasets, versions (re-scoring mends that), policies, one mapping resolved at different times, mappings that give
+    judgments other documents of equal collections. Whatever else may move a number is a warning (`circumstances`), as
+    are mappings to collections that differ, and queries.
     """
     known = _load(runs)
     found = [*_unfinished(known), *_datasets(known)]
@@ -141,7 +143,10 @@ def _policies(runs: Sequence[Run]) -> Iterator[Difference]:
 
 
 def _mappings(runs: Sequence[Run], measured: Measured, version: DatasetVersion) -> Iterator[Difference]:
-    """Refuse where one mapping was resolved otherwise meanwhile; warn where two give judgments different documents."""
+    """Refuse where one mapping was resolved otherwise meanwhile, or two read equal documents otherwise.
+
+    Warn where two give judgments the documents of different collections: each may be right for its own.
+    """
     if len(grouped(runs, lambda run: run.benchmark.unresolved)) > 1:
         return  # refused already, and what follows from it is not the mapping's doing
     known = [run for run in runs if run.pk in measured]
@@ -157,10 +162,24 @@ def _mappings(runs: Sequence[Run], measured: Measured, version: DatasetVersion) 
                 f'The mapping "{mapping}" was resolved anew between their measurements, and gives judgments other '
                 f"documents now. {_rescore(mine, version)}.",
             )
-    if len(by_mapping) > 1 and len(hashes) > 1:
+    alike = grouped(by_mapping, lambda mapping: mapping.collection_fingerprint)
+    for mappings in alike.values():
+        found = {measured[run.pk].truth_hash for mapping in mappings for run in by_mapping[mapping]}
+        if len(mappings) > 1 and len(found) > 1:
+            yield Difference(
+                "mapping",
+                "refuse",
+                f"Their collections hold the same documents, and judgments stand for different ones of them under the "
+                f"mappings {_and(mappings)}. Resolve both alike and re-score, or run both on one mapping.",
+            )
+    if len(alike) > 1 and len(hashes) > 1:
         counts = {mapping: measured[mine[0].pk].unresolved_count for mapping, mine in by_mapping.items()}
         values = {f'"{mapping}", {counts[mapping]:,} unresolved': mine for mapping, mine in by_mapping.items()}
         yield Difference("mapping", "warn", f"Their judgments stand for different documents: {told(values)}.")
+
+
+def _and(mappings: Sequence[Mapping]) -> str:
+    return " and ".join(f'"{mapping}"' for mapping in mappings)
 
 
 def _queries(runs: Sequence[Run], measured: Measured) -> Iterator[Difference]:

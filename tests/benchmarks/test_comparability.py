@@ -169,6 +169,17 @@ def test_it_refuses_one_mapping_resolved_anew_and_warns_of_two(one: Run, mapping
     assert '"beside", 4 unresolved (dense' in found.warnings[0]
 
 
+def test_it_refuses_two_mappings_that_read_equal_collections_otherwise(one: Run, mapping: Mapping) -> None:
+    alike = make_collection("a copy of it")
+    beside = make_mapping(mapping.dataset, alike, name="beside", collection_fingerprint=mapping.collection_fingerprint)
+    two = other(beside)
+    assert about(differences([one, two])) == []
+    Evaluation.objects.filter(run=two).update(truth_hash="x")
+    found = differences([one, two])
+    assert about(found) == [("mapping", "refuse")]
+    assert 'different ones of them under the mappings "questions on library" and "beside".' in found.refusals[0]
+
+
 def test_versions_are_refused_until_both_are_scored_on_one(library: Mapping) -> None:
     def run(name: str) -> Benchmark:
         benchmark = create_benchmark(library, name=name, matrix={})
