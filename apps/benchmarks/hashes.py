@@ -1,7 +1,7 @@
 """What a run found, and what it was worth, as hashes that are equal on any site where both are."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from hashlib import sha256
 from uuid import UUID
 
@@ -29,14 +29,17 @@ def rankings_hash(run: Run, names: dict[int, str]) -> str:
     return digest.hexdigest()
 
 
-def values_hash(evaluation: Evaluation, *, keys: dict[int, str]) -> str:
-    """Return the SHA-256 over the per-query values: measures as stated, queries in the order of their `keys` (by id).
+def values_hash(evaluation: Evaluation, *, keys: dict[int, str], measures: Collection[str]) -> str:
+    """Return the SHA-256 over the per-query values: those of `measures` that it has, in its own order, queries in the
+    order of their `keys` (by id).
 
     A query without a value counts as NaN.
     """
     order = sorted(range(len(evaluation.query_ids)), key=lambda place: keys[evaluation.query_ids[place]])
     digest = sha256(json.dumps([keys[evaluation.query_ids[place]] for place in order]).encode())
     for name, row in zip(evaluation.measures, evaluation.values, strict=True):
+        if name not in measures:
+            continue
         values = np.array([np.nan if row[place] is None else row[place] for place in order], "<f8")
         digest.update(name.encode() + b"\n" + values.tobytes())
     return digest.hexdigest()

@@ -1,5 +1,6 @@
 """A benchmark as one JSON object, from which it can be run again on any site that holds the same data."""
 
+from collections.abc import Collection
 from typing import Any
 
 from apps.benchmarks.evaluating import policies_of
@@ -69,12 +70,12 @@ def own_evaluations(benchmark: Benchmark) -> dict[Any, Evaluation]:
     return {one.run_id: one for one in found if one.policies == policies_of(benchmark)}
 
 
-def result_of(run: Run, evaluation: Evaluation, keys: dict[int, str]) -> dict[str, Any]:
-    """Return what a run found and was worth: what a second run must repeat to the last bit."""
+def result_of(run: Run, evaluation: Evaluation, keys: dict[int, str], measures: Collection[str]) -> dict[str, Any]:
+    """Return what a run found and was worth by `measures`: what a second run must repeat to the last bit."""
     return {
         "rankings": run.provenance.get("rankings", ""),
-        "values": values_hash(evaluation, keys=keys),
-        "means": evaluation.means,
+        "values": values_hash(evaluation, keys=keys, measures=measures),
+        "means": {name: mean for name, mean in evaluation.means.items() if name in measures},
         "queries": evaluation.query_count,
         "failed_queries": evaluation.failed_queries,
     }
@@ -88,7 +89,7 @@ def _run(run: Run, evaluation: Evaluation | None, keys: dict[int, str]) -> dict[
         "config": run.config,
         "config_hash": run.config_hash,
         "status": run.status,
-        "result": result_of(run, evaluation, keys) if completed and evaluation else None,
+        "result": result_of(run, evaluation, keys, evaluation.measures) if completed and evaluation else None,
         "error": run.error_message,
         "made_by": run.provenance.get("made_by", []),
     }

@@ -38,14 +38,14 @@ class Verification:
     @property
     def sentence(self) -> str:
         if self.differences:
-            return f"Differs from “{self.source}” in {len(self.differences)} of its {self.runs} runs."
+            return f"Differs from “{self.source}” in {len(self.differences)} of its {_runs(self.runs)}."
         if not self.compared:
             return f"Nothing to compare with “{self.source}”: no run of it completed, then or now."
         neither = self.runs - self.compared
         told = f"; {neither} completed neither then nor now" if neither else ""
         return (
             f"Reproduces every value of “{self.source}”: {self.values:,} means and {self.rankings:,} rankings "
-            f"in {self.compared} runs, to the last bit{told}."
+            f"in {_runs(self.compared)}, to the last bit{told}."
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -60,7 +60,8 @@ class Verification:
 def verify(benchmark: Benchmark) -> Verification:
     """Compare every run of `benchmark` with its manifest: rankings, means, the values of every query.
 
-    Hashes stand for rankings and for values by query. Costs as many queries as there are kinds of rows, whatever the
+    By the measures that the manifest has: those that were added since have nothing to repeat. Hashes stand for rankings
+    and for values by query. Costs as many queries as there are kinds of rows, whatever the
     number of runs. Raises ManifestError for one that was not run from a manifest, or has not ended.
     """
     if not benchmark.manifest:
@@ -73,8 +74,11 @@ def verify(benchmark: Benchmark) -> Verification:
     evaluations = own_evaluations(benchmark)
     keys = keys_of([query_id for one in evaluations.values() for query_id in one.query_ids])
     wanted = benchmark.manifest["runs"]
+    measures = {run["config_hash"]: (run["result"] or {}).get("means") for run in wanted}
     found = {
-        run.config_hash: result_of(run, evaluations[run.pk], keys)
+        run.config_hash: result_of(
+            run, evaluations[run.pk], keys, measures.get(run.config_hash) or evaluations[run.pk].measures
+        )
         for run in runs.values()
         if run.status == Run.Status.COMPLETED and run.pk in evaluations
     }
@@ -112,7 +116,6 @@ def _difference(wanted: dict[str, Any], runs: dict[str, Run], found: dict[str, d
 
 def _parts(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
     changed = [name for name in before["means"] if before["means"][name] != after["means"].get(name)]
-    changed += [name for name in after["means"] if name not in before["means"]]
     for name in changed[:SHOWN]:
         yield f"{name} was {before['means'].get(name)}, is {after['means'].get(name)}"
     if len(changed) > SHOWN:
@@ -124,6 +127,10 @@ def _parts(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
         yield "the means are equal, the values of single queries are not"
     if before["rankings"] != after["rankings"]:
         yield "its rankings or scores are others"
+
+
+def _runs(number: int) -> str:
+    return f"{number} run{'' if number == 1 else 's'}"
 
 
 def _why(run: Run) -> str:

@@ -11,6 +11,7 @@ from django.core.management import CommandError, call_command
 from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.manifests import ManifestError, manifest_of
+from apps.benchmarks.measures import add_measures
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult
 from apps.benchmarks.reproducing import benchmark_from
 from apps.benchmarks.verifying import verify
@@ -118,6 +119,20 @@ def test_it_says_what_differs(library: Mapping) -> None:
     assert "the values of single queries are not" in verify(second).differences[0]
 
 
+def test_a_measure_that_was_added_since_differs_from_nothing(library: Mapping) -> None:
+    manifest = manifest_of(run(library, matrix={"search_modes": ["sparse"]}))
+    second = again(manifest)
+    before = verify(second)
+    add_measures(second, ["ERR@10"])
+    second.refresh_from_db()
+    assert "ERR@10" in second.measures
+    assert verify(second) == before
+    assert before.reproduces
+    assert before.sentence.endswith(" rankings in 1 run, to the last bit.")
+    second.manifest["runs"][0]["result"]["values"] = "0" * 64
+    assert "the values of single queries are not" in verify(second).differences[0]
+
+
 def version_of(name: str) -> str:
     from importlib import metadata
 
@@ -131,7 +146,7 @@ def test_a_run_that_failed_then_is_expected_to_fail(library: Mapping) -> None:
     assert [one["result"] is None for one in manifest["runs"]] == [False, True]
     second = again(manifest)
     assert verify(second).reproduces
-    assert "in 1 runs, to the last bit; 1 completed neither then nor now." in verify(second).sentence
+    assert "in 1 run, to the last bit; 1 completed neither then nor now." in verify(second).sentence
     second.manifest["runs"][1]["result"] = second.manifest["runs"][0]["result"]
     (told,) = verify(second).differences
     assert "then it completed, here it failed (Every query failed" in told
@@ -248,7 +263,7 @@ def test_the_command_runs_a_manifest_again_and_fails_where_it_differs(library: M
     manifest["runs"][0]["result"]["means"]["RR"] = 2
     file.write_text(json.dumps(manifest))
     out = io.StringIO()
-    with pytest.raises(CommandError, match="Differs from “Which\\?” in 1 of its 1 runs"):
+    with pytest.raises(CommandError, match="Differs from “Which\\?” in 1 of its 1 run"):
         call_command("run_benchmark", manifest=str(file), json=True, stdout=out)
     report = json.loads(out.getvalue())
     assert report["verification"]["reproduces"] is False
