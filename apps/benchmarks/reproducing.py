@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from types import NoneType
 from typing import Any, TypeVar
 
 from django.contrib.auth.models import User
@@ -31,7 +32,15 @@ KINDS = {
     "runs": list,
     "measures": list,
 }
-RESULT = ("rankings", "values", "means", "queries", "failed_queries")
+TEXTS = {"benchmark": ("name",), "dataset": ("content_hash", "name"), "collection": ("fingerprint", "name")}
+INDEX = {"named": (str, NoneType), "name": str, "content": str}
+RUN = {"label": str, "config_hash": str, "result": (dict, NoneType)}
+RESULT = {"rankings": str, "values": str, "means": dict, "queries": int, "failed_queries": int}
+OPTIONAL = {
+    **dict.fromkeys(("description", "name", "truth_hash"), str),
+    **dict.fromkeys(("libraries", "rerankers", "settings"), dict),
+    "made_by": list,
+}
 SAME_OF_AN_INDEX = ("strategy", "chunk_parameters", "encoder", "encoder_revision", "vector_source", "store", "lexical")
 
 
@@ -78,15 +87,34 @@ def _require_readable(manifest: Any) -> None:
     for key, kind in (KINDS | OPTIONS).items():
         if not isinstance(manifest.get(key), kind):
             raise ManifestError(f'The manifest is damaged: "{key}" is missing, or not what it should be.')
-    wanted = [(manifest["benchmark"], "name"), (manifest["dataset"], "content_hash"), (manifest["dataset"], "name")]
-    wanted += [(manifest["collection"], "fingerprint"), (manifest["collection"], "name")]
-    wanted += [(index, key) for index in manifest["indexes"] for key in ("named", "name", "content")]
-    wanted += [(run, key) for run in manifest["runs"] for key in ("label", "config_hash", "result")]
-    results = [run["result"] for run in manifest["runs"] if isinstance(run, dict) and run.get("result") is not None]
-    wanted += [(result, key) for result in results for key in RESULT]
-    for part, key in wanted:
+    _require_parts(manifest)
+
+
+def _require_parts(manifest: dict[str, Any]) -> None:
+    for name, keys in TEXTS.items():
+        _require_part(manifest[name], dict.fromkeys(keys, str))
+    _require_part(manifest["mapping"], {})
+    for index in manifest["indexes"]:
+        _require_part(index, INDEX)
+    for run in manifest["runs"]:
+        _require_part(run, RUN)
+        if run["result"] is not None:
+            _require_part(run["result"], RESULT)
+        for made_by in run.get("made_by", ()):
+            _require_part({"made_by": made_by}, {"made_by": dict})
+            _require_part(made_by, {})
+    if not all(isinstance(name, str) for name in manifest["measures"]):
+        raise ManifestError('The manifest is damaged: "measures" is not what it should be.')
+
+
+def _require_part(part: Any, kinds: dict[str, Any]) -> None:
+    """Raise the sentence for a part without one of these keys, or where one of them, or an optional one, is no such."""
+    for key in kinds:
         if not isinstance(part, dict) or key not in part:
             raise ManifestError(f'The manifest is damaged: a part of it has no "{key}".')
+    for key, kind in {**OPTIONAL, **kinds}.items():
+        if key in part and not isinstance(part[key], kind):
+            raise ManifestError(f'The manifest is damaged: "{key}" is not what it should be.')
 
 
 def _seen(rows: QuerySet[M], owner: User | None, *, through: str = "") -> QuerySet[M]:

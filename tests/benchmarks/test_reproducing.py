@@ -185,6 +185,19 @@ def test_it_refuses_what_is_not_here_and_says_what(library: Mapping) -> None:
         '"seed" is missing': {"seed": "many"},
         'has no "config_hash"': {"runs": [{"label": "x"}]},
         'has no "means"': {"runs": [{"label": "x", "config_hash": "x", "result": {"rankings": "", "values": ""}}]},
+        '"named" is not what': {"indexes": [{**manifest["indexes"][0], "named": ["main"]}]},
+        '"content_hash" is not what': {"dataset": {**manifest["dataset"], "content_hash": {}}},
+        '"truth_hash" is not what': {"mapping": {**manifest["mapping"], "truth_hash": 1}},
+        '"description" is not what': {"benchmark": {**manifest["benchmark"], "description": None}},
+        '"config_hash" is not what': {"runs": [{**manifest["runs"][0], "config_hash": ["x"]}]},
+        '"label" is not what': {"runs": [{**manifest["runs"][0], "label": 1}]},
+        '"result" is not what': {"runs": [{**manifest["runs"][0], "result": []}]},
+        '"means" is not what': {
+            "runs": [{**manifest["runs"][0], "result": {**manifest["runs"][0]["result"], "means": []}}]
+        },
+        '"made_by" is not what': {"runs": [{**manifest["runs"][0], "made_by": ["worker"]}]},
+        '"libraries" is not what': {"runs": [{**manifest["runs"][0], "made_by": [{"libraries": []}]}]},
+        '"measures" is not what': {"measures": [["RR"]]},
         "search_modes": {"matrix": {"search_modes": ["guess"]}},
     }
     for said, change in refused.items():
