@@ -70,8 +70,8 @@ def lost_documents(
 def losses_of(run: Run, evaluation: Evaluation) -> RunLosses | None:
     """Return what a run lost at primary_k, of the judgments of one of its evaluations.
 
-    None for an external run: its stages are not known. What is found is kept in the cache until the judgments or the
-    run change; then it is found again.
+    None for an external run: its stages are not known. What is found is kept in the cache until the judgments, the
+    run or the documents of the collection change; then it is found again.
     """
     plan = stored_plan(run)
     if plan is None:
@@ -85,9 +85,10 @@ def losses_of(run: Run, evaluation: Evaluation) -> RunLosses | None:
 
 
 def _cache_key(run: Run, evaluation: Evaluation) -> str:
-    ended = (run.completed_at, run.benchmark.mapping.resolved_at)
-    moments = [moment.timestamp() if moment else 0 for moment in ended]
-    return ":".join(map(str, ("losses", FORM, evaluation.pk, evaluation.truth_hash[:16], *moments)))
+    mapping = run.benchmark.mapping
+    moments = [moment.timestamp() if moment else 0 for moment in (run.completed_at, mapping.resolved_at)]
+    states = (evaluation.truth_hash[:16], mapping.collection.fingerprint[:16])
+    return ":".join(map(str, ("losses", FORM, evaluation.pk, *states, *moments)))
 
 
 @dataclass

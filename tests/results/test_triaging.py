@@ -15,7 +15,7 @@ from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
 from apps.benchmarks.stage_lists import documents_of, list_keys, read_lists, stored_plan
 from apps.collections.importing import create_collection, import_documents
-from apps.collections.models import Document
+from apps.collections.models import Collection, Document
 from apps.collections.records import DocumentRecord
 from apps.datasets.importing import import_dataset
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
@@ -247,6 +247,15 @@ def test_new_judgments_are_seen(library: Mapping) -> None:
     after = losses(Run.objects.get(pk=run.pk))
     assert after.tally.get(Loss.NOT_IN_COLLECTION)
     assert not after.is_current
+
+
+def test_documents_that_changed_since_are_seen(library: Mapping) -> None:
+    (run,) = finish(library, {"search_modes": ["dense"], "top_k_values": [20]}).runs.all()
+    before = losses(run)
+    StageList.objects.filter(benchmark=run.benchmark).delete()
+    assert losses(Run.objects.get(pk=run.pk)) == before, "kept"
+    Collection.objects.update(fingerprint="f" * 64)
+    assert losses(Run.objects.get(pk=run.pk)) != before, "found again"
 
 
 def test_what_failed_or_was_not_kept_is_not_triaged(library: Mapping) -> None:
