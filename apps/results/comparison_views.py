@@ -19,6 +19,7 @@ from benchbench.admin import SiteAdmin
 from benchbench.errors import BenchbenchError
 
 MEGABYTE = 2**20  # as file sizes are shown
+MOST_DIGITS = 18
 
 
 def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
@@ -118,10 +119,14 @@ def _baseline(key: str, runs: list[Run]) -> Run | None:
 
 
 def _version(number: str, runs: list[Run]) -> DatasetVersion | None:
-    if not number.isdecimal() or not runs:
+    """The version of that number; None where none is asked for, 404 where there is no such."""
+    if not number or not runs:
         return None
-    versions = DatasetVersion.objects.filter(dataset__versions__benchmarks__runs=runs[0].pk)
-    return versions.select_related("dataset").filter(number=int(number)).first()
+    versions = DatasetVersion.objects.filter(dataset__versions__benchmarks__runs=runs[0].pk).select_related("dataset")
+    for version in versions.distinct():
+        if str(version.number) == number:
+            return version
+    raise Http404("The dataset has no such version.")
 
 
 def _bounds(request: HttpRequest) -> Bounds:
@@ -130,6 +135,8 @@ def _bounds(request: HttpRequest) -> Bounds:
 
 
 def _whole(text: str) -> int | None:
+    if len(text) > MOST_DIGITS:
+        raise Http404(f"A seed has at most {MOST_DIGITS} digits.")
     return int(text) if text.isdecimal() else None
 
 

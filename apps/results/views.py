@@ -47,7 +47,7 @@ def _board(request: HttpRequest, model_admin: SiteAdmin, benchmark: Benchmark) -
     asked = request.GET.get("k", "")
     k = int(asked) if asked.isdecimal() and int(asked) in benchmark.k_values else benchmark.primary_k
     number = request.GET.get("version", "")
-    version = int(number) if number.isdecimal() else None
+    version = int(number) if number.isdecimal() and len(number) < 10 else None
     acts = [button for button in model_admin.buttons(request, benchmark) if button.action]
     return {
         **board_context(benchmark, k, version=version, within=request.GET.get("slice", "")),

@@ -49,6 +49,17 @@ def test_the_verdict_stands_over_the_leaderboard(admin_client: Client, benchmark
         assert f">{standing}</span>" in response.content.decode()
 
 
+@pytest.mark.parametrize("asked", [{"version": "7"}, {"version": "9" * 5000}, {"version": "x"}, {"seed": "9" * 5000}])
+def test_a_version_that_is_not_there_is_not_found(
+    admin_client: Client, benchmark: Benchmark, asked: dict[str, str]
+) -> None:
+    assert page(admin_client, benchmark=benchmark.pk, version="1", seed="7").status_code == 200
+    assert page(admin_client, benchmark=benchmark.pk, **asked).status_code == 404
+    if "version" in asked:
+        assert admin_client.get(results_url(benchmark, "verdict"), asked).status_code == 404
+    assert admin_client.get(results_url(benchmark), asked).status_code == 200
+
+
 @pytest.mark.parametrize("status", ["running", "cancelled", "failed", "pending"])
 def test_there_is_no_verdict_on_what_is_provisional(admin_client: Client, benchmark: Benchmark, status: str) -> None:
     Benchmark.objects.update(status=status)
