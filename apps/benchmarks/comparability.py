@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models.expressions import RawSQL
+
 from apps.benchmarks.circumstances import Difference, by_value, circumstances, grouped, names, told
 from apps.benchmarks.evaluating import policies_of
 from apps.benchmarks.models import Evaluation, Run
@@ -35,7 +37,7 @@ class Comparability:
 
 
 def differences(runs: Iterable[Run], *, version: DatasetVersion | None = None) -> Comparability:
-    """Return what differs between `runs`, of any benchmarks, besides their configuration, in two queries.
+    """Return what differs between `runs`, of any benchmarks, besides their configuration, in two or three queries.
 
     Their values on `version` are meant; without one those on their benchmarks' version, or, where these are several,
     on the newest on which all have values. Refused is a run without values, and values against different truths:
@@ -183,13 +185,31 @@ def _and(mappings: Sequence[Mapping]) -> str:
 
 
 def _queries(runs: Sequence[Run], measured: Measured) -> Iterator[Difference]:
-    """Warn where not the same number of queries is in their means."""
+    """Warn where not the same queries are in their means."""
+    counted = False
     for name, said in (("failed_queries", "failed"), ("unsearched_queries", "never asked")):
         known = [run for run in runs if run.pk in measured]
         groups = by_value((run, f"{getattr(measured[run.pk], name):,} {said}") for run in known)
         if len(groups) > 1:
+            counted = True
             yield Difference(
                 "queries",
                 "warn",
                 f"Not the same queries are in their means: {told(groups)}. Only those that all answered can be paired.",
             )
+    lacking = [row.pk for row in measured.values() if row.failed_queries or row.unsearched_queries]
+    if lacking and not counted and len(set(_answered(lacking))) > 1:
+        yield Difference(
+            "queries",
+            "warn",
+            "Not the same queries are in their means, though as many: they failed on different ones. Only those that "
+            "all answered can be paired.",
+        )
+
+
+def _answered(evaluations: Sequence[int]) -> list[str]:
+    """Return for each evaluation a digest of the queries that have a value, which the database makes."""
+    with_value = """(SELECT md5(string_agg(query::text, ',' ORDER BY query)) FROM unnest(query_ids, "values"[1:1])
+                     AS of_query(query, value) WHERE value IS NOT NULL)"""
+    rows = Evaluation.objects.filter(pk__in=evaluations).annotate(answered=RawSQL(with_value, []))
+    return [answered or "" for answered in rows.values_list("answered", flat=True)]

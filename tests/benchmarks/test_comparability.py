@@ -155,6 +155,15 @@ def test_it_warns_of_queries_that_only_some_answered(one: Run, mapping: Mapping)
     assert "3 never asked" in told[1]
 
 
+def test_it_warns_of_as_many_queries_that_are_others(one: Run, mapping: Mapping) -> None:
+    two = other(mapping)
+    Evaluation.objects.update(failed_queries=1, values=[[None, 0.5]] * 8)
+    assert differences([one, two]).warnings == []
+    Evaluation.objects.filter(run=two).update(values=[[0.5, None]] * 8)
+    (told,) = differences([one, two]).warnings
+    assert told.startswith("Not the same queries are in their means, though as many: they failed on different ones.")
+
+
 def test_it_refuses_one_mapping_resolved_anew_and_warns_of_two(one: Run, mapping: Mapping) -> None:
     two = other(mapping)
     Evaluation.objects.filter(run=two).update(truth_hash="x", unresolved_count=4)
