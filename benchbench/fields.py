@@ -13,6 +13,11 @@ class InvalidKeyError(BenchbenchError):
     code = "invalid_key"
 
 
+def without_nulls(item: Any) -> Any:
+    """Return an object without its keys that are null, which some programs write for what is not stated."""
+    return {key: value for key, value in item.items() if value is not None} if isinstance(item, dict) else item
+
+
 class Fields:
     """An object with its place in a file; a key outside `known` is refused at once.
 

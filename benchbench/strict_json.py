@@ -73,6 +73,19 @@ def raw_blocks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
         raise MalformedFileError(f"{path} cannot be read: {error.strerror or error}.") from None
 
 
+def raw_chunks(path: Path, *, size: int = BLOCK_BYTES) -> Iterator[bytes]:
+    """Yield a file's bytes, `size` at a time whatever its lines; `.gz` is unpacked."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opened(path, "rb") as file:
+            while chunk := file.read(size):
+                yield chunk
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise MalformedFileError(f"{path.name} cannot be unpacked: {error}.") from None
+    except OSError as error:
+        raise MalformedFileError(f"{path} cannot be read: {error.strerror or error}.") from None
+
+
 def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield each line as bytes with its number, from 1; see `raw_blocks`."""
     for first, lines in raw_blocks(path):

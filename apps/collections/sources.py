@@ -1,4 +1,4 @@
-"""Where the documents of a collection come from: a folder of files, or a BEIR corpus."""
+"""Where the documents of a collection come from: a folder of files or of sectioned documents, or a BEIR corpus."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from pathlib import Path
 from apps.collections.corpus import read_corpus
 from apps.collections.folders import read_files, scan
 from apps.collections.records import DocumentRecord
+from apps.collections.sectioned import find_sectioned, read_sectioned
 from benchbench.errors import BenchbenchError
 
 CORPUS_NAMES = ("corpus.jsonl", "corpus.jsonl.gz")
@@ -28,10 +29,16 @@ class Source:
 
 
 def open_source(path: Path, *, uri_prefix: str = "") -> Source:
-    """Return the documents at `path`: a corpus file, a folder that holds one, or any folder of text files."""
+    """Return the documents at `path`: a corpus file, or a folder that holds one, sectioned documents, or texts.
+
+    With a URI prefix a folder is one of texts, whatever JSON files stand beside them.
+    """
     if not path.exists():
         raise SourceError(f"{path} does not exist.")
     corpus = find_corpus(path)
+    sectioned = find_sectioned(path) if corpus is None else []
+    if sectioned and not uri_prefix:
+        return Source(read_sectioned(sectioned), len(sectioned))
     if corpus is None:
         found = scan(path)
         return Source(read_files(found, uri_prefix=uri_prefix), len(found.files), found.others)

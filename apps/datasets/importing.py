@@ -17,12 +17,13 @@ from benchbench.names import checked_name
 
 @dataclass(frozen=True)
 class DatasetReport:
-    """What an import did. `duplicates` counts judgments that the source states more than once, equal each time."""
+    """What an import did. `duplicates` and `dangling` count what the source states, see `DatasetRecord`."""
 
     outcome: Literal["created", "new version", "unchanged"]
     queries: int
     judgments: int
     duplicates: int
+    dangling: int | None
     warnings: tuple[str, ...]
 
     def facts(self) -> dict[str, Any]:
@@ -64,7 +65,8 @@ def import_dataset(
         queries=version.query_count,
         judgments=version.judgment_count,
         duplicates=record.duplicates,
-        warnings=(*record.warnings, *_warnings(record.queries)),
+        dangling=record.dangling,
+        warnings=warnings_of(record),
     )
     return DatasetImport(version, report)
 
@@ -110,7 +112,12 @@ def _describe(dataset: Dataset, record: DatasetRecord, description: str) -> None
     dataset.save()
 
 
-def _warnings(queries: Sequence[QueryRecord]) -> list[str]:
+def warnings_of(record: DatasetRecord) -> tuple[str, ...]:
+    """Return what the reader of a dataset warns of, and then which queries no search can answer."""
+    return (*record.warnings, *_unanswerable(record.queries))
+
+
+def _unanswerable(queries: Sequence[QueryRecord]) -> list[str]:
     unjudged = [query.key for query in queries if not query.judgments]
     irrelevant = [q.key for q in queries if q.judgments and all(judgment.grade <= 0 for judgment in q.judgments)]
     warnings = []

@@ -58,7 +58,8 @@ class DatasetRecord:
     """Queries and judgments as a source states them, in its order.
 
     `label` is the version that the source states, blank where it states none. `duplicates` counts judgments that it
-    states more than once, equal each time; `warnings` are sentences about what was read but looks wrong.
+    states more than once, equal each time; `dangling` counts references to documents and sections that the source
+    itself lacks, None where it has no documents; `warnings` are sentences about what was read but looks wrong.
     """
 
     name: str
@@ -70,6 +71,7 @@ class DatasetRecord:
     metadata: dict[str, Any] = field(default_factory=dict)
     slice_definitions: dict[str, Any] = field(default_factory=dict)
     duplicates: int = 0
+    dangling: int | None = None
     warnings: Sequence[str] = ()
 
 

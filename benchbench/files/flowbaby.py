@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from benchbench.fields import Fields
+from benchbench.fields import Fields, without_nulls
 from benchbench.files.errors import FileFormatError
 from benchbench.ir import canonical
 from benchbench.ir.canonical import Run, RunEntry
@@ -152,7 +152,7 @@ def _ranking(place: str, entries: list[RunEntry], order_by: OrderBy) -> list[str
 def _read_metadata(directory: Path) -> Metadata:
     path = _path(directory, "metadata.json")
     stated = read_value(path) if path else {}
-    fields = Fields(_stated(stated), METADATA_KEYS, prefix="metadata.json, ")
+    fields = Fields(without_nulls(stated), METADATA_KEYS, prefix="metadata.json, ")
     metadata = Metadata(
         dataset_id=fields.string("dataset_id", default=directory.resolve().name),
         version=fields.string("version", default="1.0"),
@@ -165,7 +165,7 @@ def _read_metadata(directory: Path) -> Metadata:
 
 
 def _topic(item: Any, prefix: str) -> Topic:
-    fields = Fields(_stated(item), TOPIC_KEYS, prefix=prefix)
+    fields = Fields(without_nulls(item), TOPIC_KEYS, prefix=prefix)
     split = fields.string("split", default="")
     if split and split not in SPLITS:
         raise fields.error("split", f"is {split[:40]!a}: it may be {', '.join(SPLITS)}")
@@ -187,7 +187,9 @@ def _qrels(items: list[Any], known: set[str] | None = None) -> tuple[dict[str, d
     """The grades of each query by item, and how many judgments are stated again alike; `known` are the topics' keys."""
     qrels: dict[str, dict[str, int]] = {}
     for index, item in enumerate(items):
-        fields = Fields(_stated(item), ("query_id", "canonical_item_id", "relevance"), prefix=f"qrels.json[{index}].")
+        fields = Fields(
+            without_nulls(item), ("query_id", "canonical_item_id", "relevance"), prefix=f"qrels.json[{index}]."
+        )
         query, judged = fields.filled("query_id"), fields.filled("canonical_item_id")
         grade = fields.value("relevance", default=DEFAULT_GRADE)
         if type(grade) is not int or grade not in GRADES:
@@ -222,11 +224,6 @@ def _entry(item: Any, prefix: str) -> RunEntry:
     if type(score) not in (int, float):
         raise fields.error("score", f"must be a number, not {kind(score)}")
     return RunEntry(fields.filled("query_id"), fields.filled("canonical_item_id"), rank, float(score))
-
-
-def _stated(item: Any) -> Any:
-    """An object without its keys that are null, which Flowbaby writes for what is not stated."""
-    return {key: value for key, value in item.items() if value is not None} if isinstance(item, dict) else item
 
 
 def _path(directory: Path, name: str) -> Path | None:

@@ -41,6 +41,7 @@ def test_it_makes_a_new_version_under_a_label_and_reports_as_json(
         "queries": 2,
         "judgments": 1,
         "duplicates": 1,
+        "dangling": None,
         "warnings": ["Queries without a judgment: q2."],
     }
     assert DatasetVersion.objects.get(number=2).label == "2026-11"

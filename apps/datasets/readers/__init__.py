@@ -1,24 +1,68 @@
 """The formats of datasets: one file each, and one line here."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+from django.conf import settings
+
 from apps.datasets.readers.beir import read_beir
+from apps.datasets.readers.detecting import detect
+from apps.datasets.readers.flowbaby import read_flowbaby
+from apps.datasets.readers.module_queries import read_module_queries
 from apps.datasets.readers.schema1 import read_schema1
+from apps.datasets.readers.sectioned import read_sectioned
+from apps.datasets.readers.table import read_table_of_judgments
+from apps.datasets.readers.trec import read_trec
 from apps.datasets.records import DatasetError, DatasetRecord
-
-# A reader takes a path. One that is in SPLIT_FORMATS takes `split` besides.
-READERS: dict[str, Callable[..., DatasetRecord]] = {"benchbench-json": read_schema1, "beir": read_beir}
-SPLIT_FORMATS = {"beir"}
+from benchbench.files.archives import unpacked
 
 
-def read_dataset(path: Path, *, format: str = "", split: str = "") -> DatasetRecord:
-    """Return the dataset at `path`. Without a format, a directory is BEIR and a file is BenchBench JSON."""
+@dataclass(frozen=True)
+class Format:
+    """A format by the name that people know it by, its reader, and which keywords that takes besides the path."""
+
+    label: str
+    read: Callable[..., DatasetRecord]
+    options: tuple[str, ...] = ()
+
+
+FORMATS = {
+    "benchbench-json": Format("BenchBench JSON, schema 1.0", read_schema1),
+    "beir": Format("BEIR directory", read_beir, ("split",)),
+    "trec": Format("TREC judgments and topics", read_trec, ("topics",)),
+    "flowbaby": Format("Flowbaby directory", read_flowbaby, ("split",)),
+    "sectioned": Format("Sectioned ground truth", read_sectioned),
+    "module-queries": Format("Module queries (SPEC-001)", read_module_queries),
+    "table": Format("CSV or JSON Lines", read_table_of_judgments, ("columns",)),
+}
+
+
+def read_dataset(
+    path: Path,
+    *,
+    format: str = "",
+    split: str = "",
+    topics: Path | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> DatasetRecord:
+    """Return the dataset at `path`, a file or a directory, or a zip of it; without a format, `detect` tells it.
+
+    `split` is for formats that have splits, `topics` for TREC judgments, `columns` for tables.
+    """
     if not path.exists():
         raise DatasetError(f"{path} does not exist.")
-    format = format or ("beir" if path.is_dir() else "benchbench-json")
-    if not split:
-        return READERS[format](path)
-    if format not in SPLIT_FORMATS:
-        raise DatasetError(f"The format {format} has no splits: leave the split out.", field="split")
-    return READERS[format](path, split=split)
+    given = {name: value for name, value in (("split", split), ("topics", topics), ("columns", columns)) if value}
+    if path.suffix == ".zip":
+        with unpacked(path, max_bytes=settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES) as directory:
+            return _read(directory, format, given)
+    return _read(path, format, given)
+
+
+def _read(path: Path, format: str, given: Mapping[str, object]) -> DatasetRecord:
+    format = format or detect(path)
+    for name in given:
+        if name not in FORMATS[format].options:
+            many = "splits" if name == "split" else name
+            raise DatasetError(f"The format {format} has no {many}: leave the {name} out.", field=name)
+    return FORMATS[format].read(path, **given)

@@ -8,7 +8,7 @@ from django.conf import settings
 
 from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord, doc_ref_fault
 from benchbench.fields import Fields
-from benchbench.strict_json import canonical, decode, parse
+from benchbench.strict_json import canonical, decode, parse, raw_chunks
 
 SCHEMA_VERSION = "1.0"
 GRADES = {grade: grade for grade in range(4)} | {str(grade): grade for grade in range(4)}
@@ -43,13 +43,14 @@ def configured_limits() -> Limits:
 
 
 def read_schema1(path: Path) -> DatasetRecord:
-    """Return the dataset that a JSON file states, within the configured limits; see `parse_schema1`."""
+    """Return the dataset that a JSON file states, within the configured limits, `.gz` unpacked; see `parse_schema1`."""
     limits = configured_limits()
-    try:
-        with path.open("rb") as file:
-            return parse_schema1(file.read(limits.upload_bytes + 1), limits=limits)
-    except OSError as error:
-        raise DatasetError(f"{path} cannot be read: {error.strerror or error}.") from None
+    content = bytearray()
+    for chunk in raw_chunks(path):
+        content += chunk
+        if len(content) > limits.upload_bytes:
+            break
+    return parse_schema1(bytes(content), limits=limits)
 
 
 def parse_schema1(content: bytes, *, limits: Limits) -> DatasetRecord:

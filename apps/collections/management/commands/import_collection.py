@@ -15,7 +15,8 @@ class Command(UseCaseCommand):
     help = """Import documents as a collection, or bring an imported collection up to date.
 
 SOURCE is a folder of text files (.txt .md .markdown .html .htm .rst, looked for in its folders too), or a BEIR corpus
-(corpus.jsonl or corpus.jsonl.gz, or the directory that holds it). Of a file, its relative path is the document's id.
+(corpus.jsonl or corpus.jsonl.gz, or the directory that holds it), or a directory of sectioned documents (*.json, with
+the text in a .md beside each). Of a file of text, its relative path is the document's id.
 
 Import the same name again after the documents changed: unchanged ones are recognised and left alone, and those that
 are gone are removed, unless --keep-missing says that SOURCE is only a part of the collection.

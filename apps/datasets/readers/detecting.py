@@ -1,0 +1,55 @@
+"""Telling the format of a dataset from what is there."""
+
+from pathlib import Path
+
+from apps.datasets.records import DatasetError
+from benchbench.files.sniffing import Kind, sniff
+
+# The first of these that a directory holds says what it is; each may be a `.gz`.
+MARKS = (("topics.json", "flowbaby"), ("queries.jsonl", "beir"), ("ground_truth.json", "sectioned"))
+FILES: dict[Kind, str] = {
+    "benchbench-json": "benchbench-json",
+    "module-queries": "module-queries",
+    "ground-truth": "sectioned",
+    "trec-qrels": "trec",
+    "table": "table",
+}
+# What is a part of a dataset, or none, with the way out.
+PARTS: dict[Kind, str] = {
+    "trec-topics": "holds the topics of TREC without judgments: import the file of judgments and name this one as its "
+    "topics, or import the directory of both",
+    "trec-run": "is a TREC run, which holds no judgment",
+    "flowbaby-run": "is a Flowbaby run, which holds no judgment",
+    "flowbaby-topics": "is a part of a Flowbaby dataset: import the directory that holds it",
+    "flowbaby-qrels": "is a part of a Flowbaby dataset: import the directory that holds it",
+    "beir-lines": "is a part of a BEIR dataset: import the directory that holds it",
+    "beir-qrels": "is a part of a BEIR dataset: import the directory that holds it",
+    "sectioned-document": "is a document: import its directory as a collection",
+}
+
+
+def detect(path: Path) -> str:
+    """Return the format in which `path` holds a dataset; raise a sentence where it holds a part of one, or none."""
+    if path.is_dir():
+        return _of_directory(path)
+    found = sniff(path)
+    if found in FILES:
+        return FILES[found]
+    if found in PARTS:
+        raise DatasetError(f"{path.name} {PARTS[found]}.", field="format")
+    if path.name.removesuffix(".gz").endswith(".json"):
+        return "benchbench-json"
+    raise DatasetError(f"{path.name} has no format that is known: say which it has.", field="format")
+
+
+def _of_directory(directory: Path) -> str:
+    for name, format in MARKS:
+        if any((directory / f"{name}{ending}").is_file() for ending in ("", ".gz")):
+            return format
+    if any(path.is_file() and sniff(path) == "trec-qrels" for path in sorted(directory.iterdir())):
+        return "trec"
+    raise DatasetError(
+        f"{directory} holds no dataset: looked for topics.json (Flowbaby), queries.jsonl (BEIR), ground_truth.json, "
+        "and a file of TREC judgments.",
+        field="format",
+    )

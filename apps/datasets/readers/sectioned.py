@@ -1,0 +1,71 @@
+"""Reading the ground truth of the retrieval-strategy benchmark: questions with a document and sections of it."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
+from benchbench.files.sectioned import Question, find_documents, read_document, read_ground_truth
+
+GRADE = 1
+NAMES = ("ground_truth.json", "ground_truth.json.gz")
+SHOWN = 5
+
+
+def read_sectioned(path: Path) -> DatasetRecord:
+    """Return the questions of a ground_truth.json, or of the directory that holds it, in file order.
+
+    Where `documents/` stands beside the file, each question's document and sections are looked up in it: those that it
+    lacks are dangling, counted and named in warnings.
+    """
+    file = path if path.is_file() else next((path / name for name in NAMES if (path / name).is_file()), None)
+    if file is None:
+        raise DatasetError(f"{path} holds no ground_truth.json.")
+    questions = read_ground_truth(file)
+    documents = find_documents(file.parent / "documents")
+    dangling, warnings = _dangling(questions, documents) if documents else (None, [])
+    return DatasetRecord(
+        name=file.resolve().parent.name if path.is_dir() else file.name.removesuffix(".gz").removesuffix(".json"),
+        queries=[_query(question) for question in questions],
+        source_format="sectioned",
+        dangling=dangling,
+        warnings=warnings,
+    )
+
+
+def _query(question: Question) -> QueryRecord:
+    judgment = JudgmentRecord({"document_id": question.document_id}, GRADE, section_refs=list(question.section_ids))
+    return QueryRecord(
+        key=question.id,
+        text=question.question,
+        judgments=[judgment],
+        difficulty=question.difficulty,
+        query_type=question.query_type,
+        expected_answer=question.answer,
+        evidence=question.evidence,
+    )
+
+
+def _dangling(questions: Sequence[Question], files: Iterable[Path]) -> tuple[int, list[str]]:
+    documents = {}
+    for file in files:
+        document = read_document(file)
+        documents[document.id] = {section.id for section in document.sections}
+    lost = [q for q in questions if q.document_id not in documents]
+    parts = [
+        (question, section)
+        for question in questions
+        for section in question.section_ids
+        if question.document_id in documents and section not in documents[question.document_id]
+    ]
+    warnings = []
+    if lost:
+        named = _some([f"{question.document_id!a} of {question.id!a}" for question in lost])
+        warnings.append(f"Documents that documents/ does not have: {named}.")
+    if parts:
+        named = _some([f"{section!a} of {question.document_id!a} ({question.id})" for question, section in parts])
+        warnings.append(f"Sections that their document does not have: {named}.")
+    return len(lost) + len(parts), warnings
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else "")

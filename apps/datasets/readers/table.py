@@ -1,0 +1,145 @@
+"""Reading judgments from a table: CSV or JSON Lines, a row for each judgment."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from apps.datasets.records import DOC_REF_KEYS, DatasetError, DatasetRecord, JudgmentRecord, QueryRecord, doc_ref_fault
+from benchbench.files.tables import read_table
+from benchbench.strict_json import canonical, kind, parse
+
+REQUIRED = ("query_key", "query_text", "grade")
+REFERENCES = ("doc_ref", *DOC_REF_KEYS)
+OPTIONAL = ("category", "difficulty", "query_type", "split", "expected_answer", "notes")
+FIELDS = (*REQUIRED, *REFERENCES, *OPTIONAL)
+GRADE = re.compile(r"[+-]?[0-9]{1,9}")
+
+
+@dataclass
+class _Query:
+    where: str
+    own: dict[str, str] = field(default_factory=dict)
+    judgments: dict[str, JudgmentRecord] = field(default_factory=dict)
+
+
+def read_table_of_judgments(path: Path, *, columns: Mapping[str, str] | None = None) -> DatasetRecord:
+    """Return the queries in the order of their first rows, each with its judgments.
+
+    `columns` says which column holds a field of FIELDS; a field that it leaves out is read from the column of its own
+    name. `doc_ref` is a uri, or an object as in BenchBench JSON; instead, or besides, any key of one may have a column.
+    A row without reference and grade states a query alone. What a query has of its own need stand in one of its rows
+    and must be the same in all. Columns that hold no field are named in a warning. Raises a sentence that names file,
+    line and column.
+    """
+    names, rows = read_table(path)
+    holding = _holding(path, names, columns or {})
+    queries: dict[str, _Query] = {}
+    duplicates = 0
+    for where, row in rows:
+        cells = {name: row.get(column) for name, column in holding.items()}
+        key = _text(where, "query_key", cells.get("query_key"))
+        if not key:
+            raise DatasetError(f"{where} has no query_key.", field="query_key")
+        query = queries.setdefault(key, _Query(where))
+        _describe(query, where, cells)
+        duplicates += _judge(query, where, cells)
+    unused = [name for name in names if name not in holding.values()]
+    return DatasetRecord(
+        name=re.sub(r"\.\w+$", "", path.name.removesuffix(".gz")),
+        queries=[_record(key, query) for key, query in queries.items()],
+        source_format="table",
+        duplicates=duplicates,
+        warnings=[f"Columns that were not read: {', '.join(name[:60] for name in unused)}."] if unused else [],
+    )
+
+
+def _holding(path: Path, names: list[str], columns: Mapping[str, str]) -> dict[str, str]:
+    """Return the column of each field that has one."""
+    for name, column in columns.items():
+        if name not in FIELDS:
+            raise DatasetError(f"{name[:60]!a} is no field of a table: there are {', '.join(FIELDS)}.", field="columns")
+        if column not in names:
+            there = ", ".join(names)[:200]
+            raise DatasetError(f"{path.name} has no column {column[:60]!a}: it has {there}.", field="columns")
+    holding = {name: name for name in FIELDS if name in names} | dict(columns)
+    missing = [name for name in REQUIRED if name not in holding]
+    if missing or not any(name in holding for name in REFERENCES):
+        wanted = missing[0] if missing else f"doc_ref, nor one of {', '.join(DOC_REF_KEYS)}"
+        raise DatasetError(
+            f"{path.name} has no column {wanted}: it has {', '.join(names)[:200]}. Say which column holds it.",
+            field="columns",
+        )
+    return holding
+
+
+def _describe(query: _Query, where: str, cells: Mapping[str, Any]) -> None:
+    stated = {name: _text(where, name, cells.get(name)) for name in ("query_text", *OPTIONAL)}
+    for name, text in stated.items():
+        before = query.own.get(name, "")
+        if text and before and text != before:
+            raise DatasetError(
+                f"{where} has another {name} than {query.where.rstrip(',')}, for the same query.", field=name
+            )
+        if text:
+            query.own[name] = text
+
+
+def _judge(query: _Query, where: str, cells: Mapping[str, Any]) -> int:
+    """Add the judgment of a row; return 1 where it was there already, alike."""
+    doc_ref, grade = _doc_ref(where, cells), cells.get("grade")
+    if not doc_ref and grade in (None, ""):
+        return 0
+    if found := doc_ref_fault(doc_ref):
+        raise DatasetError(f"{where} doc_ref {found}.", field="doc_ref")
+    judgment = JudgmentRecord(doc_ref, _grade(where, grade))
+    before = query.judgments.get(canonical(doc_ref))
+    if before is None:
+        query.judgments[canonical(doc_ref)] = judgment
+    elif before.grade != judgment.grade:
+        raise DatasetError(
+            f"{where} gives the grade {judgment.grade}, but the document had {before.grade} before.", field="grade"
+        )
+    return 0 if before is None else 1
+
+
+def _doc_ref(where: str, cells: Mapping[str, Any]) -> Any:
+    stated = cells.get("doc_ref")
+    if isinstance(stated, str) and stated.lstrip().startswith("{"):
+        stated = parse(stated, where=f"{where} doc_ref")
+    if isinstance(stated, str):
+        stated = {"uri": stated} if stated.strip() else None
+    own = {name: text for name in DOC_REF_KEYS if (text := _text(where, name, cells.get(name)))}
+    if stated is None or not own:
+        return own if stated is None else stated
+    if not isinstance(stated, dict):
+        return stated
+    return own | stated
+
+
+def _grade(where: str, value: Any) -> int:
+    if type(value) is int:
+        return value
+    if isinstance(value, str) and GRADE.fullmatch(value.strip()):
+        return int(value)
+    raise DatasetError(f"{where} has the grade {canonical(value)[:40]}, which is not an integer.", field="grade")
+
+
+def _text(where: str, name: str, value: Any) -> str:
+    """Return a cell as text without the spaces around it; an integer is read as its digits, null as nothing."""
+    if value is None:
+        return ""
+    if type(value) is int:
+        return str(value)
+    if not isinstance(value, str):
+        raise DatasetError(f"{where} {name} must be a string, not {kind(value)}.", field=name)
+    return value.strip()
+
+
+def _record(key: str, query: _Query) -> QueryRecord:
+    own = dict(query.own)
+    text = own.pop("query_text", "")
+    if not text:
+        raise DatasetError(f"{query.where} has no query_text for the query {key[:60]!a}, nor has a later line.")
+    return QueryRecord(key=key, text=text, judgments=list(query.judgments.values()), **own)  # type: ignore[arg-type]

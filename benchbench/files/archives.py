@@ -1,0 +1,95 @@
+"""Archives that somebody uploads, unpacked so that they can do no harm."""
+
+import stat
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+
+from benchbench.files.errors import FileFormatError
+from benchbench.strict_json import raw_chunks
+
+MAX_FILES = 10_000
+BLOCK = 2**20
+
+
+@contextmanager
+def unpacked(path: Path, *, max_bytes: int) -> Iterator[Path]:
+    """Unpack a zip while the block runs, and give the directory that it is: its only folder, else all of it.
+
+    What macOS adds and hidden files are left out. Refused with a sentence: an absolute path, one with `..`, a link, a
+    password, a file twice, more than MAX_FILES files, and more than `max_bytes` of them unpacked, a `.gz` among them
+    unpacked too. What is written is counted, not what the archive says of itself.
+    """
+    with tempfile.TemporaryDirectory(prefix="benchbench-zip-") as folder:
+        target = Path(folder) / (path.stem or "archive")
+        target.mkdir()
+        try:
+            with zipfile.ZipFile(path) as archive:
+                _extract(archive, target, max_bytes)
+        except (
+            zipfile.BadZipFile,
+            zlib.error,
+            EOFError,
+            NotImplementedError,
+            OSError,
+            RuntimeError,
+            ValueError,
+        ) as error:
+            raise FileFormatError(f"{path.name} cannot be unpacked: {error}.") from None
+        inside = list(target.iterdir())
+        yield inside[0] if len(inside) == 1 and inside[0].is_dir() else target
+
+
+def require_unpacked_size(path: Path, *, max_bytes: int) -> int:
+    """Return how many bytes a `.gz` unpacks to; raise where that is more than `max_bytes`. Else return 0."""
+    size = 0
+    if path.suffix == ".gz":
+        for chunk in raw_chunks(path):
+            size += len(chunk)
+            if size > max_bytes:
+                raise FileFormatError(f"{path.name} unpacks to more than {max_bytes:,} bytes, the most that is taken.")
+    return size
+
+
+def _extract(archive: zipfile.ZipFile, target: Path, max_bytes: int) -> None:
+    left = max_bytes
+    members = [member for member in archive.infolist() if not member.is_dir() and not _is_clutter(member.filename)]
+    if len(members) > MAX_FILES:
+        raise ValueError(f"it holds {len(members):,} files, and at most {MAX_FILES:,} are taken")
+    for member in members:
+        file = target / _checked(member)
+        if file.exists():
+            raise ValueError(f"it holds the file {member.filename[:60]!a} twice")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        left -= _write(archive, member, file, left)
+        left -= require_unpacked_size(file, max_bytes=left)
+
+
+def _write(archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: Path, most: int) -> int:
+    written = 0
+    with archive.open(member) as packed, file.open("wb") as out:
+        while block := packed.read(BLOCK):
+            written += len(block)
+            if written > most:
+                raise ValueError("it unpacks to more bytes than are taken")
+            out.write(block)
+    return written
+
+
+def _checked(member: zipfile.ZipInfo) -> PurePosixPath:
+    """Return the path of a member; raise ValueError for one that leads anywhere but into the folder."""
+    name = PurePosixPath(member.filename)
+    if name.is_absolute() or ".." in name.parts or "\\" in member.filename or ":" in member.filename:
+        raise ValueError(f"it holds the path {member.filename[:60]!a}, which leads out of it")
+    if stat.S_ISLNK(member.external_attr >> 16):
+        raise ValueError(f"it holds the link {member.filename[:60]!a}")
+    if member.flag_bits & 1:
+        raise ValueError("it is locked with a password")
+    return name
+
+
+def _is_clutter(name: str) -> bool:
+    return any(part == "__MACOSX" or (part.startswith(".") and part != "..") for part in PurePosixPath(name).parts)

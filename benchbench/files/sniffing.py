@@ -1,0 +1,105 @@
+"""Telling what a file is from how it begins, whatever it is called."""
+
+import codecs
+import json
+import re
+from pathlib import Path
+from typing import Literal
+
+from benchbench.files.tables import delimiter_of
+from benchbench.strict_json import BLOCK_BYTES, raw_chunks
+
+Kind = Literal[
+    "benchbench-json",
+    "module-queries",
+    "ground-truth",
+    "sectioned-document",
+    "flowbaby-topics",
+    "flowbaby-qrels",
+    "flowbaby-run",
+    "beir-lines",
+    "beir-qrels",
+    "trec-qrels",
+    "trec-topics",
+    "trec-run",
+    "table",
+    "",
+]
+COLUMNS = {"query_key", "query_text", "doc_ref", "document_id", "uri", "content_hash", "path", "file_name", "grade"}
+QREL = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?\d{1,9}")
+RESULT = re.compile(r"\S+\s+\S+\s+\S+\s+\S+\s+[+-]?[\d.][\d.eE+-]*\s+\S.*")
+# In this order: the first key that a file begins with decides. Within a string of JSON a quote has a backslash before
+# it, so these do not stand in a text that is quoted.
+OBJECTS: tuple[tuple[str, Kind], ...] = (
+    ('"benchmark_queries"', "module-queries"),
+    ('"expected_modules"', "module-queries"),
+    ('"canonical_item_id"', "flowbaby-run"),
+    ('"query_key"', "benchbench-json"),
+    ('"queries"', "benchbench-json"),
+    ('"sections"', "sectioned-document"),
+)
+LISTS: tuple[tuple[str, Kind], ...] = (
+    ('"canonical_item_id"', "flowbaby-qrels"),
+    ('"slice_ids"', "flowbaby-topics"),
+    ('"document_id"', "ground-truth"),
+    ('"question"', "ground-truth"),
+)
+
+
+def sniff(path: Path) -> Kind:
+    """Return what `path` is by its first 256 KiB, unpacked where it is a `.gz`; "" where they do not tell.
+
+    The guess may be wrong for a damaged file: whoever reads it as what it was taken for says so.
+    """
+    head = next(raw_chunks(path), b"").removeprefix(codecs.BOM_UTF8)
+    if len(head) == BLOCK_BYTES:
+        head = head[: head.rfind(b"\n")] if b"\n" in head else head  # the last line may be cut
+    lines = [line for raw in head.split(b"\n") if (line := raw.decode(errors="replace").rstrip("\r")).strip()]
+    if not lines:
+        return ""
+    start = lines[0].lstrip()[0]
+    if start == "{":
+        return _object(lines, path)
+    if start == "[":
+        return _first_of(LISTS, "\n".join(lines))
+    if start == "<":
+        return "trec-topics" if re.search(r"<top(ic)?\b", "\n".join(lines), re.IGNORECASE) else ""
+    return _columns(lines, path)
+
+
+def _object(lines: list[str], path: Path) -> Kind:
+    first = _parsed(lines[0])
+    if first is not None and "queries" not in first and "benchmark_queries" not in first:
+        if "_id" in first:
+            return "beir-lines"
+        if path.name.removesuffix(".gz").endswith(".jsonl") or (len(lines) > 1 and _parsed(lines[1]) is not None):
+            return "table"
+    return _first_of(OBJECTS, "\n".join(lines)) or "benchbench-json"
+
+
+def _columns(lines: list[str], path: Path) -> Kind:
+    whole = lines[:1000]
+    if re.split(r"\t", lines[0]) == ["query-id", "corpus-id", "score"]:
+        return "beir-qrels"
+    cells = {cell.strip().strip('"').lower() for cell in lines[0].split(delimiter_of(lines[0]))}
+    if len(cells) > 1 and cells & COLUMNS:
+        return "table"
+    if all(QREL.fullmatch(line.strip()) for line in whole):
+        return "trec-qrels"
+    if all(RESULT.fullmatch(line.strip()) for line in whole):
+        return "trec-run"
+    if path.name.removesuffix(".gz").endswith(".csv"):
+        return "table"
+    return "trec-topics" if all("\t" in line for line in whole) else ""
+
+
+def _first_of(known: tuple[tuple[str, Kind], ...], text: str) -> Kind:
+    return next((kind for key, kind in known if key in text), "")
+
+
+def _parsed(line: str) -> dict[str, object] | None:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

@@ -1,0 +1,63 @@
+"""Tables of judgments: CSV with a header, between commas, semicolons or tabs, and JSON Lines."""
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchbench.files.errors import FileFormatError
+from benchbench.strict_json import decode, raw_lines, read_objects
+
+DELIMITERS = ",;\t"
+Row = tuple[str, dict[str, Any]]
+
+
+def read_table(path: Path) -> tuple[list[str], Iterator[Row]]:
+    """Return the names of the columns, and the rows with their places; `.gz` is unpacked.
+
+    A file of JSON Lines has an object a line, and as its columns the keys of the first; cells keep their types. Of CSV
+    every cell is a string, and a row must have as many as the header. Raises a sentence that names the line.
+    """
+    first = next((line for _, line in raw_lines(path) if line.strip()), b"")
+    if first.lstrip().startswith(b"{"):
+        _, keys = next(read_objects(path))
+        return list(keys), read_objects(path)
+    header, rows = _csv(path, delimiter_of(decode(first, where=path.name)))
+    if not header:
+        raise FileFormatError(f"{path.name} is empty: a header with the names of the columns is expected.")
+    repeated = [name for name in header if header.count(name) > 1]
+    if repeated:
+        raise FileFormatError(f"{path.name} has the column {repeated[0][:60]!a} more than once.")
+    return header, rows
+
+
+def delimiter_of(header: str) -> str:
+    """Return what stands between the columns of a header: the delimiter that it has most often."""
+    return max(DELIMITERS, key=header.count)
+
+
+def _csv(path: Path, delimiter: str) -> tuple[list[str], Iterator[Row]]:
+    lines = (decode(line, where=f"{path.name}, line {number},") for number, line in raw_lines(path))
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+
+    def cells() -> Iterator[tuple[str, list[str]]]:
+        line = 1
+        try:
+            for row in reader:
+                if any(cell.strip() for cell in row):
+                    yield f"{path.name}, line {line},", row
+                line = reader.line_num + 1
+        except csv.Error as error:
+            raise FileFormatError(f"{path.name}, line {line}, is not CSV: {error}.") from None
+
+    found = cells()
+    _, header = next(found, ("", []))
+    header = [name.strip() for name in header]
+    return header, _rows(header, found)
+
+
+def _rows(header: list[str], found: Iterator[tuple[str, list[str]]]) -> Iterator[Row]:
+    for where, row in found:
+        if len(row) != len(header):
+            raise FileFormatError(f"{where} has {len(row)} cells, and the header has {len(header)}.")
+        yield where, dict(zip(header, row, strict=True))

@@ -1,0 +1,363 @@
+"""Reading each further format: one test for what it gives, and for its errors."""
+
+import gzip
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.datasets.readers import FORMATS, read_dataset
+from apps.datasets.readers.detecting import detect
+from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord, check
+from benchbench.errors import BenchbenchError
+from tests.files.samples import METADATA, QRELS, RUN, TOPICS, write_dataset, write_file
+
+QRELS_TXT = "q1 0 d1 1\nq1 0 d2 -1\nq3 0 d9 4\n"
+TOPICS_TSV = "q1\tred\nq2\tblue\nq3\tgreen\n"
+TABLE = "query_key,query_text,uri,grade\nq1,red,u1,1\nq1,,u2,0\nq1,red,u1,1\nq2,blue,,\n"
+MODULES = {
+    "benchmark_queries": [
+        {
+            "id": 7,
+            "query": "how to log",
+            "version": "2.0",
+            "expected_modules": ["log", "trace"],
+            "category": "ops",
+            "difficulty": "easy",
+            "notes": None,
+        }
+    ],
+    "metadata": {"total_queries": 2, "categories": {"ops": 1}, "difficulty_distribution": {"hard": 1}},
+}
+TRUTH = [
+    {
+        "id": "t1",
+        "question": "who?",
+        "answer": "ada",
+        "document_id": "A",
+        "section_ids": ["s1", "s9"],
+        "evidence": ["Ada did."],
+    },
+    {"id": "t2", "question": "when?", "answer": "", "document_id": "Z", "section_ids": [], "evidence": []},
+]
+DOCUMENT = {
+    "id": "A",
+    "title": "About",
+    "sections": [
+        {
+            "id": "s1",
+            "heading": "One",
+            "level": 1,
+            "content": "first",
+            "subsections": [{"id": "s2", "heading": "Two", "level": 2, "content": "second"}],
+        },
+        {"id": "s3", "heading": "Three", "level": 1, "content": "third", "subsections": []},
+    ],
+}
+Write = Callable[[Path], Path]
+
+
+def trec(folder: Path) -> Path:
+    write_file(folder / "qrels.txt", QRELS_TXT)
+    write_file(folder / "topics.tsv", TOPICS_TSV)
+    return folder
+
+
+def sectioned(folder: Path, truth: Any = TRUTH) -> Path:
+    (folder / "documents").mkdir(exist_ok=True)
+    write_file(folder / "documents/a.json", DOCUMENT)
+    write_file(folder / "ground_truth.json", truth)
+    return folder
+
+
+def beir(folder: Path) -> Path:
+    (folder / "qrels").mkdir()
+    write_file(folder / "queries.jsonl", '{"_id": "q1", "text": "red"}\n')
+    write_file(folder / "qrels/test.tsv", "query-id\tcorpus-id\tscore\nq1\td1\t1\n")
+    return folder
+
+
+SCHEMA1 = {"queries": [{"query_id": "q1", "query": "red", "relevant_doc_refs": ["u1"]}]}
+VALID: dict[str, Write] = {
+    "benchbench-json": lambda folder: write_file(folder / "a.txt", SCHEMA1),
+    "beir": beir,
+    "trec": trec,
+    "flowbaby": lambda folder: write_dataset(folder / "golden"),
+    "sectioned": sectioned,
+    "module-queries": lambda folder: write_file(folder / "modules.json", MODULES),
+    "table": lambda folder: write_file(folder / "judged.csv", TABLE),
+}
+
+
+def said(path: Path, **options: Any) -> str:
+    with pytest.raises(BenchbenchError) as caught:
+        check(read_dataset(path, **options))
+    assert caught.value.message.endswith(".")
+    return caught.value.message
+
+
+def judgments(record: DatasetRecord) -> dict[str, dict[str, int]]:
+    return {query.key: {str(j.doc_ref): j.grade for j in query.judgments} for query in record.queries}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_every_format_is_told_by_its_content_and_says_which_it_was(format: str, tmp_path: Path) -> None:
+    path = VALID[format](tmp_path)
+    assert detect(path) == format
+    record = read_dataset(path)
+    check(record)
+    assert record.source_format == format
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_every_format_may_be_packed(format: str, tmp_path: Path) -> None:
+    path = VALID[format](tmp_path)
+    plain = read_dataset(path)
+    for file in [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]:
+        file.with_name(file.name + ".gz").write_bytes(gzip.compress(file.read_bytes()))
+        file.unlink()
+    packed = path if path.is_dir() else path.with_name(path.name + ".gz")
+    assert detect(packed) == format
+    assert read_dataset(packed) == plain
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("folder", ["", "inside/"])
+def test_a_directory_may_come_as_a_zip(format: str, folder: str, tmp_path: Path) -> None:
+    (tmp_path / "inside").mkdir()
+    path = VALID[format](tmp_path / "inside")
+    if path.is_file():
+        return
+    with zipfile.ZipFile(tmp_path / "inside.zip", "w") as archive:
+        for file in path.rglob("*"):
+            archive.write(file, folder + str(file.relative_to(path)))
+        archive.writestr("__MACOSX/._queries.jsonl", "x")
+        archive.writestr(".DS_Store", "x")
+    assert judgments(read_dataset(tmp_path / "inside.zip")) == judgments(read_dataset(path))
+
+
+def test_what_is_no_dataset_is_named_with_the_way_out(tmp_path: Path) -> None:
+    for name, content, sentence in [
+        ("t.tsv", TOPICS_TSV, "t.tsv holds the topics of TREC without judgments"),
+        ("t.xml", "<top><num>1<title>red</top>", "t.xml holds the topics of TREC without judgments"),
+        ("run.txt", "q1 Q0 d1 1 0.5 tag\n", "run.txt is a TREC run"),
+        ("run.json", json.dumps(RUN), "run.json is a Flowbaby run"),
+        ("topics.json", json.dumps(TOPICS), "topics.json is a part of a Flowbaby dataset"),
+        ("qrels.json", json.dumps(QRELS), "qrels.json is a part of a Flowbaby dataset"),
+        ("queries.jsonl", '{"_id": "q1", "text": "red"}\n', "queries.jsonl is a part of a BEIR dataset"),
+        ("a.json", json.dumps(DOCUMENT), "a.json is a document"),
+        ("notes.txt", "some words\nno more\n", "notes.txt has no format that is known"),
+        ("empty", "", "empty has no format that is known"),
+    ]:
+        assert said(write_file(tmp_path / name, content)).startswith(sentence)
+    (tmp_path / "none").mkdir()
+    assert "holds no dataset" in said(tmp_path / "none")
+
+
+def test_an_option_of_another_format_is_refused(tmp_path: Path) -> None:
+    path = write_file(tmp_path / "a.json", SCHEMA1)
+    assert said(path, columns={"grade": "x"}) == "The format benchbench-json has no columns: leave the columns out."
+    assert said(path, topics=path) == "The format benchbench-json has no topics: leave the topics out."
+
+
+class TestTrec:
+    def test_it_reads_judged_topics_and_names_the_others(self, tmp_path: Path) -> None:
+        record = read_dataset(trec(tmp_path) / "qrels.txt", topics=tmp_path / "topics.tsv")
+        assert record.queries == [
+            QueryRecord(
+                "q1", "red", [JudgmentRecord({"document_id": "d1"}, 1), JudgmentRecord({"document_id": "d2"}, -1)]
+            ),
+            QueryRecord("q3", "green", [JudgmentRecord({"document_id": "d9"}, 4)]),
+        ]
+        assert record.warnings == ["Topics without a judgment, left out: q2."]
+        assert (record.name, record.source_format) == ("qrels", "trec")
+
+    def test_what_the_author_wrote_of_a_topic_is_kept(self, tmp_path: Path) -> None:
+        topics = write_file(tmp_path / "t", "<top><num> Number: q1<title>red<desc> Description: any red<narr>x</top>")
+        record = read_dataset(write_file(tmp_path / "q", "q1 0 d 1\n"), topics=topics)
+        assert record.queries[0].metadata == {"description": "any red", "narrative": "x"}
+
+    def test_its_errors_are_sentences(self, tmp_path: Path) -> None:
+        trec(tmp_path)
+        assert "name the file of the topics too" in said(tmp_path / "qrels.txt")
+        write_file(tmp_path / "topics.tsv", "q1\tred\n")
+        assert said(tmp_path) == "qrels.txt judges the query 'q3', which topics.tsv does not have."
+        (tmp_path / "topics.tsv").unlink()
+        assert "must hold one file of topics, and it has: none." in said(tmp_path)
+
+
+class TestFlowbaby:
+    def test_it_reads_topics_with_their_judgments(self, tmp_path: Path) -> None:
+        record = read_dataset(write_dataset(tmp_path / "data"))
+        first, second, third = record.queries
+        assert (first.key, first.text, list(first.slices), first.split) == ("q1", "one?", ["a", "b"], "test")
+        assert first.metadata == {"expected_positive_count": 2}
+        assert first.judgments == [
+            JudgmentRecord({"document_id": "doc1"}, 1), JudgmentRecord({"document_id": "doc2"}, 1)
+        ]  # fmt: skip
+        assert (list(third.slices), second.judgments[0].grade) == (["default"], 2)
+        assert (record.name, record.label, record.slice_definitions) == (
+            "golden",
+            "1.0.0",
+            METADATA["slice_definitions"],
+        )
+
+    def test_it_reads_a_split(self, tmp_path: Path) -> None:
+        record = read_dataset(write_dataset(tmp_path / "data"), split="train")
+        assert [query.key for query in record.queries] == ["q3"]
+
+    def test_what_its_metadata_contradicts_is_a_warning(self, tmp_path: Path) -> None:
+        topics = [TOPICS[0] | {"expected_positive_count": 3, "slice_ids": ["c"]}, *TOPICS[1:]]
+        warnings = read_dataset(write_dataset(tmp_path / "data", topics=topics)).warnings
+        assert warnings == (
+            "The slice 'c' is not among the slice_definitions of metadata.json.",
+            "The topic 'q1' expects 3 relevant items, and qrels.json has 2.",
+        )
+
+
+class TestSectioned:
+    def test_it_reads_questions_with_document_and_sections(self, tmp_path: Path) -> None:
+        record = read_dataset(sectioned(tmp_path))
+        first = record.queries[0]
+        assert (first.key, first.text, first.expected_answer, list(first.evidence)) == (
+            "t1",
+            "who?",
+            "ada",
+            ["Ada did."],
+        )
+        assert first.judgments == [JudgmentRecord({"document_id": "A"}, 1, section_refs=["s1", "s9"])]
+        assert (first.difficulty, first.query_type) == ("unknown", "unknown")
+
+    def test_what_the_documents_lack_is_counted_and_named(self, tmp_path: Path) -> None:
+        record = read_dataset(sectioned(tmp_path))
+        assert record.dangling == 2
+        assert list(record.warnings) == [
+            "Documents that documents/ does not have: 'Z' of 't2'.",
+            "Sections that their document does not have: 's9' of 'A' (t1).",
+        ]
+        alone = write_file(tmp_path / "alone.json", TRUTH)
+        (tmp_path / "documents/a.json").unlink()
+        assert read_dataset(alone).dangling is None
+
+    @pytest.mark.parametrize(
+        ("change", "sentence"),
+        [
+            ({"question": " "}, "ground_truth.json[0].question is blank."),
+            ({"section_ids": "s1"}, "ground_truth.json[0].section_ids must be a list, not a string."),
+            ({"more": 1}, "ground_truth.json[0] has the unknown key 'more'"),
+            ({"id": "t2"}, "ground_truth.json has the id 't2' more than once."),
+        ],
+    )
+    def test_its_errors_name_file_and_key(self, tmp_path: Path, change: dict[str, Any], sentence: str) -> None:
+        assert said(sectioned(tmp_path, [TRUTH[0] | change, TRUTH[1]])).startswith(sentence)
+
+
+class TestModuleQueries:
+    def test_it_reads_queries_with_the_version_as_filter(self, tmp_path: Path) -> None:
+        record = read_dataset(write_file(tmp_path / "modules.json", MODULES))
+        assert record.queries == [
+            QueryRecord(
+                "7",
+                "how to log",
+                [JudgmentRecord({"document_id": "log"}, 1), JudgmentRecord({"document_id": "trace"}, 1)],
+                category="ops",
+                difficulty="easy",
+                filters={"version": "2.0"},
+            )
+        ]
+
+    def test_counts_that_the_queries_contradict_are_warnings(self, tmp_path: Path) -> None:
+        assert read_dataset(write_file(tmp_path / "modules.json", MODULES)).warnings == (
+            "metadata.total_queries says 2, and there are 1 queries.",
+            "metadata.difficulty_distribution says 1 of 'hard', and there are 0 queries of it.",
+            "metadata.difficulty_distribution says nothing of 'easy', and there are 1 queries of it.",
+        )
+
+    def test_it_knows_the_alias_queries(self, tmp_path: Path) -> None:
+        path = write_file(tmp_path / "modules.json", {"queries": MODULES["benchmark_queries"]})
+        assert detect(path) == "module-queries"
+        assert read_dataset(path).warnings == ()
+
+    @pytest.mark.parametrize(
+        ("change", "sentence"),
+        [
+            ({"id": "7"}, "benchmark_queries[0].id must be an integer."),
+            ({"difficulty": "harder"}, "benchmark_queries[0].difficulty is 'harder': it may be easy, medium, hard."),
+            ({"expected_modules": []}, "benchmark_queries[0].expected_modules must be a list of one to five modules"),
+            ({"expected_modules": list("abcdef")}, "benchmark_queries[0].expected_modules must be a list of one to"),
+            ({"expected_modules": ["a", "a"]}, "benchmark_queries[0].expected_modules must be a list of one to five"),
+            ({"version": None}, "benchmark_queries[0] lacks the key version."),
+        ],
+    )
+    def test_its_errors_name_the_key(self, tmp_path: Path, change: dict[str, Any], sentence: str) -> None:
+        queries = [MODULES["benchmark_queries"][0] | change]  # type: ignore[index]
+        assert said(write_file(tmp_path / "m.json", {"benchmark_queries": queries})).startswith(sentence)
+
+    def test_an_id_names_one_query(self, tmp_path: Path) -> None:
+        path = write_file(tmp_path / "m.json", {"benchmark_queries": list(MODULES["benchmark_queries"]) * 2})
+        assert said(path) == "m.json has the id 7 more than once: it names one query."
+
+
+class TestTable:
+    def test_it_reads_a_row_for_each_judgment(self, tmp_path: Path) -> None:
+        record = read_dataset(write_file(tmp_path / "judged.csv", TABLE))
+        assert record.queries == [
+            QueryRecord("q1", "red", [JudgmentRecord({"uri": "u1"}, 1), JudgmentRecord({"uri": "u2"}, 0)]),
+            QueryRecord("q2", "blue", []),
+        ]
+        assert (record.name, record.duplicates) == ("judged", 1)
+
+    @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+    def test_it_reads_quoted_cells_between_any_delimiter(self, delimiter: str, tmp_path: Path) -> None:
+        rows = [
+            ["query_key", "query_text", "doc_ref", "grade", "mood"],
+            ["q1", '"a\nb"', '"{""document_id"": ""d""}"', "2", ""],
+        ]
+        text = "".join(delimiter.join(row) + "\r\n" for row in rows)
+        record = read_dataset(write_file(tmp_path / "t.csv", text))
+        assert record.queries == [QueryRecord("q1", "a\nb", [JudgmentRecord({"document_id": "d"}, 2)])]
+        assert record.warnings == ["Columns that were not read: mood."]
+
+    def test_columns_are_mapped(self, tmp_path: Path) -> None:
+        path = write_file(tmp_path / "t.csv", "q,question,page,stars,category\n1,red,u,3,colour\n")
+        columns = {"query_key": "q", "query_text": "question", "uri": "page", "grade": "stars"}
+        assert read_dataset(path, columns=columns).queries == [
+            QueryRecord("1", "red", [JudgmentRecord({"uri": "u"}, 3)], category="colour")
+        ]
+        assert said(path, columns={"query": "q"}).startswith("'query' is no field of a table: there are query_key,")
+        assert said(path, columns={"grade": "points"}).startswith("t.csv has no column 'points': it has q, question")
+        assert said(path, columns={"query_key": "q"}).startswith("t.csv has no column query_text: it has q, question")
+
+    def test_json_lines_keep_their_types(self, tmp_path: Path) -> None:
+        lines = [
+            {"query_key": 1, "query_text": "red", "doc_ref": {"document_id": "d", "uri": "u"}, "grade": 2},
+            {"query_key": 1, "doc_ref": "v", "grade": "0"},
+        ]
+        path = write_file(tmp_path / "t.txt", "\n".join(map(json.dumps, lines)))
+        assert read_dataset(path).queries == [
+            QueryRecord(
+                "1",
+                "red",
+                [JudgmentRecord({"document_id": "d", "uri": "u"}, 2), JudgmentRecord({"uri": "v"}, 0)],
+            )
+        ]
+
+    @pytest.mark.parametrize(
+        ("rows", "sentence"),
+        [
+            ("q1,red,u,1\nq1,red,u,2\n", "t.csv, line 3, gives the grade 2, but the document had 1 before."),
+            ("q1,red,u,1\nq1,blue,v,2\n", "t.csv, line 3, has another query_text than t.csv, line 2"),
+            ("q1,red,u,high\n", 't.csv, line 2, has the grade "high", which is not an integer.'),
+            ("q1,red,u,\n", 't.csv, line 2, has the grade "", which is not an integer.'),
+            ("q1,red,,1\n", "t.csv, line 2, doc_ref is empty"),
+            ("q1,red,u\n", "t.csv, line 2, has 3 cells, and the header has 4."),
+            (",red,u,1\n", "t.csv, line 2, has no query_key."),
+            ("q1,,u,1\n", "t.csv, line 2, has no query_text for the query 'q1', nor has a later line."),
+            ('q1,"re"d,u,1\n', "t.csv, line 2, is not CSV"),
+        ],
+    )
+    def test_its_errors_name_file_and_line(self, tmp_path: Path, rows: str, sentence: str) -> None:
+        assert said(write_file(tmp_path / "t.csv", "query_key,query_text,uri,grade\n" + rows)).startswith(sentence)

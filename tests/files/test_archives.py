@@ -1,0 +1,67 @@
+"""Unpacking archives that somebody uploads."""
+
+import gzip
+import stat
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from benchbench.errors import BenchbenchError
+from benchbench.files import archives
+from benchbench.files.archives import require_unpacked_size, unpacked
+
+
+def archive(path: Path, *members: tuple[str | zipfile.ZipInfo, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
+        for name, content in members:
+            made.writestr(name, content)
+    return path
+
+
+def refusal(path: Path, max_bytes: int = 1000) -> str:
+    with pytest.raises(BenchbenchError) as caught, unpacked(path, max_bytes=max_bytes):
+        pass
+    return caught.value.message
+
+
+def test_it_gives_the_only_folder_or_all(tmp_path: Path) -> None:
+    with unpacked(
+        archive(tmp_path / "a.zip", ("data/x.json", b"1"), ("__MACOSX/y", b""), (".z", b"")), max_bytes=9
+    ) as at:
+        assert (at.name, [file.name for file in at.iterdir()]) == ("data", ["x.json"])
+    assert not at.exists()
+    with unpacked(archive(tmp_path / "a.zip", ("x.json", b"1"), ("qrels/t.tsv", b"2")), max_bytes=9) as at:
+        assert (at.name, (at / "qrels/t.tsv").read_bytes()) == ("a", b"2")
+
+
+@pytest.mark.parametrize("name", ["/etc/x", "../x", "a/../../x", "a\\..\\x", "C:/x"])
+def test_a_path_that_leads_out_is_refused(name: str, tmp_path: Path) -> None:
+    assert "which leads out of it" in refusal(archive(tmp_path / "a.zip", (name, b"x")))
+    assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
+
+
+def test_links_repeated_files_and_too_many_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = zipfile.ZipInfo("link")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    assert "holds the link 'link'" in refusal(archive(tmp_path / "a.zip", (link, b"/etc/passwd")))
+    with pytest.warns(UserWarning, match="Duplicate name"):
+        twice = archive(tmp_path / "a.zip", ("x", b"1"), ("x", b"2"))
+    assert "holds the file 'x' twice" in refusal(twice)
+    monkeypatch.setattr(archives, "MAX_FILES", 1)
+    assert "holds 2 files, and at most 1 are taken" in refusal(archive(tmp_path / "a.zip", ("x", b""), ("y", b"")))
+
+
+def test_what_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
+    zeros = bytes(10**6)
+    assert "unpacks to more bytes than are taken" in refusal(archive(tmp_path / "a.zip", ("x", zeros)))
+    assert "unpacks to more than" in refusal(archive(tmp_path / "a.zip", ("x.gz", gzip.compress(zeros))), 5000)
+    (tmp_path / "x.gz").write_bytes(gzip.compress(zeros))
+    assert require_unpacked_size(tmp_path / "x.gz", max_bytes=10**6) == 10**6
+    with pytest.raises(BenchbenchError, match="unpacks to more than 10 bytes"):
+        require_unpacked_size(tmp_path / "x.gz", max_bytes=10)
+
+
+def test_what_is_no_zip_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "a.zip").write_bytes(b"PK\x03\x04 no")
+    assert refusal(tmp_path / "a.zip") == "a.zip cannot be unpacked: File is not a zip file."
