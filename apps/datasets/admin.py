@@ -7,7 +7,7 @@ from django.urls import URLPattern, path, reverse
 from unfold.decorators import display
 
 from apps.benchmarks.models import Baseline
-from apps.datasets import views
+from apps.datasets import upload_views, views
 from apps.datasets.deleting import delete_dataset
 from apps.datasets.drafts import changes_of
 from apps.datasets.editing import discard_draft, freeze
@@ -39,11 +39,12 @@ class DatasetAdmin(OwnedAdmin):
     )
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
-        return views.upload_dataset(request, self)
+        return upload_views.upload_dataset(request, self)
 
     def get_urls(self) -> list[URLPattern]:
         view, given = self.admin_site.admin_view, {"model_admin": self}
         return [
+            path("preview/", view(upload_views.preview_dataset), given, "dataset_preview"),
             path("<uuid:object_id>/timeline/", view(results.history_page), given, "dataset_history"),
             path("<uuid:object_id>/shape/", view(measure_views.dataset_shape), given, "dataset_shape"),
             *super().get_urls(),

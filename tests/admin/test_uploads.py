@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import zipfile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from django.urls import reverse
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset, Judgment
 from tests.factories import make_collection
+from tests.files.samples import write_dataset
 
 DATASET = "admin:datasets_dataset_add"
 COLLECTION = "admin:collections_collection_add"
@@ -73,6 +76,57 @@ def test_another_content_under_a_frozen_name_is_refused(client_of_ada: Client) -
     upload(client_of_ada, DATASET, "fruit.json", json.dumps(dataset()).encode())
     response = upload(client_of_ada, DATASET, "fruit.json", json.dumps(dataset(query_text="Other?")).encode())
     assert "bump the version" in error_at(response, "file")
+
+
+def preview(client: Client, file_name: str, content: bytes, **fields: str) -> str:
+    response = client.post(reverse("admin:dataset_preview"), {"file": SimpleUploadedFile(file_name, content), **fields})
+    assert response.status_code == 200
+    assert not Dataset.objects.exists()
+    return response.content.decode()
+
+
+def test_a_preview_says_what_would_be_imported_and_keeps_nothing(client_of_ada: Client) -> None:
+    page = preview(client_of_ada, "fruit.csv", b"query_key,query_text,uri,grade,mood\nq1,red <b>,u,2,x\nq1,,u,2,x\n")
+    assert "1 query" in page
+    assert "read as CSV or JSON Lines" in page
+    assert "Stated twice: 1." in page
+    assert "Columns that were not read: mood." in page
+    assert "red &lt;b&gt;" in page
+    assert ">Import</button>" in page
+
+
+def test_a_preview_says_what_is_wrong_and_offers_no_import(client_of_ada: Client) -> None:
+    page = preview(client_of_ada, "fruit.csv", b"query_key,query_text,uri,grade\nq1,red,u,high\n")
+    assert "fruit.csv, line 2, has the grade" in page
+    assert ">Import</button>" not in page
+    assert "is no field of a table" in preview(client_of_ada, "a.csv", b"query_key,uri\n1,u\n", columns="x=uri")
+    assert "is not field=column" in preview(client_of_ada, "a.csv", b"query_key,uri\n1,u\n", columns="x")
+    assert "Choose a file" in client_of_ada.post(reverse("admin:dataset_preview")).content.decode()
+
+
+def test_a_preview_is_for_those_who_may_add(make_staff: Any) -> None:
+    client = Client()
+    client.force_login(make_staff("bob", may=("view",)))
+    assert client.post(reverse("admin:dataset_preview")).status_code == 403
+
+
+def test_a_directory_is_uploaded_as_a_zip(client_of_ada: Client, tmp_path: Path) -> None:
+    write_dataset(tmp_path / "golden")
+    with zipfile.ZipFile(tmp_path / "golden.zip", "w") as archive:
+        for file in (tmp_path / "golden").iterdir():
+            archive.write(file, f"golden/{file.name}")
+    content = (tmp_path / "golden.zip").read_bytes()
+    assert "3 queries" in preview(client_of_ada, "golden.zip", content)
+    assert "1 query" in preview(client_of_ada, "golden.zip", content, split="train")
+    upload(client_of_ada, DATASET, "golden.zip", content)
+    assert Dataset.objects.get().source_format == "flowbaby"
+
+
+def test_an_import_shows_its_warnings(client_of_ada: Client) -> None:
+    table = b"query_key,query_text,uri,grade\nq1,red,u,1\nq1,red,u,1\nq2,blue,,\n"
+    page = upload(client_of_ada, DATASET, "fruit.csv", table, format="table").content.decode()
+    assert "(1 duplicate)" in page
+    assert "Queries without a judgment: q2." in page
 
 
 @pytest.mark.parametrize("packed", [False, True])

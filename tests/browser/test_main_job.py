@@ -114,7 +114,8 @@ def test_from_files_to_a_verdict(page: Page, manage: Any, tmp_path: Path) -> Non
     page.goto("/admin/")
     press(page, "Upload a dataset")
     page.set_input_files("[name=file]", write_dataset(tmp_path / "questions.json"))
-    press(page, "Upload and check")
+    page.wait_for_selector(f"#preview >> text={QUERIES} queries")
+    press(page, "Import")
     page.wait_for_selector(f"text=Imported {QUERIES} queries with {2 * QUERIES} judgments")
 
     press(page, "Map to a collection")

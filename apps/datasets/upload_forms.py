@@ -1,0 +1,83 @@
+"""What the admin asks for when a dataset is uploaded."""
+
+from typing import ClassVar
+
+from django import forms
+from django.conf import settings
+from django.core.files.uploadedfile import UploadedFile
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
+
+from apps.datasets.readers import FORMATS, read_dataset
+from apps.datasets.records import DatasetRecord
+from benchbench.files.archives import require_unpacked_size
+from benchbench.pages import PageForm, Sections, require_size, stored
+
+DETECT = ("", "Detect from the content")
+
+
+class DatasetForm(PageForm):
+    content_field = "file"
+    sections: ClassVar[Sections] = (
+        ("", "", ("file", "format", "name", "description")),
+        ("For some formats", "", ("split", "columns")),
+    )
+
+    file = forms.FileField(
+        label="Judged queries",
+        widget=forms.ClearableFileInput({"class": "bb-file"}),
+        help_text=(
+            "JSON of schema 1.0, module queries, ground_truth.json, CSV or JSON Lines with a row for each judgment; a "
+            "zip of a directory: BEIR, Flowbaby, TREC judgments with their topics, ground_truth.json with documents/. "
+            "Files may be packed (.gz)."
+        ),
+    )
+    format = forms.ChoiceField(
+        required=False,
+        choices=[DETECT, *((name, format.label) for name, format in FORMATS.items())],
+        widget=UnfoldAdminSelectWidget(),
+    )
+    name = forms.CharField(
+        max_length=200,
+        required=False,
+        widget=UnfoldAdminTextInputWidget(),
+        help_text="Empty: the name that the file states, or has.",
+    )
+    description = forms.CharField(
+        required=False,
+        widget=UnfoldAdminTextareaWidget({"rows": 3}),
+        help_text="Where the queries come from, who judged them, how.",
+    )
+    split = forms.CharField(
+        max_length=50,
+        required=False,
+        widget=UnfoldAdminTextInputWidget(),
+        help_text="Of BEIR (test where empty) and Flowbaby (all).",
+    )
+    columns = forms.CharField(
+        required=False,
+        widget=UnfoldAdminTextareaWidget({"rows": 3, "placeholder": "query_text=question\ngrade=stars"}),
+        help_text="Of CSV and JSON Lines: which column holds a field, one <code>field=column</code> a line, where "
+        "their names differ.",
+    )
+
+    def clean_file(self) -> UploadedFile:
+        upload: UploadedFile = self.cleaned_data["file"]
+        limit = settings.BENCHMARK_DATASET_MAX_UPLOAD_BYTES
+        require_size(upload, limit, "Larger ones are imported by the command manage.py import_dataset.")
+        return upload
+
+    def clean_columns(self) -> dict[str, str]:
+        columns = {}
+        for line in filter(None, map(str.strip, self.cleaned_data["columns"].splitlines())):
+            field, separator, column = (part.strip() for part in line.partition("="))
+            if not separator or not column:
+                raise forms.ValidationError(f'"{line[:60]}" is not field=column, such as query_text=question.')
+            columns[field] = column
+        return columns
+
+    def record(self) -> DatasetRecord:
+        """Return the dataset that the uploaded file states. Raises what its reader raises."""
+        values = self.cleaned_data
+        with stored(values["file"]) as path:
+            require_unpacked_size(path, max_bytes=settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES)
+            return read_dataset(path, format=values["format"], split=values["split"], columns=values["columns"])
