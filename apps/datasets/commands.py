@@ -1,0 +1,55 @@
+"""What the commands that read datasets share: how a source is named, and reading it."""
+
+from argparse import ArgumentTypeError
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from apps.datasets.readers import FORMATS, read_dataset
+from apps.datasets.records import DatasetRecord
+
+SOURCE_HELP = """SOURCE is, told apart by what it holds:
+
+  a file       BenchBench JSON (schema 1.0), ground_truth.json, module queries (SPEC-001), CSV or JSON Lines,
+               TREC judgments (with --topics)
+  a directory  BEIR (queries.jsonl, qrels/SPLIT.tsv), Flowbaby (topics.json, qrels.json), ground_truth.json with its
+               documents/, TREC judgments and topics
+  a zip of either; any file may be a .gz.
+"""
+
+
+def add_source_arguments(parser: CommandParser) -> None:
+    parser.add_argument("source", type=Path, metavar="SOURCE", help="File, directory or zip.")
+    parser.add_argument("--format", choices=sorted(FORMATS), default="", help="Told from SOURCE without it.")
+    parser.add_argument(
+        "--split", default="", help="Split of a BEIR directory (test without it), or of a Flowbaby one (all)."
+    )
+    parser.add_argument("--topics", type=Path, metavar="FILE", help="The topics that a file of TREC judges.")
+    parser.add_argument(
+        "--column",
+        action="append",
+        default=[],
+        type=column,
+        metavar="FIELD=COLUMN",
+        help="Which column of a table holds a field, where their names differ; repeat it for each.",
+    )
+
+
+def read_source(options: Mapping[str, Any]) -> DatasetRecord:
+    """Return the dataset that the options of `add_source_arguments` name."""
+    return read_dataset(
+        options["source"],
+        format=options["format"],
+        split=options["split"],
+        topics=options["topics"],
+        columns=dict(options["column"]),
+    )
+
+
+def column(stated: str) -> tuple[str, str]:
+    field, separator, name = stated.partition("=")
+    if not separator or not name:
+        raise ArgumentTypeError(f"{stated!r} is not FIELD=COLUMN, such as query_text=question")
+    return field, name

@@ -1,0 +1,55 @@
+"""Which judgments of a dataset would find no document in a collection, before anything is imported or mapped."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+
+from apps.collections.models import Collection, Section
+from apps.datasets.records import DatasetRecord, JudgmentRecord
+from apps.mappings.references import resolve_reference
+from apps.mappings.resolving import CHUNK, load_catalogue
+
+
+class Dangling(NamedTuple):
+    """A judgment of the query `key` that leads nowhere, and why, in a sentence."""
+
+    key: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class References:
+    """How many judgments were looked up, and those whose document, or a section of it, is not in the collection."""
+
+    checked: int
+    dangling: tuple[Dangling, ...]
+
+
+def check_references(record: DatasetRecord, collection: Collection) -> References:
+    """Look up the judgments of `record` among the live documents of `collection`, by the rules of resolving."""
+    dangling: list[Dangling] = []
+    checked = 0
+    stated = ((query.key, judgment) for query in record.queries for judgment in query.judgments)
+    while chunk := list(islice(stated, CHUNK)):
+        checked += len(chunk)
+        dangling.extend(_dangling(chunk, collection))
+    return References(checked, tuple(dangling))
+
+
+def _dangling(chunk: list[tuple[str, JudgmentRecord]], collection: Collection) -> Iterator[Dangling]:
+    catalogue = load_catalogue(collection, (judgment.doc_ref for _, judgment in chunk))
+    verdicts = [resolve_reference(judgment.doc_ref, catalogue) for _, judgment in chunk]
+    documents = {
+        verdict.document_id for verdict, (_, judgment) in zip(verdicts, chunk, strict=True) if judgment.section_refs
+    }
+    rows = Section.objects.filter(document__in=documents - {None}).order_by()
+    sections = set(rows.values_list("document_id", "section_id"))
+    for (key, judgment), verdict in zip(chunk, verdicts, strict=True):
+        if verdict.document_id is None:
+            yield Dangling(key, verdict.reason)
+            continue
+        for section in judgment.section_refs or ():
+            if (verdict.document_id, section) not in sections:
+                named = ", ".join(str(value) for value in judgment.doc_ref.values())[:100]
+                yield Dangling(key, f"The document {named!r} has no section {section[:100]!r}.")
