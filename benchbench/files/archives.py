@@ -56,7 +56,7 @@ def require_unpacked_size(path: Path, *, max_bytes: int) -> int:
 
 def _extract(archive: zipfile.ZipFile, target: Path, max_bytes: int) -> None:
     left = max_bytes
-    members = [member for member in archive.infolist() if not member.is_dir() and not _is_clutter(member.filename)]
+    members = [member for member in archive.infolist() if not _is_left_out(member.filename)]
     if len(members) > MAX_FILES:
         raise ValueError(f"it holds {len(members):,} files, and at most {MAX_FILES:,} are taken")
     for member in members:
@@ -82,7 +82,7 @@ def _write(archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: Path, most: 
 def _checked(member: zipfile.ZipInfo) -> PurePosixPath:
     """Return the path of a member; raise ValueError for one that leads anywhere but into the folder."""
     name = PurePosixPath(member.filename)
-    if name.is_absolute() or ".." in name.parts or "\\" in member.filename or ":" in member.filename:
+    if not name.name or name.is_absolute() or ".." in name.parts or "\\" in member.filename or ":" in member.filename:
         raise ValueError(f"it holds the path {member.filename[:60]!a}, which leads out of it")
     if stat.S_ISLNK(member.external_attr >> 16):
         raise ValueError(f"it holds the link {member.filename[:60]!a}")
@@ -91,5 +91,8 @@ def _checked(member: zipfile.ZipInfo) -> PurePosixPath:
     return name
 
 
-def _is_clutter(name: str) -> bool:
-    return any(part == "__MACOSX" or (part.startswith(".") and part != "..") for part in PurePosixPath(name).parts)
+def _is_left_out(name: str) -> bool:
+    """Whether a name is that of a folder, or of a file that is hidden or macOS's own."""
+    return name.endswith("/") or any(
+        part == "__MACOSX" or (part.startswith(".") and part != "..") for part in PurePosixPath(name).parts
+    )

@@ -115,6 +115,7 @@ def test_from_files_to_a_verdict(page: Page, manage: Any, tmp_path: Path) -> Non
     press(page, "Upload a dataset")
     page.set_input_files("[name=file]", write_dataset(tmp_path / "questions.json"))
     page.wait_for_selector(f"#preview >> text={QUERIES} queries")
+    assert page.input_value("[name=name]") == ""
     press(page, "Import")
     page.wait_for_selector(f"text=Imported {QUERIES} queries with {2 * QUERIES} judgments")
 
