@@ -1,4 +1,4 @@
-"""Whether reranking pays, in a few lines: each reranked run beside the same run without."""
+"""What reranking changed, in a few lines: each reranked run beside the same run without."""
 
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.progress import metrics_of
@@ -16,10 +16,10 @@ def reranking_verdict(benchmark: Benchmark) -> str:
             continue
         before, after = metrics_of(twin)[primary] or 0, metrics_of(run)[primary] or 0
         ms = run.timing["total_ms"] - twin.timing["total_ms"]
-        pays = "pays" if after > before else "does not pay"
         gain = f"{before:.4f} → {after:.4f} ({after - before:+.4f})"
-        lines.append(f"  {twin.label}: {pays}, {gain}, {ms:+.0f} ms a query")
-    return "\n".join([f"Does reranking pay? By nDCG@{benchmark.primary_k}, over:", *lines]) if lines else ""
+        lines.append(f"  {twin.label}: {gain}, {ms:+.0f} ms a query")
+    head = f"What reranking changed in nDCG@{benchmark.primary_k}; its page says whether that is more than luck:"
+    return "\n".join([head, *lines]) if lines else ""
 
 
 def _rest(run: Run) -> tuple[tuple[str, str], ...]:
