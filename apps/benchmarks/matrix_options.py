@@ -1,0 +1,119 @@
+"""The configuration matrix and the measures as options of a command."""
+
+import argparse
+import contextlib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from apps.benchmarks.measures import names_in
+from apps.mappings.models import Mapping
+from benchbench.ir.ann import split_settings
+from benchbench.ir.matrix import MatrixError
+
+OPTIONS = {  # by key of the matrix
+    "indexes": "--indexes",
+    "search_modes": "--modes",
+    "use_reranker": "--rerank",
+    "rerankers": "--reranker",
+    "rerank_depths": "--rerank-depth",
+    "top_k_values": "--top-k",
+    "candidates": "--candidates",
+    "ann": "--ann",
+    "lexical": "--lexical",
+    "fusion": "--fusion",
+    "weights": "--weights",
+    "rrf_k_values": "--rrf-k",
+    "score_thresholds": "--thresholds",
+    "k_values_for_metrics": "--k",
+    "primary_k": "--primary-k",
+}
+
+
+def add_matrix_arguments(parser: CommandParser) -> None:
+    matrix = parser.add_argument_group("matrix")
+    matrix.add_argument("--indexes", type=words, help="Names of indexes; by default the collection's newest.")
+    matrix.add_argument("--modes", type=words, help="dense, sparse, hybrid; by default all that the index can.")
+    matrix.add_argument("--rerank", choices=["on", "off", "both"], default="off")
+    matrix.add_argument("--reranker", metavar="M", help="A cross-encoder; by default late-interaction.")
+    matrix.add_argument("--top-k", type=whole_numbers, metavar="K,K", help="Chunks that a run returns.")
+    matrix.add_argument("--candidates", type=whole_numbers, metavar="C,C", help="Depth of the first stage, in chunks.")
+    matrix.add_argument("--rerank-depth", type=whole_numbers, metavar="D,D", help="Chunks that are reranked.")
+    matrix.add_argument(
+        "--ann", type=split_settings, metavar="A,A", help='Dense search, such as "exact,hnsw(ef_search=100)".'
+    )
+    matrix.add_argument("--lexical", type=words, metavar="E,E", help="Lexical engines: bm25, fts.")
+    matrix.add_argument("--fusion", type=words, metavar="F,F", help="Of hybrid search: rrf, weighted.")
+    matrix.add_argument(
+        "--weights", type=weights, metavar="D:L,D:L", help="Of dense and lexical in weighted fusion, as in 0.7:0.3."
+    )
+    matrix.add_argument("--rrf-k", type=whole_numbers, metavar="K,K", help="Constants of reciprocal rank fusion.")
+    matrix.add_argument("--thresholds", type=thresholds, metavar="T,T", help="Least scores in [0, 1], or none.")
+    measures = parser.add_argument_group("measures")
+    measures.add_argument("--k", type=whole_numbers, metavar="K,K", help="Cutoffs of the measures.")
+    measures.add_argument("--primary-k", type=int, metavar="K", help="The cutoff that decides the order of runs.")
+    measures.add_argument(
+        "--measures",
+        type=names_in,
+        default=[],
+        metavar="M,M",
+        help='Further ones, such as "Success@5,ERR@10,RBP(p=0.8)": ours, and those of ir_measures.',
+    )
+
+
+def matrix_of(mapping: Mapping, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the configuration matrix that the options describe; what is not given is left to the matrix's defaults."""
+    given = {key: options[option.strip("-").replace("-", "_")] for key, option in OPTIONS.items()} | {
+        "search_modes": options["modes"] or searchable(mapping),
+        "use_reranker": {"on": [True], "off": [False], "both": [False, True]}[options["rerank"]],
+        "rerankers": [options["reranker"]] if options["reranker"] else None,
+    }
+    return {key: value for key, value in given.items() if value is not None}
+
+
+@contextlib.contextmanager
+def in_options() -> Iterator[None]:
+    """Let an error about the matrix name the options that were typed, not the keys that they became."""
+    try:
+        yield
+    except MatrixError as error:
+        # A key that is a plain word too is meant only where the message begins with it.
+        names = re.sub(r"^\w+(?=:)|\b\w+_\w+\b", lambda found: OPTIONS.get(found[0], found[0]), error.message)
+        raise MatrixError(names, field=error.field) from error
+
+
+def searchable(mapping: Mapping) -> list[str]:
+    """Return the modes that the collection's newest ready index can search."""
+    index = mapping.collection.indexes.filter(status="ready").order_by("-ready_at").first()
+    dense = bool(index and index.has_vectors)
+    sparse = bool(index and index.lexical_index_id)
+    return [mode for mode, can in (("dense", dense), ("sparse", sparse), ("hybrid", dense and sparse)) if can] or [
+        "dense"
+    ]
+
+
+def words(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def whole_numbers(text: str) -> list[int]:
+    try:
+        return [int(part) for part in words(text)]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of whole numbers such as 10,20") from None
+
+
+def thresholds(text: str) -> list[float | None]:
+    try:
+        return [None if part.lower() == "none" else float(part) for part in words(text)]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers or none, such as none,0.5") from None
+
+
+def weights(text: str) -> list[list[float]]:
+    try:
+        return [[float(weight) for weight in part.split(":")] for part in words(text)]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of pairs of numbers such as 0.7:0.3") from None
