@@ -43,14 +43,17 @@ def create_benchmark(
     version: DatasetVersion | None = None,
     indexes: MappingType[str | None, Index] | None = None,
     manifest: dict[str, Any] | None = None,
+    experiment: dict[str, Any] | None = None,
 ) -> Benchmark:
     """Create a pending benchmark with one run per configuration of `matrix` (formats.md names its keys).
 
     It asks the queries of the newest frozen version, or of `version`. `measures` are had besides those of its cutoffs.
-    By `indexes` a caller says which index each name of the matrix means; without, it is the newest that is ready.
-    `manifest` is kept with what is run from one. Nothing is created when anything is wrong. Raises MatrixError, whose
-    `field` is the key at fault, for the matrix and the indexes it names; MeasuresError for a measure; BenchmarkError
-    for the rest; ConflictError for a mapping that was not resolved, or not since its collection or dataset changed.
+    By `indexes` a caller says which index each name of the matrix means; without, it is the newest that is ready. One
+    that could not be built makes runs that failed, with its error, so that no summary lacks them. `manifest` and
+    `experiment` are kept with what is run from one. Nothing is created when anything is wrong. Raises MatrixError,
+    whose `field` is the key at fault, for the matrix and the indexes it names; MeasuresError for a measure;
+    BenchmarkError for the rest; ConflictError for a mapping that was not resolved, or not since its collection or
+    dataset changed.
     """
     _require(name, runs_per_query, execution=execution, unresolved=unresolved, empty_queries=empty_queries)
     newest = require_current(mapping)
@@ -68,6 +71,7 @@ def create_benchmark(
             mapping=mapping,
             dataset_version=version or newest,
             manifest=manifest or {},
+            experiment=experiment or {},
             matrix=parsed.as_dict(),
             measures=measured,
             primary_k=parsed.primary_k,
@@ -87,7 +91,8 @@ def create_benchmark(
 
 
 def run_of(benchmark: Benchmark, order: int, configuration: Configuration, index: Index) -> Run:
-    """Return the run, not saved, of one configuration."""
+    """Return the run, not saved, of one configuration; it has failed already where its index could not be built."""
+    failed = index.status == Index.Status.FAILED
     return Run(
         benchmark=benchmark,
         run_order=order,
@@ -95,6 +100,8 @@ def run_of(benchmark: Benchmark, order: int, configuration: Configuration, index
         config=configuration.as_dict(),
         config_hash=configuration.hash,
         index=index,
+        status=Run.Status.FAILED if failed else Run.Status.PENDING,
+        error_message=f"The index could not be built: {index.error}" if failed else "",
     )
 
 

@@ -55,7 +55,7 @@ def manifest_of(benchmark: Benchmark) -> dict[str, Any]:
         "collection": _collection(benchmark, runs),
         "mapping": {"name": mapping.name, "truth_hash": next((one.truth_hash for one in evaluations.values()), "")},
         "indexes": _indexes(runs),
-        "matrix": benchmark.matrix,
+        "matrix": _matrix(benchmark, runs),
         "measures": benchmark.measures,
         "primary_k": benchmark.primary_k,
         "k_values": benchmark.k_values,
@@ -108,5 +108,16 @@ def _collection(benchmark: Benchmark, runs: list[Run]) -> dict[str, Any]:
 
 def _indexes(runs: list[Run]) -> list[dict[str, Any]]:
     """Each index once, under what the matrix calls it: its name then, or null for the newest of them all."""
-    by_name: dict[str | None, Index] = {run.config.get("index"): run.index for run in runs if run.index}
-    return [{"named": name, **identity_of(index)} for name, index in by_name.items()]
+    return [{"named": name, **identity_of(index)} for name, index in _searched(runs).items()]
+
+
+def _matrix(benchmark: Benchmark, runs: list[Run]) -> dict[str, Any]:
+    """The matrix without the indexes that could not be built: nobody can search them again."""
+    built = _searched(runs)
+    lost = {run.config.get("index") for run in runs if run.index} - built.keys()
+    names = [name for name in benchmark.matrix.get("indexes", ()) if name not in lost]
+    return {**benchmark.matrix, "indexes": names} if lost else benchmark.matrix
+
+
+def _searched(runs: list[Run]) -> dict[str | None, Index]:
+    return {run.config.get("index"): run.index for run in runs if run.index and run.index.chunk_set}

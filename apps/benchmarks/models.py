@@ -33,6 +33,12 @@ class Benchmark(OwnedModel):
     unresolved = models.CharField(max_length=10, default="count", choices=[("count", "count"), ("drop", "drop")])
     empty_queries = models.CharField(max_length=10, default="zero", choices=[("zero", "zero"), ("skip", "skip")])
     manifest = models.JSONField(default=dict, blank=True, editable=False)
+    experiment = models.JSONField(
+        default=dict,
+        blank=True,
+        editable=False,
+        help_text="What it was made from by an experiment file: its id, and its config, the file with every default.",
+    )
     status = models.CharField(max_length=16, choices=Status, default=Status.PENDING, editable=False)
     operation = models.ForeignKey(
         Operation, null=True, blank=True, editable=False, on_delete=models.SET_NULL, related_name="+"

@@ -6,22 +6,30 @@ from django.db import transaction
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.operations.models import Operation, Status
+from apps.retrieval.models import Index
 from benchbench.errors import ConflictError
+
+READY = Index.Status.READY
 
 
 def retry(benchmark: Benchmark, *, owner: User | None = None) -> Operation:
     """Reset failed runs, and queries that failed in completed runs, and start what is then unfinished.
 
-    Raises ConflictError while the benchmark runs, or when nothing failed.
+    A run whose index could not be built stays as it is until that is ready. Raises ConflictError while the benchmark
+    runs, when nothing failed, and when an index is all that is missing.
     """
     with transaction.atomic():
         locked = Benchmark.objects.select_for_update().get(pk=benchmark.pk)
         if locked.status == Status.RUNNING:
             raise ConflictError(f"The benchmark {benchmark.name!r} is running: wait for it, or cancel it first.")
         failed = benchmark.runs.filter(status=Run.Status.FAILED) | benchmark.runs.filter(failed_queries__gt=0)
-        run_ids = list(failed.values_list("pk", flat=True))
-        if not run_ids:
+        if not failed.exists():
             raise ConflictError(f"No run of {benchmark.name!r} has failed: there is nothing to retry.")
+        run_ids = [run.pk for run in failed.select_related("index") if run.index and run.index.status == READY]
+        if not run_ids:
+            raise ConflictError(
+                f"The failed runs of {benchmark.name!r} have no index that is ready: build their indexes, then retry."
+            )
         QueryResult.objects.filter(run__in=run_ids).exclude(error="").delete()
         Run.objects.filter(pk__in=run_ids).update(status=Run.Status.PENDING, error_message="", failed_queries=0)
         return launch(benchmark, owner=owner)

@@ -103,7 +103,7 @@ def _difference(wanted: dict[str, Any], runs: dict[str, Run], found: dict[str, d
     """Return the sentence about one run, or none where it repeats the first."""
     run = runs.get(wanted["config_hash"])
     if run is None:
-        return f"{wanted['label']}: this run is missing here."
+        return "" if wanted["result"] is None else f"{wanted['label']}: this run is missing here."
     before, after = wanted["result"], found.get(run.config_hash)
     if before is None or after is None:
         if before is after:

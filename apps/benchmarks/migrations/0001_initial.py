@@ -61,6 +61,15 @@ class Migration(migrations.Migration):
                 ),
                 ("manifest", models.JSONField(blank=True, default=dict, editable=False)),
                 (
+                    "experiment",
+                    models.JSONField(
+                        blank=True,
+                        default=dict,
+                        editable=False,
+                        help_text="What it was made from by an experiment file: its id, and its config, the file with every default.",
+                    ),
+                ),
+                (
                     "status",
                     models.CharField(
                         choices=[

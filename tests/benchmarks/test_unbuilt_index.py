@@ -1,0 +1,59 @@
+"""An index that could not be built: its runs are there, failed, and harm no others."""
+
+import pytest
+
+from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.launching import launch
+from apps.benchmarks.manifests import manifest_of
+from apps.benchmarks.models import Benchmark
+from apps.benchmarks.reproducing import benchmark_from
+from apps.benchmarks.retrying import retry
+from apps.benchmarks.verifying import verify
+from apps.mappings.models import Mapping
+from apps.operations.working import OperationFailedError, wait
+from apps.retrieval.indexing import build_index, create_index
+from apps.retrieval.models import Index
+from benchbench.errors import ConflictError
+from tests.benchmarks.conftest import ENCODER
+
+
+@pytest.fixture
+def benchmark(library: Mapping) -> Benchmark:
+    """A completed benchmark over one index that is ready and one whose encoder names no words."""
+    broken = create_index(library.collection, name="broken", encoder="keyword:")
+    with pytest.raises(OperationFailedError):
+        wait(build_index(broken))
+    broken.refresh_from_db()
+    indexes = {"keywords": library.collection.indexes.get(name="keywords"), "broken": broken}
+    made = create_benchmark(library, name="b", matrix={"indexes": ["broken", "keywords"]}, indexes=indexes)
+    wait(launch(made))
+    made.refresh_from_db()
+    return made
+
+
+def test_it_makes_a_failed_run_with_the_error_of_the_index(benchmark: Benchmark) -> None:
+    failed, completed = benchmark.runs.all()
+    assert (benchmark.status, failed.status, completed.status) == ("completed", "failed", "completed")
+    assert failed.error_message.startswith("The index could not be built: 'keyword:' names no distinct keywords")
+    assert failed.index is not None
+    assert failed.index.status == Index.Status.FAILED
+
+
+def test_it_is_retried_once_the_index_is_ready(benchmark: Benchmark) -> None:
+    with pytest.raises(ConflictError, match="no index that is ready"):
+        retry(benchmark)
+    Index.objects.filter(name="broken").update(encoder=ENCODER)
+    wait(build_index(Index.objects.get(name="broken")))
+    wait(retry(benchmark))
+    failed, completed = benchmark.runs.all()
+    assert failed.status == "completed"
+    assert [one.document_ids for one in failed.query_results.all()] == [
+        one.document_ids for one in completed.query_results.all()
+    ]
+
+
+def test_its_manifest_reproduces_what_completed(benchmark: Benchmark) -> None:
+    again = benchmark_from(manifest_of(benchmark))
+    wait(launch(again))
+    again.refresh_from_db()
+    assert verify(again).sentence.endswith("in 1 run, to the last bit; 1 completed neither then nor now.")
