@@ -9,9 +9,12 @@ from typing import IO
 from django.utils.text import slugify
 
 from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.rescoring import scored_versions
+from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
 from apps.results.exporters import EXPORTERS
 from apps.results.exporters.base import Exporter, ExportError, Piece
+from apps.results.leaderboard import evaluations_of
 
 NOT_ENDED = (Status.PENDING, Status.RUNNING)
 
@@ -22,12 +25,18 @@ def exporters_of(subject: Benchmark | Run) -> list[Exporter]:
     return [exporter for exporter in EXPORTERS.values() if exporter.exports == kind]
 
 
-def export(subject: Benchmark | Run, format: str) -> Iterator[Piece]:
+def export(subject: Benchmark | Run, format: str, *, version: int | None = None) -> Iterator[Piece]:
     """Yield `subject` in the format of that name, as text or bytes; text is to be written as UTF-8.
 
-    Raises ExportError at once for a format that is not one of its own and for a benchmark that has not ended, and while
-    it yields where the results do not fit the format: keep nothing of what came before.
+    Its values are those on dataset version `version`, by default the benchmark's own. Raises ExportError at once for a
+    format that is not one of its own, for a benchmark that has not ended and for a version without values, and while it
+    yields where the results do not fit the format: keep nothing of what came before.
     """
+    return _exporter(subject, format).write(subject, version_of(subject, version))
+
+
+def _exporter(subject: Benchmark | Run, format: str) -> Exporter:
+    """Return the exporter of that name, where `subject` can be written by it."""
     exporter = EXPORTERS.get(format)
     own = exporters_of(subject)
     if exporter not in own:
@@ -38,16 +47,35 @@ def export(subject: Benchmark | Run, format: str) -> Iterator[Piece]:
         raise ExportError(f"There is no format {format!r}; of a {kind} there is {there}.", field="format")
     if isinstance(subject, Benchmark) and subject.status in NOT_ENDED:
         raise ExportError(f'The benchmark "{subject}" is {subject.status}: export it once it has ended.')
-    return exporter.write(subject)
+    return exporter
 
 
-def export_to(subject: Benchmark | Run, format: str, path: Path, *, force: bool = False) -> Path:
+def version_of(subject: Benchmark | Run, number: int | None) -> DatasetVersion:
+    """Return the version that exports are of: `number` of the dataset, where there are values on it, or the own one."""
+    benchmark = subject if isinstance(subject, Benchmark) else subject.benchmark
+    own = benchmark.dataset_version
+    if number is None or number == own.number:
+        return own
+    scored = {version.number: version for version in scored_versions(benchmark)}
+    if number not in scored:
+        there = ", ".join(map(str, scored)) or "none"
+        raise ExportError(
+            f'"{benchmark}" has no values on version {number} of its dataset; versions with values: {there}. '
+            "Re-score it (`manage.py rescore`) to have more.",
+            field="version",
+        )
+    return scored[number]
+
+
+def export_to(
+    subject: Benchmark | Run, format: str, path: Path, *, version: int | None = None, force: bool = False
+) -> Path:
     """Write the export to `path`, or under its usual name into the folder `path`, and return where it is.
 
     The file appears when it is whole. One that is there already is only replaced with `force`. Raises ExportError.
     """
-    pieces = export(subject, format)
-    path = path / file_name(subject, EXPORTERS[format]) if path.is_dir() else path
+    pieces = export(subject, format, version=version)
+    path = path / file_name(subject, EXPORTERS[format], version=version) if path.is_dir() else path
     if path.exists() and not force:
         raise ExportError(f"{path} exists already: choose another --output, or give --force to replace it.")
     try:
@@ -73,26 +101,29 @@ def write_pieces(pieces: Iterator[Piece], file: IO[bytes]) -> None:
         file.write(piece.encode() if isinstance(piece, str) else piece)
 
 
-def file_name(subject: Benchmark | Run, exporter: Exporter) -> str:
-    """Return what a file with this export is usually called: "which-mode.run-2.csv"."""
+def file_name(subject: Benchmark | Run, exporter: Exporter, *, version: int | None = None) -> str:
+    """Return what a file with this export is usually called: "which-mode.run-2.csv", or "which-mode.v3.csv" where the
+    values are not on the benchmark's own version."""
     if exporter.file_name is not None:
         return exporter.file_name(subject)
-    if isinstance(subject, Benchmark):
-        return f"{_slug(subject)}.{exporter.extension}"
-    return f"{_slug(subject.benchmark)}.run-{subject.run_order}.{exporter.extension}"
+    benchmark = subject if isinstance(subject, Benchmark) else subject.benchmark
+    parts = [slugify(benchmark.name) or "benchmark"]
+    parts += [] if isinstance(subject, Benchmark) else [f"run-{subject.run_order}"]
+    parts += [] if version in (None, benchmark.dataset_version.number) else [f"v{version}"]
+    return ".".join([*parts, exporter.extension])
 
 
-def lost_failures(subject: Benchmark | Run, exporter: Exporter) -> str:
-    """Return the sentence that some queries failed and the format cannot say so; nothing where all is told."""
-    if exporter.marks_failures or isinstance(subject, Benchmark) or not subject.failed_queries:
+def lost_failures(subject: Benchmark | Run, exporter: Exporter, *, version: int | None = None) -> str:
+    """Return the sentence that queries have no results and the format cannot say so; nothing where all is told."""
+    if exporter.marks_failures or isinstance(subject, Benchmark):
         return ""
-    failed = subject.failed_queries
-    said = "1 query of the run failed and is" if failed == 1 else f"{failed:,} queries of the run failed and are"
+    evaluation = evaluations_of(subject.benchmark, version=version_of(subject, version)).get(subject.pk)
+    failed = evaluation.failed_queries + evaluation.unsearched_queries if evaluation else 0
+    if not failed:
+        return ""
+    what = "failed or had never been asked" if evaluation and evaluation.unsearched_queries else "failed"
+    said = f"1 query of the run {what} and is" if failed == 1 else f"{failed:,} queries of the run {what} and are"
     return f"{said} not in this file, whose format cannot mark them: a tool that counts what is missing as 0 is wrong."
-
-
-def _slug(benchmark: Benchmark) -> str:
-    return slugify(benchmark.name) or "benchmark"
 
 
 def _umask() -> int:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from apps.datasets.models import DatasetVersion
 from benchbench.errors import BenchbenchError
 
 Piece = str | bytes
@@ -17,7 +18,8 @@ class ExportError(BenchbenchError):
 
 @dataclass(frozen=True, slots=True)
 class Exporter:
-    """One format of results. `write` takes a benchmark or a run, as `exports` says, and yields the file in pieces.
+    """One format of results. `write` takes a benchmark or a run, as `exports` says, and the dataset version on which
+    its values are to be, and yields the file in pieces.
 
     It may raise an ExportError at any piece, so what it yields is kept only once it has ended. `marks_failures`:
     whether the format can say that a query failed; one that cannot leaves such a query out.
@@ -29,6 +31,6 @@ class Exporter:
     exports: Literal["benchmark", "run"]
     content_type: str
     extension: str
-    write: Callable[[Any], Iterator[Piece]]
+    write: Callable[[Any, DatasetVersion], Iterator[Piece]]
     marks_failures: bool = True
     file_name: Callable[[Any], str] | None = None

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.benchmarks.evaluating import rankings_of, truth_of
-from apps.benchmarks.models import Evaluation, Run
+from apps.benchmarks.models import Run
+from apps.datasets.models import DatasetVersion
 from apps.results.exporters.outcomes import NOT_ASKED, measured
 from apps.results.exporters.results_json import milliseconds_between
 from apps.results.exporters.spec002 import ended
@@ -22,26 +23,24 @@ FAILED = "failed_queries"  # {key: error}; only where there are any: Flowbaby's 
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    evaluation: Evaluation
     results: dict[str, Any]
     splits: set[str]
 
 
-def write_results(run: Run, *, profile: Profile) -> Iterator[str]:
-    yield files.written(_content(run, profile).results)
+def write_results(run: Run, version: DatasetVersion, *, profile: Profile) -> Iterator[str]:
+    yield files.written(_content(run, version, profile).results)
 
 
-def write_markdown(run: Run, *, profile: Profile) -> Iterator[str]:
-    results = _content(run, profile).results
+def write_markdown(run: Run, version: DatasetVersion, *, profile: Profile) -> Iterator[str]:
+    results = _content(run, version, profile).results
     yield files.markdown(results)
     if failed := results.get(FAILED):
         yield "\n## Failed Queries\n\n" + "".join(f"- {text(key)}: {text(error)}\n" for key, error in failed.items())
 
 
-def write_summary(run: Run, *, profile: Profile) -> Iterator[str]:
+def write_summary(run: Run, version: DatasetVersion, *, profile: Profile) -> Iterator[str]:
     """Its git_sha is that of the code which ran the queries, where all workers ran the same; its duration the run's."""
-    content = _content(run, profile)
-    version = content.evaluation.dataset_version
+    content = _content(run, version, profile)
     stated = version.dataset.metadata
     about = files.Provenance(
         run_id=str(run.pk),
@@ -64,11 +63,11 @@ def git_sha(run: Run) -> str | None:
     return revisions.pop() if len(revisions) == 1 else None
 
 
-def _content(run: Run, profile: Profile) -> _Content:
+def _content(run: Run, version: DatasetVersion, profile: Profile) -> _Content:
     """Return the content of results.json: judged queries that did not fail, measured at the benchmark's cutoffs."""
-    evaluation = measured(run)
-    grades = truth_of(run.benchmark, evaluation.dataset_version).grades
-    queries = {query.pk: query for query in evaluation.dataset_version.queries.order_by("pk")}
+    measured(run, version)
+    grades = truth_of(run.benchmark, version).grades
+    queries = {query.pk: query for query in version.queries.order_by("pk")}
     found = rankings_of(run)
     judged = {query.key: grades[pk] for pk, query in queries.items() if grades[pk] and pk in found}
     rankings = {query.key: found[pk] for pk, query in queries.items() if pk in found}
@@ -83,7 +82,7 @@ def _content(run: Run, profile: Profile) -> _Content:
     results = files.results(figures, profile=profile, cutoffs=run.benchmark.k_values, positives=positives)
     failed = _failures(run, {pk: query.key for pk, query in queries.items() if pk not in found})
     splits = {query.split for query in queries.values()}
-    return _Content(evaluation, results | ({FAILED: failed} if failed else {}), splits)
+    return _Content(results | ({FAILED: failed} if failed else {}), splits)
 
 
 def _failures(run: Run, missing: dict[int, str]) -> dict[str, str]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from apps.benchmarks.models import Benchmark
+from apps.datasets.models import DatasetVersion
 from apps.results.exporters.story import BEST, WORSE, Line, Story, story_of
 
 ESCAPED = {
@@ -28,9 +29,9 @@ def latex(text: str) -> str:
     return re.sub(pattern, lambda found: ESCAPED[found[0]], " ".join(text.split()))
 
 
-def write(benchmark: Benchmark) -> Iterator[str]:
+def write(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
     """A `table` whose caption says what was tested. The best is bold; a dagger marks significantly worse runs."""
-    story = story_of(benchmark)
+    story = story_of(benchmark, version)
     yield "\\begin{table}\n\\centering\n"
     yield f"\\begin{{tabular}}{{l{'r' * len(story.measures)}r}}\n\\hline\n"
     yield " & ".join(["Run", *map(latex, story.measures), "ms"]) + " \\\\\n\\hline\n"
@@ -55,6 +56,6 @@ def _row(line: Line, measures: int) -> str:
 
 
 def _caption(story: Story) -> str:
-    parts = [f"{story.benchmark.name} on {story.benchmark.dataset_version}.", story.verdict, *story.notes]
+    parts = [f"{story.benchmark.name} on {story.board.version}.", story.verdict, *story.notes]
     marks = "" if story.comparison is None else r" $^\dagger$: significantly worse than the best (bold)."
     return latex(" ".join(parts)) + marks

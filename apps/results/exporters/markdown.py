@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from apps.benchmarks.models import Benchmark
+from apps.datasets.models import DatasetVersion
 from apps.results.exporters.story import Line, story_of
 from benchbench.markdown import code, text
 
 
-def write(benchmark: Benchmark) -> Iterator[str]:
-    story = story_of(benchmark)
-    version = benchmark.dataset_version
+def write(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
+    story = story_of(benchmark, version)
     yield f"## {text(benchmark.name)}\n\n**{text(story.verdict)}**\n\n"
     collection = benchmark.mapping.collection.name
     yield f"Dataset {text(str(version))} on {code(collection)}, {version.query_count:,} queries.\n"

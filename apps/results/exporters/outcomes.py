@@ -6,7 +6,7 @@ from typing import Any
 
 from apps.benchmarks.models import Evaluation, QueryResult, Run
 from apps.collections.models import Document
-from apps.datasets.models import Query
+from apps.datasets.models import DatasetVersion, Query
 from apps.results.exporters.base import ExportError
 from apps.results.queries import evaluation_of, results_by_query
 
@@ -29,9 +29,12 @@ class Outcome:
     error: str
 
 
-def measured(run: Run) -> Evaluation:
-    """Return the evaluation of a completed run; raise an ExportError that says why there is none."""
-    evaluation = evaluation_of(run) if run.status == Run.Status.COMPLETED else None
+def measured(run: Run, version: DatasetVersion) -> Evaluation:
+    """Return the evaluation of a completed run on `version`; raise an ExportError that says why there is none."""
+    completed = run.status == Run.Status.COMPLETED
+    evaluation = evaluation_of(run, version=version) if completed else None
+    if evaluation is None and completed:
+        raise ExportError(f'The run "{run}" has no values on {version}: re-score its benchmark.')
     if evaluation is None:
         why = f": {run.error_message}" if run.error_message else "."
         raise ExportError(f'The run "{run}" is {run.status} and has nothing to export{why}')

@@ -7,23 +7,26 @@ from typing import Any
 
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.progress import flat, nested
+from apps.datasets.models import DatasetVersion
 from apps.results.leaderboard import Row, leaderboard
 
 
-def results(benchmark: Benchmark) -> dict[str, Any]:
+def results(benchmark: Benchmark, *, version: DatasetVersion | None = None) -> dict[str, Any]:
     """Return the runs of `benchmark` in run order with their means, and a summary; at any status.
 
     Only final means are in it. `timing` holds what the whole run took: building its index, asking and measuring all
-    queries, and both; `per_query` has milliseconds per query. Beyond the contract of the API a run has `label`,
-    `failed_queries`, `warnings` and that.
+    queries, and both; `per_query` has milliseconds per query. Means are those on `version`, by default the benchmark's
+    own. Beyond the contract of the API there is its number, `dataset_version`, and a run has `label`, `failed_queries`,
+    `warnings` and `per_query`.
     """
-    board = leaderboard(benchmark)
+    board = leaderboard(benchmark, version=version)
     final = [row for row in board.rows if row.run.status == Run.Status.COMPLETED and not row.provisional]
     ranked = [row for row in final if row.rank]
     runs = sorted(board.rows, key=lambda row: row.run.run_order)
     counts = {status: sum(row.run.status == status for row in runs) for status in Run.Status.values}
     return {
         "benchmark_id": str(benchmark.pk),
+        "dataset_version": board.version.number,
         "primary_k": benchmark.primary_k,
         "k_values_for_metrics": benchmark.k_values,
         "runs": [_run(row) for row in runs],
@@ -38,8 +41,8 @@ def results(benchmark: Benchmark) -> dict[str, Any]:
     }
 
 
-def write(benchmark: Benchmark) -> Iterator[str]:
-    yield json.dumps(results(benchmark), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+def write(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
+    yield json.dumps(results(benchmark, version=version), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _run(row: Row) -> dict[str, Any]:

@@ -6,16 +6,17 @@ from datetime import datetime
 
 from apps.benchmarks.evaluating import truth_of
 from apps.benchmarks.models import Run
+from apps.datasets.models import DatasetVersion
 from apps.results.exporters.outcomes import Outcome, measured, outcomes_of
 from apps.results.exporters.results_json import milliseconds_between
 from apps.results.exporters.truths import names_of
 from benchbench.files import spec002
 
 
-def write(run: Run) -> Iterator[str]:
-    """Relevant documents are the expected modules, by falling grade; `version` is what the query states of it."""
-    evaluation = measured(run)
-    grades = truth_of(run.benchmark, evaluation.dataset_version).grades
+def write(run: Run, version: DatasetVersion) -> Iterator[str]:
+    """Relevant documents are the expected modules, by falling grade; an answer's version is what its query states."""
+    evaluation = measured(run, version)
+    grades = truth_of(run.benchmark, version).grades
     names = names_of({key for graded in grades.values() for key in graded}, run.benchmark)
     answers = []
     for outcome in outcomes_of(run, evaluation):
@@ -28,6 +29,8 @@ def write(run: Run) -> Iterator[str]:
         search_mode=run.config.get("search_mode", "external"),
         seconds=None if took is None else took / 1000,
     )
+    if version != run.benchmark.dataset_version:
+        content["metadata"]["dataset_version"] = version.number
     yield json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 

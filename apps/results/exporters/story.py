@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from apps.benchmarks.models import Benchmark, Run
+from apps.datasets.models import DatasetVersion
 from apps.results.comparing import RunComparison, compare_runs
 from apps.results.configurations import keys_of, phrases, varying
 from apps.results.labels import distinct_labels
@@ -49,11 +50,11 @@ class Story:
     notes: list[str]  # what the verdict rests on, and what differs besides the configuration
 
 
-def story_of(benchmark: Benchmark) -> Story:
-    """Return what is to be told of a benchmark that has ended, with the values of its own dataset version."""
-    board = leaderboard(benchmark)
+def story_of(benchmark: Benchmark, version: DatasetVersion) -> Story:
+    """Return what is to be told of a benchmark that has ended, with its values on `version`."""
+    board = leaderboard(benchmark, version=version)
     runs = [row.run for row in board.rows]
-    comparison, said = _compared([run for run in runs if run.status == Run.Status.COMPLETED])
+    comparison, said = _compared([run for run in runs if run.status == Run.Status.COMPLETED], version)
     standing = _standings(comparison) if comparison else {}
     measures = [board.primary, *measures_at(benchmark, benchmark.primary_k)]
     configs = [run.config for run in runs]
@@ -69,15 +70,15 @@ def story_of(benchmark: Benchmark) -> Story:
         ],
         comparison=comparison,
         verdict=verdict_sentence(comparison) if comparison else said,
-        notes=_notes(comparison, board),
+        notes=_notes(comparison, board, benchmark.dataset_version),
     )
 
 
-def _compared(runs: list[Run]) -> tuple[RunComparison | None, str]:
+def _compared(runs: list[Run], version: DatasetVersion) -> tuple[RunComparison | None, str]:
     if len(runs) < 2:
         return None, "No verdict: that takes two runs with values."
     try:
-        return compare_runs(runs), ""
+        return compare_runs(runs, version=version), ""
     except BenchbenchError as error:
         return None, f"No verdict: {error.message}"
 
@@ -88,10 +89,12 @@ def _standings(comparison: RunComparison) -> dict[object, str]:
     return {comparison.runs[place].pk: standing for place, standing in placed.items()}
 
 
-def _notes(comparison: RunComparison | None, board: Leaderboard) -> list[str]:
+def _notes(comparison: RunComparison | None, board: Leaderboard, own: DatasetVersion) -> list[str]:
     failed = [row.run.failed_queries for row in board.rows if row.run.failed_queries]
     notes = [family_sentence(comparison), left_out_sentence(comparison)] if comparison else []
     notes += comparison.comparability.warnings if comparison else []
+    if board.version != own:
+        notes.append(f"The values are those on {board.version}, measured from the rankings for {own}.")
     if failed and not comparison:  # which warns of it
         notes.append(f"{len(failed)} of the runs could not answer some queries, which are not in their means.")
     if board.evaluation and board.evaluation.unresolved_count:

@@ -8,13 +8,17 @@ from typing import Any
 
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.storing import TIMINGS
+from apps.datasets.models import DatasetVersion
 from apps.results.configurations import keys_of
 from apps.results.exporters.outcomes import measured, outcomes_of
 from apps.results.leaderboard import evaluations_of, leaderboard
 
 STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-RUN_COLUMNS = ("run_id", "run_order", "label", "config_hash", "status", "error", "failed_queries", "query_count")
-QUERY_COLUMNS = ("run_id", "run_order", "label", "query_key", "query_text", "status", "error")
+RUN_COLUMNS = (
+    *("run_id", "run_order", "label", "config_hash", "status", "error"),
+    *("failed_queries", "query_count", "dataset_version"),
+)
+QUERY_COLUMNS = ("run_id", "run_order", "label", "dataset_version", "query_key", "query_text", "status", "error")
 
 
 def cell(value: Any) -> Any:
@@ -29,47 +33,48 @@ def cell(value: Any) -> Any:
     return f"'{value}" if value.startswith(STARTS_A_FORMULA) else value
 
 
-def write_runs(benchmark: Benchmark) -> Iterator[str]:
+def write_runs(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
     """One row a run, in run order, those that failed with their error: configuration, means, milliseconds per query."""
-    rows = sorted(leaderboard(benchmark).rows, key=lambda row: row.run.run_order)
+    rows = sorted(leaderboard(benchmark, version=version).rows, key=lambda row: row.run.run_order)
     keys = keys_of(row.run.config for row in rows)
     stages = list(TIMINGS)
-    counts = {key: evaluation.query_count for key, evaluation in evaluations_of(benchmark).items()}
+    counts = {key: evaluation.query_count for key, evaluation in evaluations_of(benchmark, version=version).items()}
     yield _line([*RUN_COLUMNS, *keys, *benchmark.measures, *stages])
     for row in rows:
         run = row.run
         values = {} if row.provisional else row.values
         facts = [str(run.pk), run.run_order, run.label, run.config_hash, run.status, run.error_message]
-        facts += [run.failed_queries, counts.get(run.pk)]
+        facts += [run.failed_queries, counts.get(run.pk), version.number]
         config = [run.config.get(key) for key in keys]
         yield _line([*facts, *config, *map(values.get, benchmark.measures), *map(run.timing.get, stages)])
 
 
-def write_queries(benchmark: Benchmark) -> Iterator[str]:
+def write_queries(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
     """One row a run and query. A query that failed has its error and no value; so has a run that failed, in one row.
 
     `documents` is a JSON list of external ids, best first.
     """
-    yield from _query_rows(benchmark, benchmark.runs.select_related("benchmark__dataset_version").order_by("run_order"))
+    runs = benchmark.runs.select_related("benchmark__dataset_version").order_by("run_order")
+    yield from _query_rows(benchmark, runs, version)
 
 
-def write_run(run: Run) -> Iterator[str]:
+def write_run(run: Run, version: DatasetVersion) -> Iterator[str]:
     """One row a query of a run; see `write_queries`."""
-    measured(run)
-    yield from _query_rows(run.benchmark, [run])
+    measured(run, version)
+    yield from _query_rows(run.benchmark, [run], version)
 
 
-def _query_rows(benchmark: Benchmark, runs: Iterable[Run]) -> Iterator[str]:
+def _query_rows(benchmark: Benchmark, runs: Iterable[Run], version: DatasetVersion) -> Iterator[str]:
     names = benchmark.measures
     columns = [*QUERY_COLUMNS, *names, *TIMINGS, "documents"]
     yield _line(columns)
     for run in runs:
-        about = [str(run.pk), run.run_order, run.label]
+        about = [str(run.pk), run.run_order, run.label, version.number]
         if run.status != Run.Status.COMPLETED:
             facts = [*about, None, None, run.status, run.error_message]
             yield _line([*facts, *[None] * (len(columns) - len(facts))])
             continue
-        for one in outcomes_of(run, measured(run)):
+        for one in outcomes_of(run, measured(run, version)):
             values = [one.values[name] for name in names]
             times = [getattr(one.result, name, None) for name in TIMINGS]
             facts = [*about, one.query.key, one.query.text, "failed" if one.error else "completed", one.error]

@@ -7,17 +7,18 @@ import numpy as np
 
 from apps.benchmarks.evaluating import truth_of
 from apps.benchmarks.models import Benchmark, Run
+from apps.datasets.models import DatasetVersion
 from apps.results.exporters.base import ExportError
 from apps.results.exporters.outcomes import measured, outcomes_of
 from apps.results.exporters.truths import names_of
 
 
-def write_run(run: Run) -> Iterator[str]:
+def write_run(run: Run, version: DatasetVersion) -> Iterator[str]:
     """Lines `qid Q0 docno rank score tag`. Scores fall strictly: trec_eval orders by them, and finds our ranks.
 
     A query that failed, or found nothing, has no line: the format cannot say which.
     """
-    evaluation = measured(run)
+    evaluation = measured(run, version)
     tag = re.sub(r"[^\w.@=-]+", "-", run.label).strip("-") or "run"
     for outcome in outcomes_of(run, evaluation):
         key = _column(outcome.query.key, "query key")
@@ -42,12 +43,11 @@ def strictly_falling(scores: Sequence[float]) -> list[str]:
     return [f"{score:.9g}" for score in singles.tolist()]  # nine digits name a float32
 
 
-def write_qrels(benchmark: Benchmark) -> Iterator[str]:
-    """Lines `qid 0 docno rel`: the truth that the benchmark was measured against, under its policies.
+def write_qrels(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
+    """Lines `qid 0 docno rel`: the truth of `version` that the benchmark was measured against, under its policies.
 
     A judgment without a document stands under the id that it states, or a made one, which no ranking contains.
     """
-    version = benchmark.dataset_version
     grades = truth_of(benchmark, version).grades
     names = names_of({key for graded in grades.values() for key in graded}, benchmark)
     for query_id, key in version.queries.order_by("id").values_list("pk", "key"):

@@ -22,7 +22,8 @@ class Command(UseCaseCommand):
         "Write the results of a benchmark, or of one of its runs, to a file. Exit status: 0 written, 1 not, 2 wrong "
         "usage.\n\nFormats, and what they are of:\n" + formats() + "\n\nExamples:\n"
         "  export_results nightly --format markdown --output comment.md\n"
-        "  export_results nightly --run 2 --format trec-run --output dense.run"
+        "  export_results nightly --run 2 --format trec-run --output dense.run\n"
+        "  export_results nightly --dataset-version 3 --format csv --output rescored.csv"
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -32,6 +33,12 @@ class Command(UseCaseCommand):
             "--format", required=True, choices=EXPORTERS, metavar="FORMAT", help=f"One of {', '.join(EXPORTERS)}."
         )
         parser.add_argument(
+            "--dataset-version",
+            type=int,
+            metavar="N",
+            help="Values on version N of the dataset, by which `rescore` measured; by default on the benchmark's own.",
+        )
+        parser.add_argument(
             "--output", required=True, type=Path, metavar="PATH", help="File to write, or a folder to write it into."
         )
         parser.add_argument("--force", action="store_true", help="Replace a file that is there already.")
@@ -39,11 +46,12 @@ class Command(UseCaseCommand):
 
     def act(self, **options: Any) -> None:
         subject = chosen(find_subject(options["subject"]), options["run"])
-        path = export_to(subject, options["format"], options["output"], force=options["force"])
-        if sentence := lost_failures(subject, EXPORTERS[options["format"]]):
+        format, version = options["format"], options["dataset_version"]
+        path = export_to(subject, format, options["output"], version=version, force=options["force"])
+        if sentence := lost_failures(subject, EXPORTERS[format], version=version):
             self.warn(sentence)
         size = path.stat().st_size
-        facts = {"path": str(path), "format": options["format"], "bytes": size, "warning": sentence or None}
+        facts = {"path": str(path), "format": format, "bytes": size, "warning": sentence or None}
         self.report(facts, f"Wrote {path}, {size:,} bytes.", as_json=options["json"])
 
 

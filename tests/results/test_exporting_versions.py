@@ -1,0 +1,106 @@
+"""Exports of values on another version of the dataset: the same rankings against judgments that were edited since."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+from django.urls import reverse
+
+from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.launching import launch
+from apps.benchmarks.models import Benchmark, Evaluation
+from apps.benchmarks.rescoring import rescore
+from apps.mappings.models import Mapping
+from apps.operations.working import wait
+from apps.results.exporters import EXPORTERS
+from apps.results.exporters.base import ExportError
+from apps.results.exporting import export, export_to
+from benchbench.panels import change_url
+from tests.benchmarks.test_rescoring import freeze_and_resolve, turn
+from tests.results.test_exporting import subject_of, whole
+
+KNOWS_NO_VALUES = {"trec-run", "flowbaby-run"}  # rankings alone, which are those of any version
+
+
+@pytest.fixture
+def rescored(library: Mapping) -> Benchmark:
+    """A benchmark with values on versions 1 and 2, in which what a run has first for three queries is irrelevant."""
+    matrix = {"search_modes": ["sparse", "dense"], "k_values_for_metrics": [5, 10]}
+    benchmark = create_benchmark(library, name="Which mode?", matrix=matrix)
+    wait(launch(benchmark))
+    turn(benchmark, queries=3)
+    freeze_and_resolve(library)
+    rescore(benchmark)
+    benchmark.refresh_from_db()
+    return benchmark
+
+
+def text_of(benchmark: Benchmark, format: str, version: int | None = None) -> str:
+    pieces = export(subject_of(benchmark, format), format, version=version)
+    return "".join(piece if isinstance(piece, str) else piece.decode("latin-1") for piece in pieces)
+
+
+def test_every_format_has_the_values_of_the_version_asked_for(rescored: Benchmark) -> None:
+    for format in EXPORTERS.keys() - KNOWS_NO_VALUES:
+        assert text_of(rescored, format, 1) == text_of(rescored, format) != text_of(rescored, format, 2), format
+    for format in KNOWS_NO_VALUES & EXPORTERS.keys():
+        assert text_of(rescored, format, 1) == text_of(rescored, format, 2), format
+
+
+def test_the_values_are_those_of_the_evaluation_and_the_file_names_the_version(rescored: Benchmark) -> None:
+    run = rescored.runs.get(run_order=2)
+    kept = Evaluation.objects.get(run=run, dataset_version__number=2)
+    content = json.loads(text_of(rescored, "json", 2))
+    assert content["dataset_version"] == 2
+    assert content["runs"][1]["metrics_flat"]["ndcg@10"] == kept.means["nDCG@10"]
+    rows = list(csv.DictReader(io.StringIO(text_of(rescored, "csv", 2))))
+    assert (rows[1]["dataset_version"], float(rows[1]["nDCG@10"])) == ("2", kept.means["nDCG@10"])
+    rows = list(csv.DictReader(io.StringIO(text_of(rescored, "csv-run", 2))))
+    assert {row["dataset_version"] for row in rows} == {"2"}
+    assert [float(row["RR"]) for row in rows] == kept.values[kept.measures.index("RR")]
+    for format in ("markdown", "latex", "html"):
+        assert "questions v2, measured from the rankings for questions v1" in text_of(rescored, format, 2), format
+        assert "questions v2" not in text_of(rescored, format), format
+    assert json.loads(text_of(rescored, "flowbaby-summary-1.1", 2))["dataset_version"] == "2"
+    assert json.loads(text_of(rescored, "spec-002", 2))["metadata"]["dataset_version"] == 2
+    assert "dataset_version" not in json.loads(whole(run, "spec-002"))["metadata"]
+
+
+def test_a_version_without_values_is_refused(rescored: Benchmark, tmp_path: Path) -> None:
+    with pytest.raises(ExportError, match=r"has no values on version 7 of its dataset; versions with values: 1, 2"):
+        export(rescored, "csv", version=7)
+    with pytest.raises(CommandError, match="no values on version 7"):
+        call_command(
+            *("export_results", str(rescored.pk), "--format", "csv", "--output", str(tmp_path)),
+            *("--dataset-version", "7"),
+        )
+
+
+def test_the_file_is_called_after_the_version(rescored: Benchmark, tmp_path: Path) -> None:
+    run = rescored.runs.get(run_order=1)
+    assert export_to(rescored, "csv", tmp_path, version=2).name == "which-mode.v2.csv"
+    assert export_to(run, "csv-run", tmp_path, version=2).name == "which-mode.run-1.v2.csv"
+    assert export_to(run, "csv-run", tmp_path, version=1).name == "which-mode.run-1.csv"
+
+
+@pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
+def test_a_page_that_shows_a_version_links_to_exports_of_it(rescored: Benchmark, admin_client: Client) -> None:
+    run = rescored.runs.get(run_order=2)
+    pages: dict[str, Any] = {reverse("admin:benchmark_results", args=[rescored.pk]): rescored, change_url(run): run}
+    for page, subject in pages.items():
+        kind, format = ("benchmark", "csv") if subject == rescored else ("run", "csv-run")
+        url = reverse(f"admin:{kind}_export", args=[subject.pk, format])
+        assert f'href="{url}"' in admin_client.get(page).content.decode()
+        shown = admin_client.get(page, {"version": "2"}).content.decode()
+        assert f'href="{url}?version=2"' in shown
+        assert f"--format {'json' if kind == 'benchmark' else 'csv-run'} --dataset-version 2" in shown
+        answer = admin_client.get(f"{url}?version=2")
+        assert b"".join(answer).decode() == text_of(rescored, format, 2)
+        assert ".v2." in answer["Content-Disposition"]
+        assert admin_client.get(f"{url}?version=x").status_code == 404
+        assert "has no values on version 9" in admin_client.get(f"{url}?version=9", follow=True).content.decode()
