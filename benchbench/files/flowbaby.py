@@ -1,8 +1,9 @@
 """A Flowbaby dataset, which is a directory of metadata.json, topics.json and qrels.json, and a Flowbaby run."""
 
+import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -116,6 +117,16 @@ def read_run(path: Path) -> Run:
     run_id = fields.filled("run_id")
     entries = fields.items("entries")
     return Run(run_id, tuple(_entry(item, f"{path.name}, entries[{index}].") for index, item in enumerate(entries)))
+
+
+def written_run(run_id: str, entries: Iterable[RunEntry]) -> Iterator[str]:
+    """Yield the text of a run.json, a line an entry."""
+    yield f'{{"run_id": {json.dumps(run_id, ensure_ascii=False)}, "entries": ['
+    separator = "\n"
+    for entry in entries:
+        yield separator + json.dumps(asdict(entry), ensure_ascii=False, allow_nan=False)
+        separator = ",\n"
+    yield "\n]}\n"
 
 
 def rankings(run: Run, *, order_by: OrderBy = "agree") -> dict[str, list[str]]:

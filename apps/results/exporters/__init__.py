@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from apps.results.exporters import flowbaby, html, latex, markdown, results_json, spec002, tables, trec
+from apps.results.exporters import flowbaby, flowbaby_run, html, latex, markdown, results_json, spec002, tables, trec
 from apps.results.exporters.base import Exporter
 from benchbench.ir.profiles import FLOWBABY_1_0, FLOWBABY_1_1
 
@@ -18,6 +18,7 @@ _KNOWN = (
     Exporter("csv-run", "CSV, one row a query", "run", CSV, "csv", tables.write_run),
     Exporter("trec-run", "TREC run", "run", TEXT, "run", trec.write_run, marks_failures=False),
     Exporter("spec-002", "SPEC-002 baseline", "run", JSON, "json", spec002.write, file_name=spec002.file_name),
+    Exporter("flowbaby-run", "Flowbaby run.json", "run", JSON, "run.json", flowbaby_run.write, marks_failures=False),
     *(
         Exporter(
             f"flowbaby-{part}-{profile.name.removeprefix('flowbaby-')}",

@@ -1,0 +1,131 @@
+"""Flowbaby's run.json: scored against the dataset that it answers, it gives the values that are stored."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.launching import launch
+from apps.benchmarks.models import Benchmark, QueryResult, Run
+from apps.collections.importing import create_collection, import_documents
+from apps.collections.models import Document
+from apps.collections.records import DocumentRecord
+from apps.datasets.importing import import_dataset
+from apps.datasets.models import Dataset
+from apps.datasets.readers.flowbaby import read_flowbaby
+from apps.mappings.creating import create_mapping
+from apps.mappings.resolving import resolve
+from apps.operations.working import wait
+from apps.results.exporting import export_to
+from apps.results.queries import evaluation_of
+from apps.retrieval.indexing import build_index, create_index
+from benchbench.files.flowbaby import read_run
+from benchbench.ir.canonical import CanonicalizationError
+from benchbench.scoring.command import main
+from tests.benchmarks.conftest import ENCODER, FRUITS
+from tests.files.samples import write_file
+from tests.results.exported import make_exported
+from tests.results.test_exporting import whole
+
+METADATA = {"dataset_id": "fruit", "version": "1.0.0", "slice_definitions": {"short": ""}}
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """A Flowbaby dataset over documents of which many score alike, one judged item that nobody has."""
+    topics = [
+        {"query_id": f"q{place}", "query_text": f"{fruit} {FRUITS[place - 1]}", "slice_ids": ["short"] * (place % 2)}
+        for place, fruit in enumerate(FRUITS)
+    ]
+    qrels = [
+        {"query_id": f"q{place}", "canonical_item_id": f"d{document}", "relevance": 1 + document % 2}
+        for place in range(len(FRUITS) - 1)  # the last topic has no judgment
+        for document in range(place, place + 12, 4)
+    ]
+    qrels.append({"query_id": "q0", "canonical_item_id": "gone", "relevance": 2})
+    folder = tmp_path / "fruit"
+    folder.mkdir()
+    for name, content in {"metadata": METADATA, "topics": topics, "qrels": qrels}.items():
+        write_file(folder / f"{name}.json", content)
+    return folder
+
+
+def make_benchmark(directory: Path) -> Benchmark:
+    collection = create_collection("library")
+    texts = {f"d{place}": f"{FRUITS[place % 10]} {FRUITS[place % 7]}" for place in range(24)}
+    # What metadata says of topics is another id than the judgments have: over a Flowbaby dataset it does not count.
+    import_documents(
+        collection,
+        [DocumentRecord(key, key, text, metadata={"topic": f"about {key}"}) for key, text in texts.items()],
+    )
+    dataset = import_dataset(read_flowbaby(directory)).version.dataset
+    collection.refresh_from_db()
+    wait(build_index(create_index(collection, name="keywords", encoder=ENCODER)))
+    mapping = create_mapping(dataset, collection, name="library")
+    resolve(mapping)
+    mapping.refresh_from_db()
+    matrix = {"search_modes": ["dense", "hybrid"], "k_values_for_metrics": [5, 10]}
+    benchmark = create_benchmark(mapping, name="fruit", matrix=matrix)
+    wait(launch(benchmark))
+    benchmark.refresh_from_db()
+    return benchmark
+
+
+def test_the_run_scored_against_its_dataset_has_the_values_that_are_stored(
+    transactional_db: None, directory: Path, tmp_path: Path, capsys: Any
+) -> None:
+    for run in make_benchmark(directory).runs.all():
+        file = export_to(run, "flowbaby-run", tmp_path / f"{run.run_order}.json")
+        arguments = ["--dataset", str(directory), "--run", str(file), "-k", "5", "10"]
+        assert main([*arguments, "--output", str(tmp_path / "results.json"), "--json", "--by-query"]) == 0
+        assert json.loads((tmp_path / "results.json").read_text()) == json.loads(whole(run, "flowbaby-results-1.1"))
+        scored = json.loads(capsys.readouterr().out)["by_query"]
+        evaluation: Any = evaluation_of(run)
+        keys = dict(run.benchmark.dataset_version.queries.values_list("pk", "key"))
+        for name in ("P@5", "R@10", "nDCG@10", "AP@10", "RR"):
+            column = evaluation.values[evaluation.measures.index(name)] if name in evaluation.measures else []
+            for query_id, value in zip(evaluation.query_ids, column, strict=False):
+                assert scored.get(keys[query_id], {name: 0.0})[name] == pytest.approx(value, abs=1e-12), name
+
+
+@pytest.fixture
+def exported(db: None) -> Benchmark:
+    return make_exported()
+
+
+def test_a_document_is_the_item_that_its_metadata_names(exported: Benchmark, tmp_path: Path) -> None:
+    """Ranked d1, d2, d3: an id, stripped; a topic, by name; and one that a model wrote, which is left out."""
+    stated = {"d1": {"topic_id": " t-1 "}, "d2": {"topic": "Auth", "topic_id": ""}, "d3": {"source": "LLM-answer"}}
+    for name, metadata in stated.items():
+        Document.objects.filter(external_id=name).update(metadata=metadata)
+    run = exported.runs.get(run_order=1)
+    entries = read_run(export_to(run, "flowbaby-run", tmp_path)).entries
+    assert [(one.canonical_item_id, one.rank) for one in entries if one.query_id == "q0"] == [
+        ("t-1", 1),
+        ("7a87ae18-aef7-53e6-9b94-ae28c9772048", 2),
+    ]
+    Document.objects.filter(external_id="d2").update(metadata={"topic_id": "t-1"})
+    entries = read_run(export_to(run, "flowbaby-run", tmp_path, force=True)).entries
+    assert [one.canonical_item_id for one in entries if one.query_id == "q0"] == ["t-1"], "an item is there once"
+
+
+def test_it_is_read_as_it_was_written_with_the_ranks_that_are_stored(exported: Benchmark, tmp_path: Path) -> None:
+    run: Run = exported.runs.get(run_order=2)
+    read = read_run(export_to(run, "flowbaby-run", tmp_path))
+    names = dict(Document.objects.values_list("pk", "external_id"))
+    stored = {
+        (result.query.key, names[document], rank)
+        for result in QueryResult.objects.filter(run=run).select_related("query")
+        for rank, document in enumerate(result.document_ids, start=1)
+    }
+    assert read.run_id == str(run.pk)
+    assert {(one.query_id, one.canonical_item_id, one.rank) for one in read.entries} == stored
+    assert "q7" not in {one.query_id for one in read.entries}, "it failed"
+
+
+def test_rules_that_are_not_known_name_no_item(exported: Benchmark) -> None:
+    Dataset.objects.update(metadata={"canonicalization_version": "v9"})
+    with pytest.raises(CanonicalizationError, match="version 'v9' is not known"):
+        whole(exported.runs.get(run_order=1), "flowbaby-run")
