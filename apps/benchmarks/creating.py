@@ -11,6 +11,7 @@ from django.db import transaction
 from apps.benchmarks.measures import measures_of
 from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import DatasetVersion
+from apps.mappings.missing import require_modules
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import is_stale
 from apps.retrieval.ann_indexes import AnnIndexError, check_ann
@@ -44,6 +45,7 @@ def create_benchmark(
     indexes: MappingType[str | None, Index] | None = None,
     manifest: dict[str, Any] | None = None,
     experiment: dict[str, Any] | None = None,
+    allow_missing: bool = False,
 ) -> Benchmark:
     """Create a pending benchmark with one run per configuration of `matrix` (formats.md names its keys).
 
@@ -53,10 +55,12 @@ def create_benchmark(
     `experiment` are kept with what is run from one. Nothing is created when anything is wrong. Raises MatrixError,
     whose `field` is the key at fault, for the matrix and the indexes it names; MeasuresError for a measure;
     BenchmarkError for the rest; ConflictError for a mapping that was not resolved, or not since its collection or
-    dataset changed.
+    dataset changed, and for expected modules that the collection lacks, unless `allow_missing`.
     """
     _require(name, runs_per_query, execution=execution, unresolved=unresolved, empty_queries=empty_queries)
     newest = require_current(mapping)
+    if not allow_missing:
+        require_modules(mapping)
     parsed = Matrix.parse(
         matrix, max_runs=settings.BENCHMARK_MAX_RUNS, max_values=settings.BENCHMARK_MAX_VALUES_PER_AXIS
     )

@@ -12,6 +12,7 @@ from unfold.widgets import (
     UnfoldAdminSelectWidget,
     UnfoldAdminTextareaWidget,
     UnfoldAdminTextInputWidget,
+    UnfoldBooleanSwitchWidget,
 )
 
 from apps.benchmarks.measures import names_in
@@ -246,6 +247,12 @@ class BenchmarkForm(PageForm):
         label="Unresolved judgments",
         help_text="Leaving them out flatters every run; the page says how many there are.",
     )
+    allow_missing = forms.BooleanField(
+        required=False,
+        widget=UnfoldBooleanSwitchWidget(),
+        label="Allow missing modules",
+        help_text="Of module queries: run although the collection lacks modules that they expect, which are not found.",
+    )
     seed = forms.IntegerField(initial=42, widget=UnfoldAdminIntegerFieldWidget(), help_text="Of everything random.")
 
     sections = (
@@ -257,7 +264,7 @@ class BenchmarkForm(PageForm):
         ),
         ("Dense, lexical, hybrid", "", ("ann", "lexical", "fusion", "rrf_k_values", "weights")),
         ("Reranking", "", ("use_reranker", "rerankers", "rerank_depths")),
-        ("Measures", "", ("k_values_for_metrics", "primary_k", "measures", "unresolved")),
+        ("Measures", "", ("k_values_for_metrics", "primary_k", "measures", "unresolved", "allow_missing")),
         ("Execution", "", ("execution", "seed")),
     )
 
@@ -294,5 +301,5 @@ class BenchmarkForm(PageForm):
 
     def options(self) -> dict[str, Any]:
         """Return what else a benchmark is made with."""
-        names = ("name", "description", "execution", "unresolved", "seed", "measures")
+        names = ("name", "description", "execution", "unresolved", "seed", "measures", "allow_missing")
         return {name: self.cleaned_data[name] for name in names}

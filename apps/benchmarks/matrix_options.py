@@ -33,33 +33,64 @@ OPTIONS = {  # by key of the matrix
 
 
 def add_matrix_arguments(parser: CommandParser) -> None:
-    matrix = parser.add_argument_group("matrix")
-    matrix.add_argument("--indexes", type=words, help="Names of indexes; by default the collection's newest.")
-    matrix.add_argument("--modes", type=words, help="dense, sparse, hybrid; by default all that the index can.")
-    matrix.add_argument("--rerank", choices=["on", "off", "both"], default="off")
-    matrix.add_argument("--reranker", metavar="M", help="A cross-encoder; by default late-interaction.")
-    matrix.add_argument("--top-k", type=whole_numbers, metavar="K,K", help="Chunks that a run returns.")
-    matrix.add_argument("--candidates", type=whole_numbers, metavar="C,C", help="Depth of the first stage, in chunks.")
-    matrix.add_argument("--rerank-depth", type=whole_numbers, metavar="D,D", help="Chunks that are reranked.")
+    """Add the options that `matrix_of` reads, and `--measures`."""
+    matrix = parser.add_argument_group("matrix", "Each list multiplies the runs of the modes that it touches.")
     matrix.add_argument(
-        "--ann", type=split_settings, metavar="A,A", help='Dense search, such as "exact,hnsw(ef_search=100)".'
+        "--indexes", type=words, metavar="I,I", help="Names of indexes (default: the collection's newest)."
     )
-    matrix.add_argument("--lexical", type=words, metavar="E,E", help="Lexical engines: bm25, fts.")
-    matrix.add_argument("--fusion", type=words, metavar="F,F", help="Of hybrid search: rrf, weighted.")
     matrix.add_argument(
-        "--weights", type=weights, metavar="D:L,D:L", help="Of dense and lexical in weighted fusion, as in 0.7:0.3."
+        "--modes", type=words, metavar="M,M", help="dense, sparse, hybrid (default: all that the newest index can)."
     )
-    matrix.add_argument("--rrf-k", type=whole_numbers, metavar="K,K", help="Constants of reciprocal rank fusion.")
-    matrix.add_argument("--thresholds", type=thresholds, metavar="T,T", help="Least scores in [0, 1], or none.")
+    matrix.add_argument(
+        "--rerank",
+        choices=["on", "off", "both"],
+        default="off",
+        help="A second look at the first results: slower, often better (default: off).",
+    )
+    matrix.add_argument(
+        "--reranker", metavar="M", help="Name or path of a cross-encoder (default: late-interaction, of the index)."
+    )
+    matrix.add_argument("--top-k", type=whole_numbers, metavar="K,K", help="Chunks that a run returns (default: 100).")
+    matrix.add_argument(
+        "--candidates", type=whole_numbers, metavar="C,C", help="Depth of the first stage, in chunks (default: top k)."
+    )
+    matrix.add_argument(
+        "--rerank-depth",
+        type=whole_numbers,
+        metavar="D,D",
+        help="Chunks that are reranked; a reranked run returns no others (default: top k).",
+    )
+    matrix.add_argument(
+        "--ann",
+        type=split_settings,
+        metavar="A,A",
+        help='Dense search, such as "exact,hnsw(ef_search=100)" (default: exact).',
+    )
+    matrix.add_argument("--lexical", type=words, metavar="E,E", help="Lexical engines: bm25, fts (default: bm25).")
+    matrix.add_argument("--fusion", type=words, metavar="F,F", help="Of hybrid search: rrf, weighted (default: rrf).")
+    matrix.add_argument(
+        "--weights",
+        type=weights,
+        metavar="D:L,D:L",
+        help="Of dense and lexical in weighted fusion, as in 0.7:0.3 (default: 0.5:0.5).",
+    )
+    matrix.add_argument(
+        "--rrf-k", type=whole_numbers, metavar="K,K", help="Constants of reciprocal rank fusion (default: 60)."
+    )
+    matrix.add_argument(
+        "--thresholds", type=thresholds, metavar="T,T", help="Least scores in [0, 1], or none (default: none)."
+    )
     measures = parser.add_argument_group("measures")
-    measures.add_argument("--k", type=whole_numbers, metavar="K,K", help="Cutoffs of the measures.")
-    measures.add_argument("--primary-k", type=int, metavar="K", help="The cutoff that decides the order of runs.")
+    measures.add_argument("--k", type=whole_numbers, metavar="K,K", help="Cutoffs of nDCG, P and R (default: 5,10,20).")
+    measures.add_argument(
+        "--primary-k", type=int, metavar="K", help="The cutoff whose nDCG decides the order of runs (default: 10)."
+    )
     measures.add_argument(
         "--measures",
         type=names_in,
         default=[],
         metavar="M,M",
-        help='Further ones, such as "Success@5,ERR@10,RBP(p=0.8)": ours, and those of ir_measures.',
+        help='Further ones, such as "Success@5,ERR@10,RBP(p=0.8)": ours, and those of ir_measures (default: none).',
     )
 
 
@@ -103,6 +134,12 @@ def whole_numbers(text: str) -> list[int]:
         return [int(part) for part in words(text)]
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of whole numbers such as 10,20") from None
+
+
+def whole_number(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    return int(text)
 
 
 def thresholds(text: str) -> list[float | None]:

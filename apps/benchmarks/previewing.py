@@ -11,11 +11,13 @@ from apps.benchmarks.costs import costs_of
 from apps.benchmarks.creating import choose_indexes, require_current
 from apps.benchmarks.measures import measures_of
 from apps.benchmarks.planning import is_prepared
+from apps.mappings.missing import require_modules
 from apps.mappings.models import Mapping
 from apps.retrieval.ann_indexes import ann_index_name, find_ann_index
 from apps.retrieval.full_text import find_full_text
 from apps.retrieval.models import Index
 from benchbench.ir.ann import Ann
+from benchbench.ir.configuration import Configuration
 from benchbench.ir.matrix import Matrix
 from benchbench.ir.plan import DenseStage, Plan, plan
 
@@ -26,7 +28,8 @@ class Preview:
 
     `estimate_seconds` is for one worker in shared execution, from costs measured here before where there are any.
     `builds` says what is made before any query, which comes on top of it: approximate indexes and full text that are
-    not there yet. `indexes` are those searched, `resident_bytes` is what they take in a worker's memory.
+    not there yet. `indexes` are those searched, `resident_bytes` is what they take in a worker's memory. `warnings` are
+    sentences about runs that cannot do what the measures ask.
     """
 
     labels: list[str]
@@ -36,6 +39,7 @@ class Preview:
     builds: list[str]
     indexes: list[str]
     resident_bytes: int
+    warnings: list[str]
     explanation: str
 
     def as_dict(self) -> dict[str, Any]:
@@ -46,9 +50,13 @@ class Preview:
         return {"runs": len(labels), **facts}
 
 
-def preview(mapping: Mapping, matrix: MappingType[str, Any], *, measures: Sequence[str] = ()) -> Preview:
+def preview(
+    mapping: Mapping, matrix: MappingType[str, Any], *, measures: Sequence[str] = (), allow_missing: bool = False
+) -> Preview:
     """Plan a matrix over a mapping without creating anything. Raises what `create_benchmark` raises for these."""
     version = require_current(mapping)
+    if not allow_missing:
+        require_modules(mapping)
     parsed = Matrix.parse(
         matrix, max_runs=settings.BENCHMARK_MAX_RUNS, max_values=settings.BENCHMARK_MAX_VALUES_PER_AXIS
     )
@@ -66,8 +74,22 @@ def preview(mapping: Mapping, matrix: MappingType[str, Any], *, measures: Sequen
         builds=_builds(planned, used),
         indexes=sorted({str(index) for index in used.values()}),
         resident_bytes=sum(int(index.stats.get("bytes", 0)) for index in set(used.values())),
+        warnings=_warnings(configurations, max(parsed.k_values_for_metrics)),
         explanation=planned.explain(queries),
     )
+
+
+def _warnings(configurations: Sequence[Configuration], greatest_k: int) -> list[str]:
+    depths = [one.effective_rerank_depth for one in configurations if one.use_reranker]
+    short = sorted({depth for depth in depths if depth < greatest_k})
+    if not short:
+        return []
+    count = sum(depth in short for depth in depths)
+    runs = f"{count:,} reranked run{'s return' if count > 1 else ' returns'}"
+    return [
+        f"{runs} no more than what the reranker reads, {' or '.join(map(str, short))} chunks a query: measures at a "
+        f"greater k, up to {greatest_k}, see nothing beyond it. A rerank depth of {greatest_k} has them see all."
+    ]
 
 
 def _builds(planned: Plan, indexes: MappingType[str | None, Index]) -> list[str]:

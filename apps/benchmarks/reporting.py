@@ -42,7 +42,7 @@ def preview_text(planned: Preview) -> str:
     if planned.builds:
         lines.append("Building what is not there yet comes first, and on top of that time:")
         lines += [f"{'':4}{build}" for build in planned.builds]
-    return "\n".join(lines)
+    return "\n".join([*lines, *planned.warnings])
 
 
 def text_of(benchmark: Benchmark) -> str:

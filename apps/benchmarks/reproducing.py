@@ -64,6 +64,7 @@ def benchmark_from(manifest: dict[str, Any], *, owner: User | None = None, name:
         version=version,
         indexes={wanted["named"]: _find_index(wanted, mapping.collection) for wanted in manifest["indexes"]},
         manifest=manifest,
+        allow_missing=True,  # as it was when it ran
         **{option: manifest[option] for option in OPTIONS},
     )
 

@@ -139,7 +139,12 @@ def preview_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResp
     found = None
     if mapping := form.cleaned_data.get("mapping"):
         try:
-            found = preview(mapping, form.matrix(), measures=form.cleaned_data.get("measures", ()))
+            found = preview(
+                mapping,
+                form.matrix(),
+                measures=form.cleaned_data.get("measures", ()),
+                allow_missing=form.cleaned_data.get("allow_missing", False),
+            )
         except BenchbenchError as error:
             form.present(error)
     context = {"form": form, "preview": found, "shown": SHOWN_RUNS, "mapping": mapping}

@@ -49,6 +49,10 @@ class UseCaseCommand(BaseCommand):
     def act(self, **options: Any) -> None:
         raise NotImplementedError("A command says in act() what it does.")
 
+    def misuse(self, sentence: str) -> CommandError:
+        """Return the error of options that do not go together: wrong usage, which argparse could not know."""
+        return CommandError(sentence, returncode=2)
+
     def report(self, facts: Mapping[str, Any], text: str, *, as_json: bool) -> None:
         """Print the outcome on stdout: `facts` as one JSON object, or `text`."""
         self.stdout.write(json.dumps(facts, indent=2, default=str) if as_json else text)

@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -76,6 +76,11 @@ def export_to(
     """
     pieces = export(subject, format, version=version)
     path = path / file_name(subject, EXPORTERS[format], version=version) if path.is_dir() else path
+    return write_file(pieces, path, force=force)
+
+
+def write_file(pieces: Iterable[Piece], path: Path, *, force: bool = False) -> Path:
+    """Write pieces to `path`, which appears when it is whole, and return it; see `export_to`."""
     if path.exists() and not force:
         raise ExportError(f"{path} exists already: choose another --output, or give --force to replace it.")
     try:
@@ -96,7 +101,7 @@ def export_to(
     return path
 
 
-def write_pieces(pieces: Iterator[Piece], file: IO[bytes]) -> None:
+def write_pieces(pieces: Iterable[Piece], file: IO[bytes]) -> None:
     for piece in pieces:
         file.write(piece.encode() if isinstance(piece, str) else piece)
 

@@ -23,7 +23,7 @@ MEASURES = {
 class Answer:
     """One query and what it returned, best first; with `error` it failed, and what it returned is nothing.
 
-    `expected` and `returned` name modules; of the returned only the first LIMIT are looked at.
+    `expected` and `returned` name modules.
     """
 
     query_id: int | str
@@ -37,10 +37,15 @@ class Answer:
     error: str | None = None
 
 
-def baseline(answers: Sequence[Answer], *, when: datetime, search_mode: str, seconds: float | None) -> dict[str, Any]:
-    """The content of the file. Means are over the queries that did not fail; null where all did."""
+def baseline(
+    answers: Sequence[Answer], *, when: datetime, search_mode: str, seconds: float | None, limit: int = LIMIT
+) -> dict[str, Any]:
+    """The content of the file. Means are over the queries that did not fail; null where all did.
+
+    Of what a query returned only the first `limit` modules are looked at, by every measure.
+    """
     valid = [answer for answer in answers if answer.error is None]
-    metrics = _metrics(valid)
+    metrics = _metrics(valid, limit)
     return {
         "metadata": {
             "timestamp": when.astimezone(UTC).isoformat(),
@@ -48,24 +53,30 @@ def baseline(answers: Sequence[Answer], *, when: datetime, search_mode: str, sec
             "valid_queries": len(valid),
             "failed_queries": len(answers) - len(valid),
             "search_mode": "vector" if search_mode == "dense" else search_mode,
-            "limit": LIMIT,
+            "limit": limit,
             "execution_time_seconds": seconds,
         },
         "aggregate_metrics": _means(metrics),
         "per_category": _by_kind(metrics, [answer.category for answer in valid]),
         "per_difficulty": _by_kind(metrics, [answer.difficulty for answer in valid]),
-        "detailed_results": _details(answers, metrics),
+        "detailed_results": _details(answers, metrics, limit),
     }
+
+
+def detail(answer: Answer, *, limit: int = LIMIT) -> dict[str, Any]:
+    """What the file says of one query."""
+    measured = [answer] if answer.error is None else []
+    return _details([answer], _metrics(measured, limit), limit)[0]
 
 
 def file_name(when: datetime) -> str:
     return f"baseline_{when.astimezone(UTC):%Y%m%d_%H%M%S}.json"
 
 
-def _metrics(answers: Sequence[Answer]) -> list[dict[str, float]]:
+def _metrics(answers: Sequence[Answer], limit: int) -> list[dict[str, float]]:
     """The four measures of each query."""
     truths = Truths.of([dict.fromkeys(answer.expected, 1) for answer in answers])
-    graded = truths.grade([answer.returned[:LIMIT] for answer in answers])
+    graded = truths.grade([answer.returned[:limit] for answer in answers])
     values = evaluate(list(MEASURES.values()), graded)
     return [dict(zip(MEASURES, column, strict=True)) for column in values.T.tolist()]
 
@@ -82,7 +93,7 @@ def _by_kind(metrics: Sequence[Mapping[str, float]], kinds: Sequence[str]) -> di
     return {kind: {"count": len(group), **_means(group)} for kind, group in sorted(groups.items())}
 
 
-def _details(answers: Sequence[Answer], metrics: Sequence[Mapping[str, float]]) -> list[dict[str, Any]]:
+def _details(answers: Sequence[Answer], metrics: Sequence[Mapping[str, float]], limit: int) -> list[dict[str, Any]]:
     found = iter(metrics)
     return [
         {
@@ -92,8 +103,8 @@ def _details(answers: Sequence[Answer], metrics: Sequence[Mapping[str, float]]) 
             "category": answer.category,
             "difficulty": answer.difficulty,
             "expected_modules": list(answer.expected),
-            "returned_modules": list(answer.returned[:LIMIT]),
-            "metrics": dict(next(found)) | _places(answer) if answer.error is None else None,
+            "returned_modules": list(answer.returned[:limit]),
+            "metrics": dict(next(found)) | _places(answer, limit) if answer.error is None else None,
             "execution_time_ms": answer.milliseconds,
             "error": answer.error,
         }
@@ -101,8 +112,8 @@ def _details(answers: Sequence[Answer], metrics: Sequence[Mapping[str, float]]) 
     ]
 
 
-def _places(answer: Answer) -> dict[str, int | None]:
-    places = [rank for rank, module in enumerate(answer.returned[:LIMIT], start=1) if module in set(answer.expected)]
+def _places(answer: Answer, limit: int) -> dict[str, int | None]:
+    places = [rank for rank, module in enumerate(answer.returned[:limit], start=1) if module in set(answer.expected)]
     return {
         "hits_in_top_3": sum(rank <= 3 for rank in places),
         "hits_in_top_5": sum(rank <= 5 for rank in places),

@@ -99,3 +99,14 @@ def test_the_report_names_the_index_that_was_searched(library: Mapping) -> None:
     (run,) = json.loads(out.getvalue())["runs"]
     assert (run["config"]["index"], run["index"]) == (None, "keywords")
     assert "completed, index keywords" in text_of(Benchmark.objects.get())
+
+
+def test_it_warns_of_reranked_runs_that_return_less_than_is_measured(library: Mapping) -> None:
+    matrix = {"use_reranker": [False, True], "rerank_depths": [5, 15, 20], "k_values_for_metrics": [5, 20]}
+    (warning,) = preview(library, matrix).warnings
+    assert warning.startswith("2 reranked runs return no more than what the reranker reads, 5 or 15 chunks a query:")
+    assert preview(library, {**matrix, "rerank_depths": [20]}).warnings == []
+    out = io.StringIO()
+    options = ["--modes", "dense", "--rerank", "on", "--rerank-depth", "5", "--dry-run"]
+    call_command("run_benchmark", "library", *options, stdout=out)
+    assert "1 reranked run returns no more than what the reranker reads, 5 chunks a query" in out.getvalue()

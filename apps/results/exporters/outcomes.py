@@ -1,8 +1,7 @@
 """What became of each query of a run, as exporters write it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from apps.benchmarks.models import Evaluation, QueryResult, Run
 from apps.collections.models import Document
@@ -51,7 +50,7 @@ def outcomes_of(run: Run, evaluation: Evaluation) -> Iterator[Outcome]:
         query_ids = evaluation.query_ids[start : start + AT_ONCE]
         queries = Query.objects.in_bulk(query_ids)
         results = results_by_query(run, query_ids, rankings=True)
-        names = _names(results.values())
+        names = names_in(results.values())
         for query_id in query_ids:
             result = results.get(query_id)
             error = NOT_ASKED if result is None else result.error
@@ -60,6 +59,7 @@ def outcomes_of(run: Run, evaluation: Evaluation) -> Iterator[Outcome]:
             yield Outcome(queries[query_id], found, scores, columns[query_id], result, error)
 
 
-def _names(results: Any) -> dict[int, str]:
+def names_in(results: Iterable[QueryResult]) -> dict[int, str]:
+    """Return the external id of every document that results which did not fail have ranked."""
     found = {key for result in results if not result.error for key in result.document_ids}
     return dict(Document.objects.filter(pk__in=found).values_list("pk", "external_id"))

@@ -1,37 +1,51 @@
 """SPEC-002: a run as the baseline file of the module search."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+from typing import Any
 
 from apps.benchmarks.evaluating import truth_of
-from apps.benchmarks.models import Run
-from apps.datasets.models import DatasetVersion
-from apps.results.exporters.outcomes import Outcome, measured, outcomes_of
+from apps.benchmarks.models import Benchmark, QueryResult, Run
+from apps.datasets.models import DatasetVersion, Query
+from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, measured, names_in
 from apps.results.exporters.results_json import milliseconds_between
 from apps.results.exporters.truths import names_of
+from apps.results.queries import results_by_query
 from benchbench.files import spec002
 
 
 def write(run: Run, version: DatasetVersion) -> Iterator[str]:
-    """Relevant documents are the expected modules, by falling grade; an answer's version is what its query states."""
-    evaluation = measured(run, version)
-    grades = truth_of(run.benchmark, version).grades
-    names = names_of({key for graded in grades.values() for key in graded}, run.benchmark)
-    answers = []
-    for outcome in outcomes_of(run, evaluation):
-        relevant = sorted((-grade, names[key]) for key, grade in grades[outcome.query.pk].items() if grade > 0)
-        answers.append(_answer(outcome, [name for _, name in relevant]))
+    yield text_of(content_of(run, version))
+
+
+def text_of(content: dict[str, Any]) -> str:
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def content_of(run: Run, version: DatasetVersion, *, limit: int = spec002.LIMIT) -> dict[str, Any]:
+    """Return what the file of a completed run holds; raise an ExportError for one without values on `version`.
+
+    Of each query the first `limit` documents that it returned are looked at.
+    """
+    measured(run, version)
+    questions = Questions(run.benchmark, version)
+    answers = [
+        answer
+        for start in range(0, len(questions.query_ids), AT_ONCE)
+        for answer in questions.answers(run, questions.query_ids[start : start + AT_ONCE])
+    ]
     took = milliseconds_between(run.started_at, run.completed_at)
     content = spec002.baseline(
         answers,
         when=ended(run),
         search_mode=run.config.get("search_mode", "external"),
         seconds=None if took is None else took / 1000,
+        limit=limit,
     )
     if version != run.benchmark.dataset_version:
         content["metadata"]["dataset_version"] = version.number
-    yield json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return content
 
 
 def file_name(run: Run) -> str:
@@ -42,17 +56,37 @@ def ended(run: Run) -> datetime:
     return run.completed_at or run.created_at
 
 
-def _answer(outcome: Outcome, expected: list[str]) -> spec002.Answer:
-    query = outcome.query
-    version = query.metadata.get("version") or query.filters.get("version")
-    return spec002.Answer(
-        query_id=int(query.key) if query.key.isdecimal() else query.key,
-        query=query.text,
-        version=None if version is None else str(version),
-        category=query.category,
-        difficulty=query.difficulty,
-        expected=expected,
-        returned=outcome.documents,
-        milliseconds=outcome.result.total_ms if outcome.result else None,
-        error=outcome.error or None,
-    )
+class Questions:
+    """The queries of a dataset version, in its order, and what is expected of each.
+
+    Relevant documents are the expected modules, by falling grade; `version` is what the query states of it.
+    """
+
+    def __init__(self, benchmark: Benchmark, version: DatasetVersion) -> None:
+        self.grades = truth_of(benchmark, version).grades
+        self.query_ids = list(self.grades)
+        self.names = names_of({key for graded in self.grades.values() for key in graded}, benchmark)
+
+    def answers(self, run: Run, query_ids: Sequence[int]) -> list[spec002.Answer]:
+        """Return what became of some queries in a run; one that has no result, or a failed one, says so in `error`."""
+        queries = Query.objects.in_bulk(query_ids)
+        results = results_by_query(run, list(query_ids), rankings=True)
+        names = names_in(results.values())
+        return [self._answer(queries[query_id], results.get(query_id), names) for query_id in query_ids]
+
+    def _answer(self, query: Query, result: QueryResult | None, names: dict[int, str]) -> spec002.Answer:
+        graded = self.grades[query.pk].items()
+        relevant = sorted((-grade, self.names[key]) for key, grade in graded if grade > 0)
+        version = query.metadata.get("version") or query.filters.get("version")
+        error = NOT_ASKED if result is None else result.error
+        return spec002.Answer(
+            query_id=int(query.key) if query.key.isdecimal() else query.key,
+            query=query.text,
+            version=None if version is None else str(version),
+            category=query.category,
+            difficulty=query.difficulty,
+            expected=[name for _, name in relevant],
+            returned=[] if result is None or error else [names[key] for key in result.document_ids],
+            milliseconds=result.total_ms if result else None,
+            error=error or None,
+        )

@@ -9,17 +9,26 @@ from django.core.management.base import CommandParser
 
 from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.launching import launch
-from apps.benchmarks.matrix_options import add_matrix_arguments, in_options, matrix_of
+from apps.benchmarks.matrix_options import add_matrix_arguments, in_options, matrix_of, whole_number
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.previewing import preview
 from apps.benchmarks.reporting import facts_of, preview_text, text_of
 from apps.benchmarks.reproducing import benchmark_from, read_manifest
 from apps.benchmarks.verifying import verify
+from apps.collections.finding import find_collection
+from apps.datasets.readers import read_dataset
 from apps.mappings.finding import find_mapping
+from apps.mappings.laying import lay
+from apps.mappings.models import Mapping
 from apps.operations.commands import UseCaseCommand
 from apps.operations.models import Operation, Status
 from apps.operations.working import OperationFailedError, wait
+from apps.results.console import Console, write_baselines
 from benchbench.errors import BenchbenchError
+from benchbench.files.spec002 import LIMIT
+from benchbench.ir.configuration import DEFAULTS
+
+DEFAULT_TOP_K = DEFAULTS["top_k"]
 
 
 class Command(UseCaseCommand):
@@ -32,31 +41,69 @@ class Command(UseCaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("mapping", nargs="?", help="Name (or id) of the mapping to run over.")
         parser.add_argument(
-            "--manifest",
+            "--queries",
+            type=Path,
             metavar="FILE",
-            help="Run what this manifest describes, wait, and hold it against what the manifest says came of it: exit "
-            "status 1 where a value differs. Only --name, --owner and --json go with it.",
+            help="In place of a mapping: a file of judged queries, imported and laid over --collection first, as far "
+            "as that is not done yet.",
         )
-        parser.add_argument("--name", help="Name of the benchmark; the mapping's name and the time by default.")
+        parser.add_argument("--collection", metavar="NAME", help="With --queries: name (or id) of the collection.")
+        parser.add_argument(
+            "--manifest",
+            type=Path,
+            metavar="FILE",
+            help="In place of a mapping: run what this manifest describes, wait, and hold it against what the manifest "
+            "says came of it. Only --name, --owner and --json go with it.",
+        )
+        parser.add_argument("--name", help="Name of the benchmark; by default the mapping's name and the time.")
+        parser.add_argument(
+            "--allow-missing",
+            action="store_true",
+            help="Run although the collection lacks modules that module queries (SPEC-001) expect: they are not found.",
+        )
         add_matrix_arguments(parser)
-        parser.add_argument("--seed", type=int, default=42)
-        parser.add_argument("--execution", choices=["shared", "isolated"], default="shared")
-        parser.add_argument("--dry-run", action="store_true", help="Say what would be done, and do nothing.")
-        parser.add_argument("--wait", action="store_true", help="Wait for the end; works the queue if no worker does.")
+        execution = parser.add_argument_group("execution")
+        execution.add_argument(
+            "--execution",
+            choices=["shared", "isolated"],
+            default="shared",
+            help="shared (default): what runs have in common is done once; isolated: query by query, for honest times. "
+            "Rankings are the same.",
+        )
+        execution.add_argument("--seed", type=int, default=42, metavar="N", help="Of everything random (default: 42).")
+        execution.add_argument("--dry-run", action="store_true", help="Say what would be done, and do nothing.")
+        execution.add_argument(
+            "--wait", action="store_true", help="Wait for the end; works the queue if no worker does."
+        )
+        told = parser.add_argument_group("report of SPEC-002")
+        told.add_argument(
+            "--verbose", action="store_true", help="Wait, and print each query as it ends, then totals with bars."
+        )
+        told.add_argument(
+            "--output-dir",
+            type=Path,
+            metavar="DIR",
+            help="Wait, and write each run's baseline_YYYYMMDD_HHMMSS.json there; of several runs into DIR/run-N.",
+        )
+        told.add_argument(
+            "--limit",
+            type=whole_number,
+            metavar="N",
+            help=f"How many of a query's documents these two look at (default: {LIMIT}).",
+        )
         self.add_owner_argument(parser)
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
+        self.require_fitting(options)
         if options["manifest"]:
             self.run_again(**options)
             return
-        if not options["mapping"]:
-            raise BenchbenchError("Name a mapping to run over, or a manifest to run again with --manifest FILE.")
-        mapping = find_mapping(options["mapping"])
+        mapping = self.mapping_of(options)
         matrix = matrix_of(mapping, options)
         if options["dry_run"]:
             with in_options():
-                planned = preview(mapping, matrix, measures=options["measures"])
+                planned = preview(mapping, matrix, measures=options["measures"], allow_missing=options["allow_missing"])
             self.report(planned.as_dict(), preview_text(planned), as_json=options["json"])
             return
         with in_options():
@@ -68,12 +115,58 @@ class Command(UseCaseCommand):
                 execution=options["execution"],
                 seed=options["seed"],
                 measures=options["measures"],
+                allow_missing=options["allow_missing"],
             )
+        self.run(benchmark, **options)
+
+    def require_fitting(self, options: dict[str, Any]) -> None:
+        """Refuse options that do not go together."""
+        named = [name for name in ("mapping", "queries", "manifest") if options[name]]
+        if len(named) != 1:
+            raise self.misuse(
+                "Say what to run, and one thing only: a mapping, --queries FILE with --collection NAME, or --manifest "
+                "FILE."
+            )
+        if bool(options["queries"]) != bool(options["collection"]):
+            raise self.misuse("--queries and --collection go together: what is asked, and what is searched.")
+        if options["queries"] and options["dry_run"]:
+            raise self.misuse("--dry-run does nothing, and --queries imports: run over its mapping to plan.")
+        if options["verbose"] and options["json"]:
+            raise self.misuse("--verbose prints for people and --json for programs: choose one.")
+        if options["limit"] and not (options["verbose"] or options["output_dir"]):
+            raise self.misuse("--limit goes with --verbose or --output-dir; how much a run returns is --top-k.")
+        least = min(options["top_k"] or [DEFAULT_TOP_K])
+        if (options["limit"] or LIMIT) > least and (options["verbose"] or options["output_dir"]):
+            raise self.misuse(f"--limit {options['limit'] or LIMIT} is more than a run returns, {least}: see --top-k.")
+
+    def mapping_of(self, options: dict[str, Any]) -> Mapping:
+        """Return the mapping that is named, or of the queries that are; those are imported."""
+        if not options["queries"]:
+            return find_mapping(options["mapping"])
+        collection = find_collection(options["collection"])
+        mapping, imported = lay(read_dataset(options["queries"]), collection, owner=options["owner"])
+        for warning in imported.report.warnings:
+            self.warn(warning)
+        return mapping
+
+    def run(self, benchmark: Benchmark, **options: Any) -> None:
+        """Start a benchmark, and tell what came of it, or that it is under way."""
         operation = launch(benchmark, owner=options["owner"])
-        if options["wait"]:
+        limit, folder = options["limit"] or LIMIT, options["output_dir"]
+        if options["verbose"]:
+            console = Console(benchmark, self.stdout.write, limit=limit, source=str(options["queries"] or ""))
+            with contextlib.suppress(OperationFailedError):  # told with the report
+                wait(operation, on_progress=lambda event: console.poll())
+        elif options["wait"] or folder:
             self.wait_for(operation)
         benchmark.refresh_from_db()
-        self.report(facts_of(benchmark), text_of(benchmark), as_json=options["json"])
+        paths = write_baselines(benchmark, folder, limit=limit) if folder else {}
+        if options["verbose"]:
+            console.close(paths)
+        facts = facts_of(benchmark) | ({"files": [str(path) for path in paths.values()]} if folder else {})
+        text = "\n".join([text_of(benchmark), *(f"Wrote {path}." for path in paths.values())])
+        if not options["verbose"] or benchmark.total_runs > 1:
+            self.report(facts, text, as_json=options["json"])
         self.require_completed(benchmark)
 
     def run_again(self, **options: Any) -> None:

@@ -1,0 +1,111 @@
+"""The console of SPEC-002, made of what the baseline file holds: a line for each query as it ends, then the totals."""
+
+from collections.abc import Mapping
+from typing import Any
+
+RULE = "=" * 80
+BLOCKS = 24
+LABELS = {"precision@3": "Precision@3:", "precision@5": "Precision@5:", "recall@10": "Recall@10:"}
+DIFFICULTIES = ("easy", "medium", "hard")
+
+
+def opening(title: str, *, source: str, queries: int) -> list[str]:
+    """What stands above the queries: whose run this is, and where they come from."""
+    return [
+        RULE,
+        _plain(title),
+        RULE,
+        "",
+        f"Loading queries from: {_plain(source)}",
+        f"✓ Loaded {queries:,} {_plural(queries, 'query', 'queries')} successfully",
+        "",
+        "Starting benchmark execution...",
+        "",
+    ]
+
+
+def query_lines(detail: Mapping[str, Any], place: int, of: int, *, noun: str = "module") -> list[str]:
+    """The lines of one of the file's `detailed_results`, the one at `place` of so many. `noun` is what is expected.
+
+    A query that failed has its reason where the others have their time and values: it has neither.
+    """
+    number = f"[{place}/{of}] "
+    stated = {"Version": detail["version"], "Category": detail["category"], "Difficulty": detail["difficulty"]}
+    expected = len(detail["expected_modules"])
+    lines = [
+        " | ".join(f"{name}: {_plain(str(value))}" for name, value in stated.items() if value),
+        f"Expected: {expected} {_plural(expected, noun, noun + 's')}",
+    ]
+    if detail["error"] is not None:
+        lines.append(f"✗ Failed: {_plain(detail['error'])}")
+    else:
+        took = detail["execution_time_ms"]
+        lines.append("✓ Executed" if took is None else f"✓ Executed in {took:.0f}ms")
+        metrics = detail["metrics"]
+        values = {"P@3": _short(metrics["precision@3"]), "P@5": f"{metrics['precision@5']:.2f}"}
+        values |= {"R@10": _short(metrics["recall@10"]), "MRR": _short(metrics["mrr"])}
+        lines.append("Metrics: " + " | ".join(f"{name}={value}" for name, value in values.items()))
+    indent = " " * len(number)
+    return [f'{number}Query: "{_plain(detail["query"])}"', *(indent + line for line in lines if line), ""]
+
+
+def closing(content: Mapping[str, Any], *, written_to: str = "") -> list[str]:
+    """The totals of a baseline file: time, means with bars, means by difficulty. Queries that failed are in no mean."""
+    about, means = content["metadata"], content["aggregate_metrics"]
+    seconds, failed = about["execution_time_seconds"], about["failed_queries"]
+    lines = [RULE, "BENCHMARK COMPLETED", RULE, ""]
+    lines += [] if seconds is None else [f"Execution Time: {seconds:,.1f} seconds"]
+    lines.append(f"Total Queries: {about['total_queries']:,}")
+    lines += [f"Failed Queries: {failed:,}, in no mean"] if failed else []
+    lines += ["", "AGGREGATE METRICS:"]
+    lines += [
+        f"  {label:<13}{_percent(means[name]):>6}  {_bar(means[name])}".rstrip() for name, label in LABELS.items()
+    ]
+    mrr = means["mrr"]
+    lines += [f"  {'Mean MRR:':<13}{'–' if mrr is None else format(mrr, '.3f'):>6}", ""]
+    lines += _by_difficulty(content["per_difficulty"])
+    lines += [f"Results saved to: {written_to}", ""] if written_to else []
+    return [*lines, RULE]
+
+
+def _by_difficulty(groups: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    if not groups:
+        return []
+    names = [name for name in DIFFICULTIES if name in groups] + [name for name in groups if name not in DIFFICULTIES]
+    rows = [(_plain(name).capitalize(), f"({groups[name]['count']})", groups[name]) for name in names]
+    widths = max(len(name) for name, _, _ in rows), max(len(count) for _, count, _ in rows)
+    return [
+        "BY DIFFICULTY:",
+        *(
+            f"  {name:<{widths[0]}} {count:>{widths[1]}}:  "
+            f"P@3={_percent(of['precision@3'])} | P@5={_percent(of['precision@5'])}"
+            for name, count, of in rows
+        ),
+        "",
+    ]
+
+
+def _bar(share: float | None) -> str:
+    if share is None:
+        return ""
+    filled = round(BLOCKS * share)
+    return "█" * filled + "░" * (BLOCKS - filled)
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{share:.1%}"
+
+
+def _short(value: float) -> str:
+    """Three decimals, without zeros at the end, but one at least: 0.667, 0.5, 1.0."""
+    whole, _, decimals = f"{value:.3f}".partition(".")
+    return f"{whole}.{decimals.rstrip('0') or '0'}"
+
+
+def _plain(text: str) -> str:
+    """A line of printable characters: a terminal obeys others."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def _plural(count: int, one: str, several: str) -> str:
+    return one if count == 1 else several

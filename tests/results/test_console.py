@@ -1,0 +1,200 @@
+"""`run_benchmark` as the runner of SPEC-002: a file of queries in, lines and baseline files out."""
+
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from apps.benchmarks.models import Benchmark, QueryResult, Run
+from apps.benchmarks.previewing import preview
+from apps.collections.importing import create_collection, import_documents
+from apps.collections.records import DocumentRecord
+from apps.mappings.missing import MissingModulesError, missing_modules
+from apps.mappings.models import Mapping
+from apps.operations.working import wait
+from apps.results.console import Console
+from apps.retrieval.indexing import build_index, create_index
+from benchbench.files.spec002_console import BLOCKS
+
+MODULES = {"einvoice": "electronic invoice", "dock": "cross docking", "tax": "tax of an invoice"}
+QUERIES = [
+    {"id": 1, "query": "invoice", "version": "16.0", "category": "sales", "difficulty": "easy", "expected": ["tax"]},
+    {"id": 2, "query": "docking", "version": "18.0", "category": "stock", "difficulty": "hard", "expected": ["dock"]},
+]
+
+
+@pytest.fixture
+def odoo(transactional_db: None) -> None:
+    collection = create_collection("odoo")
+    import_documents(
+        collection,
+        [
+            DocumentRecord(external_id=name, title=name, text=text, metadata={"version": version})
+            for (name, text), version in zip(MODULES.items(), ("16.0", "18.0", "16.0"), strict=True)
+        ],
+    )
+    wait(build_index(create_index(collection, name="words")))
+
+
+@pytest.fixture
+def queries(tmp_path: Path) -> Path:
+    return write(tmp_path, QUERIES)
+
+
+def write(folder: Path, queries: list[dict[str, Any]]) -> Path:
+    stated = [{**query, "expected_modules": query["expected"]} for query in queries]
+    for query in stated:
+        query.pop("expected")
+    path = folder / "benchmark_queries.json"
+    path.write_text(json.dumps({"benchmark_queries": stated}))
+    return path
+
+
+def run(*options: object) -> str:
+    out = io.StringIO()
+    call_command("run_benchmark", *map(str, options), stdout=out)
+    return out.getvalue()
+
+
+def test_a_file_of_queries_runs_in_one_go(odoo: None, queries: Path, tmp_path: Path) -> None:
+    told = run("--queries", queries, "--collection", "odoo", "--verbose", "--output-dir", tmp_path / "out" / "deep")
+    (file,) = (tmp_path / "out" / "deep").iterdir()
+    assert re.fullmatch(r"baseline_\d{8}_\d{6}\.json", file.name)
+    assert f"Loading queries from: {queries}" in told
+    first = told.index('[1/2] Query: "invoice"\n      Version: 16.0 | Category: sales | Difficulty: easy\n')
+    assert first < told.index('[2/2] Query: "docking"') < told.index("BENCHMARK COMPLETED")
+    assert re.search(r"✓ Executed in \d+ms\n      Metrics: P@3=0\.333 \| P@5=0\.20 \| R@10=1\.0 \| MRR=\d\.\d\n", told)
+    bar = "█" * 8 + "░" * (BLOCKS - 8)
+    assert f"  Precision@3:  33.3%  {bar}\n" in told
+    assert "  Easy (1):  P@3=33.3% | P@5=20.0%\n  Hard (1):  P@3=33.3% | P@5=20.0%\n" in told
+    assert f"Results saved to: {file}" in told
+    content = json.loads(file.read_text())
+    assert content["metadata"]["limit"] == 10
+    assert content["detailed_results"][1]["returned_modules"] == ["dock"]
+    again = run("--queries", queries, "--collection", "odoo", "--wait")
+    assert (Mapping.objects.count(), Benchmark.objects.count()) == (1, 2)
+    assert "completed, index words" in again
+
+
+def test_the_limit_is_how_many_documents_of_a_query_are_looked_at(odoo: None, queries: Path, tmp_path: Path) -> None:
+    facts = json.loads(
+        run(
+            "--queries",
+            queries,
+            "--collection",
+            "odoo",
+            "--output-dir",
+            tmp_path,
+            "--limit",
+            "1",
+            "--json",
+            "--modes",
+            "sparse",
+            "--lexical",
+            "bm25,fts",
+        )
+    )
+    assert [Path(path).parent.name for path in facts["files"]] == ["run-1", "run-2"]
+    for path in facts["files"]:
+        content = json.loads(Path(path).read_text())
+        assert content["metadata"]["limit"] == 1
+        assert all(len(one["returned_modules"]) <= 1 for one in content["detailed_results"])
+
+
+def test_several_runs_are_told_one_after_the_other(odoo: None, queries: Path) -> None:
+    told = run("--queries", queries, "--collection", "odoo", "--verbose", "--lexical", "bm25,fts")
+    order = [told.index(f"Run {n} of 2: ") for n in (1, 2)] + [told.rindex(f"Run {n} of 2: ") for n in (1, 2)]
+    assert order == sorted(order)
+    assert told.count("[2/2]") == told.count("BENCHMARK COMPLETED") == 2
+
+
+def test_a_failed_query_is_told_with_its_reason_and_is_no_zero(odoo: None, queries: Path) -> None:
+    run("--queries", queries, "--collection", "odoo", "--wait")
+    QueryResult.objects.filter(query__key="2").update(error="The query took 60 s.", document_ids=[], scores=[])
+    lines: list[str] = []
+    Console(Benchmark.objects.get(), lines.append).close({})
+    told = "\n".join(lines)
+    assert "      ✗ Failed: The query took 60 s.\n" in told
+    assert "Failed Queries: 1, in no mean" in told
+    assert told.count("Metrics: P@3") == 1
+
+
+def test_lines_wait_for_the_query_that_is_next_in_order(odoo: None, queries: Path) -> None:
+    run("--queries", queries, "--collection", "odoo", "--wait")
+    kept = list(QueryResult.objects.order_by("query"))
+    QueryResult.objects.all().delete()
+    lines: list[str] = []
+    console = Console(Benchmark.objects.get(), lines.append)
+    opened = len(lines)
+    for result, told in ((kept[1], 0), (kept[0], 2)):
+        result.pk = None
+        result.save()
+        console.poll()
+        assert len(lines) - opened == told
+
+
+def test_a_run_that_failed_says_why(odoo: None, queries: Path) -> None:
+    run("--queries", queries, "--collection", "odoo", "--wait")
+    Run.objects.update(status=Run.Status.FAILED, error_message="The index is gone.")
+    lines: list[str] = []
+    Console(Benchmark.objects.get(), lines.append).close({})
+    assert lines[-1] == "The run failed: The index is gone."
+
+
+def test_missing_modules_stop_a_run_until_they_are_allowed(odoo: None, tmp_path: Path) -> None:
+    queries = write(tmp_path, [{**QUERIES[0], "expected": ["tax", "gone"]}])
+    with pytest.raises(CommandError, match=r"lacks 1 of the modules .* expects: gone\. Import .*--allow-missing"):
+        run("--queries", queries, "--collection", "odoo", "--wait")
+    assert not Benchmark.objects.exists()
+    mapping = Mapping.objects.get()
+    assert missing_modules(mapping) == ["gone"]
+    with pytest.raises(MissingModulesError):
+        preview(mapping, {"search_modes": ["sparse"]})
+    assert preview(mapping, {"search_modes": ["sparse"]}, allow_missing=True).labels
+    told = run(mapping.name, "--allow-missing", "--verbose")
+    assert "Expected: 2 modules" in told
+    assert "R@10=0.5" in told
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, r"benchmark_queries\.json does not exist"),
+        ('{"benchmark_queries": [', r"benchmark_queries\.json is not JSON: .* \(line 1, column \d+\)"),
+        ('{"benchmark_queries": [{"id": 1}]}', r"benchmark_queries\[0\]"),
+    ],
+)
+def test_a_file_that_cannot_be_read_ends_with_a_sentence(
+    odoo: None, tmp_path: Path, content: str | None, said: str
+) -> None:
+    path = tmp_path / "benchmark_queries.json"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(CommandError, match=said) as caught:
+        run("--queries", path, "--collection", "odoo")
+    assert caught.value.returncode == 1
+    assert not Mapping.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["library", "--manifest", "m.json"],
+        ["--queries", "q.json"],
+        ["library", "--collection", "odoo"],
+        ["library", "--verbose", "--json"],
+        ["library", "--limit", "5"],
+        ["library", "--verbose", "--limit", "500"],
+        ["library", "--verbose", "--top-k", "5"],
+        ["--queries", "q.json", "--collection", "odoo", "--dry-run"],
+    ],
+)
+def test_options_that_do_not_go_together_are_wrong_usage(options: list[str]) -> None:
+    with pytest.raises(CommandError) as caught:
+        run(*options)
+    assert caught.value.returncode == 2
