@@ -12,7 +12,7 @@ MANAGE := $(BIN)/python manage.py
 INSTALLED := .venv/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz install run worker lint perf clean
+.PHONY: help demo test fuzz install run worker lint openapi perf clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -41,6 +41,9 @@ lint: $(INSTALLED) ## check style, types and imports
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+
+openapi: $(INSTALLED) ## write docs/openapi.yaml anew, after a change of the API
+	$(MANAGE) spectacular --file docs/openapi.yaml --validate --fail-on-warn
 
 perf: $(INSTALLED) ## measure speed at full size, in half an hour or more: see perf/README.md
 	@set -e; for script in $(filter-out perf/throwaway.py,$(sort $(wildcard perf/*.py))); do \

@@ -2,7 +2,9 @@
 
 import contextlib
 import os
+import re
 import tempfile
+from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,8 @@ from django.core.management.utils import get_random_secret_key
 
 from benchbench import embedded
 from benchbench.appearance import UNFOLD as UNFOLD
+from benchbench.rest import REST_FRAMEWORK as REST
+from benchbench.rest import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -42,6 +46,16 @@ def env_int(name: str, default: int, *, least: int = 1) -> int:
 def env_list(name: str, default: list[str]) -> list[str]:
     value = os.environ.get(name, "")
     return [part.strip() for part in value.split(",") if part.strip()] if value else default
+
+
+def env_rate(name: str, default: str) -> tuple[int, int]:
+    """Return a rate such as 600/min as (requests, seconds)."""
+    value = env_str(name, default)
+    seconds = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
+    stated = re.fullmatch(r"([1-9][0-9]{0,8})/(s|min|h|d)", value)
+    if stated is None:
+        raise ImproperlyConfigured(f"{name} is {value!r}: write a number and a unit, such as 600/min (s, min, h, d).")
+    return int(stated[1]), seconds[stated[2]]
 
 
 def package_folder(name: str) -> Path:
@@ -101,6 +115,9 @@ INSTALLED_APPS = [
     "django.contrib.postgres",
     "channels",
     "rest_framework",
+    "rest_framework_simplejwt.token_blacklist",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
     "django_htmx",
     "django_rq",
     "apps.operations",
@@ -174,13 +191,26 @@ STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "static", ("plotly", package_folder("plotly") / "package_data")]
 WHITENOISE_USE_FINDERS = True
 FILE_UPLOAD_MAX_MEMORY_SIZE = 2**21
-REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["rest_framework.authentication.SessionAuthentication"],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAdminUser"],
-    "DEFAULT_PARSER_CLASSES": ["apps.api.parsers.StrictJSONParser"],
-    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "EXCEPTION_HANDLER": "apps.api.errors.present",
+REST_FRAMEWORK = {**REST, "NUM_PROXIES": env_int("BENCHBENCH_PROXIES", 0, least=0)}
+SIMPLE_JWT = {
+    "ACCESS_TOKEN_LIFETIME": timedelta(minutes=env_int("BENCHBENCH_JWT_ACCESS_MINUTES", 15)),
+    "REFRESH_TOKEN_LIFETIME": timedelta(days=env_int("BENCHBENCH_JWT_REFRESH_DAYS", 7)),
+    "CHECK_REVOKE_TOKEN": True,  # a new password ends the tokens of the old one
 }
+# Requests of one user (signing in: of one address) in a second, minute, hour or day, by what they do.
+BENCHBENCH_API_RATES = {
+    "read": env_rate("BENCHBENCH_API_RATE_READ", "600/min"),
+    "write": env_rate("BENCHBENCH_API_RATE_WRITE", "120/min"),
+    "start": env_rate("BENCHBENCH_API_RATE_START", "30/min"),
+    "upload": env_rate("BENCHBENCH_API_RATE_UPLOAD", "30/min"),
+    "auth": env_rate("BENCHBENCH_API_RATE_AUTH", "10/min"),
+}
+BENCHBENCH_IDEMPOTENCY_HOURS = env_int("BENCHBENCH_IDEMPOTENCY_HOURS", 24)
+# Development only: everybody is this user, who must exist and be staff.
+DISABLE_AUTH = env_bool("DISABLE_AUTH", False)
+DISABLE_AUTH_USER = env_str("DISABLE_AUTH_USER", "developer")
+if DISABLE_AUTH and not DEBUG:
+    raise ImproperlyConfigured("DISABLE_AUTH is true without DEBUG: it lets everybody in. Unset it.")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

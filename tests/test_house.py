@@ -46,16 +46,19 @@ def test_the_migrations_match_the_models() -> None:
     call_command("makemigrations", check=True, dry_run=True, verbosity=0)
 
 
-def test_every_setting_is_described_in_the_example() -> None:
+@pytest.mark.parametrize(
+    ("file", "row"), [(".env.example", r"^#? ?([A-Z_]+)="), ("docs/configuration.md", r"^\| `([A-Z_]+)` \|")]
+)
+def test_every_setting_is_described(file: str, row: str) -> None:
     read = set()
-    for file in (CHECKOUT / "benchbench").rglob("*.py"):
-        read |= set(re.findall(r'(?:env_\w+|environ\.get|environ)[(\[]"([A-Z_]+)"', file.read_text()))
-    described = set(re.findall(r"^#? ?([A-Z_]+)=", (CHECKOUT / ".env.example").read_text(), re.MULTILINE))
+    for module in (CHECKOUT / "benchbench").rglob("*.py"):
+        read |= set(re.findall(r'(?:env_\w+|environ\.get|environ)[(\[]"([A-Z_]+)"', module.read_text()))
+    described = set(re.findall(row, (CHECKOUT / file).read_text(), re.MULTILINE))
     assert "BENCHBENCH_DATA_DIR" in read
     assert read - {"DJANGO_SETTINGS_MODULE"} <= described
 
 
 def test_make_without_a_target_lists_the_targets() -> None:
     listed = subprocess.run(["make"], cwd=CHECKOUT, env=os.environ, capture_output=True, text=True, check=True).stdout
-    for target in ("demo", "test", "fuzz", "install", "run", "worker", "lint", "perf", "clean"):
+    for target in ("demo", "test", "fuzz", "install", "run", "worker", "lint", "openapi", "perf", "clean"):
         assert f"make {target} " in listed

@@ -1,0 +1,29 @@
+"""The use cases of BenchBench over HTTP: parse, call one use case, present.
+
+How to add an endpoint, by the example of datasets:
+
+1. `serializers/<things>.py`: what is asked and what is told, field by field; the OpenAPI schema is made of nothing
+   else.
+   - A request: a `StrictSerializer` of `Text`, `Whole`, `Number`, `Flag` (an unknown key, another type: 400). Name it
+     for what it is (`DatasetUpload`); its component is called `DatasetUploadRequest`.
+   - An answer: a plain `Serializer` of every field that is told (`DatasetFacts`), with an example. A list: a `Page`
+     with one field more, the rows (`DatasetPage`).
+2. `resources/<things>.py`: one `Endpoint` for each address.
+   - `model` and `acts` say which permission of the admin each method needs: `acts = {"GET": "view", "POST": "add"}`.
+     A POST that starts or stops something is a "change". `throttles = {"POST": "start"}` where a method is none of
+     read and write.
+   - What the address names: `find_visible(Thing.objects.all(), thing_id, request.user)`; what is nested, in its
+     parent's rows: `find_visible(dataset.mappings.all(), mapping_id, request.user)`. That answers 403 and 404 as it
+     should. Rows whose owner is another's (runs, queries): `through="benchmark"`, as in `benchbench.access.visible`.
+   - What is stated: `valid(ThingRequest, request.data)`, `valid(PageQuery, request.query_params)`.
+   - A list: `answer_page(ThingPage, visible(rows, request.user), query)`, in a total order, with `select_related` for
+     whatever the serializer reads: at most 10 queries whatever the size.
+   - A POST that makes or starts something is `@idempotent`. Errors are raised, never answered: any `BenchbenchError`
+     becomes its status and code.
+   - `@extend_schema(operation_id=…, request=…, parameters=[PageQuery], responses={201: ThingFacts})` outside of
+     `@idempotent`; the method's docstring is the summary and the description. Errors and headers are added.
+3. `urls.py`: a line, without a slash at the end. Then `make openapi`, and commit docs/openapi.yaml.
+4. Tests in tests/api: the fixture `callers` (owner, other, overseer, reader, idle, visitor, anonymous) asks with
+   tokens; the statuses of each for each method stand in one table, as in test_datasets.py; every 4xx; the number of
+   queries.
+"""

@@ -3,7 +3,7 @@
 from typing import Any, TypeVar
 from uuid import UUID
 
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 from rest_framework.exceptions import NotFound, PermissionDenied
 
 from benchbench.access import visible
@@ -11,16 +11,16 @@ from benchbench.access import visible
 M = TypeVar("M", bound=Model)
 
 
-def find_visible(model: type[M], pk: UUID, user: Any, *, through: str = "") -> M:
-    """Return the row that `user` may see; `through` is as in `visible`.
+def find_visible(rows: QuerySet[M], pk: UUID | int, user: Any, *, through: str = "") -> M:
+    """Return the row `pk` of `rows`, which a nested address narrows to those of its parent; `through` as in `visible`.
 
-    Raises PermissionDenied for a user who may not view such rows at all. A row of somebody else's is not found, so that
-    no answer tells which ids exist.
+    Raises NotFound where there is none, PermissionDenied where it belongs to somebody else. An id is random, so that
+    telling the two apart gives nothing away.
     """
-    meta = model._meta
-    if not any(user.has_perm(f"{meta.app_label}.{act}_{meta.model_name}") for act in ("view", "change")):
-        raise PermissionDenied(f"You may not view any {meta.verbose_name}: ask an administrator for the permission.")
-    row = visible(model._default_manager.filter(pk=pk), user, through=through).first()
-    if row is None:
-        raise NotFound(f"There is no {meta.verbose_name} {pk} that you may see.")
-    return row
+    found = visible(rows.filter(pk=pk), user, through=through).first()
+    if found is not None:
+        return found
+    noun = rows.model._meta.verbose_name
+    if rows.filter(pk=pk).exists():
+        raise PermissionDenied(f"The {noun} {pk} belongs to somebody else: ask its owner to share it with your team.")
+    raise NotFound(f"There is no {noun} {pk} here.")

@@ -1,39 +1,102 @@
-"""Errors as the API presents them: `{detail, code, errors?}`, whoever raised them."""
+"""Errors as the API presents them: `{detail, code, errors?, reference?}`, whoever raised them.
 
+`detail` is a sentence for people, `code` is stable and for programs, `errors` maps a field of the request
+("queries[3].text") to the sentences about it, `reference` finds a fault of ours in the log.
+"""
+
+import logging
+import uuid
+from collections.abc import Iterator
 from typing import Any
 
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views import defaults
+from django.views.decorators.csrf import csrf_exempt
 from rest_framework.exceptions import ErrorDetail
 from rest_framework.response import Response
+from rest_framework.settings import api_settings
 from rest_framework.views import exception_handler, set_rollback
 
 from benchbench.errors import BenchbenchError
 
+ROOT = "/api/"
+TOLD = 3  # so many faults stand in `detail`; `errors` has all
+logger = logging.getLogger(__name__)
+
 
 def present(error: Exception, context: dict[str, Any]) -> Response | None:
-    """Answer an error that a view raised; None for a fault of ours, which is none of the client's.
-
-    `detail` is a sentence for people, `code` is stable and for programs, `errors` maps a field of the request to the
-    sentences about it.
-    """
+    """Answer an error that a view raised; None for a fault of ours, which Django logs and `server_error` answers."""
     if isinstance(error, BenchbenchError):
         set_rollback()
         named = {error.field: [error.message]} if error.field else {}
         return Response(_body(error.message, error.code, named), status=error.status)
+    if isinstance(error, SuspiciousOperation):  # a form with too many fields, or too much in them
+        large = isinstance(error, RequestDataTooBig)
+        return Response(
+            _body(str(error), "too_large" if large else "malformed"),
+            status=413 if large else 400,
+        )
     response = exception_handler(error, context)
     if response is not None:
         response.data = _in_shape(response.data)
     return response
 
 
+@csrf_exempt
+def unknown(request: HttpRequest, **kwargs: Any) -> HttpResponse:
+    """Answer an address of the API that there is not."""
+    return JsonResponse(_body(f"There is nothing at {request.path[:200]}.", "not_found"), status=404)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Answer a fault of ours: to the API with a reference that is in the log, elsewhere as Django does."""
+    if not request.path.startswith(ROOT):
+        return defaults.server_error(request)
+    reference = uuid.uuid4().hex
+    logger.exception("%s %s failed: reference %s", request.method, request.path, reference)
+    body = _body("The server failed. Tell an administrator the reference.", "server_error", reference=reference)
+    return JsonResponse(body, status=500)
+
+
 def _in_shape(data: Any) -> dict[str, Any]:
     """Return what REST framework says about one of its own errors in the shape of ours."""
-    if isinstance(data, list):
-        return _body(" ".join(map(str, data)), "invalid")
-    detail = data.get("detail")
+    detail = data.get("detail") if isinstance(data, dict) else None
     if isinstance(detail, ErrorDetail):
         return _body(str(detail), detail.code)
-    return _body(f"The request is not valid: see {', '.join(data)}.", "invalid", data)
+    faults = list(_faults(data))
+    told = [sentence if not field or field in sentence else f"{field}: {sentence}" for field, sentence in faults]
+    more = f" There are {len(told) - TOLD} more faults." if len(told) > TOLD else ""
+    errors: dict[str, list[str]] = {}
+    for field, sentence in faults:
+        if field:
+            errors.setdefault(field, []).append(sentence)
+    return _body(" ".join(told[:TOLD]) + more, "invalid", errors)
 
 
-def _body(detail: str, code: str, errors: dict[str, Any] | None = None) -> dict[str, Any]:
-    return {"detail": detail, "code": code} | ({"errors": errors} if errors else {})
+def _faults(data: Any, field: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each sentence with the field that it is about: "queries[3].text", or "" for the whole request."""
+    if isinstance(data, dict):
+        for key, inner in data.items():
+            if key == api_settings.NON_FIELD_ERRORS_KEY:
+                yield from _faults(inner, field)
+            else:
+                # REST framework names the faulty items of a list by their number.
+                yield from _faults(inner, f"{field}[{key}]" if isinstance(key, int) else f"{field}.{key}".lstrip("."))
+    elif isinstance(data, list):
+        for index, inner in enumerate(data):
+            if isinstance(inner, dict):
+                yield from _faults(inner, f"{field}[{index}]")
+            else:
+                yield from _faults(inner, field)
+    else:
+        yield field, str(data)
+
+
+def _body(detail: str, code: str, errors: dict[str, Any] | None = None, *, reference: str = "") -> dict[str, Any]:
+    body: dict[str, Any] = {"detail": detail, "code": code}
+    if errors:
+        body["errors"] = errors
+    if reference:
+        body["reference"] = reference
+    return body

@@ -1,12 +1,14 @@
 """Bodies of requests."""
 
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, ClassVar
 
 from django.conf import settings
-from rest_framework.parsers import BaseParser
+from rest_framework.parsers import BaseParser, MultiPartParser
 
 from benchbench import strict_json
 from benchbench.errors import BenchbenchError
+
+FORM_BYTES = 2**20  # what a form may have around its file
 
 
 class TooLargeError(BenchbenchError):
@@ -30,3 +32,35 @@ class StrictJSONParser(BaseParser):
         if len(content) > limit:
             raise TooLargeError(f"The body has more than {limit:,} bytes, the most that a request may have.")
         return strict_json.parse(strict_json.decode(content, where="The body"), where="The body")
+
+
+class UploadParser(MultiPartParser):
+    """Reads a form with a file, and refuses one that is too large before it is read.
+
+    A subclass names the setting that limits its file, and tells what to do with a larger one.
+    """
+
+    limit: ClassVar[str]
+    remedy: ClassVar[str]
+
+    def parse(
+        self, stream: BinaryIO, media_type: str | None = None, parser_context: dict[str, Any] | None = None
+    ) -> Any:
+        assert parser_context is not None
+        most = getattr(settings, self.limit)
+        stated = parser_context["request"].META.get("CONTENT_LENGTH") or "0"
+        if stated.isdecimal() and int(stated) > most + FORM_BYTES:
+            raise self.too_large()
+        parsed = super().parse(stream, media_type, parser_context)
+        if any((file.size or 0) > most for _, files in parsed.files.lists() for file in files):
+            raise self.too_large()
+        return parsed
+
+    def too_large(self) -> TooLargeError:
+        most = getattr(settings, self.limit)
+        return TooLargeError(f"The file has more than {most:,} bytes ({self.limit}). {self.remedy}", field="file")
+
+
+class DatasetParser(UploadParser):
+    limit = "BENCHMARK_DATASET_MAX_UPLOAD_BYTES"
+    remedy = "Larger ones are imported by the command manage.py import_dataset."

@@ -1,11 +1,20 @@
 """The addresses of the API, under /api/v2; none ends in a slash."""
 
-from django.urls import path
+from django.urls import path, re_path
+from drf_spectacular.views import SpectacularAPIView
 
-from apps.api.gates import gate_benchmark, gate_run
+from apps.api.errors import unknown
+from apps.api.resources import auth, datasets, gates
 
 app_name = "api"
 urlpatterns = [
-    path("benchmarks/<uuid:benchmark_id>/gate", gate_benchmark, name="gate_benchmark"),
-    path("runs/<uuid:run_id>/gate", gate_run, name="gate_run"),
+    path("auth/token", auth.SignIn.as_view(), name="sign_in"),
+    path("auth/token/refresh", auth.Refresh.as_view(), name="refresh"),
+    path("auth/token/revoke", auth.SignOut.as_view(), name="sign_out"),
+    path("benchmark-datasets", datasets.Datasets.as_view(), name="datasets"),
+    path("benchmark-datasets/<uuid:dataset_id>", datasets.OneDataset.as_view(), name="dataset"),
+    path("benchmarks/<uuid:benchmark_id>/gate", gates.BenchmarkGate.as_view(), name="gate_benchmark"),
+    path("runs/<uuid:run_id>/gate", gates.RunGate.as_view(), name="gate_run"),
+    path("schema", SpectacularAPIView.as_view(throttle_classes=[]), name="schema"),
+    re_path("", unknown),
 ]

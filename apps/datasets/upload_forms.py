@@ -7,10 +7,10 @@ from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
-from apps.datasets.readers import FORMATS, read_dataset
+from apps.datasets.readers import FORMATS
 from apps.datasets.records import DatasetRecord
-from benchbench.files.archives import require_unpacked_size
-from benchbench.pages import PageForm, Sections, require_size, stored
+from apps.datasets.uploading import read_upload
+from benchbench.pages import PageForm, Sections, require_size
 
 DETECT = ("", "Detect from the content")
 
@@ -78,6 +78,4 @@ class DatasetForm(PageForm):
     def record(self) -> DatasetRecord:
         """Return the dataset that the uploaded file states. Raises what its reader raises."""
         values = self.cleaned_data
-        with stored(values["file"]) as path:
-            require_unpacked_size(path, max_bytes=settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES)
-            return read_dataset(path, format=values["format"], split=values["split"], columns=values["columns"])
+        return read_upload(values["file"], format=values["format"], split=values["split"], columns=values["columns"])

@@ -15,7 +15,7 @@ from benchbench.errors import ConflictError
         (
             ValidationError({"name": ["Too long."]}),
             400,
-            {"detail": "The request is not valid: see name.", "code": "invalid", "errors": {"name": ["Too long."]}},
+            {"detail": "name: Too long.", "code": "invalid", "errors": {"name": ["Too long."]}},
         ),
     ],
 )

@@ -1,0 +1,100 @@
+"""Requests that may be sent twice and are done once, by their header Idempotency-Key."""
+
+import re
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from functools import wraps
+from hashlib import sha256
+from typing import Any
+
+from django.conf import settings
+from django.core.files.uploadedfile import UploadedFile
+from django.db import transaction
+from django.http import HttpResponse, QueryDict
+from django.utils import timezone
+from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.api.models import KeptAnswer
+from benchbench.errors import BenchbenchError, ConflictError
+from benchbench.strict_json import canonical
+
+HEADER = "Idempotency-Key"
+REPLAYED = "Idempotent-Replayed"
+KEY = re.compile(r"[!-~]{1,200}")
+Handler = Callable[..., Response]
+
+
+class ReusedKeyError(ConflictError):
+    """The key came with another request before."""
+
+    code = "idempotency_key_reused"
+
+
+def idempotent(handler: Handler) -> Callable[..., HttpResponse]:
+    """Make a method of an endpoint honour Idempotency-Key.
+
+    What the request does and the answer to it are one transaction, so that neither is without the other wherever the
+    server stops. A second request with the key waits for the first, and gets its answer; an error keeps nothing, so
+    that the request can be sent again. Jobs must be enqueued on commit, as they are everywhere.
+    """
+
+    @wraps(handler)
+    def once(self: Any, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
+        key = request.headers.get(HEADER)
+        if key is None:
+            return handler(self, request, *args, **kwargs)
+        if not KEY.fullmatch(key):
+            raise BenchbenchError(f"{HEADER} must be 1 to 200 visible ASCII characters, such as a UUID.", field=HEADER)
+        digest = body_hash(request.data)
+        with transaction.atomic():
+            _forget_old(request.user)
+            # The unique row is the lock: whoever comes second waits here until the first commits or fails.
+            kept, first = KeptAnswer.objects.get_or_create(
+                user=request.user, path=request.path[:300], key=key, defaults={"body_hash": digest}
+            )
+            if not first:
+                return _again(kept, digest)
+            answer = handler(self, request, *args, **kwargs)
+            body = JSONRenderer().render(answer.data).decode()
+            KeptAnswer.objects.filter(pk=kept.pk).update(status=answer.status_code, body=body)
+        return answer
+
+    once.idempotent = True  # type: ignore[attr-defined]
+    return once
+
+
+def body_hash(data: Any) -> str:
+    """Return the SHA-256 of what a request states; of a form its values and files, since boundaries are random."""
+    if isinstance(data, QueryDict):
+        data = [[name, [_plain(value) for value in values]] for name, values in sorted(data.lists())]
+    return sha256(canonical(data).encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    if not isinstance(value, UploadedFile):
+        return value
+    digest = sha256()
+    chunks: Iterable[bytes] = value.chunks()
+    for chunk in chunks:
+        digest.update(chunk)
+    value.seek(0)
+    return [value.name, digest.hexdigest()]
+
+
+def _again(kept: KeptAnswer, digest: str) -> HttpResponse:
+    if kept.body_hash != digest:
+        raise ReusedKeyError(
+            f"The {HEADER} {kept.key!r} came with another body before: a key is for one request, so send a new one.",
+            field=HEADER,
+        )
+    return HttpResponse(kept.body, status=kept.status, content_type="application/json", headers={REPLAYED: "true"})
+
+
+def _forget_old(user: Any) -> None:
+    """Drop a user's answers past their time; those that another request drops right now are left to it."""
+    past = timezone.now() - timedelta(hours=settings.BENCHBENCH_IDEMPOTENCY_HOURS)
+    old = KeptAnswer.objects.filter(user=user, created_at__lt=past).select_for_update(skip_locked=True)
+    if found := list(old.values_list("pk", flat=True)[:100]):
+        KeptAnswer.objects.filter(pk__in=found).delete()

@@ -1,0 +1,68 @@
+"""What the API itself keeps: tokens, and the answers that a repeated request gets again."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from benchbench.models import PublicModel
+
+
+class Scope(models.TextChoices):
+    READ = "read"
+    WRITE = "write"
+
+
+class AccessToken(PublicModel):
+    """A token that a user made, named and can revoke. Of the secret only its hash is kept."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="access_tokens")
+    name = models.CharField(max_length=100, help_text="Where the token is used, such as the pipeline that has it.")
+    scope = models.CharField(
+        max_length=10, choices=Scope, default=Scope.READ, help_text="read looks, write does all that you may do."
+    )
+    digest = models.CharField(max_length=64, unique=True, editable=False, help_text="SHA-256 of the secret.")
+    hint = models.CharField(max_length=12, editable=False, help_text="How the secret begins.")
+    expires_at = models.DateTimeField(null=True, blank=True, help_text="Empty: it lasts until it is revoked.")
+    last_used_at = models.DateTimeField(null=True, blank=True, editable=False, help_text="To the minute.")
+    revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta:
+        ordering = ["-created_at"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "name"],
+                condition=Q(revoked_at__isnull=True),
+                name="access_token_name",
+                violation_error_message="You have a token of this name: revoke that, or choose another name.",
+            ),
+            models.CheckConstraint(condition=Q(scope__in=["read", "write"]), name="access_token_scope"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def state(self) -> str:
+        if self.revoked_at:
+            return "revoked"
+        return "expired" if self.expires_at and self.expires_at <= timezone.now() else "active"
+
+
+class KeptAnswer(models.Model):
+    """The answer to a request with an Idempotency-Key, written in the transaction of what the request did."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    path = models.CharField(max_length=300)
+    key = models.CharField(max_length=200)
+    body_hash = models.CharField(max_length=64)
+    status = models.PositiveSmallIntegerField(default=0)
+    body = models.TextField(blank=True, help_text="The very text of the answer.")
+    created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+
+    class Meta:
+        default_permissions = ()
+        constraints = [models.UniqueConstraint(fields=["user", "path", "key"], name="kept_answer_once")]
+
+    def __str__(self) -> str:
+        return f"{self.path} {self.key}"

@@ -1,0 +1,39 @@
+"""Lists, a page at a time."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db.models import QuerySet
+from rest_framework import serializers
+from rest_framework.response import Response
+
+from apps.api.serializers.base import StrictSerializer, Whole
+
+MOST_PAGES = 1_000_000
+
+
+class PageQuery(StrictSerializer):
+    """Which page; a list that can be narrowed adds its own keys in a subclass."""
+
+    page = Whole(min_value=1, max_value=MOST_PAGES, default=1, help_text="From 1. Past the last one a page is empty.")
+    per_page = Whole(min_value=1, max_value=100, default=20)
+
+
+class Page(serializers.Serializer):
+    """A page of a list. A subclass adds the one field that holds the rows, under the name of what they are."""
+
+    total = serializers.IntegerField(min_value=0, help_text="Rows on all pages together.")
+    page = serializers.IntegerField(min_value=1)
+    per_page = serializers.IntegerField(min_value=1)
+
+
+def answer_page(page: type[Page], rows: QuerySet[Any] | Sequence[Any], query: Mapping[str, Any]) -> Response:
+    """Answer with the page of `rows` that `query`, read by a `PageQuery`, asks for.
+
+    Two queries whatever the size, and those of the rows' prefetches. The order must be total, or pages would overlap.
+    """
+    (name,) = set(page().fields) - set(Page().fields)
+    start = (query["page"] - 1) * query["per_page"]
+    total = rows.count() if isinstance(rows, QuerySet) else len(rows)
+    shown = rows[start : start + query["per_page"]] if start < total else []
+    return Response(page({name: shown, "total": total, "page": query["page"], "per_page": query["per_page"]}).data)

@@ -1,0 +1,48 @@
+"""Signing in with a password, going on, signing out."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.api.authentication import BearerAuthentication
+from apps.api.endpoint import Endpoint
+from apps.api.serializers.auth import Credentials, Refreshing, TokenPair
+from apps.api.serializers.base import valid
+from apps.api.signing_in import exchange, sign_in, sign_out
+
+
+class OpenEndpoint(Endpoint):
+    """An endpoint for those who have no token yet."""
+
+    authentication_classes: list[Any] = []
+    permission_classes: list[Any] = []
+    throttles = {"POST": "auth"}
+
+    def get_authenticate_header(self, request: Request) -> str:
+        return BearerAuthentication().authenticate_header(request)  # without one a wrong password would be a 403
+
+
+class SignIn(OpenEndpoint):
+    @extend_schema(operation_id="sign_in", request=Credentials, responses=TokenPair, tags=["auth"])
+    def post(self, request: Request) -> Response:
+        """Sign in with a password for a pair of tokens."""
+        stated = valid(Credentials, request.data)
+        pair = sign_in(stated["username"], stated["password"], scope=stated["scope"], request=request._request)
+        return Response(pair)
+
+
+class Refresh(OpenEndpoint):
+    @extend_schema(operation_id="refresh", request=Refreshing, responses=TokenPair, tags=["auth"])
+    def post(self, request: Request) -> Response:
+        """Exchange a refresh token for the next pair; the old one is then used up."""
+        return Response(exchange(valid(Refreshing, request.data)["refresh"]))
+
+
+class SignOut(OpenEndpoint):
+    @extend_schema(operation_id="sign_out", request=Refreshing, responses={204: None}, tags=["auth"])
+    def post(self, request: Request) -> Response:
+        """End a refresh token."""
+        sign_out(valid(Refreshing, request.data)["refresh"])
+        return Response(status=204)

@@ -1,0 +1,101 @@
+"""Serializers and fields that read as strictly as everything here: unknown keys and other types are errors."""
+
+from collections.abc import Mapping
+from re import ASCII, fullmatch
+from typing import Any, ClassVar
+
+from django.core.files.uploadedfile import UploadedFile
+from django.http import QueryDict
+from drf_spectacular.extensions import OpenApiSerializerExtension, OpenApiSerializerFieldExtension
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.settings import api_settings
+
+from benchbench.strict_json import kind
+
+
+class StrictSerializer(serializers.Serializer):
+    """Refuses keys that it does not know, and in forms and query strings keys that stand twice."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            place = self.field_name or "The body"
+            sentence = f"{place} is {kind(data)}: send an object with {self._known()}."
+            raise ValidationError({api_settings.NON_FIELD_ERRORS_KEY: [sentence]})
+        for key in data:
+            if key not in self.fields:
+                raise ValidationError({key[:40]: [f"There is no key {key[:40]!r} here; there are {self._known()}."]})
+            if isinstance(data, QueryDict) and len(data.getlist(key)) > 1:
+                raise ValidationError({key: [f"{key} stands twice: state it once."]})
+        return super().to_internal_value(data)
+
+    def _known(self) -> str:
+        return ", ".join(self.fields)
+
+
+def valid(serializer: type[serializers.Serializer], data: Any) -> dict[str, Any]:
+    """Return what a request states, read by its serializer; raise ValidationError with a sentence for each fault."""
+    reading = serializer(data=data)
+    reading.is_valid(raise_exception=True)
+    return reading.validated_data
+
+
+def typed(field: Any, data: Any, kinds: tuple[type, ...], wanted: str) -> Any:
+    """Return `data` where it is of one of the JSON types `kinds`; true and false are numbers for Python only."""
+    if isinstance(data, kinds) and not (isinstance(data, bool) and bool not in kinds):
+        return data
+    got = "a file" if isinstance(data, UploadedFile) else kind(data)
+    raise ValidationError([f"{field.field_name or 'Each'} must be {wanted}, not {got}."])
+
+
+def from_form(field: Any) -> bool:
+    """Whether the field is of a form or a query string, where every value is a string."""
+    return isinstance(getattr(field.root, "initial_data", None), QueryDict)
+
+
+class Text(serializers.CharField):
+    def to_internal_value(self, data: Any) -> str:
+        return super().to_internal_value(typed(self, data, (str,), "a string"))
+
+
+class Whole(serializers.IntegerField):
+    def to_internal_value(self, data: Any) -> int:
+        if from_form(self) and isinstance(data, str) and fullmatch(r"-?\d{1,18}", data, ASCII):
+            return int(data)
+        return typed(self, data, (int,), "a whole number")
+
+
+class Number(serializers.FloatField):
+    def to_internal_value(self, data: Any) -> float:
+        return super().to_internal_value(data if from_form(self) else typed(self, data, (int, float), "a number"))
+
+
+class Flag(serializers.BooleanField):
+    words: ClassVar[dict[str, bool]] = {"true": True, "false": False}
+
+    def to_internal_value(self, data: Any) -> bool:
+        if from_form(self) and data in self.words:
+            return self.words[data]
+        return typed(self, data, (bool,), "true or false")
+
+
+class StrictSchema(OpenApiSerializerExtension):
+    """Says in the schema that other keys are refused."""
+
+    target_class = StrictSerializer
+    match_subclasses = True
+
+    def map_serializer(self, auto_schema: Any, direction: Any) -> Any:
+        schema = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
+        return schema | {"additionalProperties": False}
+
+
+class TextSchema(OpenApiSerializerFieldExtension):
+    """Says in the schema that a text of spaces counts as blank."""
+
+    target_class = Text
+    match_subclasses = True
+
+    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, str]:
+        blank = self.target.allow_blank or not self.target.trim_whitespace
+        return {"type": "string"} if blank else {"type": "string", "pattern": r"\S"}

@@ -1,0 +1,59 @@
+"""Datasets on the wire."""
+
+from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
+from rest_framework import serializers
+
+from apps.api.paging import Page
+from apps.api.serializers.base import StrictSerializer, Text
+from apps.datasets.readers import FORMATS
+from benchbench.names import MAX_LENGTH
+
+
+class DatasetUpload(StrictSerializer):
+    """A file of judged queries, and what to call them."""
+
+    name = Text(max_length=MAX_LENGTH)
+    description = Text(required=False, default="", allow_blank=True, max_length=10_000)
+    file = serializers.FileField(
+        help_text="JSON of schema 1.0, module queries, ground_truth.json, CSV or JSON Lines with a row for each "
+        "judgment; a zip of a directory: BEIR, Flowbaby, TREC, ground_truth.json with documents/. Any may be a .gz."
+    )
+    format = serializers.ChoiceField(list(FORMATS), required=False, help_text="Without it the content tells.")
+    split = Text(required=False, max_length=50, help_text="Of BEIR (test without it) and Flowbaby (all).")
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "A dataset",
+            {
+                "id": "0c2d4b1e-6f0a-4b6e-9a52-3d1f6f1f8b11",
+                "name": "Support questions",
+                "description": "Asked in October, judged by two people.",
+                "owner_id": 7,
+                "query_count": 120,
+                "schema_version": "1.0",
+                "created_at": "2026-11-02T09:30:00Z",
+                "updated_at": "2026-11-02T09:30:00Z",
+            },
+            response_only=True,
+        )
+    ]
+)
+class DatasetFacts(serializers.Serializer):
+    """A dataset as the API tells it."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    description = serializers.CharField(help_text="May be empty.")
+    owner_id = serializers.IntegerField(allow_null=True, help_text="null: it belongs to the whole staff.")
+    query_count = serializers.IntegerField(min_value=0, help_text="Of the newest frozen version.")
+    schema_version = serializers.CharField()
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+
+
+class DatasetPage(Page):
+    """A page of datasets."""
+
+    datasets = DatasetFacts(many=True)

@@ -1,0 +1,101 @@
+"""Gates on the wire."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from apps.api.serializers.base import StrictSerializer, Text
+
+OUTCOMES = ["passed", "failed", "undecided"]
+
+
+@extend_schema_field({"oneOf": [{"type": "string"}, {"type": "object", "additionalProperties": True}]})
+class RulesField(serializers.Field):
+    """Rules of a gate, as docs/gates.md describes them: a YAML text, or the same as an object."""
+
+    default_error_messages = {
+        "required": "State rules: a YAML text, or the same as an object.",
+        "null": "State rules: a YAML text, or the same as an object.",
+    }
+
+    def to_internal_value(self, data: Any) -> str | dict[str, Any]:
+        if isinstance(data, str | dict):
+            return data
+        raise serializers.ValidationError(self.error_messages["required"])
+
+
+@extend_schema_field({"oneOf": [{"type": "integer"}, {"type": "string", "const": "all"}, {"type": "null"}]})
+class RunField(serializers.Field):
+    """A run by its number, or "all"."""
+
+    def to_internal_value(self, data: Any) -> int | str:
+        if data == "all" or (isinstance(data, int) and not isinstance(data, bool)):
+            return data
+        raise serializers.ValidationError('run must be the number of a run, such as 3, or "all".')
+
+
+class GateRules(StrictSerializer):
+    """The rules by which a run is judged."""
+
+    rules = RulesField()
+    baseline = Text(required=False, allow_null=True, default=None, help_text="Name or id of a current baseline.")
+
+
+class BenchmarkGateRules(GateRules):
+    """The rules by which runs of a benchmark are judged."""
+
+    run = RunField(required=False, allow_null=True, default=None, help_text="Without it the best run is judged.")
+
+
+class CheckFacts(serializers.Serializer):
+    """What came of one rule."""
+
+    name = serializers.CharField()
+    wanted = serializers.CharField(allow_blank=True)
+    found = serializers.CharField(allow_blank=True)
+    outcome = serializers.ChoiceField(OUTCOMES)
+    n = serializers.IntegerField(allow_null=True, help_text="Queries that the check looked at.")
+    value = serializers.FloatField(allow_null=True)
+    note = serializers.CharField(allow_blank=True)
+
+
+class RunVerdictFacts(serializers.Serializer):
+    """A run, and what came of each rule."""
+
+    id = serializers.UUIDField()
+    run_order = serializers.IntegerField()
+    label = serializers.CharField()
+    config = serializers.DictField()
+    outcome = serializers.ChoiceField(OUTCOMES)
+    checks = CheckFacts(many=True)
+
+
+class GatedBenchmarkFacts(serializers.Serializer):
+    """The benchmark whose runs were judged."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+
+
+class GateBaselineFacts(serializers.Serializer):
+    """The baseline that runs were held against."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    run = serializers.UUIDField()
+    label = serializers.CharField()
+
+
+class GateFacts(serializers.Serializer):
+    """The outcome of a gate, and how it came about."""
+
+    outcome = serializers.ChoiceField(OUTCOMES)
+    benchmark = GatedBenchmarkFacts()
+    dataset_version = serializers.CharField()
+    baseline = GateBaselineFacts(allow_null=True)
+    alpha = serializers.FloatField()
+    chosen = serializers.CharField(help_text="How the judged runs were chosen.")
+    warnings = serializers.ListField(child=serializers.CharField())
+    runs = RunVerdictFacts(many=True)
+    markdown = serializers.CharField(help_text="The same as a comment for a pull request.")

@@ -1,0 +1,13 @@
+"""What is told of a dataset."""
+
+from django.db.models import IntegerField, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+
+from apps.datasets.models import Dataset, DatasetVersion
+
+
+def with_query_count(datasets: QuerySet[Dataset]) -> QuerySet[Dataset]:
+    """Give each dataset `query_count`: of its newest frozen version, 0 where none is frozen yet."""
+    frozen = DatasetVersion.objects.filter(dataset=OuterRef("pk"), frozen_at__isnull=False).order_by("-number")
+    count = Subquery(frozen.values("query_count")[:1], output_field=IntegerField())
+    return datasets.annotate(query_count=Coalesce(count, 0))

@@ -1,0 +1,20 @@
+"""Reading a dataset that came with a request."""
+
+from collections.abc import Mapping
+
+from django.conf import settings
+from django.core.files.uploadedfile import UploadedFile
+
+from apps.datasets.readers import read_dataset
+from apps.datasets.records import DatasetRecord
+from benchbench.files.archives import require_unpacked_size
+from benchbench.pages import stored
+
+
+def read_upload(
+    upload: UploadedFile, *, format: str = "", split: str = "", columns: Mapping[str, str] | None = None
+) -> DatasetRecord:
+    """Return the dataset that an uploaded file states; `format`, `split` and `columns` as in `read_dataset`."""
+    with stored(upload) as path:
+        require_unpacked_size(path, max_bytes=settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES)
+        return read_dataset(path, format=format, split=split, columns=columns)

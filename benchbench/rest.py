@@ -1,0 +1,42 @@
+"""How REST framework and the OpenAPI schema of the API are set up; what a site chooses is in the settings."""
+
+from typing import Any
+
+REST_FRAMEWORK: dict[str, Any] = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "apps.api.authentication.BearerAuthentication",  # first: it makes an unknown client's answer 401, not 403
+        "rest_framework.authentication.SessionAuthentication",
+        "apps.api.authentication.NoAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": [
+        "apps.api.permissions.IsStaff",
+        "apps.api.permissions.InScope",
+        "apps.api.permissions.MayAct",
+    ],
+    "DEFAULT_THROTTLE_CLASSES": ["apps.api.throttling.Throttle"],
+    "DEFAULT_PARSER_CLASSES": ["apps.api.parsers.StrictJSONParser"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "apps.api.negotiation.OnlyJSON",
+    "DEFAULT_SCHEMA_CLASS": "apps.api.openapi.Schema",
+    "DEFAULT_METADATA_CLASS": None,
+    "EXCEPTION_HANDLER": "apps.api.errors.present",
+}
+SPECTACULAR_SETTINGS: dict[str, Any] = {
+    "OAS_VERSION": "3.1.0",
+    "TITLE": "BenchBench",
+    "VERSION": "2",
+    "DESCRIPTION": "Everything that staff can do in the admin, for programs. See docs/api.md.",
+    "SCHEMA_PATH_PREFIX": "/api/v2",
+    "AUTHENTICATION_WHITELIST": [
+        "apps.api.authentication.BearerAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
+    "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": ["apps.api.permissions.IsStaff"],
+    # From the wheel of drf-spectacular-sidecar, not from another site.
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SWAGGER_UI_SETTINGS": {"deepLinking": True, "persistAuthorization": False},
+}

@@ -1,0 +1,70 @@
+"""Clients of the API for tests."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from apps.api.tokens import issue_token
+
+VIEW_ALL = "view_all"
+ROOT = "/api/v2"
+
+
+class Caller:
+    """Asks as `user` with a personal token, or as nobody. Paths begin after /api/v2; bodies are JSON."""
+
+    def __init__(self, user: User | None = None, *, scope: str = "write") -> None:
+        self.user = user
+        headers = {}
+        if user is not None:
+            _, secret = issue_token(user, name=f"{scope} {user.access_tokens.count()}", scope=scope)
+            headers["Authorization"] = f"Bearer {secret}"
+        self.client = Client(headers=headers)
+
+    def get(self, path: str, **query: Any) -> Any:
+        return self.client.get(ROOT + path, query)
+
+    def post(self, path: str, body: Any = None, **headers: str) -> Any:
+        return self.ask("POST", path, body, **headers)
+
+    def delete(self, path: str) -> Any:
+        return self.client.delete(ROOT + path)
+
+    def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
+        """Send a JSON body with any method; headers by keyword, `idempotency_key=` for Idempotency-Key."""
+        content = b"" if body is None else json.dumps(body).encode()
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.client.generic(method, ROOT + path, content, content_type="application/json", headers=named)
+
+    def upload(
+        self,
+        path: str,
+        content: bytes | str | dict[str, Any],
+        *,
+        file_name: str = "questions.json",
+        idempotency_key: str = "",
+        **fields: Any,
+    ) -> Any:
+        """Post a form of `fields` and a file."""
+        text = json.dumps(content) if isinstance(content, dict) else content
+        file = SimpleUploadedFile(file_name, text.encode() if isinstance(text, str) else text)
+        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+        return self.client.post(ROOT + path, fields | {"file": file}, headers=headers)
+
+
+@dataclass(frozen=True)
+class Callers:
+    """`overseer` may see what others own, `idle` is staff without a permission, `visitor` is not staff, `reader` is the
+    owner with a token that only reads."""
+
+    anonymous: Caller
+    owner: Caller
+    other: Caller
+    overseer: Caller
+    idle: Caller
+    reader: Caller
+    visitor: Caller

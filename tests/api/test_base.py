@@ -1,0 +1,184 @@
+"""What every endpoint does alike: who asks, what one is told, how often, and once."""
+
+import logging
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from apps.api import urls
+from apps.api.endpoint import Endpoint
+from apps.api.models import AccessToken, KeptAnswer
+from apps.api.tokens import issue_token, revoke_token
+from apps.datasets.models import Dataset
+from benchbench.errors import BenchbenchError
+from tests.admin.conftest import MakeStaff
+from tests.api.callers import ROOT, Caller, Callers
+from tests.api.test_datasets import PATH, questions
+
+PASSWORD = "correct horse battery staple"
+
+
+def sign_in(user: User, **stated: Any) -> Any:
+    user.set_password(PASSWORD)
+    user.save()
+    return Caller().post("/auth/token", {"username": user.username, "password": PASSWORD} | stated)
+
+
+def bearer(token: str) -> Client:
+    return Client(headers={"Authorization": f"Bearer {token}"})
+
+
+def test_every_method_of_an_endpoint_says_what_it_needs() -> None:
+    endpoints = [pattern.callback.view_class for pattern in urls.urlpatterns if hasattr(pattern.callback, "view_class")]
+    guarded = [view for view in endpoints if issubclass(view, Endpoint) and view.permission_classes]
+    assert len(guarded) >= 4
+    for view in guarded:
+        methods = {name.upper() for name in view.http_method_names if hasattr(view, name) and name != "options"}
+        assert methods == set(view.acts), f"{view.__name__}.acts must have each method that it answers"
+
+
+def test_it_signs_in_goes_on_and_signs_out(callers: Callers) -> None:
+    pair = sign_in(callers.owner.user).json()
+    assert bearer(pair["access"]).get(ROOT + PATH).status_code == 200
+    fresh = Caller().post("/auth/token/refresh", {"refresh": pair["refresh"]}).json()
+    assert bearer(fresh["access"]).get(ROOT + PATH).status_code == 200
+    again = Caller().post("/auth/token/refresh", {"refresh": pair["refresh"]})
+    assert (again.status_code, again.json()["code"]) == (401, "token_not_valid")
+    assert Caller().post("/auth/token/revoke", {"refresh": fresh["refresh"]}).status_code == 204
+    assert Caller().post("/auth/token/refresh", {"refresh": fresh["refresh"]}).status_code == 401
+    assert bearer(fresh["refresh"]).get(ROOT + PATH).status_code == 401  # it is not for asking
+
+
+def test_a_jwt_may_only_read_too_and_what_follows_it(callers: Callers) -> None:
+    pair = sign_in(callers.owner.user, scope="read").json()
+    fresh = Caller().post("/auth/token/refresh", {"refresh": pair["refresh"]}).json()
+    for token in (pair["access"], fresh["access"]):
+        client = bearer(token)
+        assert client.get(ROOT + PATH).status_code == 200
+        refused = client.post(ROOT + PATH, {"name": "n"})
+        assert (refused.status_code, refused.json()["code"]) == (403, "insufficient_scope")
+
+
+@pytest.mark.parametrize("change", [{"is_active": False}, {"password": "!"}])
+def test_what_ends_a_user_ends_the_tokens(callers: Callers, change: dict[str, Any]) -> None:
+    user = callers.owner.user
+    pair = sign_in(user).json()
+    User.objects.filter(pk=user.pk).update(**change)
+    assert bearer(pair["access"]).get(ROOT + PATH).status_code == 401
+    assert Caller().post("/auth/token/refresh", {"refresh": pair["refresh"]}).status_code == 401
+    if "is_active" in change:
+        assert callers.owner.get(PATH).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("header", "code"),
+    [
+        ("Bearer bb_unknown", "authentication_failed"),
+        ("Bearer abc", "token_not_valid"),
+        ("Bearer a b", "authentication_failed"),
+        ("Bearer", "authentication_failed"),
+        ("Basic YTpi", "not_authenticated"),
+    ],
+)
+def test_an_unknown_token_is_a_401(db: None, header: str, code: str) -> None:
+    answer = Client(headers={"Authorization": header}).get(ROOT + PATH)
+    assert (answer.status_code, answer.json()["code"]) == (401, code)
+    assert answer["WWW-Authenticate"] == 'Bearer realm="api"'
+
+
+def test_a_personal_token_lasts_until_it_is_revoked_or_past(make_staff: MakeStaff) -> None:
+    user = make_staff("ada")
+    token, secret = issue_token(user, name="nightly", scope="write", expires_at=timezone.now() + timedelta(days=1))
+    assert secret not in str(AccessToken.objects.values().get())
+    client = bearer(secret)
+    assert client.get(ROOT + PATH).status_code == 200
+    token.refresh_from_db()
+    assert token.last_used_at is not None
+    AccessToken.objects.update(expires_at=timezone.now())
+    assert client.get(ROOT + PATH).status_code == 401
+    AccessToken.objects.update(expires_at=None)
+    revoke_token(token)
+    assert client.get(ROOT + PATH).status_code == 401
+    issue_token(user, name="nightly")  # a name is free again
+    with pytest.raises(BenchbenchError, match="You have a token called"):
+        issue_token(user, name="nightly")
+
+
+@pytest.mark.parametrize("path", ["/nothing", PATH + "/", PATH + "/7", "/"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_an_unknown_address_is_a_404_in_json(db: None, path: str, method: str) -> None:
+    answer = Caller().ask(method, path)
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "OPTIONS", "TRACE"])
+def test_another_method_is_a_405_that_says_which_there_are(callers: Callers, method: str) -> None:
+    answer = callers.owner.ask(method, PATH, {})
+    assert (answer.status_code, answer.json()["code"]) == (405, "method_not_allowed")
+    assert answer["Allow"] == "GET, HEAD, POST"
+
+
+def test_a_fault_of_ours_has_a_reference_that_is_in_the_log(
+    callers: Callers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*args: Any, **kwargs: Any) -> None:
+        raise ZeroDivisionError("a secret")
+
+    monkeypatch.setattr("apps.api.resources.datasets.with_query_count", broken)
+    callers.owner.client.raise_request_exception = False
+    with caplog.at_level(logging.ERROR):
+        answer = callers.owner.get(PATH)
+    assert (answer.status_code, set(answer.json())) == (500, {"detail", "code", "reference"})
+    assert answer.json()["reference"] in caplog.text
+    assert "a secret" not in answer.content.decode()
+
+
+def test_too_many_requests_are_told_when_to_come_back(callers: Callers, settings: Any) -> None:
+    settings.BENCHBENCH_API_RATES = settings.BENCHBENCH_API_RATES | {"read": (2, 3600), "auth": (1, 3600)}
+    assert [callers.owner.get(PATH).status_code for _ in range(3)] == [200, 200, 429]
+    refused = callers.owner.get(PATH)
+    assert refused.json()["code"] == "throttled"
+    assert 0 < int(refused["Retry-After"]) <= 3600
+    assert callers.other.get(PATH).status_code == 200  # each has their own
+    assert callers.owner.upload(PATH, questions("a"), name="n").status_code == 201  # and each scope
+    guess = {"username": "owner", "password": "guess"}
+    assert [Caller().post("/auth/token", guess).status_code for _ in range(2)] == [401, 429]
+
+
+def test_a_key_makes_a_request_happen_once(callers: Callers) -> None:
+    def send(*keys: str, idempotency_key: str = "k1", name: str = "n") -> Any:
+        return callers.owner.upload(PATH, questions(*keys), name=name, idempotency_key=idempotency_key)
+
+    first = send("a")
+    assert (first.status_code, first.headers.get("Idempotent-Replayed")) == (201, None)
+    Dataset.objects.update(name="renamed")
+    again = send("a")
+    assert (again.status_code, again.content, again["Idempotent-Replayed"]) == (201, first.content, "true")
+    assert Dataset.objects.count() == 1
+    for other in (send("a", "b"), send("a", name="m")):
+        assert (other.status_code, other.json()["code"]) == (409, "idempotency_key_reused")
+    assert send("a", idempotency_key="k2").status_code == 201
+    theirs = callers.other.upload(PATH, questions("c"), name="n", idempotency_key="k1")
+    assert theirs.status_code == 201  # a key is one user's own
+
+
+def test_an_error_keeps_no_key(callers: Callers) -> None:
+    assert callers.owner.upload(PATH, "{", name="n", idempotency_key="k").status_code == 400
+    assert not KeptAnswer.objects.exists()
+    assert callers.owner.upload(PATH, questions("a"), name="n", idempotency_key="k").status_code == 201
+
+
+def test_a_key_is_free_again_after_its_time(callers: Callers) -> None:
+    callers.owner.upload(PATH, questions("a"), name="n", idempotency_key="k")
+    KeptAnswer.objects.update(created_at=timezone.now() - timedelta(hours=25))
+    other = callers.owner.upload(PATH, questions("b"), name="m", idempotency_key="k")
+    assert (other.status_code, other.headers.get("Idempotent-Replayed")) == (201, None)
+
+
+def test_a_key_that_is_none_is_told(callers: Callers) -> None:
+    answer = callers.owner.upload(PATH, questions("a"), name="n", idempotency_key="with space")
+    assert (answer.status_code, list(answer.json()["errors"])) == (400, ["Idempotency-Key"])

@@ -1,0 +1,217 @@
+"""Datasets over HTTP: every field, every refusal."""
+
+import io
+import zipfile
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from pytest_django import DjangoAssertNumQueries
+
+from apps.datasets.models import Dataset
+from tests.api.callers import Caller, Callers
+from tests.factories import add_version, make_collection, make_dataset, make_mapping
+
+PATH = "/benchmark-datasets"
+FIELDS = {"id", "name", "description", "owner_id", "query_count", "schema_version", "created_at", "updated_at"}
+
+
+def questions(*keys: str, version: str = "") -> dict[str, Any]:
+    """A file of schema 1.0 with a query for each key."""
+    judged = [{"doc_ref": {"uri": "file:///a"}, "relevance_grade": 3}]
+    return {
+        "schema_version": "1.0",
+        "metadata": {"version": version} if version else {},
+        "queries": [{"query_key": key, "query_text": f"What is {key}?", "relevant_docs": judged} for key in keys],
+    }
+
+
+def owned(caller: Caller, name: str) -> Dataset:
+    made = make_dataset({"q": []}, name=name)
+    made.owner = caller.user
+    made.save()
+    return made
+
+
+def test_it_uploads_a_dataset_and_tells_its_fields(callers: Callers) -> None:
+    answer = callers.owner.upload(PATH, questions("a", "b"), name="support", description="Two.")
+    assert answer.status_code == 201, answer.content
+    made = Dataset.objects.get()
+    facts = answer.json()
+    assert set(facts) == FIELDS
+    assert {key: facts[key] for key in FIELDS if not key.endswith("_at")} == {
+        "id": str(made.pk),
+        "name": "support",
+        "description": "Two.",
+        "owner_id": callers.owner.user.pk,
+        "query_count": 2,
+        "schema_version": "1.0",
+    }
+    assert facts["created_at"].endswith("Z")
+    assert callers.owner.get(f"{PATH}/{made.pk}").json() == facts
+    assert callers.owner.get(PATH).json() == {"datasets": [facts], "total": 1, "page": 1, "per_page": 20}
+
+
+def test_it_tells_what_a_file_of_a_known_name_did(callers: Callers) -> None:
+    def upload(*keys: str, version: str = "") -> Any:
+        return callers.owner.upload(PATH, questions(*keys, version=version), name="support")
+
+    first = upload("a", version="1")
+    assert first.status_code == 201
+    same = upload("a", version="1")
+    assert (same.status_code, same.json()["id"]) == (200, first.json()["id"])
+    other = upload("a", "b", version="1")
+    assert (other.status_code, other.json()["code"]) == (409, "conflict")
+    assert "bump the version" in other.json()["detail"]
+    bumped = upload("a", "b", version="2")
+    assert (bumped.status_code, bumped.json()["id"], bumped.json()["query_count"]) == (201, first.json()["id"], 2)
+
+
+def test_it_reads_any_format_by_its_content_or_by_its_name(callers: Callers) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("queries.jsonl", '{"_id": "1", "text": "one?"}\n')
+        archive.writestr("qrels/test.tsv", "query-id\tcorpus-id\tscore\n1\td1\t1\n")
+    beir = callers.owner.upload(PATH, packed.getvalue(), file_name="beir.zip", name="beir", split="test")
+    assert (beir.status_code, beir.json()["query_count"]) == (201, 1)
+    table = "query_key,query_text,doc_ref,grade\nq1,one?,file:///a,2\n"
+    made = callers.owner.upload(PATH, table, file_name="table.csv", name="table", format="table")
+    assert made.status_code == 201
+    assert Dataset.objects.get(name="table").source_format == "table"
+
+
+@pytest.mark.parametrize(
+    ("fields", "content", "field", "told"),
+    [
+        ({}, questions("a"), "name", "name: This field is required."),
+        ({"name": " "}, questions("a"), "name", "name: This field may not be blank."),
+        ({"name": "a\nb"}, questions("a"), "name", "needs a name of printable characters"),
+        ({"name": "x" * 201}, questions("a"), "name", "no more than 200 characters"),
+        ({"name": ["a", "b"]}, questions("a"), "name", "name stands twice"),
+        ({"name": "n", "owner_id": "1"}, questions("a"), "owner_id", "There is no key 'owner_id' here; there are name"),
+        ({"name": "n", "format": "xls"}, questions("a"), "format", '"xls" is not a valid choice'),
+        ({"name": "n", "file": ""}, b"", "file", "The submitted file is empty."),
+        ({"name": "n"}, "{", "", "is not JSON"),
+        ({"name": "n"}, questions("a", "a"), "queries[1].query_key", "as in queries[0]"),
+        ({"name": "n"}, {"queries": 7}, "queries", "must be a list"),
+        ({"name": "n"}, questions(*map(str, range(1001))), "queries", "1,000"),
+    ],
+)
+def test_it_names_what_is_wrong_with_an_upload(
+    callers: Callers, fields: dict[str, Any], content: Any, field: str, told: str
+) -> None:
+    answer = callers.owner.upload(PATH, content, **fields)
+    assert answer.status_code == 400, answer.content
+    error = answer.json()
+    assert told in error["detail"]
+    assert set(error.get("errors", {})) == ({field} if field else set())
+    assert not Dataset.objects.exists()
+
+
+def test_it_refuses_a_file_that_is_too_large(callers: Callers, settings: Any) -> None:
+    settings.BENCHMARK_DATASET_MAX_UPLOAD_BYTES = 1000
+    for size in (1001, 3_000_000):  # found when it is read, and from Content-Length before
+        answer = callers.owner.upload(PATH, b" " * size, name="n")
+        assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+        assert "1,000 bytes (BENCHMARK_DATASET_MAX_UPLOAD_BYTES)" in answer.json()["detail"]
+
+
+def test_an_upload_is_a_form(callers: Callers) -> None:
+    answer = callers.owner.post(PATH, questions("a"))
+    assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")
+
+
+def test_it_lists_pages_of_what_one_may_see(callers: Callers) -> None:
+    for number in range(5):
+        owned(callers.owner, f"mine {number}")
+    owned(callers.other, "theirs")
+    make_dataset(name="everybody's")
+
+    def names(**query: Any) -> list[str]:
+        return [row["name"] for row in callers.owner.get(PATH, **query).json()["datasets"]]
+
+    assert names() == ["everybody's", "mine 4", "mine 3", "mine 2", "mine 1", "mine 0"]
+    assert names(page=2, per_page=4) == ["mine 1", "mine 0"]
+    past = callers.owner.get(PATH, page=3, per_page=4).json()
+    assert past == {"datasets": [], "total": 6, "page": 3, "per_page": 4}
+    assert callers.overseer.get(PATH).json()["total"] == 7
+
+
+@pytest.mark.parametrize(
+    ("query", "field", "told"),
+    [
+        ({"page": "0"}, "page", "greater than or equal to 1"),
+        ({"page": "x"}, "page", "page must be a whole number"),
+        ({"page": "1.0"}, "page", "page must be a whole number"),
+        ({"page": "9" * 30}, "page", "page must be a whole number"),
+        ({"per_page": "101"}, "per_page", "less than or equal to 100"),
+        ({"per_page": ["1", "2"]}, "per_page", "per_page stands twice"),
+        ({"pages": "1"}, "pages", "There is no key 'pages' here; there are page, per_page."),
+    ],
+)
+def test_a_bad_page_is_named(callers: Callers, query: dict[str, Any], field: str, told: str) -> None:
+    answer = callers.owner.get(PATH, **query)
+    assert answer.status_code == 400
+    assert told in answer.json()["detail"]
+    assert set(answer.json()["errors"]) == {field}
+
+
+def test_a_list_takes_few_queries_whatever_its_size(
+    callers: Callers, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    for number in range(3):
+        owned(callers.owner, f"mine {number}")
+    callers.owner.get(PATH)
+    with CaptureQueriesContext(connection) as few:
+        callers.owner.get(PATH, per_page=1)
+    with django_assert_max_num_queries(min(10, len(few))):
+        callers.owner.get(PATH, per_page=3)
+
+
+def test_the_count_is_that_of_the_newest_frozen_version(callers: Callers) -> None:
+    made = owned(callers.owner, "mine")
+    made.versions.update(query_count=3)
+    add_version(made, frozen=False)
+    assert callers.owner.get(f"{PATH}/{made.pk}").json()["query_count"] == 3
+
+
+def test_it_deletes_what_nothing_uses(callers: Callers) -> None:
+    used, unused = owned(callers.owner, "used"), owned(callers.owner, "unused")
+    make_mapping(used, make_collection())
+    refused = callers.owner.delete(f"{PATH}/{used.pk}")
+    assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+    assert "is used by the mapping" in refused.json()["detail"]
+    assert callers.owner.delete(f"{PATH}/{unused.pk}").status_code == 204
+    assert callers.owner.get(f"{PATH}/{unused.pk}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("name", "listed", "seen", "made", "deleted"),
+    [
+        ("anonymous", 401, 401, 401, 401),
+        ("visitor", 403, 403, 403, 403),
+        ("idle", 403, 403, 403, 403),
+        ("other", 200, 403, 201, 403),
+        ("reader", 200, 200, 403, 403),
+        ("overseer", 200, 200, 201, 204),
+        ("owner", 200, 200, 201, 204),
+    ],
+)
+def test_each_may_do_what_is_theirs(
+    callers: Callers, name: str, listed: int, seen: int, made: int, deleted: int
+) -> None:
+    row = owned(callers.owner, "mine")
+    caller = getattr(callers, name)
+    answers = [
+        caller.get(PATH),
+        caller.get(f"{PATH}/{row.pk}"),
+        caller.upload(PATH, questions("a"), name="new"),
+        caller.delete(f"{PATH}/{row.pk}"),
+    ]
+    assert [answer.status_code for answer in answers] == [listed, seen, made, deleted]
+    for answer in answers:
+        if answer.status_code >= 400:
+            assert set(answer.json()) == {"detail", "code"}
+        if answer.status_code == 401:
+            assert answer["WWW-Authenticate"] == 'Bearer realm="api"'

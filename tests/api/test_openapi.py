@@ -1,0 +1,35 @@
+"""The schema that is checked in, and the page to try it."""
+
+import io
+from pathlib import Path
+
+from django.core.management import call_command
+from django.test import Client
+
+from tests.api.callers import Callers
+
+CHECKED_IN = Path(__file__).resolve().parents[2] / "docs" / "openapi.yaml"
+
+
+def test_the_schema_is_valid_and_the_one_that_is_checked_in(tmp_path: Path) -> None:
+    file = tmp_path / "openapi.yaml"
+    call_command("spectacular", file=str(file), validate=True, fail_on_warn=True, stdout=io.StringIO())
+    assert file.read_text() == CHECKED_IN.read_text(), (
+        "The API changed: run `make openapi` and commit docs/openapi.yaml."
+    )
+
+
+def test_it_is_served_to_staff(callers: Callers) -> None:
+    answer = callers.reader.get("/schema")
+    assert answer.status_code == 200
+    assert answer.content.decode().startswith("openapi: 3.1.0")
+    assert [caller.get("/schema").status_code for caller in (callers.anonymous, callers.visitor)] == [401, 403]
+
+
+def test_the_page_to_try_it_needs_no_other_site(callers: Callers) -> None:
+    client = Client()
+    assert client.get("/api/docs/").status_code == 302
+    client.force_login(callers.owner.user)
+    page = client.get("/api/docs/").content.decode()
+    assert "/static/drf_spectacular_sidecar/" in page
+    assert "https://" not in page
