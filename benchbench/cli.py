@@ -1,26 +1,89 @@
 """The command line: `benchbench …`, `python -m benchbench …` and `manage.py …` are one and the same."""
 
+import ast
 import os
 import sys
+from difflib import get_close_matches
+from pathlib import Path
 
+CHECKOUT = Path(__file__).resolve().parent.parent
 # These read and write files of the checkout only. Everything else may use PostgreSQL or Redis.
 WITHOUT_SERVICES = {"help", "version", "makemessages", "compilemessages", "collectstatic", "startapp"}
 ASKS_FOR_HELP = {"-h", "--help", "--version"}
+SCORE = "Measure a file of results by a file of judgments; needs no database."
+# The rooms whose commands are listed, in the order in which one comes to use them.
+ROOMS = ("demo", "collections", "datasets", "mappings", "retrieval", "benchmarks", "results", "operations")
 
 
 def main() -> None:
     """Run the command in `sys.argv`: `score` at once, any other by Django, with its services where it may need them."""
-    if sys.argv[1:2] == ["score"]:
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["score"]:
         from benchbench.scoring.command import main as score
 
-        sys.exit(score(sys.argv[2:]))
+        sys.exit(score(arguments[1:]))
+    if "DJANGO_AUTO_COMPLETE" not in os.environ:
+        if not arguments or arguments[0] in ("-h", "--help"):
+            program = Path(sys.argv[0]).name
+            print(overview("python -m benchbench" if program == "__main__.py" else program))
+            return
+        if sentence := misspelt(arguments[0]):
+            print(sentence, file=sys.stderr)
+            sys.exit(2)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchbench.settings")
-    if needs_services(sys.argv[1:]):
+    if needs_services(arguments):
         _start_services()
 
     from django.core.management import execute_from_command_line
 
     execute_from_command_line(sys.argv)
+
+
+def overview(program: str) -> str:
+    """Return the list of commands with a line each, as `program` prints it without a command."""
+    listed = {**commands(), "score": SCORE}
+    width = max(map(len, listed))
+    lines = [f"  {name:<{width}}  {summary}" for name, summary in listed.items()]
+    return "\n".join(
+        [
+            f"usage: {program} COMMAND [OPTIONS]",
+            "",
+            "Measure search: from judged queries to a verdict.",
+            "",
+            *lines,
+            "",
+            f"`{program} COMMAND --help` teaches a command.",
+            f"Django's own commands, such as migrate and createsuperuser, are in `{program} help`.",
+        ]
+    )
+
+
+def commands() -> dict[str, str]:
+    """Return BenchBench's own commands with the line that says what each does: the docstring of its module.
+
+    Read from the files, since importing them takes a second.
+    """
+    found = {}
+    for room in ROOMS:
+        for path in sorted((CHECKOUT / "apps" / room / "management" / "commands").glob("[a-z]*.py")):
+            found[path.stem] = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
+    return found
+
+
+def misspelt(name: str) -> str:
+    """Return the sentence for a command that is not there, with the nearest that is; "" for one that is."""
+    if name in commands() or name.startswith("-") or name in ("help", "version"):
+        return ""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchbench.settings")
+    import django
+    from django.core.management import get_commands
+
+    django.setup()  # so that the commands of installed apps are known too
+    there = {"score", *get_commands()}
+    if name in there:
+        return ""
+    near = get_close_matches(name, sorted(there), n=1)
+    return f"There is no command {name!r}" + (f": is it {near[0]}?" if near else "; benchbench --help lists them.")
 
 
 def needs_services(arguments: list[str]) -> bool:

@@ -104,6 +104,12 @@ def _require_baseline(benchmark: Benchmark, baseline: Baseline | None, rules: Ru
         )
 
 
+def _among(completed: list[MeasuredRun], measure: str) -> str:
+    if len(completed) == 1:
+        return "the only completed run"
+    return f"the best of {len(completed)} completed runs by {measure}"
+
+
 def _choose(
     subject: Run | Benchmark, ground: Ground, *, every_run: bool
 ) -> tuple[list[MeasuredRun], list[MeasuredRun], str]:
@@ -121,7 +127,7 @@ def _choose(
         return completed, completed, f"every run of the benchmark, {subject.total_runs}{missing}"
     primary = str(Measure("nDCG", subject.primary_k))
     best = max(completed, key=lambda run: (_mean(run, primary), -run.run.run_order))
-    return [best], completed, f"the best of {len(completed)} completed runs by {primary}{missing}"
+    return [best], completed, f"{_among(completed, primary)}{missing}"
 
 
 def _mean(run: MeasuredRun, name: str) -> float:

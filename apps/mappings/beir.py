@@ -23,6 +23,7 @@ from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve_now
 from apps.operations.models import Operation, Status
+from apps.retrieval.encoding import encoder_for
 from apps.retrieval.importing_vectors import VectorImport, import_vectors
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
@@ -76,15 +77,16 @@ def import_beir(
     """Import `directory` as a collection, a dataset, their resolved mapping and an index, all of them called `name`.
 
     The index takes each document as a whole and is searched by words (BM25), and by vectors unless it is
-    `lexical_only`: those of the .npz file `vectors`, or those that an operation makes with `model`
-    (BENCHBENCH_DEFAULT_MODEL without one). All of it is kept or nothing; only the operation follows after.
+    `lexical_only`: those of the .npz file `vectors`, which `model` made where the file does not say whose they are, or
+    those that an operation makes with `model` (BENCHBENCH_DEFAULT_MODEL without one). All of it is kept or nothing;
+    only the operation follows after.
 
     Importing the same again changes nothing but the time of resolving: documents and queries are recognised, and an
     equal index of the same documents is taken as it is, or built to its end. `on_progress` gets the number of documents
     read. Raises BeirError, and what the readers, importers and indexes of the parts raise.
     """
-    if sum((vectors is not None, bool(model), lexical_only)) > 1:
-        raise BeirError("Choose one of a file of vectors, a model, and no vectors at all.")
+    if lexical_only and (vectors is not None or model):
+        raise BeirError("Choose: a file of vectors or a model, or no vectors at all.")
     if not directory.is_dir():
         raise BeirError(f"{directory} is not a directory: name the one that holds corpus.jsonl and queries.jsonl.")
     corpus = find_corpus(directory)
@@ -98,7 +100,7 @@ def import_beir(
     mapping = Mapping.objects.filter(dataset=version.dataset, collection=collection).first()
     mapping = resolve_now(mapping or create_mapping(version.dataset, collection, name=name, owner=owner))
     if vectors is not None:
-        indexed = _import_index(collection, vectors, version, owner)
+        indexed = _import_index(collection, vectors, version, owner, model or "")
     else:
         encoder = "" if lexical_only else model or settings.BENCHBENCH_DEFAULT_MODEL
         indexed = _build_index(collection, encoder, owner)
@@ -121,17 +123,20 @@ def _import_queries(record: DatasetRecord, directory: Path, name: str, split: st
         ) from error
 
 
-def _import_index(collection: Collection, vectors: Path, version: DatasetVersion, owner: Any) -> Indexed:
+def _import_index(collection: Collection, vectors: Path, version: DatasetVersion, owner: Any, model: str) -> Indexed:
     if not vectors.is_file():
         raise BeirError(f"There is no file {vectors}.", field="vectors")
     with vectors.open("rb") as file:
         digest = file_digest(file, "sha256").hexdigest()
-    if index := _indexes(collection, vector_source=digest).filter(status=Index.Status.READY).first():
+    made_by = {"vector_source": digest} | ({"encoder": model} if model else {})
+    if index := _indexes(collection, **made_by).filter(status=Index.Status.READY).first():
         return Indexed(index, reused=True)
     index = create_index(collection, name=collection.name, owner=owner)
     texts = dict(version.queries.values_list("key", "text"))
-    report = import_vectors(index, vectors, queries=texts)
+    report = import_vectors(index, vectors, queries=texts, model=model)
     index.refresh_from_db()
+    if model:
+        encoder_for(index)  # raises where its vectors cannot be those of the file
     return Indexed(index, vectors=report)
 
 

@@ -1,15 +1,27 @@
 """What management commands share: errors as sentences, an owner by name, a report for people or programs, progress."""
 
 import json
+import sys
 import time
 from argparse import RawDescriptionHelpFormatter
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.core.management.base import BaseCommand, CommandError, CommandParser, DjangoHelpFormatter, OutputWrapper
+from django.core.management.base import (
+    BaseCommand,
+    CommandError,
+    CommandParser,
+    DjangoHelpFormatter,
+    OutputWrapper,
+    SystemCheckError,
+)
 
+from benchbench.busy import busy
 from benchbench.errors import BenchbenchError
+
+BLOCKS = 10
 
 
 class HelpFormatter(DjangoHelpFormatter, RawDescriptionHelpFormatter):
@@ -21,12 +33,32 @@ class UseCaseCommand(BaseCommand):
 
     Subclasses write `act(**options)` instead of `handle`. A `BenchbenchError` becomes a sentence on stderr and exit
     status `error_status`. An option made by `add_owner_argument` arrives as `owner`: a user, or None.
+
+    The module's docstring is the line that lists the command, `help` teaches it with examples, and `statuses`, which
+    stands at the end of that, says what its exit statuses mean.
     """
 
     error_status = 1
+    from_shell = False
+    statuses = "0 done; 1 not done, for the reason on stderr; 2 wrong usage."
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
-        return super().create_parser(prog_name, subcommand, formatter_class=HelpFormatter, **kwargs)
+        epilog = f"Exit status: {self.statuses}"
+        return super().create_parser(prog_name, subcommand, formatter_class=HelpFormatter, epilog=epilog, **kwargs)
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        self.from_shell = True
+        super().run_from_argv(argv)
+
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        """Do what Django does, but say an error as a sentence without the name of its class before it."""
+        try:
+            return super().execute(*args, **options)
+        except CommandError as error:
+            if not self.from_shell or options.get("traceback") or isinstance(error, SystemCheckError):
+                raise
+            self.stderr.write(str(error))
+            sys.exit(error.returncode)
 
     def add_owner_argument(self, parser: CommandParser) -> None:
         parser.add_argument(
@@ -61,6 +93,10 @@ class UseCaseCommand(BaseCommand):
         """Say on stderr something that did not stop the command."""
         self.stderr.write(self.style.WARNING(sentence))
 
+    def busy(self, what: str) -> AbstractContextManager[None]:
+        """Show on a terminal that `what` goes on ("Reading the queries"), where nobody can say how far it is."""
+        return busy(sys.stderr, what)
+
     def progress(self, noun: str, total: int | None = None) -> "Progress":
         """Return a callable that shows how much is done on stderr. `noun` is plural: "documents"."""
         return Progress(self.stderr, noun, total)
@@ -81,7 +117,7 @@ def find_owner(username: str | None) -> Any:
 
 
 class Progress:
-    """A line on stderr with what is done, the rate and the time left; rewritten in place on a terminal.
+    """A line on stderr with what is done, the rate and the time left; on a terminal a bar, rewritten in place.
 
     Call it with the number of units done, as often as is convenient: it writes twice a second on a terminal, and every
     ten seconds into a file. `close` ends the line, so that what follows starts on a fresh one.
@@ -109,7 +145,7 @@ class Progress:
         if now - self.written < (0.5 if self.terminal else 10):
             return
         self.written = now
-        self._write(self._line(done, now - self.started))
+        self._write(self._line(done, now - self.started), done / self.total if self.total else None)
 
     def count(self, event: Mapping[str, Any], done: str, total: str) -> None:
         """Show the progress event of an operation: its units under these two keys, or what it waits for."""
@@ -121,7 +157,7 @@ class Progress:
         if not self._waits(event):
             eta = event["eta_seconds"]
             left = "" if eta is None else f", about {eta:,.0f} s left"
-            self._say(f"{event['percent']:.0f} % of the {self.noun}{left}")
+            self._say(f"{event['percent']:.0f} % of the {self.noun}{left}", event["percent"] / 100)
 
     def close(self) -> None:
         if self.open_line:
@@ -137,11 +173,11 @@ class Progress:
         self._say(reason or f"waiting for a worker{ahead}")
         return True
 
-    def _say(self, line: str) -> None:
+    def _say(self, line: str, share: float | None = None) -> None:
         now = self.clock()
         if now - self.written >= (0.5 if self.terminal else 10):
             self.written = now
-            self._write(line)
+            self._write(line, share)
 
     def _line(self, done: int, seconds: float) -> str:
         rate = done / seconds
@@ -151,9 +187,10 @@ class Progress:
             line += f", {max(0, self.total - done) / rate:,.0f} s left"
         return line
 
-    def _write(self, line: str) -> None:
+    def _write(self, line: str, share: float | None) -> None:
         if self.terminal:
-            self.stream.write("\r\033[K" + line, ending="")
+            bar = "" if share is None else f"{'█' * (full := int(BLOCKS * min(1, share)))}{'░' * (BLOCKS - full)} "
+            self.stream.write(f"\r\033[K{bar}{line}", ending="")
             self.stream.flush()
             self.open_line = True
         else:

@@ -1,5 +1,7 @@
 """Any measure, beside those of the cutoffs: named, stored, and added later."""
 
+import io
+import re
 from typing import Any
 
 import ir_measures
@@ -117,7 +119,11 @@ def test_the_commands_and_the_page_take_them(library: Mapping, admin_client: Cli
     call_command("run_benchmark", "library", name="b", modes=["sparse"], measures=["Hits@5"], wait=True, verbosity=0)
     benchmark = Benchmark.objects.get()
     assert "Hits@5" in benchmark.measures
-    call_command("rescore", "b", measures=["RBP(p=0.8,rel=1)", "Success@1"])
+    out = io.StringIO()
+    call_command("rescore", "b", measures=["RBP(p=0.8,rel=1)", "Success@1"], stdout=out)
+    _, head, row = out.getvalue().splitlines()
+    assert head.split() == ["nDCG@10", "RBP(rel=1)", "Success@1"]
+    assert re.search(r"(  [01]\.\d{4} *){3}$", row)
     page = reverse("admin:benchmark_measures", args=[benchmark.pk])
     assert "FirstRelevnt" in admin_client.post(page, {"measures": "FirstRelevnt"}).content.decode()
     assert admin_client.post(page, {"measures": "FirstRelevant, Bpref"}).status_code == 302

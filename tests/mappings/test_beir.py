@@ -95,6 +95,23 @@ def test_importing_the_same_again_changes_nothing(fruit, capsys):
 
 
 @pytest.mark.django_db(transaction=True)
+def test_the_model_of_imported_vectors_can_be_named(fruit, capsys):
+    vectors = str(write_vectors(fruit / "vectors.npz"))
+    assert run(capsys, fruit, "--vectors", vectors)["index"]["encoder"] == ""
+    named = [run(capsys, fruit, "--vectors", vectors, "--vectors-model", ENCODER)["index"] for _ in range(2)]
+    assert [(one["encoder"], one["version"]) for one in named] == [(ENCODER, 2)] * 2
+    assert [one["reused"] for one in named] == [False, True]
+    opened = open_index(Index.objects.get(version=2))
+    assert opened.encode(["pear"]).shape == (1, 4)  # a query that the file has no vector of
+    with pytest.raises(CommandError, match=r"makes vectors of 2 dimensions, the index .* has 4"):
+        run(capsys, fruit, "--vectors", vectors, "--vectors-model", "keyword:apple")
+    assert Index.objects.count() == 2
+    with pytest.raises(CommandError, match="--vectors-model goes with --vectors") as caught:
+        run(capsys, fruit, "--vectors-model", ENCODER)
+    assert caught.value.returncode == 2
+
+
+@pytest.mark.django_db(transaction=True)
 def test_another_split_under_the_name_is_refused_with_ways_out_that_work(fruit, capsys):
     run(capsys, fruit, "--no-vectors")
     (fruit / "qrels" / "train.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
@@ -193,7 +210,7 @@ def test_nothing_half_imported_is_kept(fruit, damage, sentence):
 
 @pytest.mark.django_db
 def test_it_wants_one_way_to_vectors(fruit):
-    with pytest.raises(BeirError, match="Choose one"):
+    with pytest.raises(BeirError, match="Choose: a file"):
         import_beir(fruit, name="fruit", model=ENCODER, lexical_only=True)
     with pytest.raises(CommandError, match="not allowed with argument"):
         call_command("import_beir", str(fruit), "--name", "fruit", "--no-vectors", "--model", ENCODER)

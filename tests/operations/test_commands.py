@@ -25,8 +25,8 @@ def test_progress_rewrites_one_line_on_a_terminal() -> None:
     progress.close()
     progress.close()
     assert terminal.getvalue() == (
-        "\r\033[K1,000 of 5,000 documents, 500 a second, 8 s left"
-        "\r\033[K4,000 of 5,000 documents, 1,000 a second, 1 s left\n"
+        "\r\033[K██░░░░░░░░ 1,000 of 5,000 documents, 500 a second, 8 s left"
+        "\r\033[K████████░░ 4,000 of 5,000 documents, 1,000 a second, 1 s left\n"
     )
 
 

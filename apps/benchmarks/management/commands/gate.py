@@ -26,19 +26,23 @@ def run_choice(text: str) -> int | str:
 
 
 class Command(UseCaseCommand):
-    help = (
-        "Judge a run, or the best run of a benchmark, by written rules (docs/gates.md). Prints Markdown for a pull "
-        "request. Exit status: 0 passed, 1 failed, 2 cannot be decided, or wrong usage. Example: "
-        "gate nightly --baseline main --rules gate.yaml --markdown comment.md"
-    )
+    help = """Judge a run, or the best run of a benchmark, by written rules (docs/gates.md).
+
+Prints Markdown for a pull request: the verdict, and each check with what was wanted and found.
+
+  benchbench gate nightly --rules gate.yaml
+  benchbench gate nightly --rules gate.yaml --baseline main --markdown comment.md
+  benchbench gate nightly --rules gate.yaml --run 2 --json
+"""
     error_status = 2
+    statuses = "0 passed; 1 failed; 2 cannot be decided, or wrong usage."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("subject", metavar="RUN|BENCHMARK", help="Id of a run, or name or id of a benchmark.")
         parser.add_argument("--rules", required=True, type=Path, metavar="FILE", help="The rules, in YAML.")
-        parser.add_argument("--baseline", metavar="NAME", help="Name or id of a current baseline of the dataset.")
+        parser.add_argument("--baseline", metavar="NAME", help="Name or id of a current baseline (default: none).")
         parser.add_argument(
-            "--run", type=run_choice, metavar="N|all", help="Judge run N of the benchmark, or all, not its best."
+            "--run", type=run_choice, metavar="N|all", help="Judge run N of the benchmark, or all (default: its best)."
         )
         parser.add_argument("--markdown", type=Path, metavar="FILE", help="Write the Markdown there too.")
         self.add_json_argument(parser)
@@ -49,7 +53,8 @@ class Command(UseCaseCommand):
         benchmark = subject if isinstance(subject, Benchmark) else subject.benchmark
         named = options["baseline"]
         baseline = find_baseline(named, benchmark.dataset_version.dataset) if named else None
-        result = gate(subject, rules=rules, baseline=baseline, every_run=options["run"] == "all")
+        with self.busy("Judging"):
+            result = gate(subject, rules=rules, baseline=baseline, every_run=options["run"] == "all")
         markdown = markdown_of(result)
         if options["markdown"]:
             write(options["markdown"], markdown)

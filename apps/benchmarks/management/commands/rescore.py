@@ -1,5 +1,6 @@
 """Measure the finished runs of a benchmark on another version of its dataset."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -12,15 +13,19 @@ from benchbench.ir.measures import Measure
 
 
 class Command(UseCaseCommand):
-    help = (
-        "Measure the finished runs of a benchmark on another version of its dataset, from the rankings that are "
-        "stored: nothing is searched. The values on other versions stay. Example: rescore scifact --dataset-version 2"
-    )
+    help = """Measure the finished runs of a benchmark on another version of its dataset, or by further measures.
+
+Rankings are stored: nothing is searched. The values on other versions stay.
+
+  benchbench rescore scifact
+  benchbench rescore scifact --dataset-version 2
+  benchbench rescore scifact --measures "ERR@10,RBP(p=0.8)"
+"""
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("benchmark", help="Name (or id) of the benchmark.")
         parser.add_argument(
-            "--dataset-version", type=int, metavar="N", help="Number of the version; by default the newest frozen one."
+            "--dataset-version", type=int, metavar="N", help="Number of the version (default: the newest frozen one)."
         )
         parser.add_argument(
             "--measures", type=names_in, metavar="M,M", help='First measure by these too, such as "ERR@10,RBP(p=0.8)".'
@@ -29,12 +34,14 @@ class Command(UseCaseCommand):
 
     def act(self, **options: Any) -> None:
         benchmark = find_benchmark(options["benchmark"])
-        if options["measures"]:
-            add_measures(benchmark, options["measures"])
         number = options["dataset_version"]
-        rescored = rescore(benchmark, version=None if number is None else find_version(benchmark, number))
-        name = str(Measure("nDCG", benchmark.primary_k))
-        self.report(_facts(rescored), _text(rescored, name), as_json=options["json"])
+        with self.busy("Measuring"):
+            if options["measures"]:
+                add_measures(benchmark, options["measures"])
+            rescored = rescore(benchmark, version=None if number is None else find_version(benchmark, number))
+        asked = [str(Measure.parse(name)) for name in options["measures"] or ()]
+        names = list(dict.fromkeys([str(Measure("nDCG", benchmark.primary_k)), *asked]))
+        self.report(_facts(rescored), _text(rescored, names), as_json=options["json"])
 
 
 def _facts(rescored: Rescored) -> dict[str, Any]:
@@ -49,9 +56,17 @@ def _facts(rescored: Rescored) -> dict[str, Any]:
     }
 
 
-def _text(rescored: Rescored, name: str) -> str:
-    best_first = sorted(rescored.evaluations, key=lambda one: -(one.means[name] or 0))
+def _text(rescored: Rescored, names: Sequence[str]) -> str:
+    """Return what was done, and a table of the runs by these measures, best first by the first of them."""
+    best_first = sorted(rescored.evaluations, key=lambda one: -(one.means[names[0]] or 0))
     width = max(len(one.run.label) for one in best_first)
-    means = ((one.run.label, one.means[name]) for one in best_first)
-    rows = [f"  {label:{width}}  {'–' if mean is None else f'{mean:.4f}'}" for label, mean in means]
-    return "\n".join([rescored.sentence, f"  {'':{width}}  {name}", *rows])
+    rows = [[one.run.label, *(_figure(one.means[name]) for name in names)] for one in best_first]
+    lines = [
+        "  ".join(["", label.ljust(width), *(cell.ljust(len(name)) for cell, name in zip(cells, names, strict=True))])
+        for label, *cells in [["", *names], *rows]
+    ]
+    return "\n".join([rescored.sentence, *(line.rstrip() for line in lines)])
+
+
+def _figure(mean: float | None) -> str:
+    return "–" if mean is None else f"{mean:.4f}"

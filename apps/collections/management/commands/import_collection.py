@@ -1,4 +1,4 @@
-"""manage.py import_collection"""
+"""Import documents as a collection, or bring an imported one up to date."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -21,8 +21,8 @@ the text in a .md beside each). Of a file of text, its relative path is the docu
 Import the same name again after the documents changed: unchanged ones are recognised and left alone, and those that
 are gone are removed, unless --keep-missing says that SOURCE is only a part of the collection.
 
-  manage.py import_collection handbook/ --name handbook --uri-prefix https://intranet/handbook/
-  manage.py import_collection scifact/corpus.jsonl --name scifact
+  benchbench import_collection handbook/ --name handbook --uri-prefix https://intranet/handbook/
+  benchbench import_collection scifact/corpus.jsonl --name scifact
 """
 
     def add_arguments(self, parser: CommandParser) -> None:

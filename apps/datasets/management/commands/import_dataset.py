@@ -1,4 +1,4 @@
-"""manage.py import_dataset"""
+"""Import judged queries as a dataset, frozen as a numbered version."""
 
 from dataclasses import replace
 from typing import Any
@@ -18,24 +18,30 @@ A frozen version never changes. Importing equal content again changes nothing; o
 a new version label, which JSON states as metadata.version and --label gives to any format. What looks wrong is told;
 `check_ground_truth` tells it without importing.
 
-  manage.py import_dataset questions.json --name support
-  manage.py import_dataset scifact/ --name scifact-train --split train
-  manage.py import_dataset qrels.txt --topics topics.xml --name robust
-  manage.py import_dataset judged.csv --column query_text=question --column uri=page --column grade=stars
+  benchbench import_dataset questions.json --name support
+  benchbench import_dataset scifact/ --name scifact-train --split train
+  benchbench import_dataset qrels.txt --topics topics.xml --name robust
+  benchbench import_dataset judged.csv --column query_text=question --column uri=page --column grade=stars
 """
 
     def add_arguments(self, parser: CommandParser) -> None:
         add_source_arguments(parser)
         parser.add_argument("--name", help="Name of the dataset. Without one, the name that SOURCE states.")
-        parser.add_argument("--label", default="", metavar="VERSION", help="The version that this content is.")
+        parser.add_argument(
+            "--label",
+            default="",
+            metavar="VERSION",
+            help="The version that this content is (default: what SOURCE states).",
+        )
         self.add_owner_argument(parser)
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
-        record = read_source(options)
-        if options["label"]:
-            record = replace(record, label=options["label"])
-        imported = import_dataset(record, name=options["name"], owner=options["owner"])
+        with self.busy("Importing"):
+            record = read_source(options)
+            if options["label"]:
+                record = replace(record, label=options["label"])
+            imported = import_dataset(record, name=options["name"], owner=options["owner"])
         version, report = imported.version, imported.report
         for warning in report.warnings:
             self.warn(warning)

@@ -1,4 +1,4 @@
-"""The main job on real text with a real model, and the site to look at it."""
+"""Benchmark search over the Python documentation, and serve the site to look at it."""
 
 import signal
 import time
@@ -21,15 +21,18 @@ from benchbench.errors import BenchbenchError
 
 
 class Command(UseCaseCommand):
-    help = (
-        "Benchmark search over the Python documentation: import it and 81 judged questions, embed it with "
-        "all-MiniLM-L6-v2, run dense, lexical and hybrid search in eight configurations, with and without reranking, "
-        "print the leaderboard, and serve the site until Ctrl-C."
-    )
+    help = """Benchmark search over the Python documentation, and serve the site to look at it.
+
+Imports the documentation and 81 judged questions, embeds it with all-MiniLM-L6-v2, runs dense, lexical and hybrid
+search in eight configurations, with and without reranking, prints the leaderboard, and serves the site until Ctrl-C.
+
+  benchbench demo
+  benchbench demo --no-serve
+"""
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--no-serve", action="store_true", help="End after the leaderboard.")
-        parser.add_argument("--port", type=int, default=8000, help="First port to try.")
+        parser.add_argument("--port", type=int, default=8000, help="First port to try (default: 8000).")
 
     def act(self, **options: Any) -> None:
         if not settings.EMBEDDED:

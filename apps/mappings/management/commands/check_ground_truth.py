@@ -1,4 +1,4 @@
-"""manage.py check_ground_truth"""
+"""Check judged queries without importing them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,16 +16,15 @@ SHOWN = 20
 
 class Command(UseCaseCommand):
     error_status = 2
+    statuses = "0 nothing is wrong; 1 something is; 2 SOURCE cannot be read, or wrong usage."
     help = f"""Check judged queries without importing them: what they count, and what is wrong with them.
 
 {SOURCE_HELP}
 Told are judgments stated twice, metadata that contradicts the data, queries that nothing can answer, and references to
 documents and sections that are not there: in the documents beside SOURCE, and with --collection in a collection.
 
-Exit status: 0 nothing is wrong; 1 something is; 2 SOURCE cannot be read, or wrong usage.
-
-  manage.py check_ground_truth ground_truth.json
-  manage.py check_ground_truth golden-v1/ --collection memories --json
+  benchbench check_ground_truth ground_truth.json
+  benchbench check_ground_truth golden-v1/ --collection memories --json
 """
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -35,9 +34,10 @@ Exit status: 0 nothing is wrong; 1 something is; 2 SOURCE cannot be read, or wro
 
     def act(self, **options: Any) -> None:
         collection = find_collection(options["collection"]) if options["collection"] else None
-        record = read_source(options)
-        found = preview(record)
-        references = check_references(record, collection) if collection else None
+        with self.busy("Checking"):
+            record = read_source(options)
+            found = preview(record)
+            references = check_references(record, collection) if collection else None
         self.report(facts_of(found, references), "\n".join(lines_of(found, references)), as_json=options["json"])
         wrong = len(found.warnings) + (len(references.dangling) if references else 0)
         if wrong or found.dangling:

@@ -1,6 +1,5 @@
-"""manage.py import_beir"""
+"""Import a BEIR directory: documents, judged queries, their mapping, an index."""
 
-from argparse import RawDescriptionHelpFormatter
 from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
@@ -24,12 +23,12 @@ and by vectors: of the default model, of --model, or from a file.
 Running it again with the same input is harmless: what is there already is recognised, and an index that was
 interrupted is built to its end.
 
-  manage.py import_beir scifact/ --name scifact --vectors scifact/minilm.npz
-  manage.py run_benchmark scifact --wait
+  benchbench import_beir scifact/ --name scifact
+  benchbench import_beir scifact/ --name scifact --vectors minilm.npz --vectors-model all-MiniLM-L6-v2
+  benchbench run_benchmark scifact --wait
 """
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.formatter_class = RawDescriptionHelpFormatter
         parser.add_argument("directory", type=Path, metavar="DIR", help="The BEIR directory.")
         parser.add_argument("--name", required=True, help="Name of all that is made.")
         parser.add_argument("--split", default="test", help="Whose judgments to import (default: test).")
@@ -39,21 +38,33 @@ interrupted is built to its end.
             type=Path,
             metavar="FILE.npz",
             help="Vectors made elsewhere: document_ids, document_vectors, query_ids, query_vectors, optionally model "
-            "and revision.",
+            "and revision (default: the documents are encoded here).",
         )
         ways.add_argument("--no-vectors", action="store_true", help="Search by words only.")
-        ways.add_argument("--model", metavar="NAME", help="Name or path of the model that encodes the documents.")
+        ways.add_argument(
+            "--model",
+            metavar="NAME",
+            help="Name or path of the model that encodes (default: BENCHBENCH_DEFAULT_MODEL).",
+        )
+        parser.add_argument(
+            "--vectors-model",
+            metavar="NAME",
+            help="Name or path of the model that made --vectors, where the file does not say it. With a model, queries "
+            "that the file lacks can be encoded, and late interaction can rerank.",
+        )
         self.add_owner_argument(parser)
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
+        if options["vectors_model"] and not options["vectors"]:
+            raise self.misuse("--vectors-model goes with --vectors; the model that encodes here is --model.")
         progress = self.progress("documents read")
         done = import_beir(
             options["directory"],
             name=options["name"],
             split=options["split"],
             vectors=options["vectors"],
-            model=options["model"],
+            model=options["vectors_model"] or options["model"],
             lexical_only=options["no_vectors"],
             owner=options["owner"],
             on_progress=progress,

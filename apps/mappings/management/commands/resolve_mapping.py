@@ -1,4 +1,4 @@
-"""manage.py resolve_mapping"""
+"""Resolve a mapping: find the document of each judgment."""
 
 from typing import Any
 
@@ -12,10 +12,14 @@ from apps.operations.working import wait
 
 
 class Command(UseCaseCommand):
-    help = (
-        "Resolve a mapping: find for every judgment of its dataset the document of its collection, or say why there is "
-        "none. Run it again after the dataset or the collection has changed: all is decided anew."
-    )
+    help = """Resolve a mapping: find for every judgment of its dataset the document of its collection.
+
+Where there is none, the reason is kept. Run it again after the dataset or the collection has changed: all is decided
+anew.
+
+  benchbench resolve_mapping scifact
+  benchbench resolve_mapping scifact --json
+"""
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("mapping", help="Name (or id) of the mapping.")

@@ -1,4 +1,4 @@
-"""A worker that stays resident: it does not fork, keeps its models loaded, and sweeps for lost work."""
+"""Work the queues until stopped."""
 
 import signal
 import threading
@@ -6,28 +6,37 @@ from typing import Any
 
 import django_rq
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 from django.db import connection
 from rq import SimpleWorker
 
 from apps.operations import queueing
+from apps.operations.commands import UseCaseCommand
 from apps.operations.leasing import new_owner
 from apps.operations.sweeping import sweep
 
 SIGN_OF_LIFE_SECONDS = 5
 
 
-class Command(BaseCommand):
-    help = (
-        "Work the queues until stopped (Ctrl-C ends after the current batch). Start as many as you have GPUs or cores, "
-        "on any machines that reach the database and Redis. Queues: gpu (indexes, benchmarks), default (resolving)."
-    )
+class Command(UseCaseCommand):
+    help = """Work the queues until stopped (Ctrl-C ends after the current batch).
+
+A worker stays resident: it keeps its models loaded, and sweeps for work that others lost. Start as many as you have
+GPUs or cores, on any machines that reach the database and Redis. Queues: gpu (indexes, benchmarks), default
+(resolving).
+
+  benchbench worker
+  benchbench worker gpu
+  benchbench worker --burst
+"""
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("queues", nargs="*", default=["gpu", "default"], help="Queues to serve, first come first.")
+        parser.add_argument(
+            "queues", nargs="*", default=["gpu", "default"], help="Queues, first come first (default: gpu default)."
+        )
         parser.add_argument("--burst", action="store_true", help="End when the queues are empty.")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def act(self, **options: Any) -> None:
         queues: list[str] = options["queues"]
         owner = new_owner()
         stop = threading.Event()

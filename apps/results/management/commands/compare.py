@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
 
 from apps.benchmarks.finding import find_benchmark, find_run, find_subject
 from apps.benchmarks.models import Run
@@ -14,13 +14,15 @@ from benchbench.files.summaries import compare_summaries, read_summary
 
 
 class Command(UseCaseCommand):
-    help = (
-        "Hold two runs against each other, query by query, or two summary.json files of two versions of a program. "
-        "What is of different datasets, dataset versions or versions of canonical ids is refused. Exit status: 0 "
-        "compared, whatever the outcome (gate judges), 1 refused or not readable, 2 wrong usage.\n\nExamples:\n"
-        "  compare nightly:1 nightly:2\n"
-        "  compare last/summary.json summary.json --json"
-    )
+    help = """Hold two runs against each other, query by query, or two summary.json files of two versions of a program.
+
+What is of different datasets, dataset versions or versions of canonical ids is refused. The outcome is told, not
+judged: that is what `gate` does.
+
+  benchbench compare nightly:1 nightly:2
+  benchbench compare last/summary.json summary.json --json
+"""
+    statuses = "0 compared, whatever the outcome; 1 refused or not readable; 2 wrong usage."
 
     def add_arguments(self, parser: CommandParser) -> None:
         for name in ("A", "B"):
@@ -34,13 +36,12 @@ class Command(UseCaseCommand):
         files = [Path(name).is_file() for name in named]
         if any(files) != all(files):
             lonely = named[files.index(False)]
-            raise CommandError(
-                f"Two files or two runs are compared, and {lonely!r} is not a file while the other is.", returncode=2
-            )
+            raise self.misuse(f"Two files or two runs are compared, and {lonely!r} is not a file while the other is.")
         if all(files):
             facts = summary_facts(compare_summaries(*(summary(Path(name)) for name in named)))
         else:
-            facts = compare_pair(*(run_called(name) for name in named))
+            with self.busy("Comparing"):
+                facts = compare_pair(*(run_called(name) for name in named))
         self.report(facts, text_of(facts), as_json=options["json"])
 
 

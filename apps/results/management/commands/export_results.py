@@ -18,13 +18,14 @@ def formats() -> str:
 
 
 class Command(UseCaseCommand):
-    help = (
-        "Write the results of a benchmark, or of one of its runs, to a file. Exit status: 0 written, 1 not, 2 wrong "
-        "usage.\n\nFormats, and what they are of:\n" + formats() + "\n\nExamples:\n"
-        "  export_results nightly --format markdown --output comment.md\n"
-        "  export_results nightly --run 2 --format trec-run --output dense.run\n"
-        "  export_results nightly --dataset-version 3 --format csv --output rescored.csv"
-    )
+    help = f"""Write the results of a benchmark, or of one of its runs, to a file.
+
+Formats, and what they are of:
+{formats()}
+
+  benchbench export_results nightly --format markdown --output comment.md
+  benchbench export_results nightly --run 2 --format trec-run --output dense.run
+"""
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("subject", metavar="BENCHMARK|RUN", help="Name or id of a benchmark, or id of a run.")
@@ -47,7 +48,8 @@ class Command(UseCaseCommand):
     def act(self, **options: Any) -> None:
         subject = chosen(find_subject(options["subject"]), options["run"])
         format, version = options["format"], options["dataset_version"]
-        path = export_to(subject, format, options["output"], version=version, force=options["force"])
+        with self.busy("Writing"):
+            path = export_to(subject, format, options["output"], version=version, force=options["force"])
         if sentence := lost_failures(subject, EXPORTERS[format], version=version):
             self.warn(sentence)
         size = path.stat().st_size

@@ -32,10 +32,18 @@ DEFAULT_TOP_K = DEFAULTS["top_k"]
 
 
 class Command(UseCaseCommand):
-    help = (
-        "Run a matrix of search configurations over a mapping and measure every one of them. Each option that takes a "
-        "list multiplies the matrix; an option that a mode does not use does not. Example: "
-        "run_benchmark scifact --modes dense,sparse,hybrid --rrf-k 20,60 --wait"
+    help = """Run a matrix of search configurations over a mapping, and measure every one of them.
+
+Each option that takes a list multiplies the matrix; one that a mode does not use does not multiply that mode. Without
+--wait the runs are left to a worker; with it they are done here where no worker runs, and a leaderboard is printed.
+
+  benchbench run_benchmark scifact --modes dense,sparse,hybrid --rrf-k 20,60 --wait
+  benchbench run_benchmark scifact --rerank both --rerank-depth 20 --dry-run
+  benchbench run_benchmark --queries benchmark_queries.json --collection odoo --verbose --output-dir results
+  benchbench run_benchmark --manifest which-search.manifest.json
+"""
+    statuses = (
+        "0 done; 1 not, with the reason on stderr: no run completed, or a manifest was not reproduced; 2 wrong usage."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

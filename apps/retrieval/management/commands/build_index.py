@@ -1,8 +1,8 @@
-"""manage.py build_index"""
+"""Make a collection searchable: by words, and with --encoder by vectors too."""
 
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
 
 from apps.collections.finding import find_collection
 from apps.operations.commands import UseCaseCommand
@@ -18,18 +18,23 @@ class Command(UseCaseCommand):
 A name that the collection has already makes its next version. Without --wait the index is left to a worker of the
 queue `gpu`; with it the command returns when the index is ready, and builds it itself where no worker runs.
 
-  manage.py build_index scifact --name minilm --encoder all-MiniLM-L6-v2 --wait
-  manage.py build_index handbook --name parts --encoder /models/e5 --size 500 --overlap 50
+  benchbench build_index scifact --name minilm --encoder all-MiniLM-L6-v2 --wait
+  benchbench build_index handbook --name parts --encoder /models/e5 --size 500 --overlap 50
 """
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("collection", help="Name (or id) of the collection.")
         parser.add_argument("--name", required=True, help="Name of the index: it stands in the label of every run.")
         parser.add_argument(
-            "--encoder", default="", metavar="MODEL", help="Name or path of a model. Without one: search by words only."
+            "--encoder",
+            default="",
+            metavar="MODEL",
+            help="Name or path of a model (default: none, search by words only).",
         )
-        parser.add_argument("--size", type=int, help="Characters a chunk. Without it: whole documents.")
-        parser.add_argument("--overlap", type=int, help="Characters that a chunk shares with the next (default: 0).")
+        parser.add_argument("--size", type=int, metavar="N", help="Characters a chunk (default: whole documents).")
+        parser.add_argument(
+            "--overlap", type=int, metavar="N", help="Characters that a chunk shares with the next (default: 0)."
+        )
         parser.add_argument("--title", action="store_true", help="Put the document's title before each chunk.")
         parser.add_argument("--no-lexical", action="store_true", help="Search by vectors only.")
         parser.add_argument("--wait", action="store_true", help="Return when the index is ready.")
@@ -41,7 +46,7 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
             find_collection(options["collection"]),
             name=options["name"],
             encoder=options["encoder"],
-            chunk_parameters=chunk_parameters(options),
+            chunk_parameters=self.chunk_parameters(options),
             lexical=not options["no_lexical"],
             owner=options["owner"],
         )
@@ -58,6 +63,15 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
         }
         self.report(facts, describe(index), as_json=options["json"])
 
+    def chunk_parameters(self, options: dict[str, Any]) -> dict[str, Any]:
+        if options["size"] is not None:
+            return {"size": options["size"], "overlap": options["overlap"] or 0, "title": options["title"]}
+        if options["overlap"] is not None or options["title"]:
+            raise self.misuse(
+                "--overlap and --title go with --size: whole documents are not cut, and have their title."
+            )
+        return {}
+
     def wait_for(self, operation: Operation) -> None:
         progress = self.progress("documents")
         try:
@@ -67,14 +81,6 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
             )
         finally:
             progress.close()
-
-
-def chunk_parameters(options: dict[str, Any]) -> dict[str, Any]:
-    if options["size"] is not None:
-        return {"size": options["size"], "overlap": options["overlap"] or 0, "title": options["title"]}
-    if options["overlap"] is not None or options["title"]:
-        raise CommandError("--overlap and --title go with --size: whole documents are not cut, and have their title.")
-    return {}
 
 
 def describe(index: Index) -> str:

@@ -1,4 +1,4 @@
-"""manage.py clear_cache"""
+"""Delete the vectors that are kept so that no text is encoded twice."""
 
 from typing import Any
 
@@ -17,8 +17,8 @@ class Command(UseCaseCommand):
 Indexes keep theirs. Vectors of queries go only with --queries: stored results were ranked with them, and encoded again
 they may differ in their last bits. Imported vectors stay. Token vectors go on this machine alone.
 
-  manage.py clear_cache
-  manage.py clear_cache --model sentence-transformers/all-MiniLM-L6-v2 --queries
+  benchbench clear_cache
+  benchbench clear_cache --model sentence-transformers/all-MiniLM-L6-v2 --queries
 """
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -34,7 +34,8 @@ they may differ in their last bits. Imported vectors stay. Token vectors go on t
                 there = ", ".join(filter(None, names)) or "none"
                 raise BenchbenchError(f"The cache has no vectors by {options['model']!r}; it has some by: {there}.")
             spaces = spaces.filter(encoder=options["model"])
-        cleared = clear_cache(spaces)
+        with self.busy("Deleting vectors"):
+            cleared = clear_cache(spaces)
         self.report(
             {"vectors": cleared.vectors, "bytes": cleared.bytes},
             f"Deleted {cleared.vectors:,} vectors, {filesizeformat(cleared.bytes)}.",

@@ -1,0 +1,140 @@
+"""What holds for every command: it teaches itself, and says by its exit status what came of it."""
+
+import io
+import re
+import subprocess
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import get_commands, load_command_class
+from django.core.management.base import BaseCommand, CommandError
+
+from apps.operations.commands import UseCaseCommand
+from benchbench import cli
+from benchbench.busy import busy
+from benchbench.errors import BenchbenchError
+from benchbench.scoring import command as scoring
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+OWN = sorted(name for name, app in get_commands().items() if str(app).startswith("apps."))
+REPORTING = sorted(set(OWN) - {"demo", "worker"})  # these print as they go
+DJANGOS = {option for action in BaseCommand().create_parser("", "")._actions for option in action.option_strings}
+NOTHING = (None, False, "", [], "==SUPPRESS==")
+
+
+def load(name: str) -> UseCaseCommand:
+    command = load_command_class(get_commands()[name], name)
+    assert isinstance(command, UseCaseCommand)
+    return command
+
+
+def parser_of(name: str) -> ArgumentParser:
+    return scoring._parser() if name == "score" else load(name).create_parser("benchbench", name)
+
+
+@pytest.mark.parametrize("name", [*OWN, "score"])
+def test_its_help_teaches(name: str) -> None:
+    parser = parser_of(name)
+    told = parser.format_help()
+    assert parser.description
+    assert re.search(rf"^  benchbench {name}\b", told, re.MULTILINE), "an example"
+    assert "exit status:" in told.lower()
+    assert max(map(len, (parser.description or "").splitlines())) <= 120
+    for example in re.findall(r"^  benchbench (.*(?:\\\n.*)?)", told, re.MULTILINE):
+        assert example.split()[0] in {*OWN, "score"}
+    for action in parser._actions:
+        if DJANGOS.intersection(action.option_strings):
+            continue
+        described = f"{action.option_strings or action.dest}: {action.help}"
+        assert action.help, described
+        if action.default not in NOTHING:
+            assert "default" in action.help, described
+
+
+@pytest.mark.parametrize("name", REPORTING)
+def test_it_reports_to_programs_too(name: str) -> None:
+    assert "--json" in parser_of(name).format_help()
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_an_option_that_it_does_not_have_is_status_2(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        load(name).run_from_argv(["benchbench", name, "--no-such-option"])
+    assert ended.value.code == 2
+    assert "usage: benchbench " in capsys.readouterr().err
+
+
+class Ending(UseCaseCommand):
+    requires_system_checks: list[str] = []
+    failure: Exception
+
+    def act(self, **options: Any) -> None:
+        raise self.failure
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("failure", "status", "said"),
+    [
+        (BenchbenchError("There is no such mapping."), 1, "There is no such mapping.\n"),
+        (CommandError("Gate failed: 1 failed, of 7 checks.", returncode=2), 2, "Gate failed: 1 failed, of 7 checks.\n"),
+        (UseCaseCommand().misuse("--a goes with --b."), 2, "--a goes with --b.\n"),
+        (KeyboardInterrupt(), 130, "Interrupted.\n"),
+    ],
+)
+def test_what_stops_it_is_one_sentence_and_its_status(
+    failure: Exception, status: int, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("django.core.management.base.connections.close_all", lambda: None)  # the test's own
+    command = Ending()
+    command.failure = failure
+    with pytest.raises(SystemExit) as ended:
+        command.run_from_argv(["benchbench", "ending"])
+    assert ended.value.code == status
+    assert capsys.readouterr().err == said
+
+
+def test_every_command_has_its_line_in_the_list() -> None:
+    assert sorted(cli.commands()) == OWN
+    told = cli.overview("benchbench")
+    for name in (*OWN, "score"):
+        assert re.search(rf"^  {name} +[A-Z][^\n]+\.$", told, re.MULTILINE), name
+    assert max(map(len, told.splitlines())) <= 120
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "benchbench", *arguments]
+    return subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
+
+
+def test_without_a_command_it_lists_them() -> None:
+    bare, asked = run(), run("--help")
+    assert (bare.returncode, bare.stdout) == (0, asked.stdout)
+    assert bare.stdout.startswith("usage: python -m benchbench COMMAND")
+
+
+def test_a_command_that_is_not_there_is_status_2_and_the_nearest_name() -> None:
+    done = run("run_benchmrk", "scifact")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "There is no command 'run_benchmrk': is it run_benchmark?\n"
+    assert cli.misspelt("xyzzy") == "There is no command 'xyzzy'; benchbench --help lists them."
+    assert not any(cli.misspelt(name) for name in ("gate", "migrate", "createsuperuser", "runserver", "help"))
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_work_without_a_foreseeable_end_shows_on_a_terminal_that_it_goes_on() -> None:
+    terminal, file = Terminal(), io.StringIO()
+    with busy(terminal, "Measuring", every=0.01):
+        while "Measuring … 0 s" not in terminal.getvalue():
+            pass
+    assert terminal.getvalue().endswith("\r\033[K")
+    with busy(file, "Measuring", every=0.01):
+        pass
+    assert file.getvalue() == ""
