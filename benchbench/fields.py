@@ -43,7 +43,7 @@ class Fields:
 
     def value(self, key: str, *, alias: str = "", default: Any = None) -> Any:
         """The value of `key` or of its alias; without a default it must be there. Both must agree."""
-        names = [name for name in (key, alias) if name in self.values]
+        names = [name for name in (key, alias) if name and name in self.values]
         if len(names) == 2 and not same(self.values[key], self.values[alias]):
             raise InvalidKeyError(f"{self.place} has {key} and its alias {alias} with different values.", field=key)
         if names:

@@ -46,9 +46,14 @@ def parse(text: str, *, where: str) -> Any:
 
 
 def decode(content: bytes, *, where: str) -> str:
-    """Return `content` as text, a byte order mark dropped; only UTF-8 is read."""
+    """Return the whole of a file as text, a byte order mark dropped; only UTF-8 is read."""
+    return decode_part(content.removeprefix(codecs.BOM_UTF8), where=where)
+
+
+def decode_part(content: bytes, *, where: str) -> str:
+    """Return a part of a file as text: what would be a byte order mark before the whole is a character in it."""
     try:
-        return content.decode("utf-8-sig")
+        return content.decode()
     except UnicodeDecodeError as error:
         raise MalformedFileError(f"{where} is not UTF-8: byte {error.start} ({error.reason}).") from None
 
@@ -94,7 +99,7 @@ def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 def read_text(path: Path) -> str:
     """Return the whole of a file as text; `.gz` is unpacked."""
-    return decode(b"".join(line for _, lines in raw_blocks(path) for line in lines), where=path.name)
+    return decode_part(b"".join(line for _, lines in raw_blocks(path) for line in lines), where=path.name)
 
 
 def read_value(path: Path) -> Any:
@@ -106,7 +111,7 @@ def read_lines(path: Path) -> Iterator[tuple[str, str]]:
     """Yield each line that is not blank, with its place: ("test.tsv, line 3,", "q1\\td1\\t1"). `.gz` is unpacked."""
     for number, line in raw_lines(path):
         where = f"{path.name}, line {number},"
-        text = decode(line, where=where).rstrip("\r\n")
+        text = decode_part(line, where=where).rstrip("\r\n")
         if text.strip():
             yield where, text
 

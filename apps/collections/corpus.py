@@ -1,10 +1,12 @@
-"""Reading a BEIR corpus: corpus.jsonl, or corpus.jsonl.gz."""
+"""A BEIR corpus: corpus.jsonl, read (`.gz` too) and written."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
+from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord
 from benchbench.fields import Fields
+from benchbench.files.json_writing import text
 from benchbench.strict_json import read_objects
 
 KEYS = ("_id", "title", "text", "uri", "metadata")
@@ -27,3 +29,17 @@ def read_corpus(path: Path) -> Iterator[DocumentRecord]:
             metadata=fields.mapping("metadata"),
             place=where.rstrip(","),
         )
+
+
+def write_corpus(collection: Collection) -> Iterator[str]:
+    """Yield the lines of a corpus.jsonl: every document that was not removed, by id.
+
+    It has no place for file names, hashes of files and sections: documents that came from a corpus come back as they
+    were.
+    """
+    names = ("external_id", "title", "text", "uri", "metadata")
+    documents = collection.documents.filter(removed_at=None).order_by("external_id").values_list(*names)
+    for external_id, *values in documents.iterator(chunk_size=1000):
+        stated = dict(zip(names[1:], values, strict=True))
+        own = {name: value for name, value in stated.items() if value or name == "text"}
+        yield text({"_id": external_id} | own) + "\n"

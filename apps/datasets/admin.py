@@ -7,11 +7,12 @@ from django.urls import URLPattern, path, reverse
 from unfold.decorators import display
 
 from apps.benchmarks.models import Baseline
-from apps.datasets import upload_views, views
+from apps.datasets import export_views, upload_views, views
 from apps.datasets.deleting import delete_dataset
 from apps.datasets.drafts import changes_of
 from apps.datasets.editing import discard_draft, freeze
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
+from apps.datasets.writers import WRITERS
 from apps.mappings.models import Mapping
 from apps.results import measure_views
 from apps.results import views as results
@@ -52,7 +53,8 @@ class DatasetAdmin(OwnedAdmin):
 
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         if dataset := kwargs.get("obj"):
-            context["steps"] = next_steps(dataset, request.user)
+            newest = dataset.versions.exclude(frozen_at=None).select_related("dataset").first()
+            context |= {"steps": next_steps(dataset, request.user), "newest": newest, "writers": WRITERS}
         return super().render_change_form(request, context, *args, **kwargs)
 
     def delete_model(self, request: HttpRequest, obj: Dataset) -> None:
@@ -99,6 +101,17 @@ class DatasetVersionAdmin(FactAdmin):
         (None, {"fields": (("number", "label"), ("query_count", "judgment_count"), "frozen_at", "note")}),
         ("Facts", {"fields": ("content_hash", ("created_at", "updated_at"))}),
     )
+    change_form_outer_after_template = "datasets/version_after.html"
+
+    def get_urls(self) -> list[URLPattern]:
+        page = self.admin_site.admin_view(export_views.download_version)
+        return [
+            path("<uuid:object_id>/export/<str:format>/", page, {"model_admin": self}, "dataset_export"),
+            *super().get_urls(),
+        ]
+
+    def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        return super().render_change_form(request, context | {"writers": WRITERS}, *args, **kwargs)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Only a draft goes: that discards its edits."""

@@ -44,7 +44,7 @@ def truth(
     judgment is a document of its own under the id −judgment.id ("count"), or left out ("drop"). Raises TruthError where
     the mapping was never resolved, or only for versions before this one.
     """
-    _require_resolved(mapping, version)
+    require_resolved(mapping, version)
     queries = version.queries if query_ids is None else version.queries.filter(id__in=query_ids)
     grades: dict[int, dict[int, int]] = {query_id: {} for query_id in queries.values_list("id", flat=True)}
     for query_id, judgment_id, document_id, grade in _rows(mapping, version, query_ids):
@@ -60,7 +60,8 @@ def truth(
     return Truth(grades, len(lost), lost_gain / ideal if ideal else 0.0)
 
 
-def _require_resolved(mapping: Mapping, version: DatasetVersion) -> None:
+def require_resolved(mapping: Mapping, version: DatasetVersion) -> None:
+    """Raise TruthError where `mapping` was never resolved, or only for versions before this one."""
     if version.dataset_id != mapping.dataset_id:
         raise TruthError(f'The mapping "{mapping}" is of another dataset than {version}.')
     if mapping.dataset_version is None:

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from apps.benchmarks.models import Benchmark, Run
+from apps.results.exporters.base import ExportError
 from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED
 from apps.results.exporters.spec002 import Questions, content_of, file_name, text_of
-from apps.results.exporting import ExportError, write_file
+from benchbench.files.placing import place_pieces
 from benchbench.files.spec002 import LIMIT, Answer, detail
 from benchbench.files.spec002_console import closing, opening, query_lines
 
@@ -90,7 +91,8 @@ def write_baselines(benchmark: Benchmark, folder: Path, *, limit: int = LIMIT) -
         except OSError as error:
             raise ExportError(f"{place} cannot be made a folder: {error.strerror or error}.") from None
         content = content_of(run, benchmark.dataset_version, limit=limit)
-        paths[run.pk] = write_file([text_of(content)], place / file_name(run))
+        paths[run.pk] = place / file_name(run)
+        place_pieces([text_of(content)], paths[run.pk])
     return paths
 
 

@@ -1,10 +1,7 @@
 """Write the results of a benchmark or a run in one of the formats."""
 
-import os
-import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 from django.utils.text import slugify
 
@@ -15,6 +12,7 @@ from apps.operations.models import Status
 from apps.results.exporters import EXPORTERS
 from apps.results.exporters.base import Exporter, ExportError, Piece
 from apps.results.leaderboard import evaluations_of
+from benchbench.files.placing import place_pieces
 
 NOT_ENDED = (Status.PENDING, Status.RUNNING)
 
@@ -72,38 +70,13 @@ def export_to(
 ) -> Path:
     """Write the export to `path`, or under its usual name into the folder `path`, and return where it is.
 
-    The file appears when it is whole. One that is there already is only replaced with `force`. Raises ExportError.
+    The file appears when it is whole, packed where its name ends in .gz. One that is there already is only replaced
+    with `force`. Raises ExportError and OutputError.
     """
     pieces = export(subject, format, version=version)
     path = path / file_name(subject, EXPORTERS[format], version=version) if path.is_dir() else path
-    return write_file(pieces, path, force=force)
-
-
-def write_file(pieces: Iterable[Piece], path: Path, *, force: bool = False) -> Path:
-    """Write pieces to `path`, which appears when it is whole, and return it; see `export_to`."""
-    if path.exists() and not force:
-        raise ExportError(f"{path} exists already: choose another --output, or give --force to replace it.")
-    try:
-        part = tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False)  # noqa: SIM115
-    except OSError as error:
-        raise ExportError(f"{path} cannot be written: {error.strerror or error}.") from None
-    try:
-        with part:
-            write_pieces(pieces, part)
-        os.chmod(part.name, 0o666 & ~_umask())
-        (os.replace if force else os.link)(part.name, path)
-    except FileExistsError:
-        raise ExportError(f"{path} exists already: choose another --output, or give --force to replace it.") from None
-    except OSError as error:
-        raise ExportError(f"{path} cannot be written: {error.strerror or error}.") from None
-    finally:
-        Path(part.name).unlink(missing_ok=True)
+    place_pieces(pieces, path, force=force)
     return path
-
-
-def write_pieces(pieces: Iterable[Piece], file: IO[bytes]) -> None:
-    for piece in pieces:
-        file.write(piece.encode() if isinstance(piece, str) else piece)
 
 
 def file_name(subject: Benchmark | Run, exporter: Exporter, *, version: int | None = None) -> str:
@@ -129,10 +102,3 @@ def lost_failures(subject: Benchmark | Run, exporter: Exporter, *, version: int 
     what = "failed or had never been asked" if evaluation and evaluation.unsearched_queries else "failed"
     said = f"1 query of the run {what} and is" if failed == 1 else f"{failed:,} queries of the run {what} and are"
     return f"{said} not in this file, whose format cannot mark them: a tool that counts what is missing as 0 is wrong."
-
-
-def _umask() -> int:
-    """The umask can only be read by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

@@ -1,13 +1,14 @@
-"""A BEIR directory's queries and judgments: queries.jsonl and qrels/SPLIT.tsv, `.gz` too."""
+"""A BEIR directory's queries and judgments: queries.jsonl and qrels/SPLIT.tsv, read (`.gz` too) and written."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchbench.fields import Fields
 from benchbench.files.errors import FileFormatError
+from benchbench.files.json_writing import lines
 from benchbench.strict_json import read_lines, read_objects
 
 HEADER = ["query-id", "corpus-id", "score"]
@@ -91,11 +92,11 @@ def find_qrels(directory: Path, split: str) -> Path:
 
 
 def _rows(path: Path) -> Iterator[tuple[str, str, str, int]]:
-    lines = read_lines(path)
-    where, header = next(lines, (f"{path.name}, line 1,", ""))
+    found = read_lines(path)
+    where, header = next(found, (f"{path.name}, line 1,", ""))
     if header.split("\t") != HEADER:
         raise FileFormatError(f"{where} must be the header {'<TAB>'.join(HEADER)}.")
-    for where, line in lines:
+    for where, line in found:
         cells = line.split("\t")
         if len(cells) != len(HEADER) or not all(cell.strip() for cell in cells):
             raise FileFormatError(f"{where} must have three cells between tabs: {', '.join(HEADER)}.")
@@ -103,3 +104,27 @@ def _rows(path: Path) -> Iterator[tuple[str, str, str, int]]:
         if not GRADE.fullmatch(grade):
             raise FileFormatError(f"{where} has the score {grade[:40]!a}, which is not an integer.")
         yield where, query, document, int(grade)
+
+
+def write_queries(queries: Iterable[Query]) -> Iterator[str]:
+    """Yield the lines of a queries.jsonl."""
+    return lines(
+        {"_id": query.key, "text": query.text} | ({"metadata": query.metadata} if query.metadata else {})
+        for query in queries
+    )
+
+
+def write_qrels(rows: Iterable[tuple[str, str, int]]) -> Iterator[str]:
+    """Yield the lines of a file of judgments from (query, document, grade), after its header.
+
+    Raises FileFormatError for an id with a tab or a line break, which a cell cannot hold.
+    """
+    yield "\t".join(HEADER) + "\n"
+    for query, document, grade in rows:
+        yield f"{_cell(query)}\t{_cell(document)}\t{grade}\n"
+
+
+def _cell(text: str) -> str:
+    if "\t" in text or "\n" in text:
+        raise FileFormatError(f"The id {text[:80]!a} has a tab or a line break, which a BEIR file cannot hold.")
+    return text

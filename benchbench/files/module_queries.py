@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchbench.fields import Fields, InvalidKeyError, without_nulls
+from benchbench.files.json_writing import array, text
 from benchbench.strict_json import read_value
 
 DIFFICULTIES = ("easy", "medium", "hard")
@@ -55,6 +56,16 @@ def read_module_queries(path: Path) -> ModuleQueries:
         raise InvalidKeyError(f"{path.name} has the id {repeated[0]} more than once: it names one query.", field="id")
     metadata = fields.mapping("metadata")
     return ModuleQueries(queries, metadata, tuple(_contradictions(metadata, queries)))
+
+
+def write_module_queries(stated: ModuleQueries) -> Iterator[str]:
+    """Yield the file that states these queries, valid ones, and metadata."""
+    yield '{"benchmark_queries": '
+    yield from array(
+        {name: value for name in QUERY_KEYS if (value := getattr(query, name)) != "" or name != "notes"}
+        for query in stated.queries
+    )
+    yield f',\n"metadata": {text(stated.metadata)}}}\n'
 
 
 def _query(item: Any, prefix: str) -> ModuleQuery:

@@ -2,13 +2,14 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchbench.fields import Fields, without_nulls
 from benchbench.files.errors import FileFormatError
+from benchbench.files.json_writing import array
 from benchbench.strict_json import kind, read_text, read_value
 
 DOCUMENT_KEYS = ("id", "title", "source", "summary", "sections")
@@ -88,6 +89,12 @@ def read_ground_truth(path: Path) -> list[Question]:
         what = f"has the id {repeated[0][:60]!a} more than once" if repeated else "holds no question"
         raise FileFormatError(f"{path.name} {what}.", field="id")
     return questions
+
+
+def write_ground_truth(questions: Iterable[Question]) -> Iterator[str]:
+    """Yield the ground_truth.json of these questions."""
+    yield from array({name: getattr(question, name) for name in QUESTION_KEYS} for question in questions)
+    yield "\n"
 
 
 def text_and_spans(document: Document, path: Path) -> tuple[str, list[tuple[int, int]]]:

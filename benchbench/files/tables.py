@@ -1,15 +1,23 @@
-"""Tables of judgments: CSV with a header, between commas, semicolons or tabs, and JSON Lines."""
+"""Tables: CSV with a header, between commas, semicolons or tabs, and JSON Lines.
+
+A cell of CSV that a spreadsheet would run as a formula is written with an apostrophe before it, and read without.
+"""
 
 import csv
-from collections.abc import Iterator
+import io
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from benchbench.files.errors import FileFormatError
-from benchbench.strict_json import decode, raw_lines, read_objects
+from benchbench.strict_json import decode_part, raw_lines, read_objects
 
 DELIMITERS = ",;\t"
 Row = tuple[str, dict[str, Any]]
+FORMULA = re.compile(r"'*[=+\-@\t\r]")  # what a spreadsheet runs, and what was marked as text already
+MARKED = re.compile(r"'+[=+\-@\t\r]")
 
 
 def read_table(path: Path) -> tuple[list[str], Iterator[Row]]:
@@ -22,7 +30,7 @@ def read_table(path: Path) -> tuple[list[str], Iterator[Row]]:
     if first.lstrip().startswith(b"{"):
         _, keys = next(read_objects(path))
         return list(keys), read_objects(path)
-    header, rows = _csv(path, delimiter_of(decode(first, where=path.name)))
+    header, rows = _csv(path, delimiter_of(decode_part(first, where=path.name)))
     if not header:
         raise FileFormatError(f"{path.name} is empty: a header with the names of the columns is expected.")
     repeated = [name for name in header if header.count(name) > 1]
@@ -36,8 +44,26 @@ def delimiter_of(header: str) -> str:
     return max(DELIMITERS, key=header.count)
 
 
+def write_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+    """Yield the lines of a CSV between commas; None is an empty cell, text that would run as a formula is defused."""
+    for row in chain([header], rows):
+        line = io.StringIO()
+        csv.writer(line).writerow([defused(value) if isinstance(value, str) else value for value in row])
+        yield line.getvalue()
+
+
+def defused(text: str) -> str:
+    """Return text that no spreadsheet runs as a formula: an apostrophe before it, which `plain` takes away."""
+    return f"'{text}" if FORMULA.match(text) else text
+
+
+def plain(cell: str) -> str:
+    """Return the text that `defused` made a cell of."""
+    return cell[1:] if MARKED.match(cell) else cell
+
+
 def _csv(path: Path, delimiter: str) -> tuple[list[str], Iterator[Row]]:
-    lines = (decode(line, where=f"{path.name}, line {number},") for number, line in raw_lines(path))
+    lines = (decode_part(line, where=f"{path.name}, line {number},") for number, line in raw_lines(path))
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
 
     def cells() -> Iterator[tuple[str, list[str]]]:
@@ -60,4 +86,4 @@ def _rows(header: list[str], found: Iterator[tuple[str, list[str]]]) -> Iterator
     for where, row in found:
         if len(row) != len(header):
             raise FileFormatError(f"{where} has {len(row)} cells, and the header has {len(header)}.")
-        yield where, dict(zip(header, row, strict=True))
+        yield where, dict(zip(header, map(plain, row), strict=True))

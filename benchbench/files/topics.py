@@ -1,7 +1,7 @@
 """TREC topics, which are queries: lines `qid text`, or `<top>` blocks, or XML with `<topic number="…">`."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
@@ -48,6 +48,19 @@ def read_topics(path: Path) -> list[Topic]:
     if not topics:
         raise FileFormatError(f"{path.name} holds no topic.")
     return topics
+
+
+def write_topics(topics: Iterable[Topic]) -> Iterator[str]:
+    """Yield lines `qid text`, without descriptions and narratives.
+
+    Raises FileFormatError for what would be read otherwise: a number with a tab, or that begins as a tag does, and a
+    text with a line break or white space around it.
+    """
+    for topic in topics:
+        key, text = topic.key, topic.text
+        if "\t" in key or key.startswith("<") or "\n" in key + text or (key, text) != (key.strip(), text.strip()):
+            raise FileFormatError(f"The topic {key[:80]!a} does not fit on a line, a tab after its number.")
+        yield f"{key}\t{text}\n"
 
 
 def _is_marked_up(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""TREC's files of judgments and of results: one line each, columns between white space, as trec_eval reads them.
+"""TREC's files of judgments and of results: a line each, columns between white space, as trec_eval reads them.
 
 Ids of documents stay bytes, as trec_eval compares them: decoding a million of them takes longer than ranking them, and
 an id need not be UTF-8 to be measured. `as_text` decodes those that are to be kept.
@@ -6,12 +6,12 @@ an id need not be UTF-8 to be measured. `as_text` decodes those that are to be k
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from benchbench.files.errors import FileFormatError
 from benchbench.ir.scored import ScoredDocuments
-from benchbench.strict_json import decode, raw_blocks, raw_lines
+from benchbench.strict_json import decode_part, raw_blocks, raw_lines
 
 GRADE = re.compile(rb"[+-]?[0-9]{1,9}")
 
@@ -73,7 +73,20 @@ def read_run(path: Path) -> dict[str, ScoredDocuments[bytes]]:
 
 def as_text(documents: Sequence[bytes], *, where: str) -> list[str]:
     """Return ids as text, by one call, since an id holds no white space; `where` begins the sentence of an error."""
-    return decode(b"\n".join(documents), where=f"{where} has a document whose id").split("\n") if documents else []
+    return decode_part(b"\n".join(documents), where=f"{where} has a document whose id").split("\n") if documents else []
+
+
+def write_qrels(rows: Iterable[tuple[str, str, int]]) -> Iterator[str]:
+    """Yield lines `qid 0 docno rel` from (query, document, grade); see `column` for what it raises."""
+    for query, document, grade in rows:
+        yield f"{column(query)} 0 {column(document)} {grade}\n"
+
+
+def column(text: str) -> str:
+    """Return an id that fits in a column; raise FileFormatError for one that is blank or has white space."""
+    if len(text.split()) != 1 or text != text.strip():
+        raise FileFormatError(f"The id {text[:80]!r} has white space, which a column of a TREC file cannot hold.")
+    return text
 
 
 def _scored(path: Path, key: str, documents: list[bytes], scores: list[float]) -> ScoredDocuments[bytes]:
@@ -84,7 +97,7 @@ def _scored(path: Path, key: str, documents: list[bytes], scores: list[float]) -
 
 
 def _key(path: Path, query: bytes) -> str:
-    return decode(query, where=f"{path.name} has the query {query[:60]!r}, which")
+    return decode_part(query, where=f"{path.name} has the query {query[:60]!r}, which")
 
 
 def _fault_of_run(path: Path, number: int, line: bytes) -> FileFormatError:

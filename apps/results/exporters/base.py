@@ -6,8 +6,7 @@ from typing import Any, Literal
 
 from apps.datasets.models import DatasetVersion
 from benchbench.errors import BenchbenchError
-
-Piece = str | bytes
+from benchbench.files.placing import Piece
 
 
 class ExportError(BenchbenchError):

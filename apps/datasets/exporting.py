@@ -1,0 +1,102 @@
+"""A dataset version as files of one of the formats."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import IO
+
+from django.utils.text import slugify
+
+from apps.datasets.models import DatasetVersion
+from apps.datasets.records import JUDGMENT_FIELDS, QUERY_FIELDS, DatasetRecord, JudgmentRecord, QueryRecord
+from apps.datasets.writers import WRITERS
+from apps.datasets.writers.base import WriteError, Writer
+from apps.datasets.writers.losses import losses
+from benchbench.files.placing import Files, Piece, place, place_directory, place_pieces, write_pieces, write_zip
+
+
+@dataclass(frozen=True)
+class DatasetExport:
+    """A dataset ready to be written once. `name` is what its file is usually called, a directory's being a zip.
+
+    `held` is what the format holds of it; `warnings` say what that lacks.
+    """
+
+    writer: Writer
+    held: DatasetRecord
+    name: str
+    warnings: tuple[str, ...]
+    beside: Mapping[str, Iterable[Piece]] = field(default_factory=dict)
+
+    @property
+    def files(self) -> Files:
+        return {**self.writer.files(self.held), **self.beside}
+
+    def write(self, file: IO[bytes]) -> None:
+        """Write the one file, or a zip of the directory."""
+        if self.writer.extension:
+            (pieces,) = self.files.values()
+            write_pieces(pieces, file)
+        else:
+            write_zip(self.files, file)
+
+    def place(self, path: Path, *, force: bool = False) -> Path:
+        """Write to `path` and return where it is; one file into a folder `path` goes under its usual name.
+
+        One file is packed where `path` ends in .gz; a directory is a zip where it ends in .zip, else a new directory.
+        It appears when it is whole. Raises OutputError, and what the format cannot hold.
+        """
+        if not self.writer.extension:
+            if path.suffix == ".zip":
+                place(self.write, path, force=force)
+            else:
+                place_directory(self.files, path)
+            return path
+        path = path / self.name if path.is_dir() else path
+        (pieces,) = self.files.values()
+        place_pieces(pieces, path, force=force)
+        return path
+
+
+def record_of(version: DatasetVersion) -> DatasetRecord:
+    """Return what the tables hold of a version, frozen or draft, as a reader returns it."""
+    rows = version.judgments.order_by("query_id", "id").iterator(chunk_size=10_000)
+    judged = {query_id: list(map(_judgment, of)) for query_id, of in groupby(rows, key=lambda row: row.query_id)}
+    dataset = version.dataset
+    return DatasetRecord(
+        name=dataset.name,
+        queries=[
+            QueryRecord(judgments=judged.get(query.pk, []), **{name: getattr(query, name) for name in QUERY_FIELDS})
+            for query in version.queries.order_by("id")
+        ],
+        description=dataset.description,
+        label=version.label,
+        metadata=dataset.metadata,
+        slice_definitions=dataset.slice_definitions,
+        source_format=dataset.source_format,
+    )
+
+
+def export_record(record: DatasetRecord, format: str, *, name: str, beside: Files | None = None) -> DatasetExport:
+    """Return a dataset in a format of WRITERS, with other files `beside` its own where that is a directory.
+
+    Raises WriteError for what the format would make wrong.
+    """
+    writer = WRITERS.get(format)
+    if writer is None:
+        raise WriteError(f"There is no format {format!r} of datasets; there is {', '.join(WRITERS)}.", field="format")
+    held = writer.fit(record)
+    if not held.queries:
+        raise WriteError(f"{writer.label}: no query is left that the format holds.", field="format")
+    return DatasetExport(
+        writer,
+        held,
+        f"{slugify(name) or 'dataset'}.{writer.extension or 'zip'}",
+        losses(record, held, label=writer.label),
+        beside or {},
+    )
+
+
+def _judgment(row: object) -> JudgmentRecord:
+    return JudgmentRecord(**{name: getattr(row, name) for name in JUDGMENT_FIELDS})

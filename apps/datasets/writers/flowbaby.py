@@ -1,0 +1,74 @@
+"""Writing a Flowbaby dataset: metadata.json, topics.json and qrels.json."""
+
+from typing import Any
+
+from apps.datasets.records import DatasetRecord, QueryRecord
+from apps.datasets.writers.base import by_document, kept
+from benchbench.files import flowbaby
+from benchbench.files.flowbaby_writing import write_dataset
+from benchbench.files.placing import Files
+from benchbench.ir import canonical
+
+LABEL = "Flowbaby"
+ABOUT = ("canonicalization_version", "created", "updated", "notes")
+POSITIVES = "expected_positive_count"
+
+
+def fit(record: DatasetRecord) -> DatasetRecord:
+    """Queries with slices, notes and the splits that Flowbaby has; an item is a document_id, its grade 0, 1 or 2.
+
+    A dataset without a version is one of version 1.0, a query without a slice is in the slice `default`.
+    """
+    about = {name: record.metadata.get(name, "") for name in ABOUT}
+    about["canonicalization_version"] = about["canonicalization_version"] or canonical.CURRENT
+    canonical.rules(str(about["canonicalization_version"]))
+    return DatasetRecord(
+        record.name,
+        [_fit(query) for query in record.queries],
+        description=record.description,
+        label=record.label or "1.0",
+        source_format="flowbaby",
+        metadata={name: value for name, value in about.items() if isinstance(value, str) and value},
+        slice_definitions=record.slice_definitions,
+    )
+
+
+def files(record: DatasetRecord) -> Files:
+    about: dict[str, Any] = record.metadata
+    metadata = flowbaby.Metadata(
+        dataset_id=record.name,
+        version=record.label,
+        description=record.description,
+        slice_definitions=record.slice_definitions,
+        **about,
+    )
+    qrels = {
+        query.key: {judgment.doc_ref["document_id"]: judgment.grade for judgment in query.judgments}
+        for query in record.queries
+        if query.judgments
+    }
+    return write_dataset(flowbaby.Dataset(metadata, tuple(map(_topic, record.queries)), qrels))
+
+
+def _fit(query: QueryRecord) -> QueryRecord:
+    expected = query.metadata.get(POSITIVES)
+    states = type(expected) is int and expected >= 0
+    return kept(
+        query,
+        by_document(query, grades=flowbaby.GRADES, label=LABEL),
+        "notes",
+        slices=list(dict.fromkeys(query.slices)) or [flowbaby.DEFAULT_SLICE],
+        split=query.split if query.split in flowbaby.SPLITS else "",
+        metadata={POSITIVES: expected} if states else {},
+    )
+
+
+def _topic(query: QueryRecord) -> flowbaby.Topic:
+    return flowbaby.Topic(
+        key=query.key,
+        text=query.text,
+        slices=tuple(query.slices),
+        notes=query.notes,
+        expected_positive_count=query.metadata.get(POSITIVES),
+        split=query.split,
+    )

@@ -1,0 +1,65 @@
+"""What a format does not hold of a dataset, as sentences."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
+
+from apps.datasets.records import JUDGMENT_FIELDS, QUERY_FIELDS, DatasetRecord, JudgmentRecord, QueryRecord
+from benchbench.strict_json import canonical
+
+ABOUT = ("description", "label", "metadata", "slice_definitions")
+BLANK: tuple[Any, ...] = ("", None, [], {}, ())
+DEFAULTS = {field.name: field.default for field in fields(JudgmentRecord)}
+SHOWN = 5
+Count = Counter[tuple[str, str]]  # of fields, by whose they are
+
+
+def losses(stated: DatasetRecord, held: DatasetRecord, *, label: str) -> tuple[str, ...]:
+    """Return what `held`, the part of `stated` that a format holds, lacks of it or has otherwise."""
+    left_out: Count = Counter()
+    changed: Count = Counter()
+    for name in ABOUT:
+        _compare(("", name), getattr(stated, name), getattr(held, name), left_out, changed)
+    by_key = {query.key: query for query in held.queries}
+    missing = [query.key for query in stated.queries if query.key not in by_key]
+    for query in stated.queries:
+        if query.key in by_key:
+            _compare_queries(query, by_key[query.key], left_out, changed)
+    return tuple(_sentences(label, missing, left_out, changed))
+
+
+def _compare_queries(stated: QueryRecord, held: QueryRecord, left_out: Count, changed: Count) -> None:
+    for name in QUERY_FIELDS:
+        _compare(("quer", name), getattr(stated, name), getattr(held, name), left_out, changed)
+    for one, other in zip(stated.judgments, held.judgments, strict=True):
+        for name in JUDGMENT_FIELDS:
+            _compare(("judgment", name), getattr(one, name), getattr(other, name), left_out, changed)
+
+
+def _compare(place: tuple[str, str], stated: Any, held: Any, left_out: Count, changed: Count) -> None:
+    if stated == held or canonical(stated) == canonical(held):
+        return
+    is_gone = held in BLANK or (place[0] == "judgment" and held == DEFAULTS.get(place[1]))
+    (left_out if is_gone else changed)[place] += 1
+
+
+def _sentences(label: str, missing: list[str], left_out: Count, changed: Count) -> Iterator[str]:
+    if missing:
+        more = f" and {len(missing) - SHOWN:,} more" if len(missing) > SHOWN else ""
+        yield f"{label} has no place for queries without a judgment: {', '.join(missing[:SHOWN])}{more}."
+    if left_out:
+        yield f"{label} has no place for {_list(left_out)}."
+    if changed:
+        yield f"{label} states otherwise, or in part, {_list(changed)}."
+
+
+def _list(count: Count) -> str:
+    return "; ".join(_field(*place, number) for place, number in count.items())
+
+
+def _field(whose: str, name: str, number: int) -> str:
+    if not whose:
+        return f"the {name} of the dataset"
+    ending = {"quer": ("y", "ies")}.get(whose, ("", "s"))[number != 1]
+    return f"{name} of {number:,} {whose}{ending}"

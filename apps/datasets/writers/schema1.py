@@ -1,0 +1,70 @@
+"""Writing BenchBench JSON, schema 1.0."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from apps.datasets.readers.schema1 import GRADES, OWN_FIELDS, SCHEMA_VERSION
+from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord, doc_ref_fault
+from apps.datasets.writers.base import WriteError, graded, kept
+from benchbench.files.json_writing import array, text
+from benchbench.files.placing import Files
+
+LABEL = "BenchBench JSON"
+ABOUT = ("name", "description", "version", "slice_definitions")
+
+
+def fit(record: DatasetRecord) -> DatasetRecord:
+    """All but who judged, notes on judgments, and sections; and keys of metadata that the format has for itself."""
+    return replace(
+        record,
+        queries=[_fit(query) for query in record.queries],
+        label=record.label.strip(),
+        metadata={key: value for key, value in record.metadata.items() if key not in ABOUT},
+        source_format="benchbench-json",
+    )
+
+
+def files(record: DatasetRecord) -> Files:
+    return {"dataset.json": _pieces(record)}
+
+
+def _pieces(record: DatasetRecord) -> Iterator[str]:
+    about = {
+        "name": record.name,
+        "description": record.description,
+        "version": record.label,
+        "slice_definitions": record.slice_definitions,
+    }
+    stated = {key: value for key, value in about.items() if value} | record.metadata
+    yield f'{{"schema_version": {text(SCHEMA_VERSION)},\n"metadata": {text(stated)},\n"queries": '
+    yield from array(map(_item, record.queries))
+    yield "}\n"
+
+
+def _item(query: QueryRecord) -> dict[str, Any]:
+    own = {name: value for name in OWN_FIELDS if (value := getattr(query, name))}
+    return {
+        "query_key": query.key,
+        "query_text": query.text,
+        "metadata": own | query.metadata,
+        "relevant_docs": [
+            {"doc_ref": judgment.doc_ref, "relevance_grade": judgment.grade} for judgment in query.judgments
+        ],
+    }
+
+
+def _fit(query: QueryRecord) -> QueryRecord:
+    for judgment in query.judgments:
+        if found := doc_ref_fault(judgment.doc_ref):
+            raise WriteError(f"The query {query.key[:60]!a} has a judgment whose doc_ref {found}.", field="format")
+    grades = sorted(set(GRADES.values()))
+    return kept(
+        query,
+        [
+            JudgmentRecord(judgment.doc_ref, graded(query, judgment, grades, label=LABEL))
+            for judgment in query.judgments
+        ],
+        *OWN_FIELDS,
+        metadata={key: value for key, value in query.metadata.items() if key not in OWN_FIELDS},
+    )

@@ -1,0 +1,66 @@
+"""A dataset version as files, its documents named as a mapping resolved them."""
+
+from collections.abc import Iterator
+from collections.abc import Mapping as MappingOf
+from dataclasses import replace
+from itertools import count
+
+from apps.collections.corpus import write_corpus
+from apps.datasets.content import ref_hash
+from apps.datasets.exporting import DatasetExport, export_record, record_of
+from apps.datasets.models import DatasetVersion
+from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
+from apps.mappings.models import Mapping, Resolution
+from apps.mappings.truth import require_resolved
+
+UNRESOLVED = "unresolved:"
+Names = MappingOf[tuple[str, str], str]  # the external id of a document, by query key and hash of the reference
+
+
+def export_dataset(version: DatasetVersion, format: str, *, mapping: Mapping | None = None) -> DatasetExport:
+    """Return a version, frozen or draft, in a format of `apps.datasets.writers`, ready to be written.
+
+    With a `mapping` every judgment names its document by external_id, and a BEIR directory holds the corpus too.
+    Judgments of a query that name one document are one, with the highest grade; one without a document stays, under the
+    document_id that it states or else a made one, which no document has. Raises WriteError for what the format would
+    make wrong, and TruthError for a mapping that was not resolved for this version.
+    """
+    name = f"{version.dataset.name}-v{version.number}"
+    record = record_of(version)
+    if mapping is None:
+        return export_record(record, format, name=name)
+    mapped, warnings = _mapped(record, version, mapping)
+    beside = {"corpus.jsonl": write_corpus(mapping.collection)} if format == "beir" else {}
+    export = export_record(mapped, format, name=name, beside=beside)
+    return replace(export, warnings=(*export.warnings, *warnings))
+
+
+def _mapped(record: DatasetRecord, version: DatasetVersion, mapping: Mapping) -> tuple[DatasetRecord, list[str]]:
+    """Return the record by external ids, and sentences about what that lost."""
+    require_resolved(mapping, version)
+    resolved = Resolution.objects.filter(mapping=mapping, judgment__in=version.judgments, document__isnull=False)
+    place = ("judgment__query__key", "judgment__ref_hash", "document__external_id")
+    names = {(key, ref): name for key, ref, name in resolved.values_list(*place)}
+    made = count(1)
+    queries = [replace(query, judgments=_named(query, names, made)) for query in record.queries]
+    lost = next(made) - 1
+    merged = sum(len(query.judgments) for query in record.queries) - sum(len(query.judgments) for query in queries)
+    warnings = []
+    if lost:
+        warnings.append(f"Judgments without a document in the collection, under made ids ({UNRESOLVED}N): {lost:,}.")
+    if merged:
+        warnings.append(f"Judgments of a document that another judgment of the query names, left out: {merged:,}.")
+    return replace(record, queries=queries), warnings
+
+
+def _named(query: QueryRecord, names: Names, made: Iterator[int]) -> list[JudgmentRecord]:
+    best: dict[str, JudgmentRecord] = {}
+    for judgment in query.judgments:
+        name = names.get((query.key, ref_hash(judgment.doc_ref)))
+        if name is None:
+            stated = judgment.doc_ref.get("document_id")
+            name = stated if stated and stated not in best else f"{UNRESOLVED}{next(made)}"
+        before = best.get(name)
+        if before is None or before.grade < judgment.grade:
+            best[name] = replace(judgment, doc_ref={"document_id": name})
+    return list(best.values())

@@ -1,0 +1,73 @@
+"""manage.py export_dataset"""
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from apps.datasets.finding import find_dataset, find_version
+from apps.datasets.writers import WRITERS
+from apps.mappings.exporting import export_dataset
+from apps.mappings.finding import find_mapping
+from apps.operations.commands import UseCaseCommand
+
+
+def formats() -> str:
+    return "\n".join(
+        f"  {name:<18}{writer.label}{'' if writer.extension else ' (a directory, or a zip)'}"
+        for name, writer in WRITERS.items()
+    )
+
+
+class Command(UseCaseCommand):
+    help = f"""Write a version of a dataset, its draft too, in a format that import_dataset reads again.
+
+{formats()}
+
+What a format has no place for is left out and told; what it would make wrong is refused. PATH is packed where it ends
+in .gz. A format of several files is a zip where PATH ends in .zip, else a directory. Formats that name documents by id
+alone want --mapping where judgments refer to them otherwise; with it a BEIR directory holds the corpus too.
+
+Exit status: 0 written, 1 not, 2 wrong usage.
+
+  manage.py export_dataset support --format benchbench-json --output support.json
+  manage.py export_dataset support --format beir --mapping "support on handbook" --output support-beir/
+"""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("dataset", help="Name (or id) of the dataset.")
+        parser.add_argument(
+            "--format", required=True, choices=WRITERS, metavar="FORMAT", help=f"One of {', '.join(WRITERS)}."
+        )
+        parser.add_argument(
+            "--output",
+            required=True,
+            type=Path,
+            metavar="PATH",
+            help="File to write, or a folder to write it into; of several files the directory to make, or a .zip.",
+        )
+        parser.add_argument(
+            "--dataset-version", type=int, metavar="N", help="Number of the version; by default the newest frozen one."
+        )
+        parser.add_argument("--mapping", metavar="NAME", help="Name documents as this mapping of the dataset does.")
+        parser.add_argument("--force", action="store_true", help="Replace a file that is there already.")
+        self.add_json_argument(parser)
+
+    def act(self, **options: Any) -> None:
+        version = find_version(find_dataset(options["dataset"]), options["dataset_version"])
+        mapping = find_mapping(options["mapping"]) if options["mapping"] else None
+        export = export_dataset(version, options["format"], mapping=mapping)
+        path = export.place(options["output"], force=options["force"])
+        for warning in export.warnings:
+            self.warn(warning)
+        queries = export.held.queries
+        facts = {
+            "path": str(path),
+            "format": options["format"],
+            "version": version.number,
+            "queries": len(queries),
+            "judgments": sum(len(query.judgments) for query in queries),
+            "warnings": export.warnings,
+        }
+        text = f"Wrote {version} to {path}: {facts['queries']:,} queries, {facts['judgments']:,} judgments."
+        self.report(facts, text, as_json=options["json"])

@@ -1,0 +1,115 @@
+"""Files that are written: each appears when it is whole, or not at all."""
+
+import gzip
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, NoReturn
+
+from benchbench.errors import BenchbenchError
+
+Piece = str | bytes
+Files = Mapping[str, Iterable[Piece]]
+MADE = (1980, 1, 1, 0, 0, 0)  # the oldest date that a zip can state: equal content makes equal bytes
+
+
+class OutputError(BenchbenchError):
+    """A file that cannot be written where it should be."""
+
+    code = "output"
+
+
+def write_pieces(pieces: Iterable[Piece], file: IO[bytes] | gzip.GzipFile) -> None:
+    """Write text as UTF-8, and bytes as they are."""
+    for piece in pieces:
+        file.write(piece.encode() if isinstance(piece, str) else piece)
+
+
+def write_zip(files: Files, file: IO[bytes]) -> None:
+    """Write files by their names in the archive; equal ones make equal bytes."""
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, pieces in files.items():
+            member = zipfile.ZipInfo(name, MADE)
+            member.compress_type = zipfile.ZIP_DEFLATED
+            with archive.open(member, "w", force_zip64=True) as packed:
+                write_pieces(pieces, packed)
+
+
+def place_pieces(pieces: Iterable[Piece], path: Path, *, force: bool = False) -> None:
+    """Write `pieces` to the file `path`, packed where its name ends in .gz; see `place`."""
+
+    def write(file: IO[bytes]) -> None:
+        if path.suffix != ".gz":
+            write_pieces(pieces, file)
+            return
+        with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+            write_pieces(pieces, packed)
+
+    place(write, path, force=force)
+
+
+def place(write: Callable[[IO[bytes]], None], path: Path, *, force: bool = False) -> None:
+    """Let `write` fill a file that then appears as `path`; none appears where it raises.
+
+    A file that is there already is only replaced with `force`. Raises OutputError.
+    """
+    if path.exists() and not force:
+        _refuse(path)
+    with _sentences(path):
+        part = tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False)  # noqa: SIM115
+    try:
+        with part:
+            write(part)
+        with _sentences(path):
+            os.chmod(part.name, 0o666 & ~_umask())
+            (os.replace if force else os.link)(part.name, path)
+    finally:
+        Path(part.name).unlink(missing_ok=True)
+
+
+def place_directory(files: Files, path: Path) -> None:
+    """Write files under their relative names into a directory that then appears as `path`; or none appears.
+
+    What is there already is never replaced: a directory of another export may hold files that this one does not.
+    Raises OutputError.
+    """
+    if path.exists():
+        raise OutputError(f"{path} exists already: choose another --output, or remove it first.")
+    with _sentences(path):
+        part = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+    try:
+        for name, pieces in files.items():
+            file = part / name
+            file.parent.mkdir(exist_ok=True)
+            with file.open("wb") as out:
+                write_pieces(pieces, out)
+        with _sentences(path):
+            part.chmod(0o777 & ~_umask())
+            part.rename(path)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+@contextmanager
+def _sentences(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileExistsError:
+        _refuse(path)
+    except OSError as error:
+        raise OutputError(f"{path} cannot be written: {error.strerror or error}.") from None
+
+
+def _refuse(path: Path) -> NoReturn:
+    raise OutputError(f"{path} exists already: choose another --output, or give --force to replace it.")
+
+
+def _umask() -> int:
+    """The umask can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

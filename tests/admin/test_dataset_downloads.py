@@ -1,0 +1,53 @@
+"""Taking a dataset away from its page."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from apps.datasets.editing import set_judgment
+from apps.datasets.importing import import_dataset
+from apps.datasets.writers import WRITERS
+from benchbench.panels import change_url
+from tests.datasets.samples import SAMPLES
+
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume"),
+]
+
+
+def test_every_link_of_a_page_is_a_file_or_a_sentence(admin_client: Client) -> None:
+    version = import_dataset(SAMPLES["beir"], name="fruit").version
+    pages = [admin_client.get(change_url(row)).content.decode() for row in (version, version.dataset)]
+    given = 0
+    for format, writer in WRITERS.items():
+        url = reverse("admin:dataset_export", args=[version.pk, format])
+        assert all(url in page for page in pages)
+        answer = admin_client.get(url)
+        if answer.status_code == 200:
+            given += 1
+            assert answer["Content-Disposition"] == f'attachment; filename="fruit-v1.{writer.extension or "zip"}"'
+            assert b"".join(answer)
+        else:
+            page = admin_client.get(answer["Location"]).content.decode()
+            assert "choose another format" in page or "cannot hold" in page
+    assert given == 3
+
+
+def test_what_is_left_out_is_told_on_the_next_page(admin_client: Client) -> None:
+    version = import_dataset(SAMPLES["benchbench-json"], name="fruit").version
+    set_judgment(version.dataset, "q2", {"uri": "u"}, 1)
+    draft = version.dataset.versions.get(number=2)
+    assert b"".join(admin_client.get(reverse("admin:dataset_export", args=[draft.pk, "csv"])))
+    assert (
+        "fruit-v2.csv: CSV, one row a judgment has no place for" in admin_client.get(change_url(draft)).content.decode()
+    )
+
+
+def test_a_stranger_gets_no_file(make_staff: Any) -> None:
+    version = import_dataset(SAMPLES["csv"], name="fruit", owner=make_staff("ada")).version
+    client = Client()
+    client.force_login(make_staff("bob", may=("view",)))
+    assert client.get(reverse("admin:dataset_export", args=[version.pk, "csv"])).status_code == 404

@@ -1,0 +1,154 @@
+"""What each format leaves out and tells, and what it refuses because it would become wrong."""
+
+import io
+from dataclasses import replace
+
+import pytest
+
+from apps.datasets.exporting import export_record
+from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
+from apps.datasets.writers import WRITERS
+from apps.datasets.writers.base import WriteError
+from benchbench.errors import BenchbenchError
+from tests.datasets.samples import SAMPLES, WHOLE, by_id
+
+
+def refusal(format: str, *queries: QueryRecord) -> str:
+    with pytest.raises(BenchbenchError) as caught:
+        export_record(DatasetRecord("x", queries), format, name="x").write(io.BytesIO())
+    return caught.value.message
+
+
+TOLD = {
+    "beir": (
+        "BEIR directory has no place for queries without a judgment: q2.",
+        "BEIR directory has no place for the description of the dataset; the label of the dataset; the "
+        "slice_definitions of the dataset; slices of 1 query; category of 1 query; difficulty of 1 query; query_type "
+        "of 1 query; filters of 1 query; expected_answer of 1 query; evidence of 1 query; notes of 1 query.",
+        "BEIR directory states otherwise, or in part, the metadata of the dataset; doc_ref of 1 judgment; split of 1 "
+        "query.",
+    ),
+    "csv": (
+        "CSV, one row a judgment has no place for the description of the dataset; the label of the dataset; the "
+        "metadata of the dataset; the slice_definitions of the dataset; slices of 1 query; filters of 1 query; "
+        "evidence of 1 query; metadata of 1 query.",
+        "CSV, one row a judgment states otherwise, or in part, text of 1 query.",
+    ),
+}
+
+
+@pytest.mark.parametrize("format", TOLD)
+def test_what_a_format_has_no_place_for_is_told(format: str) -> None:
+    first, second, third = WHOLE.queries
+    named = [replace(first, judgments=first.judgments[:1]), second, replace(third, judgments=by_id(1))]
+    record = replace(WHOLE, queries=named) if format == "beir" else WHOLE
+    assert export_record(record, format, name="x").warnings == TOLD[format]
+
+
+def test_who_judged_and_what_was_noted_is_told() -> None:
+    judged = JudgmentRecord({"uri": "u"}, 1, section_refs=["s"], source="human", judge="mara", note="sure")
+    record = DatasetRecord("x", [QueryRecord("q1", "red", [judged, replace(judged, doc_ref={"uri": "v"})])])
+    assert export_record(record, "benchbench-json", name="x").warnings == (
+        "BenchBench JSON, schema 1.0 has no place for section_refs of 2 judgments; source of 2 judgments; judge of 2 "
+        "judgments; note of 2 judgments.",
+    )
+
+
+def test_a_key_of_metadata_that_the_format_has_for_itself_is_told() -> None:
+    record = DatasetRecord("x", [QueryRecord("q1", "red", metadata={"split": "a", "b": 1})], metadata={"version": "3"})
+    held = export_record(record, "benchbench-json", name="x")
+    assert held.warnings == (
+        "BenchBench JSON, schema 1.0 has no place for the metadata of the dataset.",
+        "BenchBench JSON, schema 1.0 states otherwise, or in part, metadata of 1 query.",
+    )
+
+
+MODULE = SAMPLES["module-queries"].queries[0]
+QUESTION = SAMPLES["sectioned"].queries[0]
+REFUSED = {
+    "a grade below 0": (
+        "benchbench-json",
+        QueryRecord("q1", "x", by_id(-1)),
+        "the grade -1, and BenchBench JSON knows",
+    ),
+    "a grade over 3": ("benchbench-json", QueryRecord("q1", "x", by_id(4)), "BenchBench JSON knows 0, 1, 2 and 3"),
+    "an odd reference": (
+        "benchbench-json",
+        QueryRecord("q1", "x", [JudgmentRecord({"url": "u"}, 1)]),
+        "The query 'q1' has a judgment whose doc_ref has the unknown key 'url'",
+    ),
+    "Flowbaby's grades": ("flowbaby", QueryRecord("q1", "x", by_id(3)), "Flowbaby knows 0, 1 and 2: choose another"),
+    "no canonical id": (
+        "flowbaby",
+        QueryRecord("q1", "x", [JudgmentRecord({"uri": "u"}, 1)]),
+        "The query 'q1' judges uri 'u', which has no document_id, and Flowbaby names documents by it",
+    ),
+    "no id, BEIR": ("beir", QueryRecord("q1", "x", [JudgmentRecord({"uri": "u"}, 1)]), "BEIR names documents by it"),
+    "no id, TREC": ("trec", QueryRecord("q1", "x", [JudgmentRecord({"uri": "u"}, 1)]), "TREC names documents by it"),
+    "an id twice": (
+        "trec",
+        QueryRecord("q1", "x", [JudgmentRecord({"document_id": "d", "uri": u}, 1) for u in "ab"]),
+        "judges the document_id 'd' twice",
+    ),
+    "a column": ("trec", QueryRecord("q1", "x", by_id(1)), "The id 'doc 1' has white space, which a column of a TREC"),
+    "a topic's number": (
+        "trec",
+        QueryRecord("<q>", "x", [JudgmentRecord({"document_id": "d"}, 1)]),
+        "The topic '<q>' does not fit on a line",
+    ),
+    "a cell": (
+        "beir",
+        QueryRecord("q\t1", "x", by_id(1)),
+        "The id 'q\\t1' has a tab or a line break, which a BEIR file cannot hold",
+    ),
+    "a split": (
+        "beir",
+        QueryRecord("q1", "x", by_id(1), split="../a"),
+        "is in the split '../a', which cannot be the name",
+    ),
+    "nothing judged": ("beir", QueryRecord("q1", "x"), "BEIR directory: no query is left that the format holds"),
+    "key of a module query": ("module-queries", replace(MODULE, key="07"), "lacks an integer as its key"),
+    "version": ("module-queries", replace(MODULE, filters={}), "lacks a version among its filters"),
+    "category": (
+        "module-queries",
+        replace(MODULE, category=""),
+        "lacks a category, which the format of module queries",
+    ),
+    "difficulty": ("module-queries", replace(MODULE, difficulty="low"), "lacks a difficulty of easy, medium, hard"),
+    "modules": ("module-queries", replace(MODULE, judgments=by_id(*[1] * 6)), "lacks one to five judgments"),
+    "a module's grade": ("module-queries", replace(MODULE, judgments=by_id(2)), "module queries knows the grade 1"),
+    "two documents": (
+        "sectioned",
+        replace(QUESTION, judgments=by_id(1, 1)),
+        "has 2 judgments, and a question of ground",
+    ),
+    "no document": (
+        "sectioned",
+        replace(QUESTION, judgments=[]),
+        "has 0 judgments, and a question of ground_truth.json",
+    ),
+    "an irrelevant document": (
+        "sectioned",
+        replace(QUESTION, judgments=by_id(0)),
+        "ground_truth.json knows the grade 1",
+    ),
+    "a key with spaces": ("csv", QueryRecord(" q1", "x"), "The query key ' q1' has white space around it"),
+}
+
+
+@pytest.mark.parametrize(("format", "query", "sentence"), REFUSED.values(), ids=REFUSED)
+def test_what_would_become_wrong_is_refused(format: str, query: QueryRecord, sentence: str) -> None:
+    said = refusal(format, query)
+    assert sentence in said
+    assert said.endswith(".")
+
+
+def test_a_format_that_is_not_there_is_named_with_those_that_are() -> None:
+    with pytest.raises(WriteError, match="There is no format 'xml' of datasets; there is benchbench-json, beir, trec"):
+        export_record(WHOLE, "xml", name="x")
+
+
+def test_names_of_files_are_made_of_names_of_datasets() -> None:
+    names = {format: export_record(SAMPLES[format], format, name="Fruit & Ünique").name for format in WRITERS}
+    assert (names["csv"], names["trec"]) == ("fruit-unique.csv", "fruit-unique.zip")
+    assert export_record(WHOLE, "jsonl", name="§").name == "dataset.jsonl"

@@ -1,0 +1,112 @@
+"""Writing datasets by the documents of a mapping, and the command that does."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from apps.collections.corpus import read_corpus
+from apps.collections.importing import import_collection
+from apps.collections.sources import Source
+from apps.datasets.editing import set_judgment
+from apps.datasets.models import Dataset
+from apps.datasets.readers import read_dataset
+from apps.mappings.creating import create_mapping
+from apps.mappings.exporting import export_dataset
+from apps.mappings.models import Mapping
+from apps.mappings.resolving import resolve_now
+from apps.mappings.truth import TruthError
+from tests.factories import make_dataset
+
+pytestmark = pytest.mark.django_db
+CORPUS = """{"_id": "a", "text": "red\\nfruit", "title": "Apple", "uri": "u:a", "metadata": {"n": [1]}}
+{"_id": "b b", "text": "", "uri": "u:b"}
+{"_id": "3", "text": "\\u00fc"}
+"""
+
+
+@pytest.fixture
+def mapping(tmp_path: Path) -> Mapping:
+    (tmp_path / "corpus.jsonl").write_text(CORPUS)
+    collection, _ = import_collection(Source(read_corpus(tmp_path / "corpus.jsonl")), name="shop")
+    judged = {
+        "q1": [({"uri": "u:a"}, 1), ({"document_id": "a"}, 2), ({"document_id": "gone"}, 1), ({"uri": "u:gone"}, 3)],
+        "q2": [({"document_id": "b b"}, 0)],
+    }
+    return resolve_now(create_mapping(make_dataset(judged), collection))
+
+
+def test_a_mapping_names_documents_and_brings_the_corpus(mapping: Mapping, tmp_path: Path) -> None:
+    version = mapping.dataset_version
+    assert version is not None
+    export = export_dataset(version, "beir", mapping=mapping)
+    path = export.place(tmp_path / "beir")
+    read = read_dataset(path)
+    assert {query.key: {j.doc_ref["document_id"]: j.grade for j in query.judgments} for query in read.queries} == {
+        "q1": {"a": 2, "gone": 1, "unresolved:1": 3},
+        "q2": {"b b": 0},
+    }
+    assert export.warnings[-2:] == (
+        "Judgments without a document in the collection, under made ids (unresolved:N): 1.",
+        "Judgments of a document that another judgment of the query names, left out: 1.",
+    )
+    again, _ = import_collection(Source(read_corpus(path / "corpus.jsonl")), name="again")
+    assert again.fingerprint == mapping.collection.fingerprint
+    names = ("external_id", "title", "text", "uri", "metadata", "content_hash")
+    assert list(again.documents.values(*names)) == list(mapping.collection.documents.values(*names))
+
+
+def test_a_version_that_the_mapping_does_not_know_is_refused(mapping: Mapping) -> None:
+    dataset = mapping.dataset
+    set_judgment(dataset, "q2", {"document_id": "3"}, 1)
+    with pytest.raises(TruthError, match="is newer: resolve it again"):
+        export_dataset(dataset.versions.get(number=2), "trec", mapping=mapping)
+
+
+class TestCommand:
+    def test_it_writes_the_newest_frozen_version_or_another(
+        self, mapping: Mapping, tmp_path: Path, capsys: Any
+    ) -> None:
+        dataset = mapping.dataset
+        set_judgment(dataset, "q2", {"document_id": "3"}, 1)
+        out = tmp_path / "made.jsonl.gz"
+        call_command("export_dataset", dataset.name, "--format", "jsonl", "--output", str(out), "--json")
+        facts = json.loads(capsys.readouterr().out)
+        assert facts == {
+            "path": str(out), "format": "jsonl", "version": 1, "queries": 2, "judgments": 5, "warnings": []
+        }  # fmt: skip
+        assert len(read_dataset(out).queries[1].judgments) == 1
+        call_command(
+            "export_dataset", str(dataset.pk), "--format", "jsonl", "--output", str(tmp_path), dataset_version=2
+        )
+        assert "Wrote questions v2 (draft) to" in capsys.readouterr().out
+        assert len(read_dataset(tmp_path / "questions-v2.jsonl").queries[1].judgments) == 2
+
+    def test_it_writes_a_directory_or_a_zip_and_tells_what_is_left_out(
+        self, mapping: Mapping, tmp_path: Path, capsys: Any
+    ) -> None:
+        for output in ("d", "d.zip"):
+            path = tmp_path / output
+            arguments = ["--format", "beir", "--mapping", mapping.name, "--output", str(path)]
+            call_command("export_dataset", "questions", *arguments)
+            assert "under made ids" in capsys.readouterr().err
+            assert len(read_dataset(path).queries) == 2
+            with pytest.raises(CommandError, match="exists already"):
+                call_command("export_dataset", "questions", *arguments)
+
+    def test_its_errors_are_sentences(self, mapping: Mapping, tmp_path: Path) -> None:
+        for arguments, sentence in (
+            (["nothing", "--format", "csv"], "No dataset is called 'nothing'; there is questions"),
+            (["questions", "--format", "csv", "--dataset-version", "9"], "has no version 9; there is 1"),
+            (["questions", "--format", "trec"], "which has no document_id, and TREC names documents by it"),
+            (["questions", "--format", "csv", "--mapping", "none"], "No mapping is called 'none'"),
+        ):
+            with pytest.raises(CommandError, match=sentence) as caught:
+                call_command("export_dataset", *arguments, "--output", str(tmp_path / "out"))
+            assert caught.value.returncode == 1
+        Dataset.objects.create(name="bare")
+        with pytest.raises(CommandError, match="has no version None; there is none"):
+            call_command("export_dataset", "bare", "--format", "csv", "--output", str(tmp_path / "out"))
+        assert not (tmp_path / "out").exists()
