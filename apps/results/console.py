@@ -91,7 +91,7 @@ def write_baselines(benchmark: Benchmark, folder: Path, *, limit: int = LIMIT) -
         except OSError as error:
             raise ExportError(f"{place} cannot be made a folder: {error.strerror or error}.") from None
         content = content_of(run, benchmark.dataset_version, limit=limit)
-        paths[run.pk] = place / file_name(run)
+        paths[run.pk] = place / file_name(run, benchmark.dataset_version)
         place_pieces([text_of(content)], paths[run.pk])
     return paths
 

@@ -65,17 +65,18 @@ class Content:
         return [(NAMES[field], fmean(values) if values else None, len(values)) for field, values in known.items()]
 
 
-def content_of(evaluation: Evaluation) -> Content:
-    """Return what the first chunks of an evaluation's run hold, primary_k of them a query; kept by evaluation.
+def content_of(evaluation: Evaluation, *, k: int | None = None) -> Content:
+    """Return what the first `k` chunks of an evaluation's run hold (by default primary_k); kept by evaluation.
 
     They are the chunks that the run kept, before they are collapsed to documents. A query that failed is left out, one
     that found nothing has 0. Raises KeptError where the run's chunks cannot be told from what is stored, ContentError
     for evidence that is not text.
     """
-    key = f"content:{evaluation.pk}:{state_of(evaluation)}"
+    k = k or evaluation.run.benchmark.primary_k
+    key = f"content:{evaluation.pk}:{k}:{state_of(evaluation)}"
     known = cache.get(key)
     if known is None:
-        known = _content(evaluation)
+        known = _content(evaluation, k)
         cache.set(key, known, KEPT_SECONDS)
     return cast(Content, known)
 
@@ -89,9 +90,8 @@ def _stating(evaluation: Evaluation) -> Any:
     return evaluation.dataset_version.queries.exclude(expected_answer="", evidence=[])
 
 
-def _content(evaluation: Evaluation) -> Content:
+def _content(evaluation: Evaluation, k: int) -> Content:
     run = evaluation.run
-    k = run.benchmark.primary_k
     rankings = rankings_of(run)
     stating: list[Query] = list(_stating(evaluation).only("key", "evidence", "expected_answer"))
     asked = [query for query in stating if query.pk in rankings]

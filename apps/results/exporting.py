@@ -3,16 +3,14 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from django.utils.text import slugify
-
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.rescoring import scored_versions
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
 from apps.results.exporters import EXPORTERS
-from apps.results.exporters.base import Exporter, ExportError, Piece
+from apps.results.exporters.base import Exporter, ExportError, Piece, slug_of
 from apps.results.leaderboard import evaluations_of
-from benchbench.files.placing import place_pieces
+from benchbench.files.placing import OutputError, place_directory, place_pieces
 
 NOT_ENDED = (Status.PENDING, Status.RUNNING)
 
@@ -71,21 +69,35 @@ def export_to(
     """Write the export to `path`, or under its usual name into the folder `path`, and return where it is.
 
     The file appears when it is whole, packed where its name ends in .gz. One that is there already is only replaced
-    with `force`. Raises ExportError and OutputError.
+    with `force`. A format that is a directory becomes one in the folder `path`, which is made where it is missing and
+    where nothing is replaced; or a zip where `path` ends in .zip. Raises ExportError and OutputError.
     """
-    pieces = export(subject, format, version=version)
-    path = path / file_name(subject, EXPORTERS[format], version=version) if path.is_dir() else path
-    place_pieces(pieces, path, force=force)
+    exporter, of_version = _exporter(subject, format), version_of(subject, version)
+    name = file_name(subject, exporter, version=version)
+    if exporter.files is not None and path.suffix != ".zip":
+        _make_folder(path)
+        path = path / name.removesuffix(f".{exporter.extension}")
+        place_directory(exporter.files(subject, of_version), path)
+        return path
+    path = path / name if path.is_dir() else path
+    place_pieces(exporter.write(subject, of_version), path, force=force)
     return path
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{path} cannot be made a folder: {error.strerror or error}.") from None
 
 
 def file_name(subject: Benchmark | Run, exporter: Exporter, *, version: int | None = None) -> str:
     """Return what a file with this export is usually called: "which-mode.run-2.csv", or "which-mode.v3.csv" where the
     values are not on the benchmark's own version."""
     if exporter.file_name is not None:
-        return exporter.file_name(subject)
+        return exporter.file_name(subject, version_of(subject, version))
     benchmark = subject if isinstance(subject, Benchmark) else subject.benchmark
-    parts = [slugify(benchmark.name) or "benchmark"]
+    parts = [slug_of(benchmark)]
     parts += [] if isinstance(subject, Benchmark) else [f"run-{subject.run_order}"]
     parts += [] if version in (None, benchmark.dataset_version.number) else [f"v{version}"]
     return ".".join([*parts, exporter.extension])

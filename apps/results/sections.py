@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from django.db.models import Q
 
 from apps.benchmarks.evaluating import rankings_of, truth_of
-from apps.benchmarks.models import Evaluation
+from apps.benchmarks.models import Benchmark, Evaluation
 from apps.collections.models import Section
-from apps.datasets.models import alive_in
+from apps.datasets.models import DatasetVersion, alive_in
 from apps.mappings.fingerprints import truth_hash
 from apps.mappings.models import Resolution
 from apps.results.kept import KeptError, kept_chunks
@@ -23,11 +22,34 @@ Span = tuple[int, int, str]
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """A judgment that names sections: its query, its document (None: unresolved) and the sections' ids."""
+    """A relevant judgment: its query, its document (None: unresolved) and the ids of the sections that it names."""
 
+    judgment_id: int
     query_id: int
     document: int | None
     sections: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a run found for a judgment that names sections: the sections of the chunks that it kept, best first."""
+
+    expected: Expected
+    hits: Sequence[SectionHit]
+
+    @property
+    def doc_rank(self) -> int:
+        return doc_rank(self.hits, self.expected.document)
+
+    @property
+    def section_rank(self) -> int:
+        return section_rank(self.hits, self.expected.document, self.expected.sections)
+
+    def doc_recall(self, k: int) -> float:
+        return doc_recall(self.hits, self.expected.document, k)
+
+    def section_recall(self, k: int) -> float:
+        return section_recall(self.hits, self.expected.document, self.expected.sections, k)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,56 +74,60 @@ class SectionMeans:
 def section_means(evaluation: Evaluation) -> SectionMeans | None:
     """Return the section-level means of an evaluation's run; None where no relevant judgment names sections.
 
-    A chunk's section is the one whose span overlaps it most; of spans that overlap alike, the shortest. Each judgment
-    counts once; one that is unresolved is not found, or left out, by the evaluation's policy; queries that failed are
-    left out. Raises KeptError where the run's chunks cannot be told from what is stored, or not its judgments any more.
+    Each judgment counts once. Raises KeptError as `found_sections` does.
     """
+    found = found_sections(evaluation)
+    return _means(found, evaluation.run.benchmark.k_values) if found else None
+
+
+def found_sections(evaluation: Evaluation) -> list[Found]:
+    """Return what an evaluation's run found for each judgment that names sections and whose query was answered.
+
+    A chunk's section is the one whose span overlaps it most; of spans that overlap alike, the shortest. A judgment that
+    is unresolved is not found, or left out, by the benchmark's policy; queries that failed are left out. Raises
+    KeptError where the run's chunks cannot be told from what is stored, or not its judgments any more.
+    """
+    if not names_sections(evaluation):
+        return []
     run = evaluation.run
-    expected = _expected(evaluation)
-    if not expected:
-        return None
+    expected = [one for one in expected_of(run.benchmark, evaluation.dataset_version) if one.sections]
     rankings = rankings_of(run)
     asked = [one for one in expected if one.query_id in rankings]
     if not asked:
-        return None
+        return []
     if truth_hash(truth_of(run.benchmark, evaluation.dataset_version)) != evaluation.truth_hash:
         raise KeptError(
             "The mapping was resolved anew since this run was measured, and its judgments stand for other documents: "
             "re-score the benchmark."
         )
     hits = _hits(kept_chunks(run, {one.query_id: rankings[one.query_id] for one in asked}))
-    return _means(asked, hits, run.benchmark.k_values)
+    return [Found(one, hits[one.query_id]) for one in asked]
 
 
-def _means(
-    asked: Sequence[Expected], hits: Mapping[int, Sequence[SectionHit]], k_values: Iterable[int]
-) -> SectionMeans:
-    found = [(hits[one.query_id], one.document, one.sections) for one in asked]
+def expected_of(benchmark: Benchmark, version: DatasetVersion) -> list[Expected]:
+    """Return the relevant judgments of a version; unresolved ones are left out where the benchmark drops them."""
+    alive = alive_in(version.number, "judgment__") & alive_in(version.number, "judgment__query__")
+    rows = Resolution.objects.filter(alive, mapping=benchmark.mapping_id, judgment__grade__gt=0).order_by("judgment_id")
+    columns = ("judgment_id", "judgment__query_id", "document_id", "judgment__section_refs")
+    stated = rows.values_list(*columns)
+    found = [Expected(judgment, query, document, tuple(refs or ())) for judgment, query, document, refs in stated]
+    return [one for one in found if one.document is not None or benchmark.unresolved != "drop"]
+
+
+def _means(found: Sequence[Found], k_values: Iterable[int]) -> SectionMeans:
     return SectionMeans(
         n=len(found),
         rows=[
             SectionRow(
                 k,
-                float(np.mean([doc_recall(ranked, document, k) for ranked, document, _ in found])),
-                float(np.mean([section_recall(*one, k) for one in found])),
+                float(np.mean([one.doc_recall(k) for one in found])),
+                float(np.mean([one.section_recall(k) for one in found])),
             )
             for k in k_values
         ],
-        doc_mrr=float(np.mean([reciprocal(doc_rank(ranked, document)) for ranked, document, _ in found])),
-        section_mrr=float(np.mean([reciprocal(section_rank(*one)) for one in found])),
+        doc_mrr=float(np.mean([reciprocal(one.doc_rank) for one in found])),
+        section_mrr=float(np.mean([reciprocal(one.section_rank) for one in found])),
     )
-
-
-def _expected(evaluation: Evaluation) -> list[Expected]:
-    """Return the relevant judgments of the evaluation's version that name sections, with their documents."""
-    version = evaluation.dataset_version
-    alive = alive_in(version.number, "judgment__") & alive_in(version.number, "judgment__query__")
-    named = Q(judgment__grade__gt=0, judgment__section_refs__isnull=False)
-    rows = Resolution.objects.filter(alive, named, mapping=evaluation.run.benchmark.mapping_id).order_by("judgment_id")
-    columns = ("judgment__query_id", "document_id", "judgment__section_refs")
-    found = [Expected(query, document, tuple(refs)) for query, document, refs in rows.values_list(*columns) if refs]
-    drop = evaluation.policies.get("unresolved") == "drop"
-    return [one for one in found if one.document is not None or not drop]
 
 
 def _hits(chunks: Mapping[int, Sequence[int]]) -> dict[int, list[SectionHit]]:

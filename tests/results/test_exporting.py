@@ -22,17 +22,17 @@ from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.results.exporters import EXPORTERS
 from apps.results.exporters.base import ExportError
-from apps.results.exporters.tables import cell
 from apps.results.exporters.trec import strictly_falling
 from apps.results.exporting import export, export_to
 from apps.results.queries import evaluation_of
+from benchbench.files.cells import cell
 from benchbench.files.trec import read_run
 from benchbench.panels import change_url
 from tests.factories import make_benchmark
 from tests.results.exported import HOSTILE, make_exported
 
 GOLDEN = Path(__file__).parent / "golden"
-IN_PARTS = {"html"}  # 4 MB of a library; what is ours is tested below
+IN_PARTS = {"html", "strategy"}  # 4 MB of a library, whose rest is tested below; a zip: test_exporting_strategy
 
 
 @pytest.fixture

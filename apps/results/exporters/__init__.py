@@ -2,7 +2,18 @@
 
 from functools import partial
 
-from apps.results.exporters import flowbaby, flowbaby_run, html, latex, markdown, results_json, spec002, tables, trec
+from apps.results.exporters import (
+    flowbaby,
+    flowbaby_run,
+    html,
+    latex,
+    markdown,
+    results_json,
+    spec002,
+    strategy,
+    tables,
+    trec,
+)
 from apps.results.exporters.base import Exporter
 from benchbench.ir.profiles import FLOWBABY_1_0, FLOWBABY_1_1
 
@@ -15,6 +26,16 @@ _KNOWN = (
     Exporter("latex", "LaTeX table, significance marked", "benchmark", "application/x-tex", "tex", latex.write),
     Exporter("html", "HTML, one file that needs no network", "benchmark", "text/html", "html", html.write),
     Exporter("trec-qrels", "TREC qrels", "benchmark", TEXT, "qrels", trec.write_qrels),
+    Exporter(
+        "strategy",
+        "Retrieval-strategy benchmark, a directory",
+        "benchmark",
+        "application/zip",
+        "zip",
+        strategy.write,
+        file_name=strategy.file_name,
+        files=strategy.files,
+    ),
     Exporter("csv-run", "CSV, one row a query", "run", CSV, "csv", tables.write_run),
     Exporter("trec-run", "TREC run", "run", TEXT, "run", trec.write_run, marks_failures=False),
     Exporter("spec-002", "SPEC-002 baseline", "run", JSON, "json", spec002.write, file_name=spec002.file_name),

@@ -4,9 +4,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from django.utils.text import slugify
+
+from apps.benchmarks.models import Benchmark
 from apps.datasets.models import DatasetVersion
 from benchbench.errors import BenchbenchError
-from benchbench.files.placing import Piece
+from benchbench.files.placing import Files, Piece
 
 
 class ExportError(BenchbenchError):
@@ -22,7 +25,8 @@ class Exporter:
 
     It may raise an ExportError at any piece, so what it yields is kept only once it has ended. `marks_failures`:
     whether the format can say that a query failed; one that cannot leaves such a query out.
-    `file_name` where the format prescribes one.
+    `file_name` where the format prescribes one. `files` where the format is a directory, which `write` yields as a zip:
+    they are to be written in their order, each wholly before the next.
     """
 
     name: str
@@ -32,4 +36,10 @@ class Exporter:
     extension: str
     write: Callable[[Any, DatasetVersion], Iterator[Piece]]
     marks_failures: bool = True
-    file_name: Callable[[Any], str] | None = None
+    file_name: Callable[[Any, DatasetVersion], str] | None = None
+    files: Callable[[Any, DatasetVersion], Files] | None = None
+
+
+def slug_of(benchmark: Benchmark) -> str:
+    """Return the name of a benchmark as files are called after it."""
+    return slugify(benchmark.name) or "benchmark"

@@ -48,7 +48,8 @@ def content_of(run: Run, version: DatasetVersion, *, limit: int = spec002.LIMIT)
     return content
 
 
-def file_name(run: Run) -> str:
+def file_name(run: Run, version: DatasetVersion) -> str:
+    """The name tells when the queries were asked, whatever version they are measured on."""
     return spec002.file_name(ended(run))
 
 

@@ -1,10 +1,7 @@
 """CSV: the runs of a benchmark, or their queries, for spreadsheets and data frames."""
 
-import csv
-import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.storing import TIMINGS
@@ -12,25 +9,13 @@ from apps.datasets.models import DatasetVersion
 from apps.results.configurations import keys_of
 from apps.results.exporters.outcomes import measured, outcomes_of
 from apps.results.leaderboard import evaluations_of, leaderboard
+from benchbench.files.cells import csv_line
 
-STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 RUN_COLUMNS = (
     *("run_id", "run_order", "label", "config_hash", "status", "error"),
     *("failed_queries", "query_count", "dataset_version"),
 )
 QUERY_COLUMNS = ("run_id", "run_order", "label", "dataset_version", "query_key", "query_text", "status", "error")
-
-
-def cell(value: Any) -> Any:
-    """Return a value as a cell: numbers as they are, nothing for None, and text that no spreadsheet runs as a formula.
-
-    Such text gets an apostrophe before it, which spreadsheets read as "what follows is text".
-    """
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        return value if isinstance(value, int | float) and not isinstance(value, bool) else cell(str(value))
-    return f"'{value}" if value.startswith(STARTS_A_FORMULA) else value
 
 
 def write_runs(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
@@ -39,14 +24,14 @@ def write_runs(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
     keys = keys_of(row.run.config for row in rows)
     stages = list(TIMINGS)
     counts = {key: evaluation.query_count for key, evaluation in evaluations_of(benchmark, version=version).items()}
-    yield _line([*RUN_COLUMNS, *keys, *benchmark.measures, *stages])
+    yield csv_line([*RUN_COLUMNS, *keys, *benchmark.measures, *stages])
     for row in rows:
         run = row.run
         values = {} if row.provisional else row.values
         facts = [str(run.pk), run.run_order, run.label, run.config_hash, run.status, run.error_message]
         facts += [run.failed_queries, counts.get(run.pk), version.number]
         config = [run.config.get(key) for key in keys]
-        yield _line([*facts, *config, *map(values.get, benchmark.measures), *map(run.timing.get, stages)])
+        yield csv_line([*facts, *config, *map(values.get, benchmark.measures), *map(run.timing.get, stages)])
 
 
 def write_queries(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
@@ -67,21 +52,15 @@ def write_run(run: Run, version: DatasetVersion) -> Iterator[str]:
 def _query_rows(benchmark: Benchmark, runs: Iterable[Run], version: DatasetVersion) -> Iterator[str]:
     names = benchmark.measures
     columns = [*QUERY_COLUMNS, *names, *TIMINGS, "documents"]
-    yield _line(columns)
+    yield csv_line(columns)
     for run in runs:
         about = [str(run.pk), run.run_order, run.label, version.number]
         if run.status != Run.Status.COMPLETED:
             facts = [*about, None, None, run.status, run.error_message]
-            yield _line([*facts, *[None] * (len(columns) - len(facts))])
+            yield csv_line([*facts, *[None] * (len(columns) - len(facts))])
             continue
         for one in outcomes_of(run, measured(run, version)):
             values = [one.values[name] for name in names]
             times = [getattr(one.result, name, None) for name in TIMINGS]
             facts = [*about, one.query.key, one.query.text, "failed" if one.error else "completed", one.error]
-            yield _line([*facts, *values, *times, json.dumps(one.documents, ensure_ascii=False)])
-
-
-def _line(cells: Sequence[Any]) -> str:
-    line = io.StringIO()
-    csv.writer(line, lineterminator="\r\n").writerow([cell(one) for one in cells])
-    return line.getvalue()
+            yield csv_line([*facts, *values, *times, json.dumps(one.documents, ensure_ascii=False)])

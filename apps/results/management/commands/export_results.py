@@ -25,6 +25,8 @@ Formats, and what they are of:
 
   benchbench export_results nightly --format markdown --output comment.md
   benchbench export_results nightly --run 2 --format trec-run --output dense.run
+  benchbench export_results nightly --dataset-version 3 --format csv --output rescored.csv
+  benchbench export_results nightly --format strategy --output results
 """
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -40,9 +42,15 @@ Formats, and what they are of:
             help="Values on version N of the dataset, by which `rescore` measured; by default on the benchmark's own.",
         )
         parser.add_argument(
-            "--output", required=True, type=Path, metavar="PATH", help="File to write, or a folder to write it into."
+            "--output",
+            required=True,
+            type=Path,
+            metavar="PATH",
+            help="File to write, or a folder to write it into, as a format that is a directory needs.",
         )
-        parser.add_argument("--force", action="store_true", help="Replace a file that is there already.")
+        parser.add_argument(
+            "--force", action="store_true", help="Replace a file that is there already; a directory never is."
+        )
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
@@ -52,7 +60,7 @@ Formats, and what they are of:
             path = export_to(subject, format, options["output"], version=version, force=options["force"])
         if sentence := lost_failures(subject, EXPORTERS[format], version=version):
             self.warn(sentence)
-        size = path.stat().st_size
+        size = sum(file.stat().st_size for file in (path.iterdir() if path.is_dir() else [path]))
         facts = {"path": str(path), "format": format, "bytes": size, "warning": sentence or None}
         self.report(facts, f"Wrote {path}, {size:,} bytes.", as_json=options["json"])
 

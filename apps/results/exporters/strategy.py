@@ -1,0 +1,178 @@
+"""The results directory of the retrieval-strategy benchmark: its configuration, log, index, searches and summary."""
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import yaml
+from django.utils import timezone
+
+from apps.benchmarks.models import Benchmark, Run
+from apps.datasets.models import DatasetVersion
+from apps.results.exporters.base import slug_of
+from apps.results.exporters.outcomes import measured
+from apps.results.exporters.strategy_searches import Asked, asked_of, failed_searches, searches_of
+from apps.results.labels import distinct_labels
+from apps.retrieval.models import Index
+from benchbench.files import strategy_results as results
+from benchbench.files.placing import Files, write_zip
+from benchbench.files.strategy_results import Configuration, IndexStats, Summary
+
+BLOCK = 2**20
+Configurations = Mapping[Any, Configuration]  # by run id
+
+
+def write(benchmark: Benchmark, version: DatasetVersion) -> Iterator[bytes]:
+    """The directory in a zip; equal results make equal bytes."""
+    folder = folder_name(benchmark, version)
+    with tempfile.SpooledTemporaryFile(max_size=BLOCK) as whole:
+        write_zip({f"{folder}/{name}": pieces for name, pieces in files(benchmark, version).items()}, whole)
+        whole.seek(0)
+        while block := whole.read(BLOCK):
+            yield block
+
+
+def file_name(benchmark: Benchmark, version: DatasetVersion) -> str:
+    return f"{folder_name(benchmark, version)}.zip"
+
+
+def folder_name(benchmark: Benchmark, version: DatasetVersion) -> str:
+    """Return the id of the experiment, or the benchmark's name where it was made otherwise."""
+    name = benchmark.experiment.get("id") or slug_of(benchmark)
+    return name if version == benchmark.dataset_version else f"{name}.v{version.number}"
+
+
+def files(benchmark: Benchmark, version: DatasetVersion) -> Files:
+    """Return the files in the order in which they are to be written: the summary is made while the searches are."""
+    runs = list(benchmark.runs.select_related("index").order_by("run_order"))
+    named = configurations(runs)
+    summaries: list[Summary] = []
+    return {
+        "config.yaml": [config_yaml(benchmark, version, runs)],
+        "run.log": _log(benchmark, version, runs),
+        "index_stats.csv": results.index_stats((named[run.pk], stats_of(run.index)) for run in runs),
+        "search_results.csv": _searches(runs, asked_of(benchmark, version), version, named, summaries),
+        "summary.csv": results.summary(summaries),
+    }
+
+
+def _searches(
+    runs: Iterable[Run],
+    asked: Asked,
+    version: DatasetVersion,
+    named: Configurations,
+    summaries: list[Summary],
+) -> Iterator[str]:
+    """Yield search_results.csv, a configuration at a time, and add the summary of each to `summaries`."""
+    cutoffs = asked.benchmark.k_values
+    yield results.search_header()
+    for run in runs:
+        error = error_of(run)
+        made = failed_searches(asked, error) if error else searches_of(run, measured(run, version), asked)
+        searches = list(made)
+        for search in searches:
+            yield from results.search_lines(named[run.pk], search, cutoffs)
+        summaries.append(
+            results.summarised(
+                *(named[run.pk], stats_of(run.index), searches, cutoffs),
+                runs_per_query=asked.repetitions,
+                error=error,
+            )
+        )
+
+
+def configurations(runs: list[Run]) -> dict[Any, Configuration]:
+    """Return what each run is called: strategy, store, encoder, language model, and what else tells it from others."""
+    named = {run.pk: _configuration(run) for run in runs}
+    counts = Counter(named.values())
+    alike = [run for run in runs if counts[named[run.pk]] > 1]
+    for run, label in zip(alike, distinct_labels(alike), strict=True):
+        one = named[run.pk]
+        named[run.pk] = Configuration(f"{one.strategy} ({label})", one.backend, one.embedding_model, one.llm_model)
+    return named
+
+
+def _configuration(run: Run) -> Configuration:
+    index = run.index
+    if index is None:
+        return Configuration("external")
+    if run.config.get("search_mode") == "sparse":  # neither vectors nor what keeps them
+        return Configuration(index.strategy, llm_model=index.llm or None)
+    return Configuration(index.strategy, index.store, index.encoder or None, index.llm or None)
+
+
+def stats_of(index: Index | None) -> IndexStats:
+    if index is None:
+        return IndexStats()
+    names = ("duration_sec", "num_documents", "num_chunks", "num_vectors", "llm_calls", "embed_calls")
+    return IndexStats(**{name: index.stats.get(name) for name in names}, error=index.error)
+
+
+def error_of(run: Run) -> str:
+    """Return why a run has no values; nothing where it has completed."""
+    if run.status == Run.Status.COMPLETED:
+        return ""
+    return run.error_message or f"The run is {run.status}."
+
+
+def config_yaml(benchmark: Benchmark, version: DatasetVersion, runs: list[Run]) -> str:
+    """Return the experiment that was run, with every key; of another benchmark what it is in the same words."""
+    stated = benchmark.experiment.get("config") or _described(benchmark, version, runs)
+    text: str = yaml.safe_dump(stated, sort_keys=False, allow_unicode=True, width=100)
+    return text
+
+
+def _described(benchmark: Benchmark, version: DatasetVersion, runs: list[Run]) -> dict[str, Any]:
+    isolated = benchmark.execution == Benchmark.Execution.ISOLATED
+    return {
+        "id": slug_of(benchmark),
+        "description": benchmark.description or benchmark.name,
+        "data": {
+            "collection": benchmark.mapping.collection.name,
+            "dataset": version.dataset.name,
+            "dataset_version": version.number,
+        },
+        "benchmark": {
+            "runs_per_query": benchmark.runs_per_query if isolated else 1,
+            "top_k_values": benchmark.k_values,
+            "random_seed": benchmark.seed,
+            "execution": benchmark.execution,
+        },
+        "configurations": [{"index": _index(run.index), "config": run.config} for run in runs],
+    }
+
+
+def _index(index: Index | None) -> dict[str, Any] | None:
+    if index is None:
+        return None
+    stated = {
+        "name": str(index),
+        "strategy": index.strategy,
+        "backend": index.store,
+        "embedding": index.encoder,
+        "llm": index.llm,
+        "chunks": index.chunk_parameters,
+    }
+    return {key: value for key, value in stated.items() if value}
+
+
+def _log(benchmark: Benchmark, version: DatasetVersion, runs: list[Run]) -> Iterator[str]:
+    """Yield run.log: what happened to each configuration, as it is stored."""
+    yield _entry(benchmark.started_at or benchmark.created_at, "INFO", f"{benchmark.name}: {len(runs)} configurations")
+    for run in runs:
+        yield _entry(run.started_at or run.created_at, "INFO", f"{run.label}: started")
+        for warning in run.warnings:
+            yield _entry(run.completed_at, "WARNING", f"{run.label}: {warning}")
+        error = error_of(run)
+        level, told = ("ERROR", error) if error else ("INFO", "completed")
+        yield _entry(run.completed_at, level, f"{run.label}: {told}")
+    if version != benchmark.dataset_version:
+        told = f"values on {version}, measured from the rankings for {benchmark.dataset_version}"
+        yield _entry(benchmark.completed_at, "INFO", f"{benchmark.name}: {told}")
+    yield _entry(benchmark.completed_at, "INFO", f"{benchmark.name}: {benchmark.status}")
+
+
+def _entry(when: Any, level: str, told: str) -> str:
+    stamp = when.astimezone(timezone.get_fixed_timezone(0)).isoformat(timespec="seconds") if when else "-"
+    return f"{stamp} {level} {' '.join(told.split())}\n"

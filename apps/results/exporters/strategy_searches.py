@@ -1,0 +1,145 @@
+"""Every search of a run as the retrieval-strategy benchmark tells it: where it found what each query expects."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
+from apps.datasets.models import DatasetVersion, Query
+from apps.results.content import NAMES, content_of, has_content
+from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED
+from apps.results.exporters.truths import names_of
+from apps.results.sections import Expected, Found, expected_of, found_sections
+from benchbench.files.strategy_results import Content, Search
+from benchbench.ir.sections import NOT_FOUND, SectionHit, doc_rank
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a benchmark asks of each of its runs: the queries of a version, and what each of them expects by its id."""
+
+    benchmark: Benchmark
+    queries: Sequence[Query]
+    expected: Mapping[int, Sequence[Expected]]
+    names: Mapping[int, str]  # of documents by primary key, of unresolved judgments by −judgment id
+
+    @property
+    def repetitions(self) -> int:
+        """How often each query was asked: shared execution asks once, whatever the benchmark says."""
+        isolated = self.benchmark.execution == Benchmark.Execution.ISOLATED
+        return self.benchmark.runs_per_query if isolated else 1
+
+    def name_of(self, one: Expected) -> str:
+        return self.names[-one.judgment_id if one.document is None else one.document]
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What stored lists tell: the sections that were found by judgment, the content of texts by cutoff and query."""
+
+    sections: Mapping[int, Found]
+    content: Mapping[int, Mapping[int, Content]]
+
+
+NOTHING = _Told({}, {})
+
+
+def asked_of(benchmark: Benchmark, version: DatasetVersion) -> Asked:
+    """Return what the runs of a benchmark are held against on `version`, in four queries."""
+    by_query: dict[int, list[Expected]] = {}
+    every = expected_of(benchmark, version)
+    for one in every:
+        by_query.setdefault(one.query_id, []).append(one)
+    keys = {-one.judgment_id if one.document is None else one.document for one in every}
+    queries = list(version.queries.only("key", "text").order_by("pk"))
+    return Asked(benchmark, queries, by_query, names_of(keys, benchmark))
+
+
+def failed_searches(asked: Asked, error: str) -> Iterator[Search]:
+    """Yield the searches that a run would have made, had it not failed with `error`."""
+    for query in asked.queries:
+        for repetition in range(1, asked.repetitions + 1):
+            yield from _searches(asked, query, repetition, NOTHING, error=error)
+
+
+def searches_of(run: Run, evaluation: Evaluation, asked: Asked) -> Iterator[Search]:
+    """Yield the searches of a completed run, query by query in all repetitions, for each document that is expected.
+
+    A query that expects none has a search without. Sections and texts are those of the stored lists, which are of the
+    first repetition: of one that ranked otherwise they are not known, nor are an external run's. Raises KeptError,
+    ContentError.
+    """
+    sections = {} if run.is_external else {one.expected.judgment_id: one for one in found_sections(evaluation)}
+    told = _Told(sections, {} if run.is_external else _contents(evaluation, asked.benchmark.k_values))
+    searches = run.query_results.count() or 1
+    calls = (run.embed_calls // searches, run.llm_calls // searches)
+    for start in range(0, len(asked.queries), AT_ONCE):
+        part = asked.queries[start : start + AT_ONCE]
+        results = _results(run, part)
+        for query in part:
+            of_query = results.get(query.pk, {})
+            first = next((one for one in of_query.values() if not one.error), None)
+            for repetition in range(1, asked.repetitions + 1):
+                result = of_query.get(repetition)
+                known = result and first and result.document_ids == first.document_ids
+                yield from _searches(asked, query, repetition, told if known else NOTHING, result=result, calls=calls)
+
+
+def _contents(evaluation: Evaluation, cutoffs: Sequence[int]) -> dict[int, dict[int, Content]]:
+    if not has_content(evaluation):
+        return {}
+    return {
+        k: {
+            one.query_id: Content(**{name: getattr(one, name) for name in NAMES})
+            for one in content_of(evaluation, k=k).queries
+        }
+        for k in cutoffs
+    }
+
+
+def _results(run: Run, queries: Sequence[Query]) -> dict[int, dict[int, QueryResult]]:
+    """Return the results of some queries by query and repetition."""
+    found: dict[int, dict[int, QueryResult]] = {}
+    rows = run.query_results.filter(query__in=[query.pk for query in queries]).defer("chunk_ids", "scores")
+    for result in rows.order_by("query_id", "repetition"):
+        found.setdefault(result.query_id, {})[result.repetition] = result
+    return found
+
+
+def _searches(
+    asked: Asked,
+    query: Query,
+    repetition: int,
+    told: _Told,
+    *,
+    result: QueryResult | None = None,
+    calls: tuple[int, int] | None = None,
+    error: str = "",
+) -> Iterator[Search]:
+    error = error or (NOT_ASKED if result is None else result.error)
+    ranked = tuple(result.document_ids[: max(asked.benchmark.k_values)]) if result and not error else ()
+    content = {k: of_k[query.pk] for k, of_k in told.content.items() if query.pk in of_k}
+    for one in asked.expected.get(query.pk, [None]):
+        found = told.sections.get(one.judgment_id) if one and not error else None
+        yield Search(
+            query_id=query.key,
+            run=repetition,
+            question=query.text,
+            expected_doc=asked.name_of(one) if one else "",
+            expected_sections=one.sections if one else (),
+            doc_rank=_doc_rank(one, ranked) if one and not error else None,
+            section_rank=found.section_rank if found else None,
+            section_recalls={k: found.section_recall(k) for k in asked.benchmark.k_values} if found else {},
+            content={} if error else content,
+            documents=ranked,
+            search_time_ms=result.total_ms if result and not error else None,
+            embed_calls=calls[0] if calls and result else None,
+            llm_calls=calls[1] if calls and result else None,
+            error=error,
+        )
+
+
+def _doc_rank(expected: Expected, ranked: Sequence[int]) -> int:
+    """Return the rank of an expected document; one that a judgment names in vain is not found."""
+    if expected.document is None:
+        return NOT_FOUND
+    return doc_rank([SectionHit(document) for document in ranked], expected.document)

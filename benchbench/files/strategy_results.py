@@ -1,0 +1,225 @@
+"""The CSV files of the retrieval-strategy benchmark: what was indexed, every search, and the summary of both."""
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, fields
+from statistics import fmean
+from typing import Any
+
+from benchbench.files.cells import csv_line
+from benchbench.ir.sections import NOT_FOUND, consistency, order_statistic, reciprocal
+
+CUTOFFS = (1, 3, 5, 10)  # of the summary, whichever were run
+SEARCH_COLUMNS = (
+    *("question", "expected_doc", "expected_sections", "top_k", "doc_found", "doc_rank"),
+    *("section_found", "section_rank", "search_time_ms", "embed_calls", "llm_calls"),
+    *("evidence_recall", "answer_token_overlap", "rouge_l", "error"),
+)
+SUMMARY_COLUMNS = (
+    *("index_time_sec", "num_vectors"),
+    *(f"doc_recall_at_{k}" for k in CUTOFFS),
+    *(f"section_recall_at_{k}" for k in CUTOFFS),
+    *("doc_mrr", "section_mrr", "avg_search_time_ms", "p50_search_time_ms", "p95_search_time_ms"),
+    *("consistency_score", "total_llm_calls", "total_embed_calls", "queries_evaluated", "runs_per_query"),
+)
+FAILED: Sequence[Hashable] = (None,)  # stands for the documents of a search that failed: those of no other
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What tells one row of index_stats.csv and summary.csv from the others; None for what it does not use."""
+
+    strategy: str
+    backend: str | None = None
+    embedding_model: str | None = None
+    llm_model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStats:
+    """What building the index took and holds; None where it was never built, `error` says why."""
+
+    duration_sec: float | None = None
+    num_documents: int | None = None
+    num_chunks: int | None = None
+    num_vectors: int | None = None
+    llm_calls: int | None = None
+    embed_calls: int | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What the texts of the first k chunks hold of evidence and answer; None where the query states none."""
+
+    evidence_recall: float | None = None
+    answer_token_overlap: float | None = None
+    rouge_l: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """One repetition of a query, and where it found one expected document, in rankings cut at the greatest cutoff.
+
+    Ranks are those of `benchbench.ir.sections`; None where nothing is expected, or it is not known what was found.
+    `section_recalls` and `content` are by cutoff. A search with an `error` found nothing out.
+    """
+
+    query_id: str
+    run: int
+    question: str
+    expected_doc: str
+    expected_sections: Sequence[str] = ()
+    doc_rank: int | None = None
+    section_rank: int | None = None
+    section_recalls: Mapping[int, float] = field(default_factory=dict)
+    content: Mapping[int, Content] = field(default_factory=dict)
+    documents: Sequence[Hashable] = ()
+    search_time_ms: float | None = None
+    embed_calls: int | None = None
+    llm_calls: int | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """A row of summary.csv: the values of SUMMARY_COLUMNS, and why there are none where the configuration failed."""
+
+    configuration: Configuration
+    values: Mapping[str, float | None]
+    error: str = ""
+
+
+def index_stats(built: Iterable[tuple[Configuration, IndexStats]]) -> Iterator[str]:
+    """Yield index_stats.csv. A column `error` is only there where an index could not be built."""
+    rows = list(built)
+    lines = [[*astuple(configuration), *astuple(stats)] for configuration, stats in rows]
+    return _table([*_names(Configuration), *_names(IndexStats)], lines)
+
+
+def search_header() -> str:
+    """Return the first line of search_results.csv."""
+    return csv_line(["query_id", "run", *_names(Configuration), *SEARCH_COLUMNS])
+
+
+def search_lines(configuration: Configuration, search: Search, cutoffs: Iterable[int]) -> Iterator[str]:
+    """Yield the lines of a search, one a cutoff: the same ranking, cut. What is further down is not found."""
+    for k in cutoffs:
+        doc_rank, section_rank = _cut(search.doc_rank, k), _cut(search.section_rank, k)
+        yield csv_line(
+            [
+                *(search.query_id, search.run, *astuple(configuration)),
+                *(search.question, search.expected_doc, ",".join(search.expected_sections), k),
+                *(_found(doc_rank), doc_rank, _found(section_rank), section_rank),
+                *(search.search_time_ms, search.embed_calls, search.llm_calls),
+                *(astuple(search.content.get(k, Content())) if not search.error else (None, None, None)),
+                search.error,
+            ]
+        )
+
+
+def summary(rows: Iterable[Summary]) -> Iterator[str]:
+    """Yield summary.csv. A column `error` is only there where a configuration failed. Reads `rows` once it is begun."""
+    lines = [[*astuple(row.configuration), *map(row.values.get, SUMMARY_COLUMNS), row.error] for row in rows]
+    yield from _table([*_names(Configuration), *SUMMARY_COLUMNS, "error"], lines)
+
+
+def summarised(
+    configuration: Configuration,
+    stats: IndexStats,
+    searches: Sequence[Search],
+    cutoffs: Sequence[int],
+    *,
+    runs_per_query: int,
+    error: str = "",
+) -> Summary:
+    """Return the summary of a configuration's searches, all repetitions of all queries.
+
+    Recalls and reciprocal ranks are means over the expected documents, of several repetitions by the first that did not
+    fail; times are of every search that did not. Sums are of all searches. Of a configuration with an `error` only its
+    index is told, and how little was evaluated.
+    """
+    values: dict[str, float | None] = {
+        "index_time_sec": stats.duration_sec,
+        "num_vectors": stats.num_vectors,
+        "queries_evaluated": 0,
+        "runs_per_query": runs_per_query,
+    }
+    if not error:
+        answered = [search for search in searches if not search.error]
+        values |= _quality(_first(answered), cutoffs) | _times(answered) | _calls(searches)
+        values["consistency_score"] = consistency(_repetitions(searches, max(cutoffs)))
+        values["queries_evaluated"] = len({search.query_id for search in answered})
+    return Summary(configuration=configuration, values=values, error=error)
+
+
+def _quality(searches: Sequence[Search], cutoffs: Sequence[int]) -> dict[str, float | None]:
+    greatest = max(cutoffs)
+    documents = [search.doc_rank for search in searches if search.doc_rank is not None]
+    sections = [search.section_rank for search in searches if search.section_rank is not None]
+    values: dict[str, float | None] = {}
+    for k in set(CUTOFFS).intersection(cutoffs):
+        recalls = [search.section_recalls[k] for search in searches if k in search.section_recalls]
+        values[f"doc_recall_at_{k}"] = _mean([float(_cut(rank, k) != NOT_FOUND) for rank in documents])
+        values[f"section_recall_at_{k}"] = _mean(recalls)
+    values["doc_mrr"] = _mean([reciprocal(_cut(rank, greatest)) for rank in documents])
+    values["section_mrr"] = _mean([reciprocal(_cut(rank, greatest)) for rank in sections])
+    return values
+
+
+def _times(answered: Iterable[Search]) -> dict[str, float | None]:
+    every = {(search.query_id, search.run): search.search_time_ms for search in answered}
+    times = [ms for ms in every.values() if ms is not None]
+    return {
+        "avg_search_time_ms": _mean(times),
+        "p50_search_time_ms": order_statistic(times, 0.5),
+        "p95_search_time_ms": order_statistic(times, 0.95),
+    }
+
+
+def _calls(searches: Iterable[Search]) -> dict[str, float | None]:
+    every = {(search.query_id, search.run): search for search in searches}.values()
+    return {
+        "total_llm_calls": sum(search.llm_calls or 0 for search in every),
+        "total_embed_calls": sum(search.embed_calls or 0 for search in every),
+    }
+
+
+def _first(answered: Iterable[Search]) -> list[Search]:
+    """Return the searches of each query's first repetition."""
+    first: dict[str, int] = {}
+    return [search for search in answered if first.setdefault(search.query_id, search.run) == search.run]
+
+
+def _repetitions(searches: Iterable[Search], k: int) -> list[list[Sequence[Hashable]]]:
+    """Return the first k documents of each query's repetitions; a query that failed in all of them is left out."""
+    lists: dict[str, dict[int, Sequence[Hashable]]] = defaultdict(dict)
+    for search in searches:
+        lists[search.query_id][search.run] = FAILED if search.error else search.documents[:k]
+    found = [list(of_query.values()) for of_query in lists.values()]
+    return [of_query for of_query in found if any(one != FAILED for one in of_query)]
+
+
+def _cut(rank: Any, k: int) -> Any:
+    """Return a rank in a ranking cut at k; None stays None."""
+    return rank if rank is None or rank <= k else NOT_FOUND
+
+
+def _found(rank: int | None) -> bool | None:
+    return None if rank is None else rank != NOT_FOUND
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return fmean(values) if values else None
+
+
+def _names(record: type) -> list[str]:
+    return [one.name for one in fields(record)]
+
+
+def _table(columns: list[str], lines: list[list[Any]]) -> Iterator[str]:
+    """Yield a table whose last column, `error`, is left out where it says nothing."""
+    width = len(columns) - (0 if any(line[-1] for line in lines) else 1)
+    yield csv_line(columns[:width])
+    for line in lines:
+        yield csv_line(line[:width])

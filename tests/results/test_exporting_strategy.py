@@ -1,0 +1,180 @@
+"""The strategy benchmark's results directory: from sectioned files through a real benchmark to golden files."""
+
+import csv
+import io
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from django.core.management import CommandError, call_command
+from django.test import Client
+from django.urls import reverse
+
+from apps.benchmarks.models import Benchmark, QueryResult, StageList
+from apps.results.exporting import export, export_to
+from apps.results.kept import KeptError
+from apps.results.sections import section_means
+from tests.results.exported import make_exported
+from tests.results.sectioned import make_sectioned, searching
+
+GOLDEN = Path(__file__).parent / "golden" / "strategy"
+FILES = ("config.yaml", "run.log", "index_stats.csv", "search_results.csv", "summary.csv")
+
+
+@pytest.fixture
+def benchmark(transactional_db: None, tmp_path: Path) -> Benchmark:
+    return make_sectioned(tmp_path / "data")
+
+
+def rows_of(directory: Path, name: str) -> list[dict[str, str]]:
+    with (directory / name).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_it_writes_what_the_golden_files_have(benchmark: Benchmark, tmp_path: Path) -> None:
+    """To write them anew after a change that is meant: BENCHBENCH_WRITE_GOLDEN=1, and read the difference."""
+    directory = export_to(benchmark, "strategy", tmp_path / "results")
+    assert directory == tmp_path / "results" / "which-strategy"
+    assert sorted(os.listdir(directory)) == sorted(FILES)
+    for name in FILES:
+        made = (directory / name).read_bytes()
+        if os.environ.get("BENCHBENCH_WRITE_GOLDEN"):
+            GOLDEN.mkdir(exist_ok=True)
+            (GOLDEN / name).write_bytes(made)
+        assert made == (GOLDEN / name).read_bytes(), name
+
+
+def test_what_was_found_is_what_formats_md_says(benchmark: Benchmark, tmp_path: Path) -> None:
+    rows = rows_of(export_to(benchmark, "strategy", tmp_path), "search_results.csv")
+    searched = [row for row in rows if not row["error"]]
+    found = {(row["query_id"], row["top_k"]): row for row in searched if row["run"] == "1"}
+    names = ("doc_found", "doc_rank", "section_found", "section_rank")
+    told = {key: tuple(row[name] for name in names) for key, row in found.items()}
+    assert told["q1", "3"] == ("True", "2", "True", "3"), "(B,s1), (A,s9), (A,s2) where A with s1 or s2 is expected"
+    assert told["q1", "1"] == ("False", "-1", "False", "-1"), "the same ranking, cut"
+    assert told["q2", "1"] == ("True", "1", "True", "1")
+    assert told["q3", "3"] == told["q4", "3"] == ("False", "-1", "False", "-1"), "not found, and not there at all"
+    assert told["q5", "3"] == ("True", "2", "", ""), "no section is expected"
+    assert found["q1", "3"]["expected_sections"] == "s1,s2"
+    assert (found["q1", "1"]["evidence_recall"], found["q1", "3"]["evidence_recall"]) == ("0.0", "0.5")
+    assert found["q2", "3"]["question"] == "'=pear()", "no spreadsheet runs it"
+    assert found["q4", "3"]["expected_doc"] == "gone"
+    assert {row["run"] for row in searched} == {"1", "2"}
+    failed = [row for row in rows if row["error"]]
+    assert len(failed) == len(searched), "every search of the configuration that failed"
+    assert all(row["error"].startswith("The index could not be built: 'keyword:'") for row in failed)
+    assert {tuple(row[name] for name in (*names, "search_time_ms", "rouge_l")) for row in failed} == {("",) * 6}
+
+
+def test_the_summary_is_that_of_the_page_and_keeps_what_failed(benchmark: Benchmark, tmp_path: Path) -> None:
+    built, broken = rows_of(export_to(benchmark, "strategy", tmp_path), "summary.csv")
+    evaluation = searching(benchmark).evaluations.get()
+    means = section_means(evaluation)
+    assert means is not None
+    assert float(built["section_recall_at_3"]) == means.rows[1].section_recall
+    assert float(built["section_mrr"]) == means.section_mrr
+    assert float(built["doc_recall_at_3"]) == evaluation.means["R@3"]
+    assert (built["doc_recall_at_5"], built["section_recall_at_10"]) == ("", ""), "not run, and not 0"
+    assert (built["p50_search_time_ms"], built["p95_search_time_ms"]) == ("60.0", "100.0")
+    assert (built["consistency_score"], built["total_embed_calls"], built["total_llm_calls"]) == ("1.0", "10", "0")
+    assert (built["queries_evaluated"], built["runs_per_query"], built["error"]) == ("5", "2", "")
+    assert (broken["queries_evaluated"], broken["doc_recall_at_1"], broken["num_vectors"]) == ("0", "", "")
+    assert broken["error"].startswith("The index could not be built")
+
+
+def test_a_repetition_that_failed_or_differs_is_told_and_not_counted(benchmark: Benchmark, tmp_path: Path) -> None:
+    second = QueryResult.objects.filter(run=searching(benchmark), repetition=2)
+    second.filter(query__key="q1").update(error="It took 60 s.", document_ids=[], scores=[])
+    other = second.get(query__key="q2")
+    second.filter(pk=other.pk).update(document_ids=other.document_ids[::-1])
+    directory = export_to(benchmark, "strategy", tmp_path)
+    rows = {
+        (row["query_id"], row["run"], row["top_k"]): row
+        for row in rows_of(directory, "search_results.csv")
+        if row["embedding_model"] == "keyword:apple,pear"
+    }
+    failed, differs = rows["q1", "2", "3"], rows["q2", "2", "3"]
+    assert (failed["error"], failed["doc_found"], failed["search_time_ms"]) == ("It took 60 s.", "", "")
+    assert (differs["doc_rank"], differs["section_rank"]) == ("2", ""), "the sections of this order are not known"
+    built = rows_of(directory, "summary.csv")[0]
+    assert built["consistency_score"] == str(3 / 5)
+    assert float(built["section_mrr"]) == (1 / 3 + 1 + 0 + 0) / 4, "of the first that did not fail"
+    assert float(built["avg_search_time_ms"]) == (550 - 20) / 9
+
+
+def test_what_an_experiment_states_is_its_config_and_its_id_the_directory(benchmark: Benchmark, tmp_path: Path) -> None:
+    config = {"id": "quick", "benchmark": {"top_k_values": [1, 3]}, "strategies": [{"name": "flat"}]}
+    Benchmark.objects.update(experiment={"id": "quick", "config": config})
+    benchmark.refresh_from_db()
+    directory = export_to(benchmark, "strategy", tmp_path)
+    assert directory.name == "quick"
+    text = (directory / "config.yaml").read_text()
+    assert yaml.safe_load(text) == config
+    assert text.startswith("id: quick\n"), "in the order of the file"
+
+
+def test_without_its_lists_the_sections_are_not_guessed(benchmark: Benchmark, tmp_path: Path) -> None:
+    StageList.objects.all().delete()
+    with pytest.raises(KeptError, match="run the benchmark again"):
+        export_to(benchmark, "strategy", tmp_path)
+    assert os.listdir(tmp_path) == ["data"]
+
+
+class TestOfAnyBenchmark:
+    """A benchmark that names no sections, of whose four runs one failed."""
+
+    @pytest.fixture
+    def exported(self, db: None) -> Benchmark:
+        return make_exported()
+
+    def test_runs_of_one_strategy_are_told_apart(self, exported: Benchmark, tmp_path: Path) -> None:
+        directory = export_to(exported, "strategy", tmp_path)
+        rows = rows_of(directory, "summary.csv")
+        assert len({tuple(row.values())[:4] for row in rows}) == 4
+        assert [row["queries_evaluated"] for row in rows] == ["8", "7", "8", "0"]
+        assert {row["section_mrr"] for row in rows} == {""}
+        assert (rows[0]["doc_recall_at_5"], rows[0]["doc_recall_at_1"]) == (str(8 / 9), ""), (
+            "one judgment is unresolved"
+        )
+        assert rows_of(directory, "search_results.csv")[2]["expected_doc"] == "d1"
+        assert "The encoder is gone." in (directory / "run.log").read_text()
+
+    @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
+    def test_the_browser_gets_the_same_files_in_a_zip(
+        self, exported: Benchmark, admin_client: Client, tmp_path: Path
+    ) -> None:
+        directory = export_to(exported, "strategy", tmp_path)
+        answer = admin_client.get(reverse("admin:benchmark_export", args=[exported.pk, "strategy"]))
+        assert f'filename="{directory.name}.zip"' in answer["Content-Disposition"]
+        whole = b"".join(answer)
+        with zipfile.ZipFile(io.BytesIO(whole)) as archive:
+            assert archive.namelist() == [f"{directory.name}/{name}" for name in FILES]
+            for name in FILES:
+                assert archive.read(f"{directory.name}/{name}") == (directory / name).read_bytes()
+        assert b"".join(export(exported, "strategy")) == whole  # type: ignore[arg-type]
+
+    def test_the_command_makes_a_directory_and_replaces_none(
+        self, exported: Benchmark, tmp_path: Path, capsys: Any
+    ) -> None:
+        target = tmp_path / "deep" / "results"
+        arguments = ["export_results", str(exported.pk), "--format", "strategy", "--output", str(target)]
+        call_command(*arguments)
+        [directory] = target.iterdir()
+        size = sum(file.stat().st_size for file in directory.iterdir())
+        assert f"Wrote {directory}, {size:,} bytes." in capsys.readouterr().out
+        (directory / "summary.csv").write_text("mine")
+        for more in ([], ["--force"]):
+            with pytest.raises(CommandError, match="exists already: choose another --output, or remove it first"):
+                call_command(*arguments, *more)
+        assert (directory / "summary.csv").read_text() == "mine"
+        assert os.listdir(target) == [directory.name]
+        call_command(*arguments[:-1], str(tmp_path / "whole.zip"))
+        assert zipfile.is_zipfile(tmp_path / "whole.zip")
+
+    def test_a_file_is_no_place_for_a_directory(self, exported: Benchmark, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("")
+        with pytest.raises(CommandError, match="file cannot be made a folder: File exists"):
+            call_command("export_results", str(exported.pk), "--format", "strategy", "--output", str(tmp_path / "file"))
