@@ -23,6 +23,10 @@ def may_view(permission: str) -> Callable[[HttpRequest], bool]:
     return lambda request: request.user.has_perm(permission)
 
 
+def is_staff(request: HttpRequest) -> bool:
+    return bool(getattr(request.user, "is_staff", False))
+
+
 UNFOLD: dict[str, Any] = {
     "SITE_TITLE": "BenchBench",
     "SITE_HEADER": "BenchBench",
@@ -91,6 +95,7 @@ UNFOLD: dict[str, Any] = {
                 "title": "Engine room",
                 "items": [
                     sidebar_item("Operations", "settings_b_roll", "operations.operation"),
+                    sidebar_item("Tokens", "key", "api.accesstoken") | {"permission": is_staff},
                     sidebar_item("Users", "person", "auth.user"),
                     sidebar_item("Groups", "group", "auth.group"),
                 ],

@@ -1,14 +1,31 @@
-"""Who may come in: users and groups, in the look of the rest."""
+"""Who may come in: users and groups, in the look of the rest, and the tokens that users make for their programs."""
+
+from typing import Any
 
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group, User
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from rest_framework_simplejwt.token_blacklist.models import BlacklistedToken, OutstandingToken
 from unfold.admin import ModelAdmin
+from unfold.decorators import display
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+
+from apps.api import views
+from apps.api.models import AccessToken
+from apps.api.tokens import revoke_token
+from benchbench.admin import FactAdmin
+from benchbench.panels import Button
+
+STATES = {"active": "success", "expired": "warning", "revoked": "danger"}
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
+# What simplejwt keeps of refresh tokens is nothing for people to edit.
+admin.site.unregister(BlacklistedToken)
+admin.site.unregister(OutstandingToken)
 
 
 @admin.register(User)
@@ -21,3 +38,52 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):
 @admin.register(Group)
 class GroupAdmin(DjangoGroupAdmin, ModelAdmin):
     pass
+
+
+@admin.register(AccessToken)
+class AccessTokenAdmin(FactAdmin):
+    """Every staff member makes and revokes tokens of their own; superusers see, and revoke, those of all."""
+
+    list_display = ("name", "user", "scope", "state_label", "last_used_at", "expires_at", "created_at")
+    list_filter = ("scope",)
+    list_select_related = ("user",)
+    search_fields = ("name", "user__username")
+    actions = ("revoke_selected",)
+    fieldsets = (
+        (None, {"fields": (("name", "user"), ("scope", "hint"), ("expires_at", "last_used_at"))}),
+        ("Facts", {"fields": (("created_at", "revoked_at"),)}),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[AccessToken]:
+        tokens = AccessToken.objects.select_related("user")
+        return tokens if request.user.is_superuser else tokens.filter(user=request.user.pk)
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return True
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return True
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return True
+
+    def has_act_permission(self, request: HttpRequest) -> bool:
+        return True
+
+    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
+        return views.make_token(request, self)
+
+    @admin.action(description="Revoke", permissions=["act"])
+    def revoke_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        def revoke(token: AccessToken) -> str:
+            revoke_token(token)
+            return f'The token "{token}" is revoked: whoever sends it is refused.'
+
+        return self.each(request, queryset, revoke)
+
+    @display(description="state", label=STATES)
+    def state_label(self, token: AccessToken) -> str:
+        return token.state
+
+    def buttons(self, request: HttpRequest, obj: AccessToken) -> list[Button]:
+        return [] if obj.revoked_at else [Button("Revoke", "block", "revoke_selected")]

@@ -28,13 +28,13 @@ class AccessToken(PublicModel):
     revoked_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     class Meta:
+        verbose_name = "token"
         ordering = ["-created_at"]
         constraints = [
             models.UniqueConstraint(
                 fields=["user", "name"],
                 condition=Q(revoked_at__isnull=True),
                 name="access_token_name",
-                violation_error_message="You have a token of this name: revoke that, or choose another name.",
             ),
             models.CheckConstraint(condition=Q(scope__in=["read", "write"]), name="access_token_scope"),
         ]

@@ -11,6 +11,7 @@ from django.db.models import Model
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from apps.api.tokens import issue_token
 from apps.benchmarks.models import Baseline, QueryResult
 from apps.collections.models import Collection, Document
 from apps.mappings.models import Resolution
@@ -47,6 +48,7 @@ def make_row_everywhere(number: int) -> None:
     )
     Batch.objects.create(operation=operation, ordinal=0)
     space = VectorSpace.objects.create(encoder=name, revision="1", kind="query", dimension=1)
+    issue_token(owner, name=name)
     CachedVector.objects.create(space=space, text_hash=name, vector=b"1234")
 
 

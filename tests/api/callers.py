@@ -1,16 +1,16 @@
 """Clients of the API for tests."""
 
 import json
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from apps.api.tokens import issue_token
+from tests.admin.conftest import MakeStaff
 
-VIEW_ALL = "view_all"
 ROOT = "/api/v2"
 
 
@@ -56,15 +56,45 @@ class Caller:
         return self.client.post(ROOT + path, fields | {"file": file}, headers=headers)
 
 
-@dataclass(frozen=True)
 class Callers:
-    """`overseer` may see what others own, `idle` is staff without a permission, `visitor` is not staff, `reader` is the
-    owner with a token that only reads."""
+    """Everybody of the isolation matrix, made when they are first asked for. What `owner` has the others ask for."""
 
-    anonymous: Caller
-    owner: Caller
-    other: Caller
-    overseer: Caller
-    idle: Caller
-    reader: Caller
-    visitor: Caller
+    NAMES = ("anonymous", "visitor", "idle", "other", "reader", "overseer", "owner")
+
+    def __init__(self, make_staff: MakeStaff) -> None:
+        self.make_staff = make_staff
+
+    @cached_property
+    def anonymous(self) -> Caller:
+        return Caller()
+
+    @cached_property
+    def visitor(self) -> Caller:
+        """Not staff."""
+        return Caller(User.objects.create_user("visitor"))
+
+    @cached_property
+    def idle(self) -> Caller:
+        """Staff without a permission."""
+        return Caller(self.make_staff("idle", may=()))
+
+    @cached_property
+    def owner(self) -> Caller:
+        return Caller(self.make_staff("owner"))
+
+    @cached_property
+    def other(self) -> Caller:
+        """May do everything, but to what is theirs."""
+        return Caller(self.make_staff("other"))
+
+    @cached_property
+    def reader(self) -> Caller:
+        """The owner with a token that may only read."""
+        return Caller(self.owner.user, scope="read")
+
+    @cached_property
+    def overseer(self) -> Caller:
+        """May do everything, to what others own too."""
+        user = self.make_staff("overseer")
+        user.user_permissions.add(*Permission.objects.filter(codename__startswith="view_all"))
+        return Caller(user)

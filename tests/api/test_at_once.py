@@ -1,0 +1,63 @@
+"""Requests at the same time, on connections of their own."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.db import connections
+
+from apps.api.models import KeptAnswer
+from apps.datasets.models import Dataset
+from tests.api.callers import Caller, Callers
+from tests.api.test_datasets import PATH, questions
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def at_once(number: int, ask: Callable[[int], Any]) -> list[Any]:
+    """Call `ask` in threads that begin together."""
+    ready = Barrier(number)
+
+    def one(order: int) -> Any:
+        try:
+            ready.wait()
+            return ask(order)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(number) as pool:
+        return list(pool.map(one, range(number)))
+
+
+def test_one_key_at_once_is_done_once(callers: Callers) -> None:
+    callers.owner.get(PATH)
+    clients = [Caller(callers.owner.user) for _ in range(5)]
+    answers = at_once(5, lambda order: clients[order].upload(PATH, questions("a"), name="n", idempotency_key="k"))
+    assert {answer.status_code for answer in answers} == {201}
+    assert sum("Idempotent-Replayed" in answer.headers for answer in answers) == 4
+    assert len({answer.content for answer in answers}) == 1
+    assert (Dataset.objects.count(), KeptAnswer.objects.count()) == (1, 1)
+
+
+def test_a_server_that_stops_before_it_answers_has_done_nothing(
+    callers: Callers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = callers.owner
+    owner.client.raise_request_exception = False
+    with monkeypatch.context() as stopped:
+        stopped.setattr("apps.api.idempotency.JSONRenderer", None)
+        assert owner.upload(PATH, questions("a"), name="n", idempotency_key="k").status_code == 500
+    assert not Dataset.objects.exists()
+    again = owner.upload(PATH, questions("a"), name="n", idempotency_key="k")
+    assert (again.status_code, again.headers.get("Idempotent-Replayed")) == (201, None)
+
+
+def test_requests_at_once_are_all_counted(callers: Callers, settings: Any) -> None:
+    settings.BENCHBENCH_API_RATES = settings.BENCHBENCH_API_RATES | {"read": (4, 3600)}
+    clients = [Caller(callers.owner.user) for _ in range(8)]
+    cache.clear()
+    statuses = at_once(8, lambda order: clients[order].get(PATH).status_code)
+    assert sorted(statuses) == [200] * 4 + [429] * 4

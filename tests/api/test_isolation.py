@@ -1,0 +1,98 @@
+"""Every endpoint times everybody who may ask: whatever is added to the addresses is asked here too."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.urls import reverse
+
+from apps.api import urls
+from apps.api.endpoint import Endpoint
+from tests.api.callers import ROOT, Caller, Callers
+from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
+
+UNKNOWN = UUID("00000000-0000-4000-8000-000000000000")
+
+
+@dataclass(frozen=True)
+class Address:
+    """An address of the API, with the parameters that it has and the methods that it answers."""
+
+    name: str
+    parameters: tuple[str, ...]
+    methods: tuple[str, ...]
+
+    def path(self, values: Callable[[str], Any]) -> str:
+        whole = reverse(f"api:{self.name}", kwargs={name: values(name) for name in self.parameters})
+        return whole.removeprefix(ROOT)
+
+
+def addresses() -> Iterator[Address]:
+    """Yield those that ask who is there."""
+    for pattern in urls.urlpatterns:
+        view = getattr(pattern.callback, "view_class", None)
+        if view and issubclass(view, Endpoint) and view.permission_classes:
+            yield Address(str(pattern.name), tuple(pattern.pattern.converters), tuple(view.acts))
+
+
+def outcomes(caller: Caller, values: Callable[[str], Any]) -> dict[tuple[str, str], int]:
+    """Ask everything as `caller`, with an empty object as the body, and undo what that did."""
+    found = {}
+    for address in addresses():
+        for method in address.methods:
+            with transaction.atomic():
+                answer = caller.ask(method, address.path(values), {} if method != "GET" else None)
+                transaction.set_rollback(True)
+            assert answer.status_code < 500, (address, answer.content)
+            found[method, address.name] = answer.status_code
+    return found
+
+
+def world(owner: User) -> dict[str, Any]:
+    """Return something of the owner's for each parameter that an address has: add yours."""
+    collection, dataset = make_collection(), make_dataset({"q": []})
+    for row in (collection, dataset):
+        row.owner = owner
+        row.save()
+    mapping = make_mapping(dataset, collection, owner=owner)
+    benchmark = make_benchmark(mapping, [0.5], owner=owner)
+    return {
+        "dataset_id": dataset.pk,
+        "benchmark_id": benchmark.pk,
+        "run_id": benchmark.runs.get().pk,
+    }
+
+
+def unknown(name: str) -> UUID:
+    return UNKNOWN
+
+
+@pytest.mark.parametrize(("name", "status"), [("anonymous", 401), ("visitor", 403), ("idle", 403)])
+def test_who_may_not_ask_is_refused_everywhere(callers: Callers, name: str, status: int) -> None:
+    found = outcomes(getattr(callers, name), unknown)
+    assert found == dict.fromkeys(found, status)
+
+
+def test_a_token_that_reads_may_do_nothing_else(callers: Callers) -> None:
+    for (method, name), status in outcomes(callers.reader, unknown).items():
+        assert (status == 403) == (method != "GET"), (method, name, status)
+
+
+def test_what_others_own_is_refused_and_what_is_ones_own_is_not(callers: Callers) -> None:
+    rows = world(callers.owner.user)
+    of_rows = {address.name for address in addresses() if address.parameters}
+    for who in ("other", "owner", "overseer"):
+        for (method, name), status in outcomes(getattr(callers, who), rows.__getitem__).items():
+            if name in of_rows:
+                assert (status == 403) == (who == "other"), (who, method, name, status)
+                assert status != 404, (who, method, name)
+
+
+def test_an_unknown_id_is_not_found(callers: Callers) -> None:
+    of_rows = {address.name for address in addresses() if address.parameters}
+    for (method, name), status in outcomes(callers.owner, unknown).items():
+        assert (status == 404) == (name in of_rows), (method, name, status)

@@ -1,0 +1,56 @@
+"""DISABLE_AUTH: for development, loudly, and nowhere else."""
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from django.core.checks import run_checks
+
+from tests.admin.conftest import MakeStaff
+from tests.api.callers import Caller
+from tests.api.test_datasets import PATH, questions
+from tests.test_house import CHECKOUT
+
+START = "import django; django.setup()"
+
+
+def start(**variables: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"DJANGO_SETTINGS_MODULE": "benchbench.settings", "DISABLE_AUTH": "true"} | variables
+    command = [sys.executable, "-c", START]
+    return subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True)
+
+
+def test_it_is_refused_without_debug() -> None:
+    done = start(DEBUG="false")
+    assert done.returncode != 0
+    assert "DISABLE_AUTH is true without DEBUG: it lets everybody in. Unset it." in done.stderr
+
+
+def test_it_is_told_at_the_start(settings: Any) -> None:
+    done = start(DEBUG="true", DISABLE_AUTH_USER="ada")
+    assert done.returncode == 0, done.stderr
+    assert "DISABLE_AUTH is on: the API lets everybody in as 'ada'." in done.stderr
+    settings.DISABLE_AUTH = True
+    assert "benchbench.W010" in {message.id for message in run_checks()}
+
+
+def test_everybody_is_the_named_user(make_staff: MakeStaff, settings: Any) -> None:
+    user = make_staff("ada")
+    assert Caller().get(PATH).status_code == 401
+    settings.DISABLE_AUTH, settings.DISABLE_AUTH_USER = True, "ada"
+    assert Caller().upload(PATH, questions("a"), name="n").json()["owner_id"] == user.pk
+    assert Caller(make_staff("grace")).upload(PATH, questions("a"), name="n").json()["owner_id"] != user.pk
+
+
+@pytest.mark.parametrize("change", [{"is_active": False}, {"is_staff": False}, {"username": "other"}])
+def test_the_named_user_must_be_active_staff(make_staff: MakeStaff, settings: Any, change: dict[str, Any]) -> None:
+    user = make_staff("ada")
+    for name, value in change.items():
+        setattr(user, name, value)
+    user.save()
+    settings.DISABLE_AUTH, settings.DISABLE_AUTH_USER = True, "ada"
+    answer = Caller().get(PATH)
+    assert answer.status_code == 401
+    assert "no active staff user is called 'ada'" in answer.json()["detail"]

@@ -1,0 +1,68 @@
+"""The tokens of a user, in the admin."""
+
+import re
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from apps.api.models import AccessToken
+from apps.api.tokens import issue_token
+from benchbench.panels import change_url, changelist_url
+from tests.admin.conftest import MakeStaff
+from tests.api.test_base import bearer
+
+ADD = "/admin/api/accesstoken/add/"
+
+
+@pytest.fixture
+def ada(make_staff: MakeStaff) -> User:
+    return make_staff("ada", may=())
+
+
+@pytest.fixture
+def client_of_ada(ada: User, client: Client) -> Client:
+    client.force_login(ada)
+    return client
+
+
+def test_it_shows_the_secret_of_a_new_token_once(client_of_ada: Client, ada: User) -> None:
+    page = client_of_ada.post(ADD, {"name": "nightly", "scope": "read", "days": "30"})
+    secret = re.search(r'value="(bb_[\w-]+)"', page.content.decode())
+    assert secret is not None
+    assert "no-store" in page["Cache-Control"]
+    token = AccessToken.objects.get()
+    assert (token.user, token.scope, token.state) == (ada, "read", "active")
+    assert token.expires_at is not None
+    assert bearer(secret[1]).get("/api/v2/schema").status_code == 200
+    for page in (client_of_ada.get(change_url(token)), client_of_ada.get(changelist_url(AccessToken))):
+        assert page.status_code == 200
+        assert secret[1] not in page.content.decode()
+
+
+def test_a_name_is_taken_until_its_token_is_revoked(client_of_ada: Client, ada: User) -> None:
+    stated = {"name": "nightly", "scope": "read", "days": ""}
+    client_of_ada.post(ADD, stated)
+    assert "You have a token called" in client_of_ada.post(ADD, stated).content.decode()
+    token = AccessToken.objects.get()
+    assert token.expires_at is None
+    revoke = {"action": "revoke_selected", "_selected_action": str(token.pk)}
+    told = client_of_ada.post(changelist_url(AccessToken), revoke, follow=True)
+    assert "is revoked" in told.content.decode()
+    client_of_ada.post(ADD, stated)
+    assert [token.state for token in AccessToken.objects.all()] == ["active", "revoked"]
+
+
+def test_each_sees_their_own_and_a_superuser_all(
+    client_of_ada: Client, make_staff: MakeStaff, admin_client: Client
+) -> None:
+    token, _ = issue_token(make_staff("grace"), name="of grace")
+    revoke = {"action": "revoke_selected", "_selected_action": str(token.pk)}
+    assert client_of_ada.get(change_url(token)).status_code in (302, 404)
+    client_of_ada.post(changelist_url(AccessToken), revoke)
+    token.refresh_from_db()
+    assert token.state == "active"
+    assert "of grace" in admin_client.get(changelist_url(AccessToken)).content.decode()
+    admin_client.post(changelist_url(AccessToken), revoke)
+    token.refresh_from_db()
+    assert token.state == "revoked"
