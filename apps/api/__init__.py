@@ -14,7 +14,8 @@ How to add an endpoint, by the example of datasets:
      read and write.
    - What the address names: `find_visible(Thing.objects.all(), thing_id, request.user)`; what is nested, in its
      parent's rows: `find_visible(dataset.mappings.all(), mapping_id, request.user)`. That answers 403 and 404 as it
-     should. Rows whose owner is another's (runs, queries): `through="benchmark"`, as in `benchbench.access.visible`.
+     should; do it before reading the body, so that whoever may not learns nothing from a 400. Rows whose owner is
+     another's (runs, queries): `through="benchmark"`, as in `benchbench.access.visible`.
    - What is stated: `valid(ThingRequest, request.data)`, `valid(PageQuery, request.query_params)`.
    - A list: `answer_page(ThingPage, visible(rows, request.user), query)`, in a total order, with `select_related` for
      whatever the serializer reads: at most 10 queries whatever the size.
@@ -23,7 +24,8 @@ How to add an endpoint, by the example of datasets:
    - `@extend_schema(operation_id=…, request=…, parameters=[PageQuery], responses={201: ThingFacts})` outside of
      `@idempotent`; the method's docstring is the summary and the description. Errors and headers are added.
 3. `urls.py`: a line, without a slash at the end. Then `make openapi`, and commit docs/openapi.yaml.
-4. Tests in tests/api: the fixture `callers` (owner, other, overseer, reader, idle, visitor, anonymous) asks with
+4. Tests in tests/api: test_isolation.py asks every address as everybody by itself; a parameter that is new gets a row
+   in its `world()`. The fixture `callers` (owner, other, overseer, reader, idle, visitor, anonymous) asks with
    tokens; the statuses of each for each method stand in one table, as in test_datasets.py; every 4xx; the number of
    queries.
 """

@@ -19,7 +19,10 @@ class TokenForm(PageForm):
         help_text="Where the token will be used, so that you know later which to revoke.",
     )
     scope = forms.ChoiceField(
-        choices=[(Scope.READ.value, "Read: look at everything"), (Scope.WRITE.value, "Write: all that you may do")],
+        choices=[
+            (Scope.READ.value, "Read: look, and change nothing"),
+            (Scope.WRITE.value, "Write: all that you may"),
+        ],
         widget=UnfoldAdminSelectWidget(),
     )
     days = forms.IntegerField(

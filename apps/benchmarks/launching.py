@@ -14,6 +14,7 @@ from apps.benchmarks.costs import costs_of
 from apps.benchmarks.creating import is_current, require_current
 from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.benchmarks.planning import needs_preparing, plan_of, query_units
+from apps.benchmarks.quotas import require_room
 from apps.operations.launching import start_operation
 from apps.operations.models import Operation, Status
 from apps.retrieval.models import Index
@@ -28,7 +29,8 @@ LEAST_SHARE = 0.5  # of BENCHBENCH_BATCH_SECONDS; what every batch costs would b
 def launch(benchmark: Benchmark, *, owner: User | None = None) -> Operation:
     """Start what is not finished: runs that completed or failed are skipped, as are queries that have their results.
 
-    Raises ConflictError while it runs, when nothing is left to do, or when the mapping or an index is not ready.
+    Raises ConflictError while it runs, when nothing is left to do, when the mapping or an index is not ready, or when
+    the user has as many running as one may.
     """
     require_current(benchmark.mapping)
     with transaction.atomic():
@@ -39,6 +41,7 @@ def launch(benchmark: Benchmark, *, owner: User | None = None) -> Operation:
         )
         if not started:
             raise ConflictError(f"The benchmark {benchmark.name!r} is running already.")
+        require_room(owner or benchmark.owner)
         runs = list(
             benchmark.runs.filter(status__in=UNFINISHED, is_external=False).select_related(
                 "index__chunk_set", "index__collection"
