@@ -2,11 +2,12 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
-from unfold.decorators import display
+from unfold.decorators import action, display
 
-from apps.benchmarks import views
+from apps.benchmarks import run_views, views
 from apps.benchmarks.cancelling import cancel
 from apps.benchmarks.deleting import delete_benchmark
 from apps.benchmarks.launching import launch
@@ -37,6 +38,7 @@ class BenchmarkAdmin(OwnedAdmin):
     list_select_related = ("owner", "dataset_version__dataset", "mapping__collection")
     search_fields = ("name", "description", "mapping__name")
     autocomplete_fields = ("owner",)
+    actions_list = ("import_run",)
     actions = ("start_selected", "cancel_selected", "retry_selected", "rescore_selected")
     editable = ("name", "description", "owner", "team")
     fieldsets = (
@@ -73,9 +75,15 @@ class BenchmarkAdmin(OwnedAdmin):
             path("<uuid:object_id>/measures/", view(views.more_measures), given, "benchmark_measures"),
             path("manifest/", view(views.run_manifest), given, "benchmark_from_manifest"),
             path("measures/", view(measure_views.measures_page), given, "measures"),
+            path("import-run/", view(run_views.import_run), given, "run_import"),
+            path("import-run/preview/", view(run_views.preview_run_file), given, "run_import_preview"),
             path("preview/", view(views.preview_benchmark), given, "benchmark_preview"),
             *super().get_urls(),
         ]
+
+    @action(description="Import a run", url_path="go-to-import-run", icon="upload", permissions=["add"])
+    def import_run(self, request: HttpRequest) -> HttpResponse:
+        return redirect("admin:run_import")
 
     @admin.action(description="Start or resume", permissions=["act"])
     def start_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:

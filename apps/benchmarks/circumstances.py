@@ -64,7 +64,7 @@ def names(runs: Sequence[Run]) -> str:
 
 
 def _collections(runs: Sequence[Run]) -> Iterator[Difference]:
-    searched = [run for run in runs if _part(run, "collection")]
+    searched = [run for run in runs if _part(run, "collection") and not run.is_external]
     groups = grouped(searched, lambda run: _part(run, "collection")["fingerprint"])
     if len(groups) > 1:
         values = {f'"{_part(mine[0], "collection")["name"]}" {mark[:12]}': mine for mark, mine in groups.items()}
@@ -105,7 +105,12 @@ def _reranker_revision(run: Run) -> str:
 def _environments(runs: Sequence[Run]) -> Iterator[Difference]:
     """Warn of code, libraries, services, settings and devices that differ, each by itself."""
     silent = [run for run in runs if not _made_by(run)]
-    if silent:
+    elsewhere = [run for run in silent if run.is_external]
+    if elsewhere:
+        yield Difference(
+            "provenance", "warn", f"Made elsewhere, so that nothing is known of what computed them: {names(elsewhere)}."
+        )
+    if silent := [run for run in silent if not run.is_external]:
         yield Difference("provenance", "warn", f"Nothing is known of what computed {names(silent)}.")
     speaking = [run for run in runs if _made_by(run)]
     facts = {run.pk: facts_of({**made, "rerankers": {}} for made in _made_by(run)) for run in speaking}
@@ -119,7 +124,7 @@ def _environments(runs: Sequence[Run]) -> Iterator[Difference]:
 
 
 def _execution(runs: Sequence[Run]) -> Iterator[Difference]:
-    groups = grouped(runs, lambda run: str(run.benchmark.execution))
+    groups = grouped([run for run in runs if not run.is_external], lambda run: str(run.benchmark.execution))
     if len(groups) > 1:
         yield Difference(
             "execution",

@@ -10,6 +10,7 @@ from django.db import transaction
 
 from apps.benchmarks.measures import measures_of
 from apps.benchmarks.models import Benchmark, Run
+from apps.collections.models import Collection
 from apps.datasets.models import DatasetVersion
 from apps.mappings.missing import require_modules
 from apps.mappings.models import Mapping
@@ -58,6 +59,12 @@ def create_benchmark(
     dataset changed, and for expected modules that the collection lacks, unless `allow_missing`.
     """
     _require(name, runs_per_query, execution=execution, unresolved=unresolved, empty_queries=empty_queries)
+    if mapping.collection.kind == Collection.Kind.EXTERNAL:
+        raise BenchmarkError(
+            f"The mapping {mapping.name!r} is for external runs, whose documents are not here to be searched: "
+            "choose another mapping, or import runs.",
+            field="mapping",
+        )
     newest = require_current(mapping)
     if not allow_missing:
         require_modules(mapping)
@@ -225,6 +232,11 @@ def _require(name: str, runs_per_query: int, **chosen: str) -> None:
         raise BenchmarkError("The benchmark needs a name.", field="name")
     if not 1 <= runs_per_query <= 100:
         raise BenchmarkError(f"runs_per_query is {runs_per_query}; it must be 1 to 100.", field="runs_per_query")
+    check_policies(**chosen)
+
+
+def check_policies(**chosen: str) -> None:
+    """Raise BenchmarkError for a policy or a way to execute that there is not."""
     for field, value in chosen.items():
         if value not in CHOICES[field]:
             raise BenchmarkError(f"{field} is {value!r}; it must be one of: {', '.join(CHOICES[field])}.", field=field)

@@ -6,7 +6,7 @@ from django.db.models.functions import Now
 
 from apps.benchmarks.approximations import ann_warnings, approximations_of
 from apps.benchmarks.evaluating import evaluate_runs
-from apps.benchmarks.hashes import external_ids
+from apps.benchmarks.hashes import external_ids, rankings_hash
 from apps.benchmarks.launching import UNFINISHED
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.progress import partials
@@ -45,7 +45,7 @@ def finish(operation: Operation) -> None:
     for run in runs:
         run.timing, run.failed_queries = timings[run.pk], evaluations[run.pk].failed_queries
         approximation = approximations.get(run.pk)
-        run.provenance = provenance_of(run, made_by=made_by.get(str(run.pk), []), names=names)
+        run.provenance = provenance_of(run, made_by=made_by.get(str(run.pk), []), rankings=rankings_hash(run, names))
         if approximation:
             run.provenance["ann"] = approximation
         run.embed_calls = embed_calls(run, len(evaluations[run.pk].query_ids))

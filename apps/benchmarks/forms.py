@@ -270,9 +270,10 @@ class BenchmarkForm(PageForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        mappings = visible(Mapping.objects.exclude(status=Mapping.Status.PENDING), self.user)
+        mappings = visible(Mapping.objects.filter(collection__kind="documents"), self.user)
         field: Any = self.fields["mapping"]
-        field.queryset = mappings.select_related("dataset", "collection").order_by("name")
+        resolved = mappings.exclude(status=Mapping.Status.PENDING)
+        field.queryset = resolved.select_related("dataset", "collection").order_by("name")
         indexes: Any = self.fields["indexes"]
         indexes.choices = [(name, name) for name in self._index_names()]
 

@@ -1,31 +1,43 @@
 """What a run found, and what it was worth, as hashes that are equal on any site where both are."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from hashlib import sha256
 from uuid import UUID
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from apps.benchmarks.models import Evaluation, Run
 from apps.collections.models import Document
 from apps.datasets.models import Query
 
+Ranking = tuple[str, int, Sequence[str] | None, ArrayLike]  # query key, repetition, external ids, scores
+
 
 def rankings_hash(run: Run, names: dict[int, str]) -> str:
-    """Return the SHA-256 over every stored ranking: query keys in order, repetitions, external ids, bytes of scores.
+    """Return the `hash_of_rankings` of all that is stored of a run.
 
-    `names` has the external id of every document of the collection. Of a query that failed only the failure enters: its
-    words may name a time.
+    `names` has the external id of every document of the collection.
     """
     rows = run.query_results.order_by("query__key", "query_id", "repetition").values_list(
         "query__key", "repetition", "error", "document_ids", "scores"
     )
+    return hash_of_rankings(
+        (key, repetition, None if error else [names[document_id] for document_id in document_ids], scores)
+        for key, repetition, error, document_ids, scores in rows.iterator(chunk_size=1000)
+    )
+
+
+def hash_of_rankings(rankings: Iterable[Ranking]) -> str:
+    """Return the SHA-256 over rankings: query keys in order, repetitions, external ids, bytes of scores.
+
+    Of a query that failed, whose ids are None, only the failure enters: its words may name a time.
+    """
     digest = sha256()
-    for key, repetition, error, document_ids, scores in rows.iterator(chunk_size=1000):
-        ranked = None if error else [names[document_id] for document_id in document_ids]
+    for key, repetition, ranked, scores in rankings:
         digest.update(json.dumps([key, repetition, ranked]).encode() + b"\n")
-        digest.update(b"" if error else np.asarray(scores, "<f8").tobytes())
+        digest.update(b"" if ranked is None else np.asarray(scores, "<f8").tobytes())
     return digest.hexdigest()
 
 

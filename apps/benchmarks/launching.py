@@ -32,6 +32,7 @@ def launch(benchmark: Benchmark, *, owner: User | None = None) -> Operation:
     Raises ConflictError while it runs, when nothing is left to do, when the mapping or an index is not ready, or when
     the user has as many running as one may.
     """
+    require_searched(benchmark, "start")
     require_current(benchmark.mapping)
     with transaction.atomic():
         started = (
@@ -66,6 +67,15 @@ def launch(benchmark: Benchmark, *, owner: User | None = None) -> Operation:
         Benchmark.objects.filter(pk=benchmark.pk).update(operation=operation)
     benchmark.refresh_from_db()
     return operation
+
+
+def require_searched(benchmark: Benchmark, act: str) -> None:
+    """Raise ConflictError for a benchmark of external runs, which holds what was found elsewhere."""
+    if benchmark.is_external:
+        raise ConflictError(
+            f"The benchmark {benchmark.name!r} holds external runs, which were made elsewhere: there is nothing to "
+            f"{act}. Import a run into it instead."
+        )
 
 
 def _require_indexes(runs: Sequence[Run]) -> None:

@@ -27,6 +27,11 @@ def manifest_of(benchmark: Benchmark) -> dict[str, Any]:
 
     Names and ids are for people; what identifies is hashes. Raises ManifestError for a benchmark that has not ended.
     """
+    if benchmark.is_external:
+        raise ManifestError(
+            f"The benchmark {benchmark.name!r} holds external runs, which nothing here can run again: it has no "
+            "manifest. Keep the files of its runs, whose SHA-256 their pages show."
+        )
     if benchmark.status not in (Status.COMPLETED, Status.FAILED):
         raise ManifestError(
             f"The benchmark {benchmark.name!r} is {benchmark.status}: it has a manifest once it has completed."

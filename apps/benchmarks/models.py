@@ -5,6 +5,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
+from apps.collections.models import Collection
 from apps.datasets.models import Dataset, DatasetVersion, Query
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation, Status
@@ -60,6 +61,11 @@ class Benchmark(OwnedModel):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_external(self) -> bool:
+        """Whether its runs are rankings that were made elsewhere: nothing of it can be searched again."""
+        return self.mapping.collection.kind == Collection.Kind.EXTERNAL
 
 
 class Run(PublicModel):

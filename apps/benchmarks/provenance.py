@@ -11,7 +11,6 @@ from django.conf import settings
 from django.db import connection
 
 from apps.benchmarks.evaluating import policies_of
-from apps.benchmarks.hashes import rankings_hash
 from apps.benchmarks.models import Run
 from apps.retrieval.describing import identity_of
 from apps.retrieval.encoders import device_name
@@ -27,11 +26,11 @@ SETTINGS = (
 LIBRARIES = ("numpy", "torch", "sentence-transformers", "transformers", "bm25s", "PyStemmer", "pgvector", "psycopg")
 
 
-def provenance_of(run: Run, *, made_by: list[Any], names: dict[int, str]) -> dict[str, Any]:
+def provenance_of(run: Run, *, made_by: list[Any], rankings: str) -> dict[str, Any]:
     """Return what the run's rankings depend on, as it stands when the run ends; it is stored then and stays.
 
-    `made_by` has the distinct environments of the workers that took part, each read where it computed; `rankings` the
-    hash of what came of it all, for which `names` has the external ids of the collection's documents.
+    `made_by` has the distinct environments of the workers that took part, each read where it computed; `rankings` is
+    the hash of what came of it all (`apps.benchmarks.hashes`).
     """
     benchmark, index = run.benchmark, run.index
     version, mapping = benchmark.dataset_version, benchmark.mapping
@@ -59,7 +58,7 @@ def provenance_of(run: Run, *, made_by: list[Any], names: dict[int, str]) -> dic
         "runs_per_query": benchmark.runs_per_query,
         "policies": policies_of(benchmark),
         "made_by": made_by,
-        "rankings": rankings_hash(run, names),
+        "rankings": rankings,
     }
 
 
@@ -74,6 +73,11 @@ def environment(rerankers: Iterable[Reranker]) -> dict[str, Any]:
         "settings": {name: getattr(settings, name) for name in SETTINGS},
         "rerankers": {name: ", ".join(sorted(found)) for name, found in sorted(revisions.items())},
     }
+
+
+def code_version() -> dict[str, Any]:
+    """Return which BenchBench this is: the commit, where it runs from a checkout."""
+    return {name: _code()[name] for name in ("git_revision", "python")}
 
 
 def facts_of(environments: Iterable[dict[str, Any]]) -> dict[str, set[str]]:

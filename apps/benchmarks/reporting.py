@@ -61,7 +61,8 @@ def text_of(benchmark: Benchmark) -> str:
             continue
         values = [metrics.get(name) for name in (primary, f"precision@{k}", f"recall@{k}", "mrr")]
         numbers = "  ".join("   –    " if value is None else f"{value:<8.4f}" for value in values)
-        lines.append(f"{place:>3} {run.label:{width}}  {numbers} {run.timing.get('total_ms', 0):.1f}")
+        ms = run.timing.get("total_ms")
+        lines.append(f"{place:>3} {run.label:{width}}  {numbers} {'–' if ms is None else f'{ms:.1f}'}")
         notes = [ann_text(run.provenance.get("ann")), *run.warnings]
         lines += [f"{'':4}{note}" for note in notes if note]
     return "\n".join(lines)

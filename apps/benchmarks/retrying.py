@@ -3,7 +3,7 @@
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from apps.benchmarks.launching import launch
+from apps.benchmarks.launching import launch, require_searched
 from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.operations.models import Operation, Status
 from apps.retrieval.models import Index
@@ -18,6 +18,7 @@ def retry(benchmark: Benchmark, *, owner: User | None = None) -> Operation:
     A run whose index could not be built stays as it is until that is ready. Raises ConflictError while the benchmark
     runs, when nothing failed, and when an index is all that is missing.
     """
+    require_searched(benchmark, "retry")
     with transaction.atomic():
         locked = Benchmark.objects.select_for_update().get(pk=benchmark.pk)
         if locked.status == Status.RUNNING:

@@ -87,9 +87,15 @@ def import_documents(
     `remove_missing` is off, and comes back when it is imported again. Records are read once, 1,000 in memory at a time;
     what is remembered of each is its id and 16 bytes. The collection is locked meanwhile: a second import waits.
     `on_progress` is called with the number of records read. Raises `DocumentError` for a record that cannot be stored
-    and for an id stated twice with different content, `CollectionImportError` when there is no record at all.
+    and for an id stated twice with different content, `CollectionImportError` when there is no record at all,
+    `ConflictError` where the collection holds the ids of external runs.
     """
     locked = Collection.objects.select_for_update().get(pk=collection.pk)
+    if locked.kind == Collection.Kind.EXTERNAL:
+        raise ConflictError(
+            f'The collection "{locked}" holds the ids of external runs, and no documents: choose another name.',
+            field="name",
+        )
     seen: dict[str, bytes] = {}
     report = ImportReport()
     read = 0

@@ -67,7 +67,11 @@ class DatasetAdmin(OwnedAdmin):
     def buttons(self, request: HttpRequest, obj: Dataset) -> list[Button]:
         href = f"{reverse('admin:mappings_mapping_add')}?dataset={obj.pk}"
         history = reverse("admin:dataset_history", args=[obj.pk])
-        return [Button("History", "timeline", href=history), Button("Map to a collection", "join_inner", href=href)]
+        buttons = [Button("History", "timeline", href=history), Button("Map to a collection", "join_inner", href=href)]
+        if request.user.has_perm("benchmarks.add_benchmark"):
+            run = f"{reverse('admin:run_import')}?dataset={obj.pk}"
+            buttons.append(Button("Import a run", "upload", href=run))
+        return buttons
 
     def panels(self, request: HttpRequest, obj: Dataset) -> list[Panel]:
         queries = Query.objects.filter(dataset=obj, until=None).order_by("id")

@@ -6,6 +6,7 @@ from django.urls import reverse
 from unfold.decorators import display
 
 from apps.benchmarks.models import Benchmark
+from apps.collections.models import Collection
 from apps.mappings import views
 from apps.mappings.deleting import delete_mapping
 from apps.mappings.models import Mapping, Resolution
@@ -68,7 +69,10 @@ class MappingAdmin(OwnedAdmin):
     def buttons(self, request: HttpRequest, obj: Mapping) -> list[Button]:
         again = obj.status != Mapping.Status.PENDING
         buttons = [Button("Resolve again" if again else "Resolve", "join_inner", "resolve_selected", primary=not again)]
-        if again:
+        if again and obj.collection.kind == Collection.Kind.EXTERNAL:
+            href = f"{reverse('admin:run_import')}?dataset={obj.dataset_id}"
+            buttons.append(Button("Import a run", "upload", href=href, primary=True))
+        elif again:
             href = f"{reverse('admin:benchmarks_benchmark_add')}?mapping={obj.pk}"
             buttons.append(Button("New benchmark", "leaderboard", href=href, primary=True))
         return buttons

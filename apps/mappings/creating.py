@@ -20,8 +20,15 @@ class MappingExistsError(ConflictError):
 def create_mapping(dataset: Dataset, collection: Collection, *, name: str = "", owner: Any = None) -> Mapping:
     """Create the mapping of `dataset` onto `collection`, not yet resolved. Without a name it is called after both.
 
-    Raises MappingExistsError: the two have at most one mapping, and an owner's mappings have different names.
+    Raises MappingExistsError: the two have at most one mapping, and an owner's mappings have different names;
+    ConflictError for the ids of another dataset's external runs.
     """
+    if collection.kind == Collection.Kind.EXTERNAL and collection.mappings.exclude(dataset=dataset).exists():
+        raise ConflictError(
+            f'The collection "{collection}" holds the ids of another dataset\'s external runs: importing a run '
+            "makes one for this dataset.",
+            field="collection",
+        )
     name = checked_name(name or f"{dataset.name} on {collection.name}"[:MAX_LENGTH], "mapping")
     try:
         with transaction.atomic():

@@ -16,6 +16,7 @@ from apps.collections.models import Collection
 from apps.datasets.models import DatasetVersion, Judgment, alive_in
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.references import Catalogue, InvalidReferenceError, Match, Verdict, read_reference, resolve_reference
+from apps.mappings.stubs import add_judged
 from apps.operations.launching import OperationActiveError, start_operation
 from apps.operations.models import Operation, Status
 from benchbench.errors import BenchbenchError
@@ -66,6 +67,8 @@ def resolve(mapping: Mapping, *, owner: Any = None) -> Resolved:
     resolutions stay until the new ones replace them all in one transaction. Raises ResolveError where the dataset has
     no frozen version, OperationActiveError where an operation is resolving the mapping already.
     """
+    if mapping.collection.kind == Collection.Kind.EXTERNAL:
+        add_judged_documents(mapping)
     active = Operation.objects.filter(kind=Operation.Kind.RESOLVE, subject_id=mapping.pk, status__in=Status.active())
     if active.exists():
         raise OperationActiveError(f'The mapping "{mapping}" is being resolved already: wait for that, or cancel it.')
@@ -95,6 +98,12 @@ def resolve_now(mapping: Mapping, *, limit_ms: float | None = None) -> Mapping:
         locked = Mapping.objects.select_for_update().get(pk=mapping.pk)
         basis = current_basis(locked)
         return store_rulings(locked, basis, _until(ends, rulings(locked, basis)))
+
+
+def add_judged_documents(mapping: Mapping) -> None:
+    """Give the collection of ids that external runs are measured over the documents that judgments now name."""
+    judgments = judgments_of(current_basis(mapping)).order_by().values_list("doc_ref", flat=True)
+    add_judged(mapping.collection, judgments.iterator(chunk_size=CHUNK))
 
 
 def is_stale(mapping: Mapping) -> bool:

@@ -34,17 +34,17 @@ def effects_of(comparison: RunComparison) -> list[Effect]:
     An axis that does not touch a run, as the RRF constant does not touch a dense one, did not multiply it: where other
     axes are asked about, such a run stands for all values of that axis; in the effect of the axis itself it has no
     part. Values without a matched set are left out. The interval is a paired bootstrap of 2,000 resamples for one
-    effect alone: it describes, and decides nothing.
+    effect alone: it describes, and decides nothing. Of external runs no configuration is known: they have no part.
     """
-    configs = [{**DEFAULTS, "reranker": LATE_INTERACTION, **run.config} for run in comparison.runs]
+    known = [place for place, run in enumerate(comparison.runs) if not run.is_external]
+    configs = [{**DEFAULTS, "reranker": LATE_INTERACTION, **comparison.runs[place].config} for place in known]
+    values = comparison.compared[known]
     axes = varying(configs)
     found = []
     for axis in axes:
         rows, configurations = _expanded(configs, axes, axis)
         if len({configuration[axis] for configuration in configurations}) > 1:
-            effects = axis_effects(
-                comparison.compared[rows], configurations, seed=comparison.comparison.seed, resamples=RESAMPLES
-            )
+            effects = axis_effects(values[rows], configurations, seed=comparison.comparison.seed, resamples=RESAMPLES)
             found += [
                 _told(effect, _matched(rows, configurations, effect))
                 for effect in effects

@@ -37,7 +37,7 @@ ONLY_WITH: dict[str, Callable[[Config], bool]] = {
 def varying(configs: Iterable[Config]) -> list[str]:
     """Return the keys whose values differ between configurations, in the order of `keys_of`."""
     values: dict[str, set[str]] = {}
-    known = list(configs)
+    known = [config for config in configs if config]  # of an external run none is known: that is no difference
     keys = keys_of(known)
     for config in known:
         for key in keys:

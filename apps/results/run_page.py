@@ -65,6 +65,7 @@ def run_context(run: Run, asked: Mapping[str, str], *, against: Run | None = Non
         "has_sections": evaluation is not None and names_sections(evaluation),
         "has_content": evaluation is not None and has_content(evaluation),
         "facts": phrases(run.config, keys_of([run.config])),
+        "file": run.provenance.get("file"),
         "ann": ann_text(run.provenance.get("ann")),
         "measures": names,
         "columns": columns,

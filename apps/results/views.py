@@ -8,8 +8,10 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.http import urlencode
 
 from apps.benchmarks.models import Baseline, Benchmark, QueryResult, Run
+from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
 from apps.results.board import ENDED, board_context
@@ -63,9 +65,12 @@ def _board(request: HttpRequest, model_admin: SiteAdmin, benchmark: Benchmark) -
 
 
 def links_of(benchmark: Benchmark) -> list[Button]:
-    """Return what can be taken away from a benchmark that has ended."""
+    """Return what a benchmark that has ended can be taken away as; one of external runs takes further ones."""
     if benchmark.status not in ENDED:
         return []
+    if benchmark.is_external:
+        asked = urlencode({"dataset": str(benchmark.mapping.dataset_id), "benchmark": str(benchmark.pk)})
+        return [Button("Import a run", "upload", href=f"{reverse('admin:run_import')}?{asked}")]
     return [Button("Manifest", "download", href=reverse("admin:benchmark_manifest", args=[benchmark.pk]))]
 
 
@@ -89,6 +94,7 @@ def history_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.U
     """The benchmarks of a dataset over time, and its baselines."""
     dataset: Dataset = _found(request, model_admin, object_id)
     shown = history(dataset, request.user, measure=request.GET.get("by", ""))
+    searched = Mapping.objects.filter(dataset=dataset, collection__kind=Collection.Kind.DOCUMENTS)
     baselines = visible(Baseline.objects.filter(dataset=dataset), request.user, through="run__benchmark")
     context = {
         "dataset": dataset,
@@ -96,7 +102,7 @@ def history_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.U
         "newest_first": shown.points[::-1],
         "figure": history_figure(shown),
         "baselines": baselines.select_related("run__benchmark", "approved_by", "retired_by").order_by("-created_at"),
-        "mapping": visible(Mapping.objects.filter(dataset=dataset), request.user).first(),
+        "mapping": visible(searched, request.user).first(),
         "trail": [dataset],
     }
     return _page(request, model_admin, "results/history.html", dataset, context)

@@ -44,6 +44,8 @@ def create_index(
     if not (encoder or lexical):
         raise IndexingError(f'The index "{name}" would find nothing: name an encoder, or keep the lexical side.')
     locked = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)  # numbers the versions
+    if locked.kind == Collection.Kind.EXTERNAL:
+        raise IndexingError(f'The collection "{locked}" holds the ids of external runs: it has no text to search.')
     if not locked.document_count:
         raise IndexingError(f'The collection "{locked}" has no documents to index; import some first.')
     versions = Index.objects.filter(collection=locked, name=name)

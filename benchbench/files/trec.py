@@ -71,6 +71,30 @@ def read_run(path: Path) -> dict[str, ScoredDocuments[bytes]]:
     return {key: _scored(path, key, *of) for key, of in ((_key(path, query), of) for query, of in found.items())}
 
 
+def read_tags(path: Path) -> tuple[str, ...]:
+    """Return the distinct tags of a run, the sixth column, in the order in which they occur first."""
+    tags: dict[bytes, None] = {}
+    for _, lines in raw_blocks(path):
+        tags.update(dict.fromkeys(columns[5] for line in lines if (columns := line.split(None, 6))))
+    return tuple(tag.decode(errors="replace") for tag in tags)
+
+
+def repeated_document(path: Path, query: str) -> FileFormatError:
+    """Return the error that says on which line of a run a document of `query` stands for the second time."""
+    lines: dict[bytes, int] = {}
+    for number, line in raw_lines(path):
+        columns = line.split(None, 3)
+        if columns and columns[0] == query.encode():
+            document = columns[2]
+            first = lines.setdefault(document, number)
+            if first != number:
+                what = (
+                    f"ranks the document {document.decode(errors='replace')[:60]!a} of the query {query[:60]!a} again"
+                )
+                return _fault(path, number, f"{what}, after line {first}: a ranking holds it once")
+    raise AssertionError(f"No document of {query!r} stands twice.")
+
+
 def as_text(documents: Sequence[bytes], *, where: str) -> list[str]:
     """Return ids as text, by one call, since an id holds no white space; `where` begins the sentence of an error."""
     return decode_part(b"\n".join(documents), where=f"{where} has a document whose id").split("\n") if documents else []

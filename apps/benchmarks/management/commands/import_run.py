@@ -1,0 +1,93 @@
+"""Import rankings that were made elsewhere as runs, and measure them."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from apps.benchmarks.finding import find_benchmark
+from apps.benchmarks.importing_runs import import_runs
+from apps.benchmarks.measures import names_in
+from apps.benchmarks.models import Run
+from apps.benchmarks.reporting import facts_of, text_of
+from apps.benchmarks.run_reports import RunReport
+from apps.datasets.finding import find_dataset, find_version
+from apps.operations.commands import UseCaseCommand
+from benchbench.files.runs import FORMATS
+
+
+class Command(UseCaseCommand):
+    help = """Import rankings that were made elsewhere, each file as a run, and measure them against a dataset.
+
+FILE is a TREC run (lines `qid Q0 docno rank score tag`) or a Flowbaby run (JSON with run_id and entries), told apart by
+what it holds; it may be a .gz. No collection is needed: documents are known by the ids that judgments and runs name.
+
+A run that is imported is a run like any other: compared, gated, pinned as a baseline, exported, and looked into query
+by query. It is ranked exactly as `benchbench score` ranks: by score as a float32, equal ones by document id, falling;
+the rank column of a TREC run is not read. A judged query that a file lacks counts as 0, as with trec_eval -c. A file
+that ranks a document twice for a query is refused, with its line. All files are imported, or none.
+
+  benchbench import_run bm25.run dense.run.gz --dataset scifact --name "Systems of spring"
+  benchbench import_run reranked.run --dataset scifact --benchmark "Systems of spring"
+  benchbench import_run run.json --dataset golden-v1 --order-by score --measures "Success@5, ERR@10" --json
+"""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="TREC or Flowbaby run; .gz too.")
+        parser.add_argument("--dataset", required=True, metavar="NAME", help="Name or id of the judged queries.")
+        parser.add_argument(
+            "--dataset-version", type=int, metavar="N", help="Of the dataset (default: the newest frozen version)."
+        )
+        parser.add_argument("--benchmark", metavar="NAME", help="Add to this benchmark of external runs (name or id).")
+        parser.add_argument("--name", default="", help="Name of the new benchmark. Without one, the first run's.")
+        parser.add_argument("--format", choices=list(FORMATS), default="", help="Told from FILE without it.")
+        parser.add_argument(
+            "--order-by", choices=["rank", "score"], help="Of a Flowbaby run whose ranks and scores disagree."
+        )
+        parser.add_argument(
+            "--measures", type=names_in, default=[], metavar="M,M", help="Besides nDCG, P, R, RR and AP: ERR@10, Rprec."
+        )
+        parser.add_argument("--k", type=cutoffs, default=[], metavar="K,K", help="Cutoffs (default: 5,10,20).")
+        parser.add_argument(
+            "--empty-queries",
+            choices=["zero", "skip"],
+            default="zero",
+            help="Queries without a relevant judgment count as 0, or not at all (default: zero).",
+        )
+        self.add_owner_argument(parser)
+        self.add_json_argument(parser)
+
+    def act(self, **options: Any) -> None:
+        dataset = find_dataset(options["dataset"])
+        version = options["dataset_version"]
+        progress = self.progress("rankings")
+        imported = import_runs(
+            options["files"],
+            dataset=dataset,
+            version=None if version is None else find_version(dataset, version),
+            benchmark=find_benchmark(options["benchmark"]) if options["benchmark"] else None,
+            on_progress=progress,
+            **{
+                name: options[name]
+                for name in ("name", "format", "order_by", "measures", "k", "empty_queries", "owner")
+            },
+        )
+        progress.close()
+        for _, report in imported.runs:
+            for note in report.notes():
+                self.warn(note)
+        facts = facts_of(imported.benchmark) | {"imported": [_facts(run, report) for run, report in imported.runs]}
+        lines = [*(report.sentence for _, report in imported.runs), text_of(imported.benchmark)]
+        self.report(facts, "\n".join(lines), as_json=options["json"])
+
+
+def cutoffs(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of whole numbers such as 10,20") from None
+
+
+def _facts(run: Run, report: RunReport) -> dict[str, Any]:
+    return {"run": str(run.pk), "sha256": run.provenance["file"]["sha256"], **report.facts()}

@@ -1,0 +1,71 @@
+"""Documents of which only the ids are known: those of rankings that were made elsewhere."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from django.db import connection, transaction
+
+from apps.collections.fingerprints import live
+from apps.collections.models import Collection, Document
+
+LONGEST_ID = 500
+STATED = "stub_documents"
+FIELDS = ("uri", "file_name", "content_hash")
+DOCUMENTS = Document._meta.db_table
+
+
+@transaction.atomic
+def add_ids(collection: Collection, ids: Iterable[str]) -> dict[str, int]:
+    """Return the primary key of the document of each of `ids`; those that `collection` lacks are added, by COPY."""
+    with _stated((external_id, "", "", "") for external_id in ids):
+        _insert(collection, "NOTHING")
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"SELECT known.external_id, known.id FROM {DOCUMENTS} AS known JOIN {STATED} USING (external_id)"
+                " WHERE known.collection_id = %s",
+                [collection.pk],
+            )
+            keys: dict[str, int] = dict(cursor)
+    _count(collection)
+    return keys
+
+
+@transaction.atomic
+def add_known(collection: Collection, documents: Mapping[str, Mapping[str, str]]) -> None:
+    """Add documents by their ids, each with what else is known of it (uri, file_name, content_hash), or set that."""
+    changes = ", ".join(f"{name} = excluded.{name}" for name in FIELDS)
+    with _stated((name, *(known.get(field, "") for field in FIELDS)) for name, known in documents.items()):
+        _insert(collection, f"UPDATE SET {changes}, updated_at = now()")
+    _count(collection)
+
+
+@contextmanager
+def _stated(rows: Iterable[Sequence[str]]) -> Iterator[None]:
+    """A temporary table of what is stated, for statements over all of it."""
+    columns = ", ".join(("external_id", *FIELDS))
+    with connection.cursor() as cursor:
+        types = ", ".join(f"{name} text" for name in FIELDS)
+        cursor.execute(f'CREATE TEMPORARY TABLE {STATED} (external_id text COLLATE "C", {types}) ON COMMIT DROP')
+        with cursor.copy(f"COPY {STATED} ({columns}) FROM STDIN") as copy:
+            for row in rows:
+                copy.write_row(row)
+        cursor.execute(f"ANALYZE {STATED}")
+    yield
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP TABLE {STATED}")
+
+
+def _insert(collection: Collection, conflict: str) -> None:
+    columns = ", ".join(("external_id", *FIELDS))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO {DOCUMENTS} (uuid, collection_id, {columns}, title, text, metadata, created_at, updated_at)"
+            f" SELECT gen_random_uuid(), %s, {columns}, '', '', '{{}}', now(), now() FROM {STATED}"
+            f" ON CONFLICT (collection_id, external_id) DO {conflict}",
+            [collection.pk],
+        )
+
+
+def _count(collection: Collection) -> None:
+    collection.document_count = live(collection).count()
+    collection.save(update_fields=["document_count", "updated_at"])

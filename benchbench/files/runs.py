@@ -1,0 +1,135 @@
+"""A file of rankings that were made elsewhere: a TREC run or a Flowbaby run, each ranked as `benchbench score` does."""
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import file_digest
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchbench.files import flowbaby, trec
+from benchbench.files.errors import FileFormatError
+from benchbench.files.flowbaby import OrderBy
+from benchbench.files.sniffing import Kind, sniff
+from benchbench.ir.scored import RepeatedDocumentError
+from benchbench.strict_json import raw_lines
+
+FORMATS = {"trec": "TREC run", "flowbaby": "Flowbaby run"}
+COLUMNS = ("qid", "Q0", "docno", "rank", "score", "tag")
+DETECTED: dict[Kind, str] = {"trec-run": "trec", "flowbaby-run": "flowbaby"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranked:
+    """One query's documents, best first, and their scores as stated (n,), infinite ones as the largest double.
+
+    `tied`: some are equal as float32, so that their ids decided.
+    """
+
+    documents: Sequence[str]
+    scores: NDArray[np.float64]
+    tied: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunFile:
+    """What a file states: the rankings of the queries asked for, how many others it answers, with the first of them.
+
+    `tags` are the names that it gives itself, in the order in which they occur. `sha256` is of the file as it is.
+    """
+
+    name: str
+    format: str
+    tags: tuple[str, ...]
+    sha256: str
+    rankings: Mapping[str, Ranked]
+    others: int
+    first_others: tuple[str, ...] = ()
+
+    @property
+    def results(self) -> int:
+        return sum(len(ranked.documents) for ranked in self.rankings.values())
+
+    @property
+    def tied(self) -> int:
+        """The number of queries in which ids decided between equal scores."""
+        return sum(ranked.tied for ranked in self.rankings.values())
+
+
+def read_run_file(path: Path, queries: Container[str], *, format: str = "", order_by: OrderBy | None = None) -> RunFile:
+    """Return the rankings of `queries` in a file, `.gz` or not; without `format` its content says which it is.
+
+    A TREC run is ranked by score as trec_eval does it. So is a Flowbaby run; one whose ranks and scores disagree is
+    refused, unless `order_by` says which counts. Raises FileFormatError where the file is neither, or is damaged, and
+    with the line, or the entry, where a document is ranked twice for a query. What a TREC run states of other queries
+    is not looked at.
+    """
+    format = format or _detect(path)
+    if format not in FORMATS:
+        raise FileFormatError(f"No run is in the format {format!r}; there are {', '.join(FORMATS)}.", field="format")
+    if format == "trec" and order_by:
+        raise FileFormatError(
+            f"{path.name} is a TREC run, of which only the scores are read: leave the order out.", field="order_by"
+        )
+    tags, rankings, others = _read_trec(path, queries) if format == "trec" else _read_flowbaby(path, queries, order_by)
+    with path.open("rb") as file:
+        sha256 = file_digest(file, "sha256").hexdigest()
+    return RunFile(path.name, format, tags, sha256, rankings, len(others), tuple(others[:5]))
+
+
+def _detect(path: Path) -> str:
+    kind = sniff(path)
+    if kind in DETECTED:
+        return DETECTED[kind]
+    _, first = next(raw_lines(path), (1, b""))
+    if len(first.split()) != len(COLUMNS):  # if it has as many, the reader says which line is wrong
+        raise FileFormatError(
+            f"{path.name} does not look like a run: a TREC run has lines `{' '.join(COLUMNS)}`, a Flowbaby run "
+            "is a JSON object with run_id and entries. Name the format if it is one of these.",
+            field="format",
+        )
+    return "trec"
+
+
+def _read_trec(path: Path, queries: Container[str]) -> tuple[tuple[str, ...], dict[str, Ranked], list[str]]:
+    found, others = {}, []
+    for query, scored in trec.read_run(path).items():
+        if query not in queries:
+            others.append(query)
+            continue
+        try:
+            ranking = scored.ranking()
+        except RepeatedDocumentError:
+            raise trec.repeated_document(path, query) from None
+        documents = trec.as_text(ranking, where=f"{path.name}, query {query[:60]!a},")
+        found[query] = _ranked(documents, map(dict(zip(scored.documents, scored.scores, strict=True)).get, ranking))
+    return trec.read_tags(path), found, others
+
+
+def _read_flowbaby(
+    path: Path, queries: Container[str], order_by: OrderBy | None
+) -> tuple[tuple[str, ...], dict[str, Ranked], list[str]]:
+    run = flowbaby.read_run(path)
+    places: dict[tuple[str, str], int] = {}
+    for index, entry in enumerate(run.entries):
+        first = places.setdefault((entry.query_id, entry.canonical_item_id), index)
+        if first != index:
+            raise FileFormatError(
+                f"{path.name}, entries[{index}], ranks the item {entry.canonical_item_id[:60]!a} of the query "
+                f"{entry.query_id[:60]!a} again, after entries[{first}]: a ranking holds it once."
+            )
+    rankings = flowbaby.rankings(run, order_by=order_by or "agree")
+    found = {
+        query: _ranked(items, (run.entries[places[query, item]].score for item in items))
+        for query, items in rankings.items()
+        if query in queries
+    }
+    return (run.run_id,), found, [query for query in rankings if query not in queries]
+
+
+def _ranked(documents: Sequence[str], scores: Iterable[float | None]) -> Ranked:
+    stated = np.nan_to_num(np.array(list(scores), np.float64))
+    with np.errstate(over="ignore"):
+        singles = stated.astype(np.float32)
+    return Ranked(documents, stated, tied=bool((singles[1:] == singles[:-1]).any()))

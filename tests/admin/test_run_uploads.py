@@ -1,0 +1,106 @@
+"""Importing a run in the browser: preview, import, and the pages that show what came of it."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+
+from apps.benchmarks.models import Benchmark, Run
+from apps.collections.models import Collection
+from apps.datasets.models import Dataset
+from benchbench.panels import change_url, changelist_url
+from tests.factories import make_benchmark as make_searched
+from tests.factories import make_collection, make_dataset, make_mapping
+
+RUN = b"q1 Q0 a 1 0.5 mine\nq1 Q0 <b> 2 0.5 mine\nq9 Q0 a 1 1 mine\n"
+PAGE, PREVIEW = "admin:run_import", "admin:run_import_preview"
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def dataset() -> Dataset:
+    return make_dataset({"q1": [({"document_id": "a"}, 1)], "q2": [({"document_id": "b"}, 1)]})
+
+
+def post(client: Client, page: str, dataset: Dataset, content: bytes = RUN, **fields: Any) -> Any:
+    values = {"dataset": dataset.pk, "file": SimpleUploadedFile("mine.run", content), **fields}
+    return client.post(reverse(page), values, follow=True)
+
+
+def test_a_preview_counts_and_keeps_nothing(client_of_ada: Client, dataset: Dataset) -> None:
+    page = post(client_of_ada, PREVIEW, dataset).content.decode()
+    assert "1 of 2 queries</strong> of questions v1" in page
+    assert "2 results, of 2 distinct documents; read as TREC run, which calls itself “mine”" in page
+    assert "mine.run lacks, counted as 0: 1." in page
+    assert ">Import</button>" in page
+    assert not Collection.objects.exists()
+
+
+def test_a_preview_says_what_is_wrong_and_offers_no_import(client_of_ada: Client, dataset: Dataset) -> None:
+    page = post(client_of_ada, PREVIEW, dataset, b"q1 Q0 a 1 1 t\nq1 Q0 a 2 1 t\n").content.decode()
+    assert "mine.run, line 2, ranks the document" in page
+    assert ">Import</button>" not in page
+    assert "leave the order out" in post(client_of_ada, PREVIEW, dataset, order_by="rank").content.decode()
+    assert "Choose a dataset" in client_of_ada.post(reverse(PREVIEW), {"dataset": dataset.pk}).content.decode()
+
+
+def test_a_run_is_imported_and_further_ones_into_its_benchmark(
+    client_of_ada: Client, ada: User, dataset: Dataset
+) -> None:
+    page = post(client_of_ada, PAGE, dataset, name="Elsewhere", k="1, 10", measures="ERR@10").content.decode()
+    benchmark = Benchmark.objects.get()
+    assert (benchmark.name, benchmark.owner, benchmark.k_values) == ("Elsewhere", ada, [1, 10])
+    assert "Imported mine.run (TREC run): 2 results" in page
+    assert "equal scores, ordered by id" in page
+    assert f"benchmark={benchmark.pk}" in page
+    assert "runs were made elsewhere" in page
+    again = post(client_of_ada, PAGE, dataset, benchmark=benchmark.pk)
+    assert "has already: nothing was imported" in again.content.decode()
+    post(client_of_ada, PAGE, dataset, b"q1 Q0 a 1 1 other\n", benchmark=benchmark.pk)
+    assert [run.label for run in benchmark.runs.all()] == ["mine", "other"]
+
+
+def test_what_another_owns_takes_no_run(client_of_ada: Client, admin_user: User, dataset: Dataset) -> None:
+    post(client_of_ada, PAGE, dataset)
+    Benchmark.objects.update(owner=admin_user)
+    response = post(client_of_ada, PAGE, dataset, b"q1 Q0 a 1 1 other\n", benchmark=Benchmark.objects.get().pk)
+    assert "benchmark" in response.context["form"].errors
+    assert Run.objects.count() == 1
+
+
+def test_it_is_for_those_who_may_add_benchmarks(make_staff: Any, dataset: Dataset) -> None:
+    client = Client()
+    client.force_login(make_staff("bob", may=("view",)))
+    assert client.get(reverse(PAGE)).status_code == 403
+    assert post(client, PREVIEW, dataset).status_code == 403
+    assert reverse(PAGE) not in client.get(change_url(dataset)).content.decode()
+
+
+def test_it_is_reached_from_the_dataset_and_from_the_benchmarks(client_of_ada: Client, dataset: Dataset) -> None:
+    assert f"{reverse(PAGE)}?dataset={dataset.pk}" in client_of_ada.get(change_url(dataset)).content.decode()
+    assert "Import a run" in client_of_ada.get(changelist_url(Benchmark)).content.decode()
+    asked = client_of_ada.get(reverse(PAGE), {"dataset": dataset.pk}).content.decode()
+    assert "questions v1" in asked
+
+
+def test_every_page_shows_a_run_that_has_no_stages_and_no_times(client_of_ada: Client, dataset: Dataset) -> None:
+    post(client_of_ada, PAGE, dataset)
+    run = Run.objects.get()
+    own = make_searched(make_mapping(dataset, make_collection()), [0.5]).runs.get()
+    page = client_of_ada.get(change_url(run)).content.decode()
+    assert "mine.run, tagged “mine”" in page
+    assert "Not known: the file states rankings, and no times." in page
+    assert "No stages are known of this run" in page
+    assert "0.00" not in client_of_ada.get(reverse("admin:benchmark_live", args=[run.benchmark_id])).content.decode()
+    for result in run.query_results.all():
+        page = client_of_ada.get(change_url(result)).content.decode()
+        assert "<dt>Time</dt>" not in page
+    for name in ("run_coverage", "run_sections", "run_content"):
+        assert client_of_ada.get(reverse(f"admin:{name}", args=[run.pk])).status_code == 200
+    compared = client_of_ada.get(reverse("admin:run_compare"), {"run": [run.pk, own.pk]}).content.decode()
+    assert "Made elsewhere, so that nothing is known of what computed them: mine" in compared
+    assert "They searched different documents" not in compared

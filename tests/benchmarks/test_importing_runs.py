@@ -1,0 +1,337 @@
+"""Runs that were made elsewhere: measured as `score` measures their files, and treated as any other run."""
+
+import gzip
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytrec_eval
+from django.core.management import CommandError, call_command
+
+from apps.benchmarks.baselines import approve
+from apps.benchmarks.comparability import differences
+from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.deleting import delete_benchmark
+from apps.benchmarks.evaluating import rankings_of
+from apps.benchmarks.gate_rules import read_rules
+from apps.benchmarks.gating import gate
+from apps.benchmarks.importing_runs import ImportedRuns, import_runs
+from apps.benchmarks.launching import launch
+from apps.benchmarks.manifests import manifest_of
+from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.benchmarks.rescoring import rescore
+from apps.benchmarks.retrying import retry
+from apps.benchmarks.run_reports import preview_run
+from apps.collections.deleting import delete_collection
+from apps.collections.importing import import_documents
+from apps.collections.models import Collection, Document
+from apps.collections.records import DocumentRecord
+from apps.datasets.deleting import delete_dataset
+from apps.datasets.models import Dataset, Query
+from apps.mappings.creating import create_mapping
+from apps.mappings.deleting import delete_mapping
+from apps.mappings.external import external_mapping
+from apps.mappings.models import Mapping
+from apps.mappings.resolving import is_stale, resolve
+from apps.results.comparing import compare_runs
+from apps.results.exporting import export
+from apps.results.queries import evaluation_of
+from apps.retrieval.indexing import create_index
+from benchbench.errors import BenchbenchError, ConflictError
+from benchbench.ir.measures import Measure
+from benchbench.scoring.inputs import read_results, read_truth
+from benchbench.scoring.measuring import score
+from tests.factories import add_judgment, add_version, make_dataset
+
+QRELS = "q1 0 a 2\nq1 0 b 0\nq1 0 z 1\nq2 0 a 1\nq3 0 c 1\n"
+# Equal scores, scores that are equal as float32, ranks that lie, a query without results, and one nobody asked.
+RUN = (
+    "q1 Q0 b 1 0.5 bm25\nq1 Q0 a 2 0.5 bm25\nq1 Q0 c 9 0.50000001 bm25\nq1 Q0 e 1 -1e300 bm25\nq1 Q0 f 1 -2e300 bm25\n"
+    "q3 Q0 d 1 3 bm25\nq3 Q0 c 2 3.0000001 bm25\nq3 Q0 a 3 1e-3 bm25\nq9 Q0 a 1 1 bm25\n"
+)
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def dataset() -> Dataset:
+    judged: dict[str, list[tuple[Any, int]]] = {}
+    for line in QRELS.splitlines():
+        query, _, document, grade = line.split()
+        judged.setdefault(query, []).append(({"document_id": document}, int(grade)))
+    return make_dataset(judged)
+
+
+@pytest.fixture
+def run_file(tmp_path: Path) -> Path:
+    return write(tmp_path / "bm25.run", RUN)
+
+
+def write(path: Path, content: str) -> Path:
+    path.write_bytes(gzip.compress(content.encode()) if path.suffix == ".gz" else content.encode())
+    return path
+
+
+def imported(dataset: Dataset, *paths: Path, **options: Any) -> ImportedRuns:
+    return import_runs(paths, dataset=dataset, **options)
+
+
+def stored(run: Run) -> dict[str, list[str]]:
+    keys = dict(Query.objects.values_list("pk", "key"))
+    names = dict(Document.objects.values_list("pk", "external_id"))
+    return {keys[query]: [names[one] for one in ranked] for query, ranked in rankings_of(run).items()}
+
+
+def means_of(run: Run) -> dict[str, Any]:
+    return Evaluation.objects.get(run=run, dataset_version=run.benchmark.dataset_version).means
+
+
+def scored(qrels: Path, run: Path, benchmark: Benchmark) -> dict[str, float]:
+    truth = read_truth(qrels)
+    measures = [Measure.parse(name) for name in benchmark.measures]
+    means = score(truth, read_results(run, truth).rankings, measures).means.tolist()
+    return dict(zip(benchmark.measures, means, strict=True))
+
+
+def test_it_stores_the_ranks_that_score_has_and_the_same_means_to_the_last_bit(
+    dataset: Dataset, run_file: Path, tmp_path: Path
+) -> None:
+    found = imported(dataset, run_file, name="elsewhere", measures=["Rprec"], k=[1, 3])
+    ((run, report),) = found.runs
+    assert stored(run) == {"q1": ["c", "b", "a", "f", "e"], "q2": [], "q3": ["d", "c", "a"]}
+    assert means_of(run) == scored(write(tmp_path / "qrels", QRELS), run_file, found.benchmark)
+    assert (report.answered, report.missing, report.unknown, report.tied) == (2, 1, 1, 2)
+    assert (report.results, report.documents, report.tags) == (8, 6, ("bm25",))
+    assert (found.benchmark.name, found.benchmark.k_values, found.benchmark.total_runs) == ("elsewhere", [1, 3, 10], 1)
+    assert (run.label, run.status, run.is_external, run.timing, run.index) == ("bm25", "completed", True, {}, None)
+    assert run.provenance["file"]["format"] == "trec"
+    assert len(run.provenance["file"]["sha256"]) == 64
+    assert "python" in run.provenance["file"]["imported_by"]
+
+
+def test_trec_eval_finds_our_values_in_the_run_that_we_export(dataset: Dataset, run_file: Path) -> None:
+    found = imported(dataset, run_file)
+    exported = "".join(map(str, export(found.runs[0][0], "trec-run")))
+    qrels = pytrec_eval.parse_qrel(io.StringIO("".join(map(str, export(found.benchmark, "trec-qrels")))))
+    theirs = pytrec_eval.RelevanceEvaluator(qrels, {"map", "recip_rank", "ndcg_cut_10"}).evaluate(
+        pytrec_eval.parse_run(io.StringIO(exported))
+    )
+    evaluation: Any = evaluation_of(found.runs[0][0])
+    keys = dict(Query.objects.values_list("pk", "key"))
+    for ours, name in (("AP", "map"), ("RR", "recip_rank"), ("nDCG@10", "ndcg_cut_10")):
+        values = evaluation.values[evaluation.measures.index(ours)]
+        for query_id, value in zip(evaluation.query_ids, values, strict=True):
+            assert theirs.get(keys[query_id], {}).get(name, 0.0) == pytest.approx(value, abs=1e-12)
+
+
+def test_an_exported_run_comes_back_as_the_same_ranking(dataset: Dataset, run_file: Path, tmp_path: Path) -> None:
+    ((first, _),) = imported(dataset, run_file).runs
+    again = write(tmp_path / "again.run.gz", "".join(map(str, export(first, "trec-run"))))
+    ((second, _),) = imported(dataset, again).runs
+    assert stored(second) == stored(first)
+    assert means_of(second) == means_of(first)
+
+
+def test_score_and_import_agree_on_scifact(shared_data: Path, tmp_path: Path) -> None:
+    """A generated run with many ties over the real judgments."""
+    source = shared_data / "scifact"
+    call_command("import_dataset", source, name="scifact", format="beir")
+    dataset = Dataset.objects.get()
+    qrels = source / "qrels" / "test.tsv"
+    truth = read_truth(qrels)
+    documents = sorted({document.decode() for judged in truth.values() for document in judged})
+    lines = [
+        f"{query} Q0 {documents[(place * 37 + number * 11) % len(documents)]} 1 {1 / (1 + number % 23):.2f} made\n"
+        for place, query in enumerate(list(truth)[:-3])
+        for number in range(100)
+    ]
+    path = write(tmp_path / "made.run", "".join(lines))
+    found = imported(dataset, path)
+    assert means_of(found.runs[0][0]) == scored(qrels, path, found.benchmark)
+    assert found.runs[0][1].missing == 3
+
+
+def test_judgments_that_state_no_id_mean_the_value_by_which_they_resolve(tmp_path: Path) -> None:
+    digest = "A" * 64
+    dataset = make_dataset(
+        {
+            "q1": [
+                ({"uri": "file:///a.md"}, 1),
+                ({"path": "file:///b.md", "file_name": "b.md"}, 1),
+                ({"file_name": "c.md"}, 1),
+                ({"content_hash": digest}, 1),
+                ({"document_id": "x" * 501}, 1),
+                ({"document_id": ""}, 1),
+            ]
+        }
+    )
+    lines = "".join(f"q1 Q0 {name} 1 1 t\n" for name in ("file:///a.md", "file:///b.md", "c.md", digest.lower()))
+    found = imported(dataset, write(tmp_path / "a.run", lines))
+    mapping = found.benchmark.mapping
+    assert (mapping.mapped_count, mapping.total_count) == (4, 6)
+    assert means_of(found.runs[0][0])["P@5"] == 4 / 5
+    assert means_of(found.runs[0][0])["R@10"] == 4 / 6
+
+
+def test_runs_gather_in_one_benchmark_and_none_twice(dataset: Dataset, run_file: Path, tmp_path: Path) -> None:
+    other = write(tmp_path / "other.run.gz", "q1 Q0 new 1 1 bm25\n")
+    found = imported(dataset, run_file, other)
+    assert [run.label for run, _ in found.runs] == ["bm25", "bm25 (other)"]
+    third = imported(dataset, write(tmp_path / "c.run", "q2 Q0 a 1 1 x\nq2 Q0 b 1 0 y\n"), benchmark=found.benchmark)
+    assert [(run.run_order, run.label) for run in third.benchmark.runs.all()] == [
+        *((1, "bm25"), (2, "bm25 (other)"), (3, "c"))
+    ]
+    assert third.benchmark.total_runs == 3
+    with pytest.raises(ConflictError, match=r'rankings that run 1, "bm25", .* already: nothing was imported'):
+        imported(dataset, run_file, benchmark=found.benchmark)
+    renamed = write(tmp_path / "renamed.run", RUN.replace("bm25", "other-tag"))
+    with pytest.raises(ConflictError, match=r"renamed\.run holds the rankings"):
+        imported(dataset, renamed, benchmark=found.benchmark)
+    assert Run.objects.count() == 3
+    assert Collection.objects.count() == Mapping.objects.count() == 1
+    assert not differences(list(third.benchmark.runs.all())).refusals
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("q1 Q0 a 1 2 x\nq1 Q0 a 2 1 x\n", "line 2, ranks the document 'a'"),
+        ("x9 Q0 a 1 2 x\n", r"answers no query of questions v1: it has 1 query of other keys \(x9\)"),
+        (f"q1 Q0 {'a' * 501} 1 2 x\n", "more than 500 characters"),
+        ("q1 0 a 1\n", "does not look like a run"),
+    ],
+)
+def test_bad_input_changes_nothing(
+    dataset: Dataset, run_file: Path, tmp_path: Path, content: str, sentence: str
+) -> None:
+    with pytest.raises(BenchbenchError, match=sentence):
+        imported(dataset, run_file, write(tmp_path / "bad.run", content))
+    assert not Collection.objects.exists()
+    assert not Benchmark.objects.exists()
+
+
+def test_what_is_asked_wrongly_is_said(dataset: Dataset, run_file: Path, tmp_path: Path) -> None:
+    found = imported(dataset, run_file)
+    other = make_dataset({"q1": [({"document_id": "a"}, 1)]}, name="others")
+    draft = add_version(dataset, frozen=False)
+    with pytest.raises(BenchbenchError, match="is held against questions v1"):
+        imported(other, run_file, benchmark=found.benchmark)
+    with pytest.raises(BenchbenchError, match="name and measures already"):
+        imported(dataset, run_file, benchmark=found.benchmark, k=[3])
+    with pytest.raises(BenchbenchError, match="is not a frozen version"):
+        imported(dataset, run_file, version=draft)
+    with pytest.raises(BenchbenchError, match="at least 1"):
+        imported(dataset, run_file, k=[0])
+    with pytest.raises(BenchbenchError, match="no measure"):
+        imported(dataset, run_file, measures=["nonsense"])
+    with pytest.raises(BenchbenchError, match="at least one file"):
+        imported(dataset)
+
+
+def test_a_later_version_is_resolved_and_measured_from_the_same_rankings(dataset: Dataset, run_file: Path) -> None:
+    benchmark = imported(dataset, run_file).benchmark
+    before = means_of(benchmark.runs.get())
+    add_judgment(Query.objects.get(key="q1"), {"uri": "e"}, 1, since=2)  # an id of the run, by another key
+    add_judgment(Query.objects.get(key="q3"), {"document_id": "nowhere"}, 1, since=2)
+    add_version(dataset)
+    assert is_stale(benchmark.mapping)
+    mapping = resolve(benchmark.mapping).mapping
+    assert (mapping.status, mapping.mapped_count) == ("resolved", 7)
+    rescored = rescore(benchmark)
+    assert rescored.evaluations[0].means["R@10"] == pytest.approx((2 / 3 + 0 + 1 / 2) / 3)
+    assert means_of(benchmark.runs.get()) == before
+    newer = imported(dataset, run_file).benchmark
+    assert newer.dataset_version.number == 2
+    assert means_of(newer.runs.get()) == rescored.evaluations[0].means
+    older = imported(dataset, run_file, version=benchmark.dataset_version).benchmark
+    assert means_of(older.runs.get()) == before
+
+
+def test_nothing_of_it_can_be_searched(dataset: Dataset, run_file: Path) -> None:
+    benchmark = imported(dataset, run_file).benchmark
+    stub = benchmark.mapping.collection
+    with pytest.raises(ConflictError, match="made elsewhere: there is nothing to start"):
+        launch(benchmark)
+    with pytest.raises(ConflictError, match="nothing to retry"):
+        retry(benchmark)
+    with pytest.raises(BenchbenchError, match="no manifest"):
+        manifest_of(benchmark)
+    with pytest.raises(BenchbenchError, match="no text to search"):
+        create_index(stub, name="i")
+    with pytest.raises(BenchbenchError, match="choose another mapping, or import runs"):
+        create_benchmark(benchmark.mapping, name="x", matrix={})
+    with pytest.raises(ConflictError, match="holds the ids of external runs"):
+        import_documents(stub, [DocumentRecord("a", "", "text")])
+
+
+def test_deleting_follows_the_usual_rules(dataset: Dataset, run_file: Path, admin_user: Any) -> None:
+    ((run, _),) = imported(dataset, run_file).runs
+    approve(run, name="main", reason="good", by=admin_user)
+    mapping = run.benchmark.mapping
+    with pytest.raises(ConflictError, match="is used by the baseline"):
+        delete_benchmark(run.benchmark)
+    with pytest.raises(ConflictError, match="is used by"):
+        delete_mapping(mapping)
+    with pytest.raises(ConflictError, match="is used by"):
+        delete_collection(mapping.collection)
+    run.baselines.all().delete()
+    delete_benchmark(run.benchmark)
+    with pytest.raises(ConflictError, match="is used by the mapping"):
+        delete_dataset(dataset)
+    delete_mapping(mapping)
+    assert not Collection.objects.exists()
+    delete_dataset(dataset)
+
+
+def test_a_dataset_has_one_mapping_for_all_its_external_runs(dataset: Dataset, admin_user: Any) -> None:
+    Collection.objects.create(name="questions (external runs)")
+    first = external_mapping(dataset)
+    assert external_mapping(dataset) == first
+    assert first.collection.kind == "external"
+    assert first.name.startswith("questions ")
+    with pytest.raises(ConflictError, match="the ids of another dataset's external runs"):
+        create_mapping(make_dataset(name="others"), first.collection)
+
+
+def test_the_command_imports_and_reports(
+    dataset: Dataset, run_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call_command("import_run", run_file, dataset="questions", name="spring", measures=["ERR@10"], k=[2])
+    out, err = capsys.readouterr()
+    assert "bm25.run (TREC run): 8 results, 6 documents, for 2 of 3 queries." in out
+    assert "spring: completed" in out
+    assert "Judged queries that bm25.run lacks, counted as 0: 1." in err
+    assert "left out: 1 (q9)." in err
+    assert "equal scores, ordered by id, descending: 2." in err
+    other = write(tmp_path / "other.run", "q1 Q0 a 1 1 x\n")
+    call_command("import_run", other, dataset="questions", benchmark="spring", dataset_version=1, json=True)
+    facts = json.loads(capsys.readouterr().out)
+    assert [run["label"] for run in facts["runs"]] == ["bm25", "x"]
+    assert facts["imported"][0]["missing"] == 2
+    assert Benchmark.objects.get().measures[:2] == ["nDCG@2", "nDCG@10"]
+
+
+def test_the_command_says_what_is_wrong(dataset: Dataset, run_file: Path) -> None:
+    with pytest.raises(CommandError, match="No dataset is called 'x'; there is questions"):
+        call_command("import_run", run_file, dataset="x")
+    with pytest.raises(CommandError, match="has no version 7; there is 1"):
+        call_command("import_run", run_file, dataset="questions", dataset_version=7)
+    with pytest.raises(CommandError, match=r"absent\.run cannot be read"):
+        call_command("import_run", "absent.run", dataset="questions")
+
+
+def test_a_preview_counts_and_keeps_nothing(dataset: Dataset, run_file: Path) -> None:
+    report = preview_run(run_file, version=dataset.versions.get())
+    assert (report.answered, report.missing, report.unknown) == (2, 1, 1)
+    assert not Collection.objects.exists()
+
+
+def test_an_imported_run_can_be_gated_and_compared(dataset: Dataset, run_file: Path, tmp_path: Path) -> None:
+    found = imported(dataset, run_file, write(tmp_path / "other.run", "q1 Q0 a 1 1 other\n"))
+    first, second = (run for run, _ in found.runs)
+    assert gate(first, rules=read_rules("floors: {nDCG@10: 0.1}")).outcome == "passed"
+    timed = gate(first, rules=read_rules("latency_ms: {mean: 100}"))
+    assert timed.outcome == "cannot be decided"
+    assert compare_runs([first, second]).labels == ("bm25", "other")
