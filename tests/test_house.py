@@ -33,6 +33,7 @@ def test_no_module_imports_a_heavy_library_until_it_is_used() -> None:
     assert not imported & {
         "bm25s",
         "chromadb",
+        "ir_datasets",
         "ir_measures",
         "scipy",
         "sentence_transformers",

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from apps.collections.catalogue import read_catalogue
 from apps.collections.corpus import read_corpus
 from apps.collections.folders import read_files, scan
 from apps.collections.records import DocumentRecord
@@ -45,6 +46,11 @@ def open_source(path: Path, *, uri_prefix: str = "") -> Source:
     if uri_prefix:
         raise SourceError(f"A URI prefix is for folders of files; the lines of {corpus.name} state a uri each.")
     return Source(read_corpus(corpus))
+
+
+def open_catalogue(id: str) -> Source:
+    """Return the documents of a public collection by its id in ir_datasets."""
+    return Source(*read_catalogue(id))
 
 
 def find_corpus(path: Path) -> Path | None:

@@ -8,7 +8,9 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from apps.datasets.readers import FORMATS, read_dataset
-from apps.datasets.records import DatasetRecord
+from apps.datasets.readers.catalogue import read_catalogue
+from apps.datasets.records import DatasetError, DatasetRecord
+from benchbench.catalogue import catalogue_id
 
 SOURCE_HELP = """SOURCE is, told apart by what it holds:
 
@@ -16,7 +18,8 @@ SOURCE_HELP = """SOURCE is, told apart by what it holds:
                TREC judgments (with --topics)
   a directory  BEIR (queries.jsonl, qrels/SPLIT.tsv), Flowbaby (topics.json, qrels.json), ground_truth.json with its
                documents/, TREC judgments and topics
-  a zip of either; any file may be a .gz.
+  a zip of either; any file may be a .gz
+  an id        ir_datasets:beir/scifact/test: a public collection of the library ir_datasets, which downloads it
 """
 
 
@@ -35,16 +38,31 @@ def add_source_arguments(parser: CommandParser) -> None:
         metavar="FIELD=COLUMN",
         help="Which column of a table holds a field, where their names differ; repeat it for each.",
     )
+    parser.add_argument(
+        "--ignore-column",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="A column of a table that holds no field and is left out; repeat it for each.",
+    )
 
 
 def read_source(options: Mapping[str, Any]) -> DatasetRecord:
     """Return the dataset that the options of `add_source_arguments` name."""
+    if id := catalogue_id(options["source"]):
+        given = [
+            name.replace("_", "-") for name in ("format", "split", "topics", "column", "ignore_column") if options[name]
+        ]
+        if given:
+            raise DatasetError(f"{options['source']} has no {given[0]}: leave --{given[0]} out.", field=given[0])
+        return read_catalogue(id)
     return read_dataset(
         options["source"],
         format=options["format"],
         split=options["split"],
         topics=options["topics"],
         columns=dict(options["column"]),
+        ignore=options["ignore_column"],
     )
 
 

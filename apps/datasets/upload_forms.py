@@ -57,7 +57,7 @@ class DatasetForm(PageForm):
         required=False,
         widget=UnfoldAdminTextareaWidget({"rows": 3, "placeholder": "query_text=question\ngrade=stars"}),
         help_text="Of CSV and JSON Lines: which column holds a field, one <code>field=column</code> a line, where "
-        "their names differ.",
+        "their names differ; <code>=column</code> for one that is to be left out.",
     )
 
     def clean_file(self) -> UploadedFile:
@@ -66,16 +66,23 @@ class DatasetForm(PageForm):
         require_size(upload, limit, "Larger ones are imported by the command manage.py import_dataset.")
         return upload
 
-    def clean_columns(self) -> dict[str, str]:
-        columns = {}
+    def clean_columns(self) -> list[tuple[str, str]]:
+        """Return pairs of a field, "" for one that is left out, and the column that holds it."""
+        columns = []
         for line in filter(None, map(str.strip, self.cleaned_data["columns"].splitlines())):
             field, separator, column = (part.strip() for part in line.partition("="))
             if not separator or not column:
                 raise forms.ValidationError(f'"{line[:60]}" is not field=column, such as query_text=question.')
-            columns[field] = column
+            columns.append((field, column))
         return columns
 
     def record(self) -> DatasetRecord:
         """Return the dataset that the uploaded file states. Raises what its reader raises."""
         values = self.cleaned_data
-        return read_upload(values["file"], format=values["format"], split=values["split"], columns=values["columns"])
+        return read_upload(
+            values["file"],
+            format=values["format"],
+            split=values["split"],
+            columns={field: column for field, column in values["columns"] if field},
+            ignore=[column for field, column in values["columns"] if not field],
+        )

@@ -1,6 +1,6 @@
 """Reading a dataset that came with a request."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
@@ -12,9 +12,14 @@ from benchbench.pages import stored
 
 
 def read_upload(
-    upload: UploadedFile, *, format: str = "", split: str = "", columns: Mapping[str, str] | None = None
+    upload: UploadedFile,
+    *,
+    format: str = "",
+    split: str = "",
+    columns: Mapping[str, str] | None = None,
+    ignore: Collection[str] = (),
 ) -> DatasetRecord:
-    """Return the dataset that an uploaded file states; `format`, `split` and `columns` as in `read_dataset`."""
+    """Return the dataset that an uploaded file states; the options are those of `read_dataset`."""
     with stored(upload) as path:
         require_unpacked_size(path, max_bytes=settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES)
-        return read_dataset(path, format=format, split=split, columns=columns)
+        return read_dataset(path, format=format, split=split, columns=columns, ignore=ignore)

@@ -14,10 +14,11 @@ from django.db.models import Q
 from apps.collections.corpus import read_corpus
 from apps.collections.importing import ImportReport, import_collection
 from apps.collections.models import Collection
-from apps.collections.sources import Source, find_corpus
+from apps.collections.sources import Source, find_corpus, open_catalogue
 from apps.datasets.importing import DatasetImport, DatasetReport, import_dataset
 from apps.datasets.models import DatasetVersion
 from apps.datasets.readers import read_dataset
+from apps.datasets.readers.catalogue import read_catalogue
 from apps.datasets.records import DatasetRecord
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
@@ -27,7 +28,10 @@ from apps.retrieval.encoding import encoder_for
 from apps.retrieval.importing_vectors import VectorImport, import_vectors
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
+from benchbench.catalogue import catalogue_id
 from benchbench.errors import BenchbenchError, ConflictError
+
+DEFAULT_SPLIT = "test"
 
 
 class BeirError(BenchbenchError):
@@ -67,7 +71,7 @@ def import_beir(
     directory: Path,
     *,
     name: str,
-    split: str = "test",
+    split: str = "",
     vectors: Path | None = None,
     model: str | None = None,
     lexical_only: bool = False,
@@ -75,6 +79,8 @@ def import_beir(
     on_progress: Callable[[int], None] | None = None,
 ) -> BeirImport:
     """Import `directory` as a collection, a dataset, their resolved mapping and an index, all of them called `name`.
+
+    `directory` may be a public collection, `ir_datasets:ID`; of a directory a `split` is read, test without one.
 
     The index takes each document as a whole and is searched by words (BM25), and by vectors unless it is
     `lexical_only`: those of the .npz file `vectors`, which `model` made where the file does not say whose they are, or
@@ -87,13 +93,7 @@ def import_beir(
     """
     if lexical_only and (vectors is not None or model):
         raise BeirError("Choose: a file of vectors or a model, or no vectors at all.")
-    if not directory.is_dir():
-        raise BeirError(f"{directory} is not a directory: name the one that holds corpus.jsonl and queries.jsonl.")
-    corpus = find_corpus(directory)
-    if corpus is None:
-        raise BeirError(f"{directory} holds no corpus.jsonl and no corpus.jsonl.gz: is it a BEIR directory?")
-    record = read_dataset(directory, format="beir", split=split)
-    source = Source(read_corpus(corpus))
+    source, record = _open(directory, split)
     collection, documents = import_collection(source, name=name, owner=owner, on_progress=on_progress)
     imported = _import_queries(record, directory, name, split, owner)
     version = imported.version
@@ -107,18 +107,33 @@ def import_beir(
     return BeirImport(collection, documents, version, imported.report, mapping, indexed)
 
 
+def _open(directory: Path, split: str) -> tuple[Source, DatasetRecord]:
+    if id := catalogue_id(directory):
+        if split:
+            raise BeirError(f"{directory} names its split: leave --split out.", field="split")
+        return open_catalogue(id), read_catalogue(id)
+    if not directory.is_dir():
+        raise BeirError(f"{directory} is not a directory: name the one that holds corpus.jsonl and queries.jsonl.")
+    corpus = find_corpus(directory)
+    if corpus is None:
+        raise BeirError(f"{directory} holds no corpus.jsonl and no corpus.jsonl.gz: is it a BEIR directory?")
+    return Source(read_corpus(corpus)), read_dataset(directory, format="beir", split=split or DEFAULT_SPLIT)
+
+
 def _import_queries(record: DatasetRecord, directory: Path, name: str, split: str, owner: Any) -> DatasetImport:
     try:
         return import_dataset(record, name=name, owner=owner)
     except ConflictError as error:
         if error.field != "version":
             raise
-        alone = f"manage.py import_dataset {quote(str(directory))} --split {quote(split)}"
+        split = "" if catalogue_id(directory) else split or DEFAULT_SPLIT
+        alone = f"manage.py import_dataset {quote(str(directory))}" + (f" --split {quote(split)}" if split else "")
+        part = f"the split {split} of {directory}" if split else str(directory)
         raise ConflictError(
-            f'The dataset "{name}" is there with other content than the split {split} of {directory}, and a frozen '
-            f"version does not change. Another split: give another --name, or import its queries alone by `{alone} "
-            f"--name {quote(f'{name}-{split}')}` and map them to the collection in the admin. The same split, edited: "
-            f"make it the next version by `{alone} --name {quote(name)} --label 2`, and run this again.",
+            f'The dataset "{name}" is there with other content than {part}, and a frozen version '
+            f"does not change. Another split: give another --name, or import its queries alone by `{alone} "
+            f"--name {quote(f'{name}-{split or 2}')}` and map them to the collection in the admin. The same split, "
+            f"edited: make it the next version by `{alone} --name {quote(name)} --label 2`, and run this again.",
             field="name",
         ) from error
 

@@ -86,11 +86,15 @@ def preview(client: Client, file_name: str, content: bytes, **fields: str) -> st
 
 
 def test_a_preview_says_what_would_be_imported_and_keeps_nothing(client_of_ada: Client) -> None:
-    page = preview(client_of_ada, "fruit.csv", b"query_key,query_text,uri,grade,mood\nq1,red <b>,u,2,x\nq1,,u,2,x\n")
+    page = preview(
+        client_of_ada,
+        "fruit.csv",
+        b"query_key,query_text,uri,grade,mood\nq1,red <b>,u,2,x\nq1,,u,2,x\n",
+        columns="=mood",
+    )
     assert "1 query" in page
     assert "read as CSV or JSON Lines" in page
     assert "Stated twice: 1." in page
-    assert "Columns that were not read: mood." in page
     assert "red &lt;b&gt;" in page
     assert ">Import</button>" in page
 
@@ -99,6 +103,8 @@ def test_a_preview_says_what_is_wrong_and_offers_no_import(client_of_ada: Client
     page = preview(client_of_ada, "fruit.csv", b"query_key,query_text,uri,grade\nq1,red,u,high\n")
     assert "fruit.csv, line 2, has the grade" in page
     assert ">Import</button>" not in page
+    table = b"query_key,query_text,uri,grade,mood\nq1,red,u,1,x\n"
+    assert "has a column that holds no field: &#x27;mood&#x27;" in preview(client_of_ada, "fruit.csv", table)
     assert "is no field of a table" in preview(client_of_ada, "a.csv", b"query_key,uri\n1,u\n", columns="x=uri")
     assert "is not field=column" in preview(client_of_ada, "a.csv", b"query_key,uri\n1,u\n", columns="x")
     assert "Choose a file" in client_of_ada.post(reverse("admin:dataset_preview")).content.decode()

@@ -1,6 +1,6 @@
 """The formats of datasets: one file each, and one line here."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +34,7 @@ FORMATS = {
     "flowbaby": Format("Flowbaby directory", read_flowbaby, ("split",)),
     "sectioned": Format("Sectioned ground truth", read_sectioned),
     "module-queries": Format("Module queries (SPEC-001)", read_module_queries),
-    "table": Format("CSV or JSON Lines", read_table_of_judgments, ("columns",)),
+    "table": Format("CSV or JSON Lines", read_table_of_judgments, ("columns", "ignore")),
 }
 
 
@@ -45,14 +45,16 @@ def read_dataset(
     split: str = "",
     topics: Path | None = None,
     columns: Mapping[str, str] | None = None,
+    ignore: Collection[str] = (),
 ) -> DatasetRecord:
     """Return the dataset at `path`, a file or a directory, or a zip of it; without a format, `detect` tells it.
 
-    `split` is for formats that have splits, `topics` for TREC judgments, `columns` for tables.
+    `split` is for formats that have splits, `topics` for TREC judgments, `columns` and those to `ignore` for tables.
     """
     if not path.exists():
         raise DatasetError(f"{path} does not exist.")
-    given = {name: value for name, value in (("split", split), ("topics", topics), ("columns", columns)) if value}
+    options = {"split": split, "topics": topics, "columns": columns, "ignore": ignore}
+    given = {name: value for name, value in options.items() if value}
     if path.suffix == ".zip":
         with unpacked(path, max_bytes=settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES) as directory:
             return _read(directory, format, given)
@@ -63,6 +65,6 @@ def _read(path: Path, format: str, given: Mapping[str, object]) -> DatasetRecord
     format = format or detect(path)
     for name in given:
         if name not in FORMATS[format].options:
-            many = "splits" if name == "split" else name
+            many = {"split": "splits", "ignore": "columns"}.get(name, name)
             raise DatasetError(f"The format {format} has no {many}: leave the {name} out.", field=name)
     return FORMATS[format].read(path, **given)

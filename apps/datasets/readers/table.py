@@ -1,7 +1,7 @@
 """Reading judgments from a table: CSV or JSON Lines, a row for each judgment."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ REQUIRED = ("query_key", "query_text", "grade")
 REFERENCES = ("doc_ref", *DOC_REF_KEYS)
 OPTIONAL = ("category", "difficulty", "query_type", "split", "expected_answer", "notes")
 FIELDS = (*REQUIRED, *REFERENCES, *OPTIONAL)
+SHOWN = 5
 GRADE = re.compile(r"[+-]?[0-9]{1,9}")
 
 
@@ -24,20 +25,26 @@ class _Query:
     judgments: dict[str, JudgmentRecord] = field(default_factory=dict)
 
 
-def read_table_of_judgments(path: Path, *, columns: Mapping[str, str] | None = None) -> DatasetRecord:
+def read_table_of_judgments(
+    path: Path, *, columns: Mapping[str, str] | None = None, ignore: Collection[str] = ()
+) -> DatasetRecord:
     """Return the queries in the order of their first rows, each with its judgments.
 
     `columns` says which column holds a field of FIELDS; a field that it leaves out is read from the column of its own
     name. `doc_ref` is a uri, or an object as in BenchBench JSON; instead, or besides, any key of one may have a column.
     A row without reference and grade states a query alone. What a query has of its own need stand in one of its rows
-    and must be the same in all. Columns that hold no field are named in a warning. Raises a sentence that names file,
-    line and column.
+    and must be the same in all. A column that holds no field, and is not to be ignored, is an error. Raises a sentence
+    that names file, line and column.
     """
     names, rows = read_table(path)
-    holding = _holding(path, names, columns or {})
+    _require_columns(path, names, columns or {})
+    holding = {name: name for name in FIELDS} | dict(columns or {})
+    known = {*holding.values(), *ignore}
+    _refuse_unknown(path.name, names, known)
     queries: dict[str, _Query] = {}
     duplicates = 0
     for where, row in rows:
+        _refuse_unknown(where, row, known)
         cells = {name: row.get(column) for name, column in holding.items()}
         key = _text(where, "query_key", cells.get("query_key"))
         if not key:
@@ -45,33 +52,41 @@ def read_table_of_judgments(path: Path, *, columns: Mapping[str, str] | None = N
         query = queries.setdefault(key, _Query(where))
         _describe(query, where, cells)
         duplicates += _judge(query, where, cells)
-    unused = [name for name in names if name not in holding.values()]
     return DatasetRecord(
         name=re.sub(r"\.\w+$", "", path.name.removesuffix(".gz")),
         queries=[_record(key, query) for key, query in queries.items()],
         source_format="table",
         duplicates=duplicates,
-        warnings=[f"Columns that were not read: {', '.join(name[:60] for name in unused)}."] if unused else [],
     )
 
 
-def _holding(path: Path, names: list[str], columns: Mapping[str, str]) -> dict[str, str]:
-    """Return the column of each field that has one."""
+def _require_columns(path: Path, names: list[str], columns: Mapping[str, str]) -> None:
+    """Raise DatasetError for a mapping that is wrong, and where a field that must have a column has none."""
     for name, column in columns.items():
         if name not in FIELDS:
             raise DatasetError(f"{name[:60]!a} is no field of a table: there are {', '.join(FIELDS)}.", field="columns")
         if column not in names:
             there = ", ".join(names)[:200]
             raise DatasetError(f"{path.name} has no column {column[:60]!a}: it has {there}.", field="columns")
-    holding = {name: name for name in FIELDS if name in names} | dict(columns)
-    missing = [name for name in REQUIRED if name not in holding]
-    if missing or not any(name in holding for name in REFERENCES):
+    there_are = {*(name for name in FIELDS if name in names), *columns}
+    missing = [name for name in REQUIRED if name not in there_are]
+    if missing or there_are.isdisjoint(REFERENCES):
         wanted = missing[0] if missing else f"doc_ref, nor one of {', '.join(DOC_REF_KEYS)}"
         raise DatasetError(
             f"{path.name} has no column {wanted}: it has {', '.join(names)[:200]}. Say which column holds it.",
             field="columns",
         )
-    return holding
+
+
+def _refuse_unknown(where: str, names: Iterable[str], known: Collection[str]) -> None:
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        said = ", ".join(f"{name[:60]!a}" for name in unknown[:SHOWN])
+        raise DatasetError(
+            f"{where.rstrip(',')} has a column that holds no field: {said}. Say which field it holds (--column "
+            "FIELD=COLUMN), or that it is to be left out (--ignore-column COLUMN); the upload asks for both.",
+            field="columns",
+        )
 
 
 def _describe(query: _Query, where: str, cells: Mapping[str, Any]) -> None:

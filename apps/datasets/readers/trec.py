@@ -35,7 +35,7 @@ def read_trec(path: Path, *, topics: Path | None = None) -> DatasetRecord:
         name=path.resolve().name.removesuffix(".gz").removesuffix(".txt"),
         queries=[_query(topic, judged[topic.key], qrels) for topic in stated if topic.key in judged],
         source_format="trec",
-        warnings=_left_out([topic.key for topic in stated if topic.key not in judged]),
+        warnings=left_out([topic.key for topic in stated if topic.key not in judged]),
     )
 
 
@@ -63,7 +63,8 @@ def _the_only(directory: Path, kind: str) -> Path:
     return files[0]
 
 
-def _left_out(keys: Iterable[str]) -> list[str]:
+def left_out(keys: Iterable[str]) -> list[str]:
+    """Return the sentence that some topics are not judged, or none where there are none."""
     keys = list(keys)
     if not keys:
         return []

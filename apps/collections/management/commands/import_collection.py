@@ -7,8 +7,9 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from apps.collections.importing import import_collection
-from apps.collections.sources import open_source
+from apps.collections.sources import open_catalogue, open_source
 from apps.operations.commands import UseCaseCommand
+from benchbench.catalogue import catalogue_id
 
 
 class Command(UseCaseCommand):
@@ -39,7 +40,8 @@ are gone are removed, unless --keep-missing says that SOURCE is only a part of t
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
-        source = open_source(options["source"], uri_prefix=options["uri_prefix"])
+        id = catalogue_id(options["source"])
+        source = open_catalogue(id) if id else open_source(options["source"], uri_prefix=options["uri_prefix"])
         progress = self.progress("documents", source.total)
         collection, report = import_collection(
             source,

@@ -29,9 +29,9 @@ interrupted is built to its end.
 """
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("directory", type=Path, metavar="DIR", help="The BEIR directory.")
+        parser.add_argument("directory", type=Path, metavar="DIR", help="The BEIR directory, or ir_datasets:ID.")
         parser.add_argument("--name", required=True, help="Name of all that is made.")
-        parser.add_argument("--split", default="test", help="Whose judgments to import (default: test).")
+        parser.add_argument("--split", default="", help="Whose judgments to import (default: test).")
         ways = parser.add_mutually_exclusive_group()
         ways.add_argument(
             "--vectors",

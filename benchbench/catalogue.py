@@ -1,0 +1,72 @@
+"""Public test collections by their id in the catalogue of the library ir_datasets: `beir/scifact/test`, `cranfield`.
+
+The library is optional (`pip install 'benchbench[ir-datasets]'`). It downloads what it does not have yet, from where
+its catalogue says, so an id is no address; only commands take one, never a web request.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from benchbench.errors import BenchbenchError
+
+PREFIX = "ir_datasets:"
+SHOWN = 5
+
+
+class CatalogueError(BenchbenchError):
+    """A collection of the catalogue that cannot be had; the sentence says why, and the way out."""
+
+    code = "catalogue"
+
+
+def catalogue_id(source: object) -> str:
+    """Return the id that a source names (`ir_datasets:cranfield`), "" where it is a path."""
+    text = str(source)
+    return text.removeprefix(PREFIX) if text.startswith(PREFIX) else ""
+
+
+def load(id: str) -> Any:
+    """Return a dataset of the library by its id. Nothing is downloaded yet: see `read`."""
+    try:
+        import ir_datasets
+    except ImportError:
+        raise CatalogueError(
+            f"{PREFIX}{id} needs the library ir_datasets: install it with pip install 'benchbench[ir-datasets]', or "
+            "give a file or a directory."
+        ) from None
+    try:
+        return ir_datasets.load(id)
+    except KeyError:
+        raise CatalogueError(f"ir_datasets knows no {id[:80]!a}{_parts(ir_datasets, id)}.") from None
+
+
+def read(id: str, rows: Callable[[], Iterator[Any]]) -> Iterator[Any]:
+    """Yield rows of a dataset, downloaded where they are not there yet; whatever that raises is a CatalogueError.
+
+    The library raises what its parsers and its HTTP client raise, and has no error of its own.
+    """
+    try:
+        yield from rows()
+    except BenchbenchError:
+        raise
+    except Exception as error:
+        raise CatalogueError(
+            f"ir_datasets cannot give {id}: {str(error).rstrip('.')[:300] or type(error).__name__}. What it has not "
+            "downloaded yet needs the network; some collections must be put in its folder by hand, as its pages say."
+        ) from error
+
+
+def require(dataset: Any, id: str, *entities: str) -> None:
+    """Raise CatalogueError where a dataset lacks one of `docs`, `queries`, `qrels`."""
+    names = {"docs": "documents", "queries": "queries", "qrels": "judgments"}
+    lacking = [names[entity] for entity in entities if not dataset.has(entity)]
+    if lacking:
+        import ir_datasets
+
+        raise CatalogueError(f"{id} of ir_datasets has no {' and no '.join(lacking)}{_parts(ir_datasets, id)}.")
+
+
+def _parts(library: Any, id: str) -> str:
+    parts = sorted(name for name in library.registry if name.startswith(f"{id.rstrip('/')}/"))
+    more = ", …" if len(parts) > SHOWN else ""
+    return f"; there is {', '.join(parts[:SHOWN])}{more}" if parts else ""

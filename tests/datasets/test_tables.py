@@ -1,0 +1,94 @@
+"""Reading tables of judgments."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from apps.datasets.readers import read_dataset
+from apps.datasets.records import JudgmentRecord, QueryRecord
+from tests.datasets.test_readers import TABLE, said
+from tests.files.samples import write_file
+
+
+class TestTable:
+    def test_it_reads_a_row_for_each_judgment(self, tmp_path: Path) -> None:
+        record = read_dataset(write_file(tmp_path / "judged.csv", TABLE))
+        assert record.queries == [
+            QueryRecord("q1", "red", [JudgmentRecord({"uri": "u1"}, 1), JudgmentRecord({"uri": "u2"}, 0)]),
+            QueryRecord("q2", "blue", []),
+        ]
+        assert (record.name, record.duplicates) == ("judged", 1)
+
+    @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+    def test_it_reads_quoted_cells_between_any_delimiter(self, delimiter: str, tmp_path: Path) -> None:
+        rows = [
+            ["query_key", "query_text", "doc_ref", "grade"],
+            ["q1", '"a\nb"', '"{""document_id"": ""d""}"', "2"],
+        ]
+        text = "".join(delimiter.join(row) + "\r\n" for row in rows)
+        record = read_dataset(write_file(tmp_path / "t.csv", text))
+        assert record.queries == [QueryRecord("q1", "a\nb", [JudgmentRecord({"document_id": "d"}, 2)])]
+
+    def test_columns_are_mapped(self, tmp_path: Path) -> None:
+        path = write_file(tmp_path / "t.csv", "q,question,page,stars,category\n1,red,u,3,colour\n")
+        columns = {"query_key": "q", "query_text": "question", "uri": "page", "grade": "stars"}
+        assert read_dataset(path, columns=columns).queries == [
+            QueryRecord("1", "red", [JudgmentRecord({"uri": "u"}, 3)], category="colour")
+        ]
+        assert said(path, columns={"query": "q"}).startswith("'query' is no field of a table: there are query_key,")
+        assert said(path, columns={"grade": "points"}).startswith("t.csv has no column 'points': it has q, question")
+        assert said(path, columns={"query_key": "q"}).startswith("t.csv has no column query_text: it has q, question")
+
+    def test_json_lines_keep_their_types(self, tmp_path: Path) -> None:
+        lines = [
+            {"query_key": 1, "query_text": "red", "doc_ref": {"document_id": "d", "uri": "u"}, "grade": 2},
+            {"query_key": 1, "doc_ref": "v", "grade": "0"},
+        ]
+        path = write_file(tmp_path / "t.txt", "\n".join(map(json.dumps, lines)))
+        assert read_dataset(path).queries == [
+            QueryRecord(
+                "1",
+                "red",
+                [JudgmentRecord({"document_id": "d", "uri": "u"}, 2), JudgmentRecord({"uri": "v"}, 0)],
+            )
+        ]
+
+    @pytest.mark.parametrize(
+        ("rows", "sentence"),
+        [
+            ("q1,red,u,1\nq1,red,u,2\n", "t.csv, line 3, gives the grade 2, but the document had 1 before."),
+            ("q1,red,u,1\nq1,blue,v,2\n", "t.csv, line 3, has another query_text than t.csv, line 2"),
+            ("q1,red,u,high\n", 't.csv, line 2, has the grade "high", which is not an integer.'),
+            ("q1,red,u,\n", 't.csv, line 2, has the grade "", which is not an integer.'),
+            ("q1,red,,1\n", "t.csv, line 2, doc_ref is empty"),
+            ("q1,red,u\n", "t.csv, line 2, has 3 cells, and the header has 4."),
+            (",red,u,1\n", "t.csv, line 2, has no query_key."),
+            ("q1,,u,1\n", "t.csv, line 2, has no query_text for the query 'q1', nor has a later line."),
+            ('q1,"re"d,u,1\n', "t.csv, line 2, is not CSV"),
+        ],
+    )
+    def test_its_errors_name_file_and_line(self, tmp_path: Path, rows: str, sentence: str) -> None:
+        assert said(write_file(tmp_path / "t.csv", "query_key,query_text,uri,grade\n" + rows)).startswith(sentence)
+
+    def test_a_column_that_holds_no_field_is_an_error_unless_it_is_left_out(self, tmp_path: Path) -> None:
+        path = write_file(tmp_path / "t.csv", "query_key,query_text,uri,grade,mood,tone\nq1,red,u,1,x,y\n")
+        assert said(path).startswith("t.csv has a column that holds no field: 'mood', 'tone'. Say which field it holds")
+        assert said(path, ignore=["mood"]).startswith("t.csv has a column that holds no field: 'tone'.")
+        assert len(read_dataset(path, columns={"notes": "tone"}, ignore=["mood"]).queries) == 1
+        stars = write_file(tmp_path / "s.csv", "query_key,query_text,uri,grade,stars\nq1,red,u,1,2\n")
+        assert said(stars, columns={"grade": "stars"}).startswith("s.csv has a column that holds no field: 'grade'.")
+
+    def test_a_later_line_may_state_more_fields_and_nothing_unknown(self, tmp_path: Path) -> None:
+        lines = [
+            {"query_key": "q1", "query_text": "red", "uri": "u", "grade": 1},
+            {"query_key": "q1", "uri": "v", "grade": 0, "category": "colour"},
+        ]
+        path = write_file(tmp_path / "t.jsonl", "\n".join(map(json.dumps, lines)))
+        assert read_dataset(path).queries[0].category == "colour"
+        write_file(path, "\n".join(map(json.dumps, [lines[0], lines[1] | {"mood": 1}])))
+        assert said(path).startswith("t.jsonl, line 2 has a column that holds no field: 'mood'.")
+
+    def test_an_apostrophe_before_a_formula_is_no_part_of_a_cell(self, tmp_path: Path) -> None:
+        path = write_file(tmp_path / "t.csv", "query_key,query_text,uri,grade\nq1,'=1+1,'u,-1\n")
+        assert read_dataset(path).queries == [QueryRecord("q1", "=1+1", [JudgmentRecord({"uri": "'u"}, -1)])]
