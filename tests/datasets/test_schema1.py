@@ -259,30 +259,6 @@ def test_it_takes_the_grades_from_0_to_3(grade: int | str) -> None:
     assert type(judgment.grade) is int
 
 
-DAMAGED = {
-    "empty": (b"", "The file is not JSON: Expecting value (line 1, column 1)."),
-    "cut off": (b'{"queries": [', "The file is not JSON: Expecting value (line 1, column 14)."),
-    "two values": (b"{} {}", "The file is not JSON: Extra data"),
-    "NaN": (b'{"metadata": {"a": NaN}}', "The file holds NaN, which is not JSON."),
-    "Infinity": (b'{"metadata": {"a": -Infinity}}', "The file holds -Infinity, which is not JSON."),
-    "past a double": (b'{"metadata": {"a": 1e400}}', "The file holds the number 1e400, which is out of range."),
-    "endless integer": (b'{"metadata": {"a": ' + b"1" * 5000 + b"}}", "The file holds an integer of 5000 digits"),
-    "key twice": (b'{"queries": [], "queries": []}', "The file has the key 'queries' twice in one object."),
-    "not UTF-8": (b'{"queries": "\xe9"}', "The file is not UTF-8: byte 13"),
-    "UTF-16": ('{"queries": []}'.encode("utf-16"), "The file is not UTF-8"),
-    "NUL": (b'{"metadata": {"a": ["\\u0000"]}}', "The file holds a character that cannot be stored (NUL or half"),
-    "NUL in a key": (b'{"metadata": {"\\u0000": 1}}', "The file holds a character that cannot be stored (NUL or half"),
-    "half a pair": (b'{"metadata": {"a": "\\udcff"}}', "The file holds a character that cannot be stored (NUL or half"),
-    "deep": (b'{"metadata": ' + b'{"a":' * 150 + b"1" + b"}" * 151, "The file is nested deeper than 100 levels."),
-    "very deep": (b"[" * 9000, "The file is nested deeper than 100 levels."),
-}
-
-
-@pytest.mark.parametrize(("content", "sentence"), DAMAGED.values(), ids=DAMAGED)
-def test_it_refuses_a_damaged_file(content: bytes, sentence: str) -> None:
-    assert refusal(content).message.startswith(sentence)
-
-
 def test_it_refuses_too_large_a_file_as_such() -> None:
     with pytest.raises(BenchbenchError, match="The file has more than 10,000 bytes, the most that is taken") as caught:
         parse(b" " * 10_001)

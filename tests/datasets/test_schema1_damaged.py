@@ -1,14 +1,39 @@
-"""BenchBench JSON with odd values and odd bytes in it: a dataset, or a sentence."""
+"""BenchBench JSON that is damaged: a dataset, or a sentence."""
 
 import json
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from apps.datasets.records import check
 from benchbench.errors import BenchbenchError
-from tests.datasets.test_schema1 import FULL, parse
+from tests.datasets.test_schema1 import FULL, parse, refusal
+
+DAMAGED = {
+    "empty": (b"", "The file is not JSON: Expecting value (line 1, column 1)."),
+    "cut off": (b'{"queries": [', "The file is not JSON: Expecting value (line 1, column 14)."),
+    "two values": (b"{} {}", "The file is not JSON: Extra data"),
+    "NaN": (b'{"metadata": {"a": NaN}}', "The file holds NaN, which is not JSON."),
+    "Infinity": (b'{"metadata": {"a": -Infinity}}', "The file holds -Infinity, which is not JSON."),
+    "past a double": (b'{"metadata": {"a": 1e400}}', "The file holds the number 1e400, which is out of range."),
+    "endless integer": (b'{"metadata": {"a": ' + b"1" * 5000 + b"}}", "The file holds an integer of 5000 digits"),
+    "key twice": (b'{"queries": [], "queries": []}', "The file has the key 'queries' twice in one object."),
+    "not UTF-8": (b'{"queries": "\xe9"}', "The file is not UTF-8: byte 13"),
+    "UTF-16": ('{"queries": []}'.encode("utf-16"), "The file is not UTF-8"),
+    "NUL": (b'{"metadata": {"a": ["\\u0000"]}}', "The file holds a character that cannot be stored (NUL or half"),
+    "NUL in a key": (b'{"metadata": {"\\u0000": 1}}', "The file holds a character that cannot be stored (NUL or half"),
+    "half a pair": (b'{"metadata": {"a": "\\udcff"}}', "The file holds a character that cannot be stored (NUL or half"),
+    "deep": (b'{"metadata": ' + b'{"a":' * 150 + b"1" + b"}" * 151, "The file is nested deeper than 100 levels."),
+    "very deep": (b"[" * 9000, "The file is nested deeper than 100 levels."),
+}
+
+
+@pytest.mark.parametrize(("content", "sentence"), DAMAGED.values(), ids=DAMAGED)
+def test_it_refuses_a_damaged_file(content: bytes, sentence: str) -> None:
+    assert refusal(content).message.startswith(sentence)
+
 
 ODD = st.recursive(
     st.none()
