@@ -24,7 +24,7 @@ test: $(INSTALLED) ## run the tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 fuzz: $(INSTALLED) ## read 200,000 damaged files with each reader, other ones each time
-	BENCHBENCH_FUZZ_EXAMPLES=200000 $(BIN)/python -m pytest tests/files/test_fuzzing.py tests/datasets/test_fuzzing.py $(PYTEST_ARGS)
+	BENCHBENCH_FUZZ_EXAMPLES=200000 $(BIN)/python -m pytest tests/files tests/datasets/test_fuzzing.py $(PYTEST_ARGS)
 
 install: $(INSTALLED) ## make the virtual environment .venv with the pinned packages
 

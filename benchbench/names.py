@@ -1,5 +1,8 @@
 """The names that people give to things."""
 
+from collections.abc import Iterable
+from itertools import count
+
 from benchbench.errors import BenchbenchError
 
 MAX_LENGTH = 200
@@ -15,3 +18,10 @@ def checked_name(name: str, noun: str) -> str:
             f"The name of the {noun} has {len(name)} characters: at most {MAX_LENGTH} fit.", field="name"
         )
     return name
+
+
+def free_name(name: str, taken: Iterable[str]) -> str:
+    """Return `name`, with the first number from 2 that makes it another where it is taken: "library (2)"."""
+    there = set(taken)
+    numbered = (f"{name} ({number})" for number in count(2))
+    return name if name not in there else next(one for one in numbered if one not in there)

@@ -68,9 +68,8 @@ def create_benchmark(
     newest = require_current(mapping)
     if not allow_missing:
         require_modules(mapping)
-    parsed = Matrix.parse(
-        matrix, max_runs=settings.BENCHMARK_MAX_RUNS, max_values=settings.BENCHMARK_MAX_VALUES_PER_AXIS
-    )
+    most_values = max(settings.BENCHMARK_MAX_VALUES_PER_AXIS, len(indexes or ()))
+    parsed = Matrix.parse(matrix, max_runs=settings.BENCHMARK_MAX_RUNS, max_values=most_values)
     configurations = parsed.configurations()
     chosen = choose_indexes(mapping, configurations, among=indexes)
     measured = measures_of(parsed.k_values_for_metrics, measures, version or newest)
@@ -112,7 +111,7 @@ def run_of(benchmark: Benchmark, order: int, configuration: Configuration, index
         config_hash=configuration.hash,
         index=index,
         status=Run.Status.FAILED if failed else Run.Status.PENDING,
-        error_message=f"The index could not be built: {index.error}" if failed else "",
+        error_message=f"Its index could not be built. {index.error}" if failed else "",
     )
 
 

@@ -60,7 +60,14 @@ def import_dataset(
         outcome = "created" if created else "new version"
         version = _write(dataset, record, digest)
         _describe(dataset, record, description)
-    report = DatasetReport(
+    return DatasetImport(version, report_of(record, version, outcome))
+
+
+def report_of(
+    record: DatasetRecord, version: DatasetVersion, outcome: Literal["created", "new version", "unchanged"]
+) -> DatasetReport:
+    """Return the report of a record that `version` holds."""
+    return DatasetReport(
         outcome=outcome,
         queries=version.query_count,
         judgments=version.judgment_count,
@@ -68,7 +75,6 @@ def import_dataset(
         dangling=record.dangling,
         warnings=warnings_of(record),
     )
-    return DatasetImport(version, report)
 
 
 def _settled(dataset: Dataset, record: DatasetRecord, digest: str) -> DatasetVersion | None:

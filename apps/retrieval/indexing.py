@@ -48,11 +48,10 @@ def create_index(
         raise IndexingError(f'The collection "{locked}" holds the ids of external runs: it has no text to search.')
     if not locked.document_count:
         raise IndexingError(f'The collection "{locked}" has no documents to index; import some first.')
-    versions = Index.objects.filter(collection=locked, name=name)
     return Index.objects.create(
         collection=locked,
         name=name,
-        version=versions.aggregate(next=Coalesce(Max("version"), 0) + 1)["next"],
+        version=next_version(locked, name),
         encoder=encoder,
         strategy=strategy,
         chunk_parameters=parameters,
@@ -60,6 +59,12 @@ def create_index(
         lexical=lexical,
         owner=owner,
     )
+
+
+def next_version(collection: Collection, name: str) -> int:
+    """Return the version of the next index of that name. The collection must be locked."""
+    versions = Index.objects.filter(collection=collection, name=name)
+    return int(versions.aggregate(next=Coalesce(Max("version"), 0) + 1)["next"])
 
 
 @transaction.atomic

@@ -34,7 +34,7 @@ def benchmark(library: Mapping) -> Benchmark:
 def test_it_makes_a_failed_run_with_the_error_of_the_index(benchmark: Benchmark) -> None:
     failed, completed = benchmark.runs.all()
     assert (benchmark.status, failed.status, completed.status) == ("completed", "failed", "completed")
-    assert failed.error_message.startswith("The index could not be built: 'keyword:' names no distinct keywords")
+    assert failed.error_message.startswith("Its index could not be built. 'keyword:' names no distinct keywords")
     assert failed.index is not None
     assert failed.index.status == Index.Status.FAILED
 

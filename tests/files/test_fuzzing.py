@@ -140,7 +140,7 @@ BYTES: dict[str, tuple[Callable[[Path], Any], bytes, str]] = {
 }
 
 
-def fuzz(read: Callable[[Path], Any], write: Callable[[list[Damage]], Path], examples: int = EXAMPLES) -> None:
+def fuzz(read: Callable[[Any], Any], write: Callable[[list[Damage]], Any], examples: int = EXAMPLES) -> None:
     @settings(
         max_examples=examples // FILES,
         deadline=None,

@@ -11,17 +11,17 @@ NAMES = ("ground_truth.json", "ground_truth.json.gz")
 SHOWN = 5
 
 
-def read_sectioned(path: Path) -> DatasetRecord:
-    """Return the questions of a ground_truth.json, or of the directory that holds it, in file order.
+def read_sectioned(path: Path, *, directory: Path | None = None, most: int | None = None) -> DatasetRecord:
+    """Return the questions of a ground_truth.json, or of the directory that holds it, in file order; the first `most`.
 
-    Where `documents/` stands beside the file, each question's document and sections are looked up in it: those that it
-    lacks are dangling, counted and named in warnings.
+    Where there are documents in `directory`, or else in `documents/` beside the file, each question's document and
+    sections are looked up in them: those that are lacking are dangling, counted and named in warnings.
     """
     file = path if path.is_file() else next((path / name for name in NAMES if (path / name).is_file()), None)
     if file is None:
         raise DatasetError(f"{path} holds no ground_truth.json.")
-    questions = read_ground_truth(file)
-    documents = find_documents(file.parent / "documents")
+    questions = read_ground_truth(file)[:most]
+    documents = find_documents(directory or file.parent / "documents")
     dangling, warnings = _dangling(questions, documents) if documents else (None, [])
     return DatasetRecord(
         name=file.resolve().parent.name if path.is_dir() else file.name.removesuffix(".gz").removesuffix(".json"),

@@ -8,6 +8,8 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.experiment_plans import plan_experiment
+from apps.benchmarks.experiments import prepare_experiment
 from apps.benchmarks.launching import launch
 from apps.benchmarks.matrix_options import add_matrix_arguments, in_options, matrix_of, whole_number
 from apps.benchmarks.models import Benchmark
@@ -25,6 +27,7 @@ from apps.operations.models import Operation, Status
 from apps.operations.working import OperationFailedError, wait
 from apps.results.console import Console, write_baselines
 from benchbench.errors import BenchbenchError
+from benchbench.files.experiment import PRESETS
 from benchbench.files.spec002 import LIMIT
 from benchbench.ir.configuration import DEFAULTS
 
@@ -40,6 +43,7 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
   benchbench run_benchmark scifact --modes dense,sparse,hybrid --rrf-k 20,60 --wait
   benchbench run_benchmark scifact --rerank both --rerank-depth 20 --dry-run
   benchbench run_benchmark --queries benchmark_queries.json --collection odoo --verbose --output-dir results
+  benchbench run_benchmark --experiment baseline.yaml --preset quick_test --wait
   benchbench run_benchmark --manifest which-search.manifest.json
 """
     statuses = (
@@ -62,6 +66,18 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
             metavar="FILE",
             help="In place of a mapping: run what this manifest describes, wait, and hold it against what the manifest "
             "says came of it. Only --name, --owner and --json go with it.",
+        )
+        parser.add_argument(
+            "--experiment",
+            type=Path,
+            metavar="FILE",
+            help="In place of a mapping: run each combination of strategy, backend and embedding of this YAML file, "
+            "over the documents and questions that it names (docs/formats.md); it states depth, measures and seed too.",
+        )
+        parser.add_argument(
+            "--preset",
+            choices=PRESETS,
+            help="With --experiment: how many documents it keeps and how often it asks each query, instead of its own.",
         )
         parser.add_argument("--name", help="Name of the benchmark; by default the mapping's name and the time.")
         parser.add_argument(
@@ -107,6 +123,9 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
         if options["manifest"]:
             self.run_again(**options)
             return
+        if options["experiment"]:
+            self.run_experiment(**options)
+            return
         mapping = self.mapping_of(options)
         matrix = matrix_of(mapping, options)
         if options["dry_run"]:
@@ -129,12 +148,14 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
 
     def require_fitting(self, options: dict[str, Any]) -> None:
         """Refuse options that do not go together."""
-        named = [name for name in ("mapping", "queries", "manifest") if options[name]]
+        named = [name for name in ("mapping", "queries", "manifest", "experiment") if options[name]]
         if len(named) != 1:
             raise self.misuse(
-                "Say what to run, and one thing only: a mapping, --queries FILE with --collection NAME, or --manifest "
-                "FILE."
+                "Say what to run, and one thing only: a mapping, --queries FILE with --collection NAME, --experiment "
+                "FILE, or --manifest FILE."
             )
+        if options["preset"] and not options["experiment"]:
+            raise self.misuse("--preset goes with --experiment.")
         if bool(options["queries"]) != bool(options["collection"]):
             raise self.misuse("--queries and --collection go together: what is asked, and what is searched.")
         if options["queries"] and options["dry_run"]:
@@ -176,6 +197,24 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
         if not options["verbose"] or benchmark.total_runs > 1:
             self.report(facts, text, as_json=options["json"])
         self.require_completed(benchmark)
+
+    def run_experiment(self, **options: Any) -> None:
+        """Run an experiment file, or say what it would run."""
+        planned = plan_experiment(options["experiment"], preset=options["preset"])
+        if options["dry_run"]:
+            self.report(planned.as_dict(), planned.as_text(), as_json=options["json"])
+            return
+        progress = self.progress("documents indexed")
+        prepared = prepare_experiment(
+            planned,
+            name=options["name"] or "",
+            owner=options["owner"],
+            on_progress=lambda event: progress.count(event, "processed_documents", "total_documents"),
+        )
+        progress.close()
+        for warning in prepared.warnings:
+            self.warn(warning)
+        self.run(prepared.benchmark, **options)
 
     def run_again(self, **options: Any) -> None:
         """Run a manifest, and hold what comes of it against what came of it then."""

@@ -1,0 +1,118 @@
+"""What an experiment file would run: its combinations, and why some cannot run here."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from apps.retrieval.stores import STORES
+from apps.retrieval.strategies import STRATEGIES
+from benchbench.errors import BenchbenchError
+from benchbench.files.combinations import Combination, combinations
+from benchbench.files.experiment import Experiment, read_experiment
+
+PROVIDERS = ("sbert", "sentence-transformers")  # of the models that `load_encoder` loads
+
+
+class ExperimentError(BenchbenchError):
+    """An experiment that cannot be run here."""
+
+    code = "experiment"
+
+
+@dataclass(frozen=True)
+class Planned:
+    """An experiment, its combinations by name, and by name why some of them cannot run here."""
+
+    path: Path
+    experiment: Experiment
+    combinations: Mapping[str, Combination]
+    lacking: Mapping[str, str]
+
+    def file(self, key: str) -> Path:
+        """Return the path that `data` states under `key`: a relative one starts at the directory of the YAML file."""
+        return self.path.parent / str(getattr(self.experiment.data, key))
+
+    @property
+    def sentence(self) -> str:
+        """How much it is: "Experiment baseline: 4 combinations of 2 strategies × 2 backends × …; 3 can run here. …"."""
+        stated, total = self.experiment, len(self.combinations)
+        able = total - len(self.lacking)
+        axes = [
+            (len(stated.strategies), "strategy", "strategies"),
+            (len(stated.backends), "backend", "backends"),
+            (len(stated.embeddings), "embedding", "embeddings"),
+            (len(stated.llms), "language model where one is asked", "language models where one is asked"),
+        ]
+        counted = " × ".join(f"{number} {one if number == 1 else many}" for number, one, many in axes if number)
+        times = _count(stated.benchmark.runs_per_query, "time")
+        chunks = _count(max(stated.benchmark.top_k_values), "chunk")
+        return (
+            f"Experiment {stated.id}: {_count(total, 'combination')} of {counted}; {able} can run here. Each query is "
+            f"asked {times} by each, for {chunks}."
+        )
+
+    def as_text(self) -> str:
+        lines = [self.sentence]
+        for place, name in enumerate(self.combinations, start=1):
+            cannot = f": cannot run, {self.lacking[name]}" if name in self.lacking else ""
+            lines.append(f"{place:>3} {name}{cannot}")
+        return "\n".join(lines)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "experiment": self.experiment.as_dict(),
+            "combinations": [
+                {
+                    "name": name,
+                    "strategy": combination.strategy.name,
+                    "backend": combination.backend.name,
+                    "embedding_model": combination.embedding.model,
+                    "llm_model": combination.llm.model if combination.llm else None,
+                    "parameters": combination.parameters,
+                    "error": self.lacking.get(name),
+                }
+                for name, combination in self.combinations.items()
+            ],
+            "total_runs": len(self.combinations),
+            "runs_that_can_run": len(self.combinations) - len(self.lacking),
+        }
+
+
+def plan_experiment(path: Path, *, preset: str | None = None) -> Planned:
+    """Return what the experiment of a file would run, at its own size or at that of a preset. Nothing is written.
+
+    Raises a sentence that names file and key for what is stated wrongly, and ExperimentError for more combinations than
+    BENCHMARK_MAX_RUNS.
+    """
+    experiment = read_experiment(path)
+    if preset:
+        experiment = experiment.preset(preset)
+    found = combinations(experiment, where=path.name)
+    if len(found) > settings.BENCHMARK_MAX_RUNS:
+        raise ExperimentError(
+            f"{path.name} combines into {len(found)} runs; at most {settings.BENCHMARK_MAX_RUNS} are allowed "
+            "(BENCHMARK_MAX_RUNS). Shorten a list."
+        )
+    lacks = {name: _lack(combination) for name, combination in found.items()}
+    return Planned(path, experiment, found, {name: lack for name, lack in lacks.items() if lack})
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _lack(combination: Combination) -> str:
+    """Say what of a combination is not to be had here, without a full stop; "" where all of it is."""
+    parts = (
+        ("strategy", combination.strategy.name, STRATEGIES),
+        ("backend", combination.backend.name, STORES),
+        ("provider", combination.embedding.provider, PROVIDERS),
+    )
+    return "; ".join(
+        f"the {noun} {name} is not known here, known are {', '.join(known)}"
+        for noun, name, known in parts
+        if name not in known
+    )

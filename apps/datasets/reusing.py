@@ -1,0 +1,32 @@
+"""Datasets by what they hold: queries and judgments that are here already are not imported again."""
+
+from dataclasses import replace
+from typing import Any
+
+from django.db import transaction
+
+from apps.datasets.content import content_hash
+from apps.datasets.importing import DatasetImport, import_dataset, report_of
+from apps.datasets.models import Dataset, DatasetVersion
+from apps.datasets.records import DatasetRecord, check
+from benchbench.names import free_name
+
+
+@transaction.atomic
+def dataset_with(record: DatasetRecord, *, name: str, source: str, owner: Any = None) -> DatasetImport:
+    """Return the owner's frozen version that holds what the record does; it is imported where there is none.
+
+    A new dataset is called `name`, with a number where that is taken by another. `source` says where the record comes
+    from and is kept as metadata: other content of the same source is the next version of its dataset. Raises what
+    `import_dataset` does.
+    """
+    check(record)
+    digest = content_hash(record.queries)
+    mine = Dataset.objects.filter(owner=owner)
+    equal = DatasetVersion.objects.filter(dataset__in=mine, content_hash=digest, frozen_at__isnull=False)
+    if version := equal.select_related("dataset").order_by("created_at").first():
+        return DatasetImport(version, report_of(record, version, "unchanged"))
+    of_source = mine.filter(metadata__source=source).order_by("created_at").first()
+    stated = replace(record, label=digest[:12], metadata={**record.metadata, "source": source})
+    new_name = of_source.name if of_source else free_name(name, mine.values_list("name", flat=True))
+    return import_dataset(stated, name=new_name, owner=owner)

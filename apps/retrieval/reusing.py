@@ -1,0 +1,77 @@
+"""Indexes by what they are made of: one that is here already is not built again."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Case, Q, QuerySet, Value, When
+
+from apps.collections.models import Collection
+from apps.retrieval.indexing import create_index, next_version
+from apps.retrieval.models import Index
+from apps.retrieval.strategies import get_strategy
+from benchbench.names import checked_name
+
+
+@dataclass(frozen=True)
+class Ingredients:
+    """What an index is made of, apart from its documents. It is searched by vectors only."""
+
+    strategy: str
+    chunk_parameters: dict[str, Any]
+    encoder: str
+    store: str
+    store_parameters: dict[str, Any] = field(default_factory=dict)
+    llm: str = ""
+    llm_parameters: dict[str, Any] = field(default_factory=dict)
+
+
+def index_of(collection: Collection, made_of: Ingredients, *, name: str, owner: Any = None) -> Index:
+    """Return the collection's index of these ingredients and its documents as they are now: a ready one, else the
+    newest that was begun, else a new one called `name`. `build_index` makes the latter two searchable.
+
+    Raises what `create_index` does.
+    """
+    parameters = get_strategy(made_of.strategy).check(made_of.chunk_parameters)
+    there = _equal(collection, **{**asdict(made_of), "chunk_parameters": parameters}).first()
+    return there or create_index(
+        collection,
+        name=name,
+        encoder=made_of.encoder,
+        chunk_parameters=parameters,
+        strategy=made_of.strategy,
+        store=made_of.store,
+        lexical=False,
+        owner=owner,
+    )
+
+
+@transaction.atomic
+def unavailable_index(
+    collection: Collection, made_of: Ingredients, *, name: str, reason: str, owner: Any = None
+) -> Index:
+    """Return an index that has failed for `reason`, since an ingredient is not to be had here; one for all times.
+
+    So that what was to be searched by it keeps its place, and can be had by `build_index` once the ingredient is there.
+    """
+    locked = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
+    there = _equal(locked, **asdict(made_of)).first()
+    index = there or Index(
+        collection=locked,
+        name=checked_name(name, "index"),
+        version=next_version(locked, name),
+        lexical=False,
+        owner=owner,
+        **asdict(made_of),
+    )
+    index.status, index.error = Index.Status.FAILED, reason
+    index.save()
+    return index
+
+
+def _equal(collection: Collection, **made_of: Any) -> QuerySet[Index]:
+    """Return the indexes of these ingredients that hold the collection's documents or none yet, a ready one first."""
+    current = Q(chunk_set=None) | Q(chunk_set__collection_fingerprint=collection.fingerprint)
+    ready_first = Case(When(status=Index.Status.READY, then=Value(0)), default=Value(1))
+    same = Index.objects.filter(current, collection=collection, lexical=False, vector_source="", **made_of)
+    return same.order_by(ready_first, "-version")

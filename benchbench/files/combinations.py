@@ -1,0 +1,101 @@
+"""What an experiment runs: its combinations, and the documents of its directory that it keeps."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchbench.files.errors import FileFormatError
+from benchbench.files.experiment import LLM, Backend, Embedding, Experiment, Strategy
+
+CHUNKS = ("chunk_size", "chunk_overlap")
+PARAMETERS = {  # that change what a strategy finds; the others are read and do nothing
+    "flat": CHUNKS,
+    "raptor": (*CHUNKS, "max_layers", "cluster_threshold"),
+    "lod_embed": (*CHUNKS, "doc_top_k", "section_top_k"),
+    "lod_llm": (*CHUNKS, "doc_top_k", "section_top_k"),
+}
+ASKS_LLM = ("raptor", "lod_llm")
+KEEPS_FILES = ("chromadb", "sqlite_vec")
+LONGEST = 60  # characters of a model's name in that of a combination
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """A strategy over a backend by an embedding, and by a language model where the strategy asks one."""
+
+    strategy: Strategy
+    backend: Backend
+    embedding: Embedding
+    llm: LLM | None = None
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What shapes the strategy, by the names of the file."""
+        return {name: getattr(self.strategy, name) for name in PARAMETERS[self.strategy.name]}
+
+    @property
+    def path(self) -> str | None:
+        """Where the backend keeps its files, if it does."""
+        return self.backend.path if self.backend.name in KEEPS_FILES else None
+
+    @property
+    def name(self) -> str:
+        """What it is in a few words: "flat 500/50 · memory · all-MiniLM-L6-v2"."""
+        chunks = f"{self.strategy.chunk_size}/{self.strategy.chunk_overlap}"
+        models = [self.embedding.model, *([self.llm.model] if self.llm else [])]
+        return " · ".join([f"{self.strategy.name} {chunks}", self.backend.name, *map(_short, models)])
+
+    @property
+    def _identity(self) -> tuple[Any, ...]:
+        parameters = tuple(self.parameters.values())
+        return self.strategy.name, parameters, self.backend.name, self.path, self.embedding, self.llm
+
+
+def combinations(experiment: Experiment, *, where: str) -> dict[str, Combination]:
+    """Return each distinct combination under a name that tells it from the others, strategies varying slowest.
+
+    Of combinations that differ only in what does not touch them the first stays. Raises FileFormatError, in
+    which `where` names the file, for a strategy that asks a language model where none is stated.
+    """
+    found: dict[tuple[Any, ...], Combination] = {}
+    for index, strategy in enumerate(experiment.strategies):
+        asks = strategy.name in ASKS_LLM
+        if asks and not experiment.llms:
+            what = f"strategies[{index}] is {strategy.name}, which asks a language model: state one in llms"
+            raise FileFormatError(f"{where}, {what}.", field="llms")
+        for backend in experiment.backends:
+            for embedding in experiment.embeddings:
+                for llm in experiment.llms if asks else (None,):
+                    combination = Combination(strategy, backend, embedding, llm)
+                    found.setdefault(combination._identity, combination)
+    return _named(list(found.values()))
+
+
+def kept_documents(ids: Sequence[str], expected: Collection[str], most: int | None) -> list[str]:
+    """Return which of `ids` an experiment keeps, in their order: all that are expected, then the first ones.
+
+    At most `most`, unless more are expected; all of them without `most`.
+    """
+    if most is None:
+        return list(ids)
+    expected = set(expected)
+    needed = [id for id in ids if id in expected]
+    others = [id for id in ids if id not in expected]
+    chosen = {*needed, *others[: max(0, most - len(needed))]}
+    return [id for id in ids if id in chosen]
+
+
+def _named(found: list[Combination]) -> dict[str, Combination]:
+    named: dict[str, Combination] = {}
+    for combination in found:
+        name, number = combination.name, 1
+        while name in named:
+            number += 1
+            name = f"{combination.name} ({number})"
+        named[name] = combination
+    return named
+
+
+def _short(model: str) -> str:
+    name = model.rstrip("/").rpartition("/")[2] or model
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"

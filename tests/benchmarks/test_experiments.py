@@ -1,0 +1,255 @@
+"""Experiment files through the real importers, indexes and engine, by keyword encoders."""
+
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from django.core.management import CommandError, call_command
+
+from apps.benchmarks.experiment_plans import ExperimentError, plan_experiment
+from apps.benchmarks.experiments import prepare_experiment
+from apps.benchmarks.launching import launch
+from apps.benchmarks.models import Benchmark
+from apps.collections.models import Collection
+from apps.datasets.models import Dataset
+from apps.operations.working import wait
+from apps.retrieval.models import Index
+from benchbench.files.experiment import experiment_of
+
+FRUITS = "keyword:apple,pear,plum,fig"
+DOCUMENTS = {"A": "apple apple", "B": "pear plum", "C": "plum plum", "D": "fig", "E": "apple fig", "F": "pear pear"}
+QUESTIONS = [("q1", "apple", "A"), ("q2", "plum", "C"), ("q3", "pear", "F"), ("q4", "fig", "D")]
+EXPERIMENT: dict[str, Any] = {
+    "id": "fruit",
+    "description": "Which is better?",
+    "data": {"documents_dir": "documents", "ground_truth_path": "ground_truth.json"},
+    "benchmark": {"runs_per_query": 2, "top_k_values": [1, 3], "random_seed": 7},
+    "embeddings": [{"model": FRUITS}],
+    "backends": [{"name": "memory"}],
+    "strategies": [{"name": "flat", "chunk_size": 40, "chunk_overlap": 5}],
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "documents").mkdir()
+    for id, text in DOCUMENTS.items():
+        section = {"id": "s1", "heading": "Text", "level": 1, "content": text}
+        document = {"id": id, "title": id, "sections": [section]}
+        (tmp_path / "documents" / f"{id.lower()}.json").write_text(json.dumps(document))
+    write_truth(tmp_path, QUESTIONS)
+    return tmp_path
+
+
+def write_truth(folder: Path, questions: list[tuple[str, str, str]]) -> None:
+    stated = [
+        {
+            "id": key,
+            "question": text,
+            "answer": text,
+            "document_id": document,
+            "section_ids": ["s1"],
+            "evidence": [],
+        }
+        for key, text, document in questions
+    ]
+    (folder / "ground_truth.json").write_text(json.dumps(stated))
+
+
+def write(folder: Path, **others: Any) -> Path:
+    path = folder / "fruit.yaml"
+    path.write_text(yaml.safe_dump({**EXPERIMENT, **others}))
+    return path
+
+
+def run(path: Path, *, preset: str | None = None) -> Benchmark:
+    benchmark = prepare_experiment(plan_experiment(path, preset=preset)).benchmark
+    wait(launch(benchmark))
+    benchmark.refresh_from_db()
+    return benchmark
+
+
+@pytest.mark.django_db(transaction=True)
+def test_it_imports_indexes_and_measures_every_combination(folder: Path) -> None:
+    backends = [{"name": "memory"}, {"name": "chromadb", "path": "stores/c"}]
+    embeddings = [{"model": FRUITS}, {"model": "keyword:"}]
+    strategies = [*EXPERIMENT["strategies"], {"name": "raptor", "max_layers": 2}]
+    llms = [{"model": "llama3"}]
+    path = write(folder, backends=backends, embeddings=embeddings, strategies=strategies, llms=llms)
+    benchmark = run(path)
+    assert (benchmark.status, benchmark.execution, benchmark.runs_per_query, benchmark.seed) == (
+        "completed",
+        "isolated",
+        2,
+        7,
+    )
+    assert (benchmark.k_values, benchmark.primary_k, benchmark.description) == ([1, 3], 3, "Which is better?")
+    runs = list(benchmark.runs.select_related("index"))
+    assert [run.status for run in runs] == ["completed"] + ["failed"] * 7
+    assert [run.index.name for run in runs if run.index][:5] == [
+        f"flat 40/5 · memory · {FRUITS}",
+        "flat 40/5 · memory · keyword:",
+        f"flat 40/5 · chromadb · {FRUITS}",
+        "flat 40/5 · chromadb · keyword:",
+        f"raptor 500/50 · memory · {FRUITS} · llama3",
+    ]
+    assert [run.error_message for run in runs][1:3] == [
+        "Its index could not be built. 'keyword:' names no distinct keywords; write, for example, keyword:apple,pear.",
+        "Its index could not be built. The backend chromadb is not known here, known are pgvector, memory.",
+    ]
+    raptor = runs[-1].index
+    assert raptor is not None
+    assert runs[-1].error_message == f"Its index could not be built. {raptor.error}"
+    assert (raptor.strategy, raptor.store, raptor.llm) == ("raptor", "chromadb", "llama3")
+    assert raptor.chunk_parameters == {"size": 500, "overlap": 50, "max_layers": 2, "cluster_threshold": 0.1}
+    assert raptor.store_parameters == {"path": "stores/c"}
+    assert runs[0].config["top_k"] == 3
+    assert runs[0].query_results.count() == 4 * 2
+    evaluation = runs[0].evaluations.get()
+    # Each expected document has nothing but the word that is asked for.
+    assert evaluation.means["R@1"] == 1
+    assert evaluation.means["RR"] == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_experiment_is_kept_with_every_default(folder: Path) -> None:
+    path = write(folder)
+    kept = run(path, preset="quick_test").experiment
+    planned = plan_experiment(path, preset="quick_test")
+    assert kept["id"] == "fruit"
+    assert experiment_of(kept["config"], where="config") == planned.experiment
+    assert kept["config"]["data"]["max_documents"] == 5
+    assert kept["config"]["strategies"][0]["doc_top_k"] == 5
+
+
+@pytest.mark.django_db(transaction=True)
+def test_running_it_again_imports_and_builds_nothing(folder: Path) -> None:
+    path = write(folder)
+    first, second = run(path), run(path)
+    assert first.mapping == second.mapping
+    assert [one.index_id for one in first.runs.all()] == [one.index_id for one in second.runs.all()]
+    assert [model.objects.count() for model in (Collection, Dataset, Index)] == [1, 1, 1]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_other_content_leaves_what_is_there_as_it_is(folder: Path) -> None:
+    path = write(folder)
+    first = run(path)
+    (folder / "documents/a.md").write_text("apple pie")
+    write_truth(folder, [*QUESTIONS, ("q5", "apple", "E")])
+    second = run(path)
+    assert [one.name for one in Collection.objects.order_by("created_at")] == ["fruit", "fruit (2)"]
+    assert [version.number for version in Dataset.objects.get().versions.order_by("number")] == [1, 2]
+    assert (first.dataset_version.number, second.dataset_version.number) == (1, 2)
+    write_truth(folder, QUESTIONS)
+    assert run(path).dataset_version == first.dataset_version
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_limit_keeps_the_expected_documents_and_the_first_queries(folder: Path) -> None:
+    data = {**EXPERIMENT["data"], "max_documents": 4, "max_queries": 3}
+    benchmark = run(write(folder, data=data))
+    mapping = benchmark.mapping
+    assert sorted(mapping.collection.documents.values_list("external_id", flat=True)) == ["A", "B", "C", "F"]
+    assert sorted(benchmark.dataset_version.queries.values_list("key", flat=True)) == ["q1", "q2", "q3"]
+    assert (mapping.collection.name, mapping.dataset.name) == ("fruit (4 documents)", "fruit (3 queries)")
+    assert mapping.status == "resolved"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [
+        (
+            {"strategies": [{"name": "lod_embed"}], "backends": [{"name": "sqlite_vec"}]},
+            "fruit.yaml combines nothing that can run here: the strategy lod_embed is not known here, known are flat; "
+            "the backend sqlite_vec is not known here, known are pgvector, memory",
+        ),
+        (
+            {"embeddings": [{"model": "text-embedding-3", "provider": "openai"}]},
+            "the provider openai is not known here, known are sbert, sentence-transformers",
+        ),
+        (
+            {"data": {**EXPERIMENT["data"], "documents_dir": "nowhere"}},
+            "fruit.yaml, data.documents_dir: .*nowhere holds no JSON file of a document",
+        ),
+        (
+            {"data": {**EXPERIMENT["data"], "ground_truth_path": "nothing.json"}},
+            "fruit.yaml, data.ground_truth_path: there is no file .*nothing.json",
+        ),
+    ],
+)
+def test_it_imports_nothing_where_nothing_can_run(folder: Path, others: dict[str, Any], said: str) -> None:
+    with pytest.raises(ExperimentError, match=said):
+        prepare_experiment(plan_experiment(write(folder, **others)))
+    assert not Collection.objects.exists()
+    assert not Dataset.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_it_makes_no_benchmark_where_no_index_could_be_built(folder: Path) -> None:
+    with pytest.raises(ExperimentError, match=r"No index of fruit.yaml could be built. .*'keyword:' names no distinct"):
+        prepare_experiment(plan_experiment(write(folder, embeddings=[{"model": "keyword:"}])))
+    assert not Benchmark.objects.exists()
+
+
+def test_it_refuses_more_combinations_than_runs_are_allowed(folder: Path, settings: Any) -> None:
+    settings.BENCHMARK_MAX_RUNS = 1
+    with pytest.raises(ExperimentError, match="combines into 2 runs; at most 1 are allowed"):
+        plan_experiment(write(folder, backends=[{"name": "memory"}, {"name": "pgvector"}]))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_more_combinations_than_values_of_an_axis_are_allowed(folder: Path, settings: Any) -> None:
+    settings.BENCHMARK_MAX_VALUES_PER_AXIS = 1
+    benchmark = run(write(folder, backends=[{"name": "memory"}, {"name": "pgvector"}]))
+    memory, pgvector = benchmark.runs.all()
+    assert [one.document_ids for one in memory.query_results.all()] == [
+        one.document_ids for one in pgvector.query_results.all()
+    ]
+
+
+def command(*arguments: str) -> str:
+    out = StringIO()
+    call_command("run_benchmark", *arguments, stdout=out)
+    return out.getvalue()
+
+
+@pytest.mark.django_db
+def test_a_dry_run_lists_the_combinations_and_what_cannot_run(folder: Path) -> None:
+    strategies = [{"name": "flat"}, {"name": "lod_embed"}]
+    path = str(write(folder, strategies=strategies, backends=[{"name": "memory"}, {"name": "pgvector"}]))
+    assert command("--experiment", path, "--dry-run") == (
+        "Experiment fruit: 4 combinations of 2 strategies × 2 backends × 1 embedding; 2 can run here. "
+        "Each query is asked 2 times by each, for 3 chunks.\n"
+        f"  1 flat 500/50 · memory · {FRUITS}\n"
+        f"  2 flat 500/50 · pgvector · {FRUITS}\n"
+        f"  3 lod_embed 500/50 · memory · {FRUITS}: cannot run, the strategy lod_embed is not known here, known are "
+        "flat\n"
+        f"  4 lod_embed 500/50 · pgvector · {FRUITS}: cannot run, the strategy lod_embed is not known here, known are "
+        "flat\n"
+    )
+    facts = json.loads(command("--experiment", path, "--dry-run", "--json", "--preset", "quick_test"))
+    assert (facts["total_runs"], facts["runs_that_can_run"]) == (4, 2)
+    assert facts["experiment"]["benchmark"]["runs_per_query"] == 1
+    assert facts["combinations"][0]["parameters"] == {"chunk_size": 500, "chunk_overlap": 50}
+    assert not Collection.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_command_runs_an_experiment_and_shows_what_failed(folder: Path) -> None:
+    path = str(write(folder, backends=[{"name": "chromadb"}, {"name": "memory"}]))
+    facts = json.loads(command("--experiment", path, "--wait", "--json", "--name", "tonight"))
+    assert (facts["name"], facts["status"]) == ("tonight", "completed")
+    failed, completed = facts["runs"]
+    assert failed["error_message"].startswith("Its index could not be built. The backend chromadb is not known here")
+    assert completed["metrics"]["recall@1"] == 1
+
+
+@pytest.mark.parametrize("arguments", [("--preset", "full", "scifact"), ("--experiment", "e.yaml", "scifact")])
+def test_the_command_refuses_options_that_do_not_go_together(arguments: tuple[str, ...]) -> None:
+    with pytest.raises(CommandError):
+        command(*arguments)

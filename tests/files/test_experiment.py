@@ -1,0 +1,283 @@
+"""Reading experiments: one test for what a file gives, one for each way in which it can be wrong."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from apps.retrieval.strategies import STRATEGIES
+from benchbench.errors import BenchbenchError
+from benchbench.files.combinations import ASKS_LLM, PARAMETERS, combinations, kept_documents
+from benchbench.files.experiment import PRESETS, Experiment, experiment_of, read_experiment
+from tests.files.samples import write_file
+from tests.files.test_fuzzing import damaged_bytes, damaged_value, fuzz
+
+MINIMAL = """
+id: small
+data: {documents_dir: documents, ground_truth_path: ground_truth.json}
+embeddings: [{model: all-MiniLM-L6-v2}]
+backends: [{name: memory}]
+strategies: [{name: flat}]
+"""
+COMPACT = """id: a
+data: {documents_dir: d, ground_truth_path: 'g', max_queries: ~}
+benchmark: {top_k_values: [1, 3]}
+embeddings: [{model: m}]
+backends:
+- name: memory
+strategies: [{name: raptor, chunk_size: 300, cluster_threshold: .5}]
+llms: [{model: "l", temperature: 0}]
+"""
+FULL: dict[str, Any] = {
+    "id": "full",
+    "description": "Every key stated.",
+    "data": {
+        "documents_dir": "docs",
+        "ground_truth_path": "truth/ground_truth.json",
+        "max_documents": 20,
+        "max_queries": 7,
+    },
+    "benchmark": {"runs_per_query": 2, "top_k_values": [10, 1], "random_seed": 7},
+    "embeddings": [{"model": "one", "provider": "sbert"}, {"model": "two", "provider": "sbert"}],
+    "llms": [
+        {
+            "model": "llama3",
+            "provider": "ollama",
+            "base_url": "http://localhost:11434",
+            "temperature": 0.5,
+            "max_tokens": 100,
+        },
+        {"model": "mistral", "provider": "ollama", "base_url": None, "temperature": 0, "max_tokens": 500},
+    ],
+    "backends": [{"name": "memory", "path": None}, {"name": "chromadb", "path": "stores/chroma"}],
+    "strategies": [
+        {
+            "name": name,
+            "chunk_size": 300,
+            "chunk_overlap": 30,
+            "doc_top_k": 3,
+            "section_top_k": 6,
+            "max_layers": 2,
+            "cluster_threshold": 0.2,
+        }
+        for name in ("flat", "raptor", "lod_embed", "lod_llm")
+    ],
+}
+
+
+def read(tmp_path: Path, stated: Any) -> Experiment:
+    return read_experiment(write_file(tmp_path / "e.yaml", stated))
+
+
+def changed(**others: Any) -> dict[str, Any]:
+    minimal: dict[str, Any] = yaml.safe_load(MINIMAL)
+    return {**minimal, **others}
+
+
+def test_it_fills_in_every_default(tmp_path: Path) -> None:
+    assert read(tmp_path, MINIMAL).as_dict() == {
+        "id": "small",
+        "description": "",
+        "data": {
+            "documents_dir": "documents",
+            "ground_truth_path": "ground_truth.json",
+            "max_documents": None,
+            "max_queries": None,
+        },
+        "benchmark": {"runs_per_query": 3, "top_k_values": [1, 3, 5, 10], "random_seed": 42},
+        "embeddings": [{"model": "all-MiniLM-L6-v2", "provider": "sbert"}],
+        "llms": [],
+        "backends": [{"name": "memory", "path": None}],
+        "strategies": [
+            {
+                "name": "flat",
+                "chunk_size": 500,
+                "chunk_overlap": 50,
+                "doc_top_k": 5,
+                "section_top_k": 10,
+                "max_layers": 3,
+                "cluster_threshold": 0.1,
+            }
+        ],
+    }
+
+
+def test_what_it_writes_reads_as_the_same(tmp_path: Path) -> None:
+    for stated in (MINIMAL, yaml.safe_dump(FULL)):
+        experiment = read(tmp_path, stated)
+        assert read(tmp_path, experiment.as_yaml()) == experiment
+        assert experiment_of(json.loads(json.dumps(experiment.as_dict())), where="config") == experiment
+    assert experiment.as_dict() == FULL
+    assert list(yaml.safe_load(experiment.as_yaml())) == list(FULL)
+
+
+@pytest.mark.parametrize(("name", "documents", "runs"), [("quick_test", 5, 1), ("baseline", 10, 3), ("full", None, 5)])
+def test_a_preset_sets_documents_and_repetitions(tmp_path: Path, name: str, documents: int | None, runs: int) -> None:
+    experiment = read(tmp_path, yaml.safe_dump(FULL)).preset(name)
+    assert name in PRESETS
+    assert (experiment.data.max_documents, experiment.benchmark.runs_per_query) == (documents, runs)
+    assert (experiment.data.max_queries, experiment.benchmark.top_k_values) == (7, (10, 1))
+    with pytest.raises(BenchbenchError, match="There is no preset 'huge'; there are quick_test, baseline, full"):
+        experiment.preset("huge")
+
+
+def test_it_combines_a_language_model_only_with_a_strategy_that_asks_one(tmp_path: Path) -> None:
+    found = combinations(read(tmp_path, yaml.safe_dump(FULL)), where="e.yaml")
+    # flat and lod_embed: 2 backends × 2 embeddings; raptor and lod_llm: the same × 2 language models.
+    assert len(found) == 4 + 8 + 4 + 8
+    assert list(found)[:5] == [
+        "flat 300/30 · memory · one",
+        "flat 300/30 · memory · two",
+        "flat 300/30 · chromadb · one",
+        "flat 300/30 · chromadb · two",
+        "raptor 300/30 · memory · one · llama3",
+    ]
+    assert {one.strategy.name for one in found.values() if one.llm} == {"raptor", "lod_llm"}
+    assert found["lod_llm 300/30 · chromadb · two · mistral"].parameters == {
+        "chunk_size": 300,
+        "chunk_overlap": 30,
+        "doc_top_k": 3,
+        "section_top_k": 6,
+    }
+
+
+def test_what_does_not_touch_a_combination_does_not_multiply_it(tmp_path: Path) -> None:
+    strategies = [{"name": "flat"}, {"name": "flat", "max_layers": 9}, {"name": "flat", "chunk_size": 200}]
+    backends = [{"name": "memory"}, {"name": "memory", "path": "x"}]
+    models = [{"model": "org/one"}, {"model": "other/one"}]
+    stated = changed(strategies=strategies, backends=backends, embeddings=models)
+    assert list(combinations(experiment_of(stated, where="e.yaml"), where="e.yaml")) == [
+        "flat 500/50 · memory · one",
+        "flat 500/50 · memory · one (2)",
+        "flat 200/50 · memory · one",
+        "flat 200/50 · memory · one (2)",
+    ]
+
+
+def test_the_format_and_the_registered_strategies_agree_on_who_asks_a_language_model() -> None:
+    for name in PARAMETERS.keys() & STRATEGIES.keys():
+        assert STRATEGIES[name].requires_llm == (name in ASKS_LLM)
+
+
+@pytest.mark.parametrize(
+    ("most", "kept"),
+    [(None, "abcde"), (1, "bd"), (2, "bd"), (3, "abd"), (4, "abcd"), (9, "abcde")],
+)
+def test_expected_documents_are_kept_and_then_the_first_ones(most: int | None, kept: str) -> None:
+    assert kept_documents("abcde", {"d", "b", "gone"}, most) == list(kept)
+
+
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        ("", "e.yaml must be an object, not null"),
+        ("[]", "e.yaml must be an object, not a list"),
+        ("id: [", "e.yaml, line 1 cannot be read as YAML"),
+        ("id: a\n---\nid: b", "e.yaml, line 2 cannot be read as YAML"),
+        (MINIMAL + "id: again", "e.yaml, id is stated twice, the second time in line 7"),
+        (
+            MINIMAL.replace("{name: flat}", "{name: flat}, {name: flat, chunk_size: 9, chunk_size: 9}"),
+            r"e.yaml, strategies\[1\].chunk_size is stated twice",
+        ),
+        ("a: &x [1]\nb: *x", "e.yaml, b is an alias"),
+        ("a: !!python/object:os.system x", "e.yaml, a has the tag 'tag:yaml.org,2002:python/object:os.system'"),
+        ("a: !!int x", "e.yaml, a holds 'x', which cannot be read"),
+        ("1: x", "e.yaml has a key that is not a text"),
+        ("? [a]\n: x", "e.yaml has a key that is not a text"),
+        ('a: "\\ud800"', "e.yaml holds a character that cannot be stored"),
+        ("[" * 5000, "e.yaml, line 1 cannot be read as YAML: nested deeper than 100"),
+        ("- " * 5000, "e.yaml, line 1 cannot be read as YAML: nested deeper than 100"),
+        ("a: " + "x" * 100_001, "e.yaml has 100,004 characters; at most 100,000"),
+        (b"\xff", "e.yaml is not UTF-8"),
+        (b"a: \x01", "e.yaml cannot be read as YAML"),
+    ],
+)
+def test_what_is_no_plain_yaml_is_refused(tmp_path: Path, stated: Any, said: str) -> None:
+    with pytest.raises(BenchbenchError, match=said):
+        read(tmp_path, stated)
+
+
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [
+        ({"colour": 1}, "e.yaml has the unknown key 'colour'"),
+        ({"id": None}, "e.yaml lacks the key id"),
+        ({"id": "../up"}, "e.yaml, id must be up to 100 letters"),
+        ({"description": 3}, "e.yaml, description must be a text, not 3"),
+        ({"data": None}, "e.yaml lacks the key data"),
+        ({"data": "documents"}, 'e.yaml, data must be an object, not "documents"'),
+        ({"data": {"documents_dir": "d"}}, "e.yaml, data lacks the key ground_truth_path"),
+        ({"data": {"documents_dir": " ", "ground_truth_path": "g"}}, "e.yaml, data.documents_dir must be a text of 1"),
+        (
+            {"data": {"documents_dir": "d", "ground_truth_path": "g", "max_documents": 0}},
+            "e.yaml, data.max_documents must be a whole number from 1 to 1,000,000,000, not 0",
+        ),
+        ({"benchmark": {"runs": 3}}, "e.yaml, benchmark has the unknown key 'runs'"),
+        ({"benchmark": {"runs_per_query": True}}, "e.yaml, benchmark.runs_per_query must be a whole number from 1 to"),
+        (
+            {"benchmark": {"runs_per_query": 2.5}},
+            "benchmark.runs_per_query must be a whole number from 1 to 100, not 2",
+        ),
+        ({"benchmark": {"random_seed": -1}}, "e.yaml, benchmark.random_seed must be a whole number from 0"),
+        ({"benchmark": {"top_k_values": []}}, r"e.yaml, benchmark.top_k_values must be a list of diff.*, not \[\]"),
+        ({"benchmark": {"top_k_values": [1, 1]}}, "e.yaml, benchmark.top_k_values must be a list of different"),
+        ({"benchmark": {"top_k_values": [0]}}, "e.yaml, benchmark.top_k_values must be a list of different"),
+        ({"benchmark": {"top_k_values": [1001]}}, "e.yaml, benchmark.top_k_values must be a list of different"),
+        ({"embeddings": None}, "e.yaml lacks the key embeddings"),
+        ({"embeddings": []}, "e.yaml, embeddings is an empty list"),
+        ({"embeddings": {"model": "m"}}, "e.yaml, embeddings must be a list"),
+        ({"embeddings": ["m"]}, r"e.yaml, embeddings\[0\] must be an object, not a string"),
+        ({"embeddings": [{"model": ""}]}, r"e.yaml, embeddings\[0\].model must be a text of 1 to 500"),
+        ({"embeddings": [{"model": "m"}, {"model": "m"}]}, r"e.yaml, embeddings\[1\] repeats embeddings\[0\]"),
+        ({"llms": [{"model": "m", "temperature": -1}]}, r"e.yaml, llms\[0\].temperature must be a number from 0 to 10"),
+        ({"llms": [{"model": "m", "max_tokens": 0}]}, r"e.yaml, llms\[0\].max_tokens must be a whole number"),
+        ({"backends": [{"name": "faiss"}]}, r"e.yaml, backends\[0\].name must be one of memory, .*, not \"faiss\""),
+        ({"backends": [{"name": "memory", "path": 3}]}, r"e.yaml, backends\[0\].path must be a text"),
+        ({"strategies": [{"name": "flat"}, {"chunk_size": 9}]}, r"e.yaml, strategies\[1\] lacks the key name"),
+        (
+            {"strategies": [{"name": "flat"}, {"name": "flat", "chunk_size": 0}]},
+            r"e.yaml, strategies\[1\].chunk_size must be a whole number from 1 to 1,000,000, not 0",
+        ),
+        (
+            {"strategies": [{"name": "flat", "chunk_size": 100}]},
+            r"e.yaml, strategies\[0\].chunk_overlap: A chunk overlap of 50 does not go with a chunk size of 100",
+        ),
+        (
+            {"strategies": [{"name": "flat", "cluster_threshold": 2}]},
+            r"strategies\[0\].cluster_threshold must be a num",
+        ),
+        ({"strategies": [{"name": "flat", "doc_top_k": 0}]}, r"e.yaml, strategies\[0\].doc_top_k must be a whole"),
+        ({"strategies": [{"name": "flat", "section_top_k": 0}]}, r"e.yaml, strategies\[0\].section_top_k must be a wh"),
+        ({"strategies": [{"name": "flat", "max_layers": "3"}]}, r"e.yaml, strategies\[0\].max_layers must be a whole"),
+    ],
+    ids=str,
+)
+def test_what_is_stated_wrongly_is_named(tmp_path: Path, others: dict[str, Any], said: str) -> None:
+    with pytest.raises(BenchbenchError, match=said):
+        read(tmp_path, json.dumps(changed(**others)))
+
+
+def test_a_strategy_that_asks_a_language_model_needs_one_stated() -> None:
+    stated = changed(strategies=[{"name": "flat"}, {"name": "lod_llm"}])
+    with pytest.raises(BenchbenchError, match=r"e.yaml, strategies\[1\] is lod_llm, which asks a language model"):
+        combinations(experiment_of(stated, where="e.yaml"), where="e.yaml")
+
+
+def combine(experiment: Experiment) -> None:
+    assert experiment_of(experiment.as_dict(), where="again") == experiment
+    combinations(experiment, where="e.yaml")
+
+
+def test_it_survives_damaged_bytes(tmp_path: Path) -> None:
+    content = COMPACT.encode()
+    combine(read(tmp_path, content))
+    fuzz(
+        lambda path: combine(read_experiment(path)),
+        lambda damages: write_file(tmp_path / "e.yaml", damaged_bytes(content, damages)),
+    )
+
+
+def test_it_survives_damaged_values() -> None:
+    fuzz(lambda value: combine(experiment_of(value, where="e.yaml")), lambda damages: damaged_value(FULL, damages))
