@@ -1,11 +1,14 @@
 """How far a benchmark has come: the data of its events (formats.md, Events)."""
 
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Any
+
+from django.db.models import F
 
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.operations import queueing
-from apps.operations.models import Batch, Operation
+from apps.operations.models import Batch, Operation, Status
 from apps.operations.progress import progress_of
 from apps.operations.waiting import waiting_for
 from benchbench.ir.configuration import Configuration
@@ -13,6 +16,7 @@ from benchbench.ir.measures import Measure
 
 GROUPED = ("ndcg", "precision", "recall")
 ENDED = (Run.Status.COMPLETED, Run.Status.FAILED)
+AHEAD = (Run.Status.PENDING, Run.Status.INDEXING, Run.Status.EVALUATING)
 
 
 def partials(operation: Operation) -> Iterator[dict[str, Any]]:
@@ -25,41 +29,71 @@ def benchmark_event(operation: Operation) -> dict[str, Any]:
     """Return the data of `benchmark_progress`: status, counts, the run at work, and every run's means so far."""
     benchmark = Benchmark.objects.select_related("mapping", "dataset_version").filter(pk=operation.subject_id).first()
     if benchmark is None:
-        return {"operation_id": str(operation.pk), "benchmark_id": None, "status": operation.status, "stage": "deleted"}
+        return _without_benchmark(operation)
     runs = list(benchmark.runs.all())
     total = benchmark.dataset_version.query_count
-    progress = progress_of(operation)
     at_work = set(operation.parameters["run_ids"])
     so_far = _so_far(benchmark, runs, at_work, _answered_before(benchmark, operation, total), list(partials(operation)))
     current = next((run for run in runs if run.status not in ENDED and str(run.pk) in at_work), None)
     return {
-        "operation_id": str(operation.pk),
+        **_of_operation(operation),
         "benchmark_id": str(benchmark.pk),
         "mapping_id": str(benchmark.mapping_id),
         "dataset_id": str(benchmark.mapping.dataset_id),
         "collection_id": str(benchmark.mapping.collection_id),
-        "status": benchmark.status,
+        "status": status_of(benchmark, operation),
         "stage": stage_of(benchmark, operation),
         "total_runs": benchmark.total_runs,
         "completed_runs": sum(run.status == Run.Status.COMPLETED for run in runs),
         "failed_runs": sum(run.status == Run.Status.FAILED for run in runs),
         "primary_k": benchmark.primary_k,
         "k_values_for_metrics": benchmark.k_values,
-        "percent": round(progress.percent, 1),
-        "eta_seconds": progress.eta_seconds,
-        "queue_position": queueing.position(operation),
-        "waiting_for": waiting_for(operation),
-        "error": operation.error or None,
         "current_run": _current_run(current, so_far, total) if current and operation.is_active else None,
         "last_completed_run": None,
         "runs": list(so_far.values()),
     }
 
 
+def _of_operation(operation: Operation) -> dict[str, Any]:
+    progress = progress_of(operation)
+    return {
+        "operation_id": str(operation.pk),
+        "percent": round(progress.percent, 1),
+        "eta_seconds": progress.eta_seconds,
+        "queue_position": queueing.position(operation),
+        "waiting_for": waiting_for(operation),
+        "error": operation.error or None,
+    }
+
+
+def _without_benchmark(operation: Operation) -> dict[str, Any]:
+    """Return the same fields for an operation whose benchmark was deleted: how it ended is all that is known."""
+    nothing = ("benchmark_id", "mapping_id", "dataset_id", "collection_id", "primary_k", "current_run")
+    return {
+        **_of_operation(operation),
+        **dict.fromkeys((*nothing, "last_completed_run")),
+        **dict.fromkeys(("total_runs", "completed_runs", "failed_runs"), 0),
+        "k_values_for_metrics": [],
+        "runs": [],
+        "status": operation.status,
+        "stage": operation.status,
+    }
+
+
+def status_of(benchmark: Benchmark, operation: Operation) -> str:
+    """Return how the benchmark stands as far as this operation goes.
+
+    One whose every run failed is failed, though its operation did all its work. A benchmark that was started again is
+    at work in another operation: what ended stays ended.
+    """
+    of_benchmark = benchmark.status if benchmark.status not in Status.active() else operation.status
+    return of_benchmark if operation.status == Status.COMPLETED else operation.status
+
+
 def stage_of(benchmark: Benchmark, operation: Operation) -> str:
     """Return what a benchmark's operation is at: starting, indexing, evaluating; or how the benchmark ended."""
     if not operation.is_active:
-        return benchmark.status
+        return status_of(benchmark, operation)
     if operation.started_at is None:
         return "starting"
     return "indexing" if _preparing(operation) else "evaluating"
@@ -70,11 +104,16 @@ def _preparing(operation: Operation) -> bool:
 
 
 def completions(operation: Operation, after: int) -> list[tuple[int, dict[str, Any]]]:
-    """Return the runs of this operation that ended past `after`, by run_order, each with its final means."""
-    ended = Run.objects.filter(pk__in=operation.parameters["run_ids"], status__in=ENDED, run_order__gt=after).order_by(
-        "run_order"
-    )
-    return [(run.run_order, {"last_completed_run": _completed_run(run)}) for run in ended]
+    """Return the runs of this operation that ended past `after`, by run_order, each with its final means.
+
+    One that ended out of turn, as when its index could not be made, is kept back until those before it have ended.
+    """
+    runs = Run.objects.filter(pk__in=operation.parameters["run_ids"]).order_by("run_order")
+    in_turn = takewhile(lambda run: run.status not in AHEAD, runs)
+    ended = [run for run in in_turn if run.status in ENDED and run.run_order > after]
+    evaluations = Evaluation.objects.filter(run__in=ended, dataset_version=F("run__benchmark__dataset_version"))
+    means = dict(evaluations.order_by("created_at").values_list("run_id", "means"))
+    return [(run.run_order, {"last_completed_run": _completed_run(run, means.get(run.pk, {}))}) for run in ended]
 
 
 def summary(run: Run) -> dict[str, Any]:
@@ -90,8 +129,9 @@ def metrics_of(run: Run) -> dict[str, float | None]:
     """Return the run's means by wire name (`ndcg@10`) under its benchmark's own version; none unless it completed."""
     if run.status != Run.Status.COMPLETED:
         return {}
-    evaluation = Evaluation.objects.filter(run=run, dataset_version=run.benchmark.dataset_version).first()
-    return flat(evaluation.means) if evaluation else {}
+    evaluations = Evaluation.objects.filter(run=run, dataset_version=run.benchmark.dataset_version)
+    means = evaluations.values_list("means", flat=True).first()
+    return flat(means) if means else {}
 
 
 def flat(means: dict[str, float | None]) -> dict[str, float | None]:
@@ -113,8 +153,8 @@ def nested(metrics: dict[str, float | None]) -> dict[str, Any]:
     return result
 
 
-def _completed_run(run: Run) -> dict[str, Any]:
-    metrics = metrics_of(run)
+def _completed_run(run: Run, means: dict[str, float | None]) -> dict[str, Any]:
+    metrics = flat(means) if run.status == Run.Status.COMPLETED else {}
     return {
         **summary(run),
         "status": run.status,

@@ -14,7 +14,7 @@ from apps.mappings.resolving import Ruling, current_basis, judgments_of, rulings
 from apps.operations import queueing
 from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
-from apps.operations.models import Batch, Operation, Status
+from apps.operations.models import Batch, Operation
 from apps.operations.waiting import waiting_for
 
 Outcome = Resolution.Outcome
@@ -29,13 +29,15 @@ class ResolveHandler(Handler):
         tally: Counter[Outcome] = Counter()
         done: list[list[Ruling]] = []
         total = judgments_of(basis).count()
-        lease.report(0, _progress("loading_documents", total, tally))
+        lease.report(0, _progress("loading_documents", total, tally), always=True)
         for chunk in rulings(mapping, basis):
             lease.check()
             done.append(chunk)
             tally.update(ruling.verdict.outcome for ruling in chunk)
-            lease.report(tally.total(), _progress("resolving", total, tally))
-        with lease.commit(_progress("finalizing", total, tally)):
+            lease.report(tally.total(), _progress("resolving", total, tally), always=len(done) == 1)
+        finalizing = _progress("finalizing", total, tally)
+        lease.report(total, finalizing, always=True)
+        with lease.commit(finalizing):
             store_rulings(mapping, basis, done)
 
     def finalise(self, operation: Operation) -> None:
@@ -47,18 +49,17 @@ class ResolveHandler(Handler):
     def event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
         mapping = Mapping.objects.filter(pk=operation.subject_id).first()
         batch = operation.batches.first()
-        told = {**_progress("starting", operation.total_units, Counter()), **(batch.result if batch else {})}
-        if operation.status == Status.COMPLETED:
-            told["stage"] = "completed"
-        elif not operation.is_active:
-            told["stage"] = "failed"
+        refs = batch.payload["refs"] if batch else 0
+        told = {**_progress("starting", refs, Counter()), **(batch.result if batch else {})}
+        if not operation.is_active:
+            told["stage"] = operation.status
         return "benchmark_mapping_resolution_progress", {
             "operation_id": str(operation.pk),
             "mapping_id": str(operation.subject_id),
             "dataset_id": str(mapping.dataset_id) if mapping else None,
             "collection_id": str(mapping.collection_id) if mapping else None,
             "status": operation.status,
-            "error": operation.error,
+            "error": operation.error or None,
             "queue_position": queueing.position(operation),
             "waiting_for": waiting_for(operation),
             **told,

@@ -25,7 +25,7 @@ def end_operation(operation: Operation, status: Status, *, error: str) -> bool:
         if changed:
             handler_for(operation).stop(operation)
     if changed:
-        transaction.on_commit(lambda: events.publish(operation.pk, final=True))
+        transaction.on_commit(lambda: events.publish(operation.pk, always=True))
     return bool(changed)
 
 
@@ -51,7 +51,7 @@ def conclude(operation: Operation) -> bool:
         message = str(error) if isinstance(error, BenchbenchError) else f"{type(error).__name__}: {error}"
         end_operation(operation, Status.FAILED, error=message)
         return True
-    events.publish(operation.pk, final=True)
+    events.publish(operation.pk, always=True)
     return True
 
 

@@ -10,21 +10,22 @@ from django.conf import settings
 
 log = logging.getLogger(__name__)
 GROUP = "operations"
+HINT = "operation.moved"
 
 
-def group_of(operation_id: uuid.UUID) -> str:
+def group_of(operation_id: uuid.UUID | str) -> str:
     return f"operation.{operation_id}"
 
 
-def publish(operation_id: uuid.UUID, *, final: bool = False) -> None:
-    """Tell watchers that there is news: at most one hint per interval and operation, but the end always.
+def publish(operation_id: uuid.UUID, *, always: bool = False) -> None:
+    """Tell watchers that there is news: at most one hint per interval and operation, unless `always`, as for an end.
 
     A lost hint costs a watcher at most the five seconds after which it looks by itself.
     """
     try:
-        if not final and not _first_in_interval(operation_id):
+        if not always and not _first_in_interval(operation_id):
             return
-        async_to_sync(_send)({"type": "operation.moved", "operation": str(operation_id)})
+        async_to_sync(_send)({"type": HINT, "operation": str(operation_id)})
     except Exception:
         # Never let a watcher's trouble stop the work that is watched.
         log.warning("Could not publish progress of operation %s.", operation_id, exc_info=True)
@@ -33,7 +34,7 @@ def publish(operation_id: uuid.UUID, *, final: bool = False) -> None:
 async def _send(hint: dict[str, str]) -> None:
     """Send to both groups from one event loop: each new one connects to Redis anew, which costs more than sending."""
     layer = get_channel_layer()
-    for group in (group_of(uuid.UUID(hint["operation"])), GROUP):
+    for group in (group_of(hint["operation"]), GROUP):
         await layer.group_send(group, hint)
 
 

@@ -46,7 +46,7 @@ def start_operation(
             f"Another {kind} operation is already at work on this. Wait for it, or cancel it first."
         ) from error
     operation.refresh_from_db()
-    transaction.on_commit(lambda: events.publish(operation.pk, final=True))
+    transaction.on_commit(lambda: events.publish(operation.pk, always=True))
     transaction.on_commit(lambda: conclude(operation))  # at once, where there is nothing to do
     return operation
 

@@ -58,6 +58,7 @@ def claim(batch_id: int, owner: str) -> Batch | None:
     )
     if begun:
         batch.operation.refresh_from_db()
+        events.publish(batch.operation_id, always=True)
     return batch
 
 
@@ -140,13 +141,16 @@ class Lease:
         time.sleep(seconds)
         self.check()
 
-    def report(self, done_units: int, result: dict[str, Any] | None = None) -> None:
-        """Store how far the batch has come, at most twice a second, for whoever watches."""
-        if time.monotonic() - self._reported < settings.BENCHBENCH_EVENT_INTERVAL_MS / 1000:
+    def report(self, done_units: int, result: dict[str, Any] | None = None, *, always: bool = False) -> None:
+        """Store how far the batch has come, for whoever watches: at most twice a second, unless `always`.
+
+        A new stage is worth that; a further part of one is not.
+        """
+        if not always and time.monotonic() - self._reported < settings.BENCHBENCH_EVENT_INTERVAL_MS / 1000:
             return
         self._reported = time.monotonic()
         self.held().update(done_units=done_units, **({} if result is None else {"result": result}))
-        events.publish(self.batch.operation_id)
+        events.publish(self.batch.operation_id, always=always)
 
     @contextmanager
     def commit(

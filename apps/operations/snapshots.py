@@ -7,21 +7,27 @@ from apps.operations.models import Operation
 
 
 def snapshot(operation: Operation) -> tuple[dict[str, Any], int]:
-    """Return the operation with its progress, and the ordinal of the last finished part that this already tells of."""
+    """Return the operation with its progress, and the ordinal of the last finished part that this already tells of.
+
+    `progress` is the data of the operation's own events (their type is `event`), with the last of the parts that have
+    finished: who comes late has missed their announcements.
+    """
     handler = handler_for(operation)
     kind, progress = handler.event(operation)
     finished = handler.completions(operation, 0)
+    last, told = finished[-1] if finished else (0, {})
     state = {
         "operation_id": str(operation.pk),
         "kind": operation.kind,
         "subject_id": str(operation.subject_id),
+        "owner_id": operation.owner_id,
+        "queue": operation.queue,
         "status": operation.status,
-        "stage": operation.stage,
         "error": operation.error or None,
         "created_at": operation.created_at.isoformat(),
         "started_at": operation.started_at.isoformat() if operation.started_at else None,
         "finished_at": operation.finished_at.isoformat() if operation.finished_at else None,
         "event": kind,
-        "progress": progress,
+        "progress": {**progress, **told},
     }
-    return state, finished[-1][0] if finished else 0
+    return state, last

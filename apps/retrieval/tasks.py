@@ -142,23 +142,13 @@ def progress(operation: Operation) -> dict[str, Any]:
     chunks = index.chunk_set.chunk_count if index and index.chunk_set and "chunk" in done_parts else 0
     encoding = operation.batches.filter(payload__part="encode").aggregate(units=Sum("units"), done=Sum("done_units"))
     missing = (encoding["units"] or 0) - (encoding["done"] or 0)
-    if not operation.is_active:
-        stage = operation.status
-    elif operation.status == Status.PENDING:
-        stage = "starting"
-    elif "chunk" not in done_parts:
-        stage = "chunking"
-    elif missing:
-        stage = "encoding"
-    else:
-        stage = "finalizing" if "lexical" in done_parts else "storing"
     return {
         "operation_id": str(operation.pk),
         "index_id": str(operation.subject_id),
         "collection_id": str(index.collection_id) if index else None,
         "status": operation.status,
-        "stage": stage,
-        "error": operation.error,
+        "stage": stage_of(operation, done_parts, missing),
+        "error": operation.error or None,
         "total_documents": documents,
         "processed_documents": documents * (chunks - missing) // chunks if chunks else 0,
         "chunks": chunks,
@@ -166,3 +156,17 @@ def progress(operation: Operation) -> dict[str, Any]:
         "queue_position": queueing.position(operation),
         "waiting_for": waiting_for(operation),
     }
+
+
+def stage_of(operation: Operation, done_parts: set[str], missing: int) -> str:
+    """Return what a build is at, or how it ended. `missing`: chunks without a vector yet."""
+    if not operation.is_active:
+        return operation.status
+    if operation.status == Status.PENDING:
+        return "starting"
+    if "chunk" not in done_parts:
+        return "chunking"
+    if missing:
+        return "encoding"
+    # The vectors are in; left are the words, and then what concludes the build.
+    return "storing" if operation.batches.exclude(state=Batch.State.DONE).exists() else "finalizing"

@@ -11,7 +11,7 @@ from apps.benchmarks.cancelling import cancel
 from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Evaluation, Run, StageList
-from apps.benchmarks.progress import benchmark_event
+from apps.benchmarks.progress import benchmark_event, completions
 from apps.benchmarks.retrying import retry
 from apps.collections.importing import import_documents
 from apps.collections.records import DocumentRecord
@@ -129,9 +129,38 @@ def test_the_command_fails_when_every_run_failed_and_still_prints_the_report(lib
     assert report["runs"][0]["metrics"] == {}
 
 
-def test_the_event_of_a_deleted_benchmark_says_so(library: Mapping) -> None:
+def test_the_event_of_a_deleted_benchmark_has_every_field_and_says_how_it_ended(library: Mapping) -> None:
     benchmark = create_benchmark(library, name="b", matrix={})
     operation = launch(benchmark)
+    fields = set(benchmark_event(operation))
     cancel(benchmark)
     benchmark.delete()
-    assert benchmark_event(operation)["stage"] == "deleted"
+    operation.refresh_from_db()
+    event = benchmark_event(operation)
+    assert (set(event), event["benchmark_id"], event["stage"]) == (fields, None, "cancelled")
+
+
+def test_an_operation_that_ended_stays_ended_when_its_benchmark_is_started_again(library: Mapping) -> None:
+    benchmark = create_benchmark(library, name="b", matrix={})
+    first = launch(benchmark)
+    cancel(benchmark)
+    second = launch(benchmark)
+    first.refresh_from_db()
+    assert (benchmark_event(first)["status"], benchmark_event(first)["stage"]) == ("cancelled", "cancelled")
+    wait(second)
+    assert benchmark_event(first)["stage"] == "cancelled"
+
+
+def test_runs_are_announced_once_each_in_their_order_though_a_later_one_fails_first(library: Mapping) -> None:
+    benchmark = create_benchmark(library, name="b", matrix={"search_modes": ["dense", "sparse", "hybrid"]})
+    operation = launch(benchmark)
+    benchmark.runs.filter(run_order=2).update(status=Run.Status.FAILED, error_message="Its index could not be made.")
+    assert completions(operation, 0) == []
+    wait(operation)
+    assert [order for order, _ in completions(operation, 0)] == [1, 2, 3]
+    cancelled = create_benchmark(library, name="c", matrix={"search_modes": ["dense", "sparse", "hybrid"]})
+    operation = launch(cancelled)
+    cancelled.runs.filter(run_order=2).update(status=Run.Status.FAILED, error_message="Its index could not be made.")
+    cancel(cancelled)
+    (failed,) = completions(operation, 0)
+    assert failed[1]["last_completed_run"]["error_message"] == "Its index could not be made."

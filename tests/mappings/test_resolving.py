@@ -206,7 +206,7 @@ def test_the_queue_resolves_as_a_request_does(queue_everything):
             "dataset_id": str(mapping.dataset_id),
             "collection_id": str(mapping.collection_id),
             "status": "completed",
-            "error": "",
+            "error": None,
             "queue_position": None,
             "waiting_for": None,
             "stage": "completed",
@@ -236,7 +236,7 @@ def test_a_cancelled_operation_leaves_the_mapping_as_it_was(queue_everything):
     operation = resolve(mapping).operation
     cancel_operation(operation)
     operation.refresh_from_db()
-    assert handler_for(operation).event(operation)[1]["stage"] == "failed"
+    assert handler_for(operation).event(operation)[1]["stage"] == "cancelled"
     mapping.refresh_from_db()
     assert mapping.status == "partial"
     assert stored(mapping) == ALL_STORED

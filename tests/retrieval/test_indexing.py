@@ -217,7 +217,7 @@ class TestProgress:
             "collection_id": str(index.collection_id),
             "status": "completed",
             "stage": "completed",
-            "error": "",
+            "error": None,
             "total_documents": 200,
             "processed_documents": 200,
             "chunks": 200,
