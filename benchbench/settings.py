@@ -182,7 +182,12 @@ CACHES: dict[str, Any] = {
 }
 CHANNEL_LAYERS: dict[str, Any] = {
     # A watcher that falls behind loses its newest messages past the capacity; events are hints, so that costs nothing.
-    "default": {"BACKEND": "channels_redis.core.RedisChannelLayer", "CONFIG": {"hosts": [REDIS_URL], "capacity": 500}}
+    # The layer waits five seconds at a time for a message. A reader that gave up as soon, as redis-py 8 does unless
+    # told otherwise, would end every socket that has nothing to tell.
+    "default": {
+        "BACKEND": "channels_redis.core.RedisChannelLayer",
+        "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": 30}], "capacity": 500},
+    }
 }
 RQ_QUEUES = {name: {"URL": REDIS_URL, "DEFAULT_TIMEOUT": 600} for name in ("default", "gpu")}
 
@@ -243,6 +248,11 @@ BENCHBENCH_SWEEP_SECONDS = env_int("BENCHBENCH_SWEEP_SECONDS", 15)
 BENCHBENCH_BATCH_TIMEOUT_SECONDS = env_int("BENCHBENCH_BATCH_TIMEOUT_SECONDS", 3600)
 BENCHBENCH_MAX_ATTEMPTS = env_int("BENCHBENCH_MAX_ATTEMPTS", 3)
 BENCHBENCH_EVENT_INTERVAL_MS = env_int("BENCHBENCH_EVENT_INTERVAL_MS", 500, least=0)
+# Sockets on which operations are watched: how many a user and a process may hold open, and what a client may say.
+BENCHBENCH_SOCKETS_PER_USER = env_int("BENCHBENCH_SOCKETS_PER_USER", 20)
+BENCHBENCH_SOCKETS_PER_PROCESS = env_int("BENCHBENCH_SOCKETS_PER_PROCESS", 1000)
+BENCHBENCH_SOCKET_MAX_BYTES = env_int("BENCHBENCH_SOCKET_MAX_BYTES", 4096)
+BENCHBENCH_SOCKET_MESSAGES_PER_MINUTE = env_int("BENCHBENCH_SOCKET_MESSAGES_PER_MINUTE", 60)
 # Where the locks of this host lie, by which an isolated benchmark has it to itself: one folder for all checkouts.
 BENCHBENCH_LOCK_DIR = Path(env_str("BENCHBENCH_LOCK_DIR", tempfile.gettempdir()))
 # Where workers keep memory-mapped vectors; rebuilt from PostgreSQL when absent.

@@ -1,8 +1,15 @@
 """What every test stands on: the embedded services, and the data that lies beside the checkout."""
 
+import contextlib
 import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -15,6 +22,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # a test that would fetch a model fails at o
 embedded.ensure()
 
 CHECKOUT = Path(__file__).resolve().parent.parent
+SERVER_SECONDS = 30
 
 
 @pytest.fixture(autouse=True)
@@ -45,3 +53,45 @@ def process_environment(transactional_db: None) -> dict[str, str]:
         "REDIS_URL": settings.REDIS_URL,
         "SECRET_KEY": settings.SECRET_KEY,
     }
+
+
+@pytest.fixture
+def processes() -> Iterator[list["subprocess.Popen[bytes]"]]:
+    started: list[subprocess.Popen[bytes]] = []
+    yield started
+    for process in started:
+        process.terminate()
+    for process in started:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=10)
+        process.kill()
+
+
+@pytest.fixture
+def manage(process_environment: dict[str, str], processes: list["subprocess.Popen[bytes]"]) -> Any:
+    """Start `manage.py …` (or another module) on this test's database, its work cut so small that a bar moves."""
+    environment = process_environment | {"BENCHBENCH_BATCH_SECONDS": "0"}
+
+    def start(*arguments: str, **more: str) -> "subprocess.Popen[bytes]":
+        command = [sys.executable, *arguments]
+        processes.append(subprocess.Popen(command, cwd=settings.BASE_DIR, env=environment | more))
+        return processes[-1]
+
+    return start
+
+
+@pytest.fixture
+def site(manage: Any) -> str:
+    """The address of a site served by daphne, as in production."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = manage("-m", "daphne", "-v", "0", "-b", "127.0.0.1", "-p", str(port), "benchbench.asgi:application")
+    address = f"http://127.0.0.1:{port}"
+    deadline = time.monotonic() + SERVER_SECONDS
+    while True:
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"{address}/admin/login/", timeout=5):
+            return address
+        assert server.poll() is None, "the server ended"
+        assert time.monotonic() < deadline, f"the server did not answer within {SERVER_SECONDS} s"
+        time.sleep(0.1)

@@ -1,9 +1,9 @@
-from django.urls import path
+from django.urls import path, re_path
 
-from apps.operations.consumers import OperationConsumer, OperationsConsumer
+from apps.operations.consumers import NowhereConsumer, OperationConsumer, OperationsConsumer
 
 websocket_urlpatterns = [
     path(f"ws/operations{rest}", consumer.as_asgi())
     for consumer, tail in ((OperationsConsumer, ""), (OperationConsumer, "/<uuid:operation_id>"))
     for rest in (tail, f"{tail}/")
-]
+] + [re_path("", NowhereConsumer.as_asgi())]

@@ -1,27 +1,19 @@
 """A real browser on a real server with a real worker, all on the database of the test."""
 
-import contextlib
 import os
 import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest
-from django.conf import settings
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.contrib.auth.models import User
 from django.db import connections
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-SERVER_SECONDS = 30
 T = TypeVar("T")
 
 
@@ -62,47 +54,6 @@ def browser() -> Iterator[Browser]:
         arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
         yield playwright.chromium.launch(executable_path=executable, args=arguments)
     del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
-
-
-@pytest.fixture
-def processes() -> Iterator[list["subprocess.Popen[bytes]"]]:
-    started: list[subprocess.Popen[bytes]] = []
-    yield started
-    for process in started:
-        process.terminate()
-    for process in started:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=10)
-        process.kill()
-
-
-@pytest.fixture
-def manage(process_environment: dict[str, str], processes: list[Any]) -> Any:
-    """Start `manage.py …` (or another module) on this test's database, its work cut so small that a bar moves."""
-    environment = process_environment | {"BENCHBENCH_BATCH_SECONDS": "0"}
-
-    def start(*arguments: str) -> "subprocess.Popen[bytes]":
-        processes.append(subprocess.Popen([sys.executable, *arguments], cwd=settings.BASE_DIR, env=environment))
-        return processes[-1]
-
-    return start
-
-
-@pytest.fixture
-def site(manage: Any) -> str:
-    """The address of a site served by daphne, as in production."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = manage("-m", "daphne", "-v", "0", "-b", "127.0.0.1", "-p", str(port), "benchbench.asgi:application")
-    address = f"http://127.0.0.1:{port}"
-    deadline = time.monotonic() + SERVER_SECONDS
-    while True:
-        with contextlib.suppress(OSError), urllib.request.urlopen(f"{address}/admin/login/", timeout=5):
-            return address
-        assert server.poll() is None, "the server ended"
-        assert time.monotonic() < deadline, f"the server did not answer within {SERVER_SECONDS} s"
-        time.sleep(0.1)
 
 
 def is_error(message: ConsoleMessage) -> bool:

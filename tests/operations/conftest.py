@@ -35,7 +35,8 @@ class Adding(Handler):
 
     def event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
         numbers = [result["number"] for result in operation.batches.values_list("result", flat=True) if result]
-        return "adding_progress", {"sum": sum(numbers), "status": operation.status}
+        data = {"operation_id": str(operation.pk), "sum": sum(numbers), "status": operation.status}
+        return "adding_progress", data
 
 
 adding = Adding()

@@ -1,0 +1,95 @@
+"""Real clients on the real server: every kind of operation to each of its ends, as its watcher is told."""
+
+import json
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib.auth.models import User
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.launching import launch
+from apps.mappings.creating import create_mapping
+from apps.mappings.models import Mapping
+from apps.mappings.resolving import resolve
+from apps.operations.models import Operation
+from apps.retrieval.indexing import build_index, create_index
+from tests.benchmarks.conftest import ENCODER
+from tests.factories import make_dataset
+
+ENDS = ("completed", "failed", "cancelled")
+SECONDS = 60
+
+
+class Watcher(threading.Thread):
+    """Reads a socket until what it was told satisfies `enough`, or until the server closes it."""
+
+    def __init__(self, url: str, enough: Callable[[Any], bool], **options: Any) -> None:
+        super().__init__(daemon=True)
+        self.url, self.enough, self.options = url, enough, options
+        self.messages: list[Any] = []
+        self.subprotocol: str | None = None
+        self.code: int | None = None
+        self.begun = threading.Event()
+        self.start()
+        assert self.begun.wait(SECONDS), f"no word on {url}"
+
+    def run(self) -> None:
+        with connect(self.url, open_timeout=SECONDS, proxy=None, **self.options) as socket:
+            self.subprotocol = socket.subprotocol
+            try:
+                while not (self.messages and self.enough(self.messages[-1])):
+                    self.messages.append(json.loads(socket.recv(timeout=SECONDS)))
+                    self.begun.set()
+            except ConnectionClosed as closed:
+                self.code = closed.rcvd.code if closed.rcvd else None
+
+    def told(self) -> list[Any]:
+        """Return every message, once the last has come."""
+        self.join(timeout=SECONDS)
+        assert not self.is_alive(), self.messages[-1:]
+        return self.messages
+
+
+def is_end(message: Any) -> bool:
+    """Tell whether an operation's own event says that it is over; a run of the last ones may still be announced."""
+    data = message["data"]
+    if message["type"] != "benchmark_progress":
+        return data.get("stage") in ENDS
+    last = data["last_completed_run"]
+    return data["stage"] in ENDS and (last is None or last["run_order"] == data["total_runs"])
+
+
+def make_operations(library: Mapping, owner: User) -> dict[tuple[str, str], Operation]:
+    """Return an operation of each kind for each end, by event and end; no work has been done on any."""
+    return {
+        **{("index_progress", end): _index(library, owner, end) for end in ENDS},
+        **{("benchmark_mapping_resolution_progress", end): _resolve(library, owner, end) for end in ENDS},
+        **{("benchmark_progress", end): _benchmark(library, owner, end) for end in ENDS},
+    }
+
+
+def _index(library: Mapping, owner: User, end: str) -> Operation:
+    encoder = "/no/such/model" if end == "failed" else ENCODER
+    return build_index(create_index(library.collection, name=f"to be {end}", encoder=encoder), owner=owner)
+
+
+def _resolve(library: Mapping, owner: User, end: str) -> Operation:
+    judgments = [({"document_id": "d001"}, 2), ({"document_id": "gone"}, 1), ({"file_name": "d002"}, 1)]
+    dataset = make_dataset({"apple": judgments}, name=f"to be {end}")
+    mapping = create_mapping(dataset, library.collection, name=f"to be {end}")
+    operation = resolve(mapping, owner=owner).operation
+    assert operation is not None
+    if end == "failed":
+        dataset.versions.update(frozen_at=None)
+    return operation
+
+
+def _benchmark(library: Mapping, owner: User, end: str) -> Operation:
+    matrix: dict[str, Any] = {"search_modes": ["dense", "sparse", "hybrid"], "ann": ["exact", "hnsw"]}
+    if end == "failed":
+        matrix = {"search_modes": ["dense"], "use_reranker": [True], "rerankers": ["/no/such/model"]}
+    matrix["indexes"] = ["keywords"]
+    return launch(create_benchmark(library, name=f"to be {end}", matrix=matrix), owner=owner)

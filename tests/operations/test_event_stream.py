@@ -1,0 +1,120 @@
+"""The event stream of a live site: daphne, a worker at real work, and clients that are no part of it."""
+
+import itertools
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from rest_framework_simplejwt.tokens import AccessToken
+
+from apps.operations.launching import cancel_operation, start_operation
+from apps.operations.models import Operation
+from tests.benchmarks.conftest import make_library
+from tests.operations.documented import example_of, fields_of, misfits, values_in
+from tests.operations.streamed import Watcher, is_end, make_operations
+from tests.sockets import cookie_of, make_watcher
+
+STAGES = {
+    "index_progress": ["starting", "chunking", "encoding", "storing", "finalizing"],
+    "benchmark_mapping_resolution_progress": ["starting", "loading_documents", "resolving", "finalizing"],
+    "benchmark_progress": ["starting", "indexing", "evaluating"],
+}
+
+
+@pytest.fixture
+def ada(transactional_db: None) -> User:
+    return make_watcher("ada")
+
+
+def test_every_event_is_sent_to_its_end_and_is_as_documented(ada: User, site: str, manage: Any, settings: Any) -> None:
+    library = make_library(documents=30, queries=12)
+    settings.BENCHBENCH_BATCH_SECONDS = 0.001
+    settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = 0
+    address = f"{site.replace('http', 'ws')}/ws/operations"
+    page = {"additional_headers": {"Cookie": cookie_of(ada)}, "origin": site}
+    offered = f"access_token.{AccessToken.for_user(ada)}"
+    program = {"subprotocols": [offered]}
+    operations = make_operations(library, ada)
+    left = {str(operation.pk) for operation in operations.values()}
+
+    def nothing_is_left(message: Any) -> bool:
+        if is_end(message):
+            left.discard(message["data"]["operation_id"])
+        return not left
+
+    every = Watcher(address, nothing_is_left, **page)
+    slashes = itertools.cycle(("", "/"))
+    watchers = {
+        key: Watcher(f"{address}/{operation.pk}{next(slashes)}", is_end, **credentials)
+        for (key, operation), credentials in zip(operations.items(), itertools.cycle((page, program)), strict=False)
+    }
+    assert {watcher.subprotocol for watcher in watchers.values()} == {None, offered}
+    assert every.messages[0]["data"]["total"] == len(operations)
+    for (_, end), operation in operations.items():
+        if end == "cancelled":
+            cancel_operation(operation)
+    manage("manage.py", "worker", BENCHBENCH_EVENT_INTERVAL_MS="0")
+    told = {key: watcher.told() for key, watcher in watchers.items()}
+    every.told()
+    assert {watcher.code for watcher in (every, *watchers.values())} == {None}
+    for (event, end), (first, *messages) in told.items():
+        assert first["type"] == "current_state"
+        assert {message["type"] for message in messages} == {event}
+        stages = [first["data"]["progress"]["stage"], *(message["data"]["stage"] for message in messages)]
+        assert list(dict.fromkeys(stages)) == [stage for stage in [*STAGES[event], end] if stage in stages]
+        assert (stages[0], stages[-1]) == ("starting", end)
+    assert_runs_are_told(told["benchmark_progress", "completed"])
+    assert "freeze its draft" in told["benchmark_mapping_resolution_progress", "failed"][-1]["data"]["error"]
+    assert "/no/such/model" in told["index_progress", "failed"][-1]["data"]["error"]
+    assert_documented([message for messages in told.values() for message in messages])
+    late = Watcher(f"{address}/{operations['benchmark_progress', 'completed'].pk}", lambda message: True, **program)
+    (state,) = late.told()
+    last = told["benchmark_progress", "completed"][-1]["data"]
+    assert state["data"]["progress"] == last
+
+
+def assert_runs_are_told(messages: list[Any]) -> None:
+    """Provisional means on the way, and at the end each run once, in its order, with its final ones."""
+    progress = [message["data"] for message in messages[1:]]
+    assert any(data["current_run"] and data["runs"][0]["metrics_flat"] for data in progress)
+    done = [data["runs"][0]["completed_queries"] for data in progress]
+    assert done == sorted(done)
+    announced = [data["last_completed_run"] for data in progress if data["last_completed_run"]]
+    assert [run["run_order"] for run in announced] == list(range(1, progress[0]["total_runs"] + 1))
+    for run, so_far in zip(announced, progress[-1]["runs"], strict=True):
+        assert run["metrics_flat"] == pytest.approx(so_far["metrics_flat"])
+
+
+def assert_documented(messages: list[Any]) -> None:
+    """Every message is as docs/events.md says, and what that says is sent; so are its examples."""
+    assert [found for message in messages for found in misfits(message)] == []
+    for kind in ("current_state", *STAGES):
+        sent = [name for message in messages if message["type"] == kind for name, _ in values_of(message)]
+        assert set(sent) == set(fields_of(kind)), kind
+        assert misfits(example_of(kind)) == []
+        assert example_of(kind)["type"] == kind
+
+
+def values_of(message: Any) -> Iterator[tuple[str, Any]]:
+    return values_in(message["data"], fields_of(message["type"]))
+
+
+def test_a_socket_of_somebody_else_s_or_of_nobody_is_closed_with_its_code(ada: User, site: str, handler: Any) -> None:
+    operation = start_operation(Operation.Kind.IMPORT, subject_id=uuid4(), owner=ada, batches=[({"number": 1}, 1)])
+    address = f"{site.replace('http', 'ws')}/ws/operations/{operation.pk}"
+    bob = {"Cookie": cookie_of(make_watcher("bob"))}
+    expired = AccessToken.for_user(ada)
+    expired.set_exp(lifetime=timedelta(seconds=-1))
+    cases: list[tuple[dict[str, Any], str, int]] = [
+        ({"additional_headers": bob, "origin": site}, "not_found", 1008),
+        ({"origin": site}, "not_authenticated", 1008),
+        ({"additional_headers": {"Cookie": cookie_of(ada)}, "origin": "https://evil.example"}, "origin", 4003),
+        ({"subprotocols": [f"access_token.{expired}"]}, "not_authenticated", 1008),
+    ]
+    for options, reason, code in cases:
+        watcher = Watcher(address, lambda message: False, **options)
+        assert [message["data"]["code"] for message in watcher.told()] == [reason]
+        assert watcher.code == code
