@@ -1,6 +1,6 @@
 """A benchmark as the runner of SPEC-002 tells it: lines for each query as it ends, the totals, the baseline files."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from benchbench.files.spec002_console import closing, opening, query_lines
 class Console:
     """Tells what becomes of the queries of a benchmark, run after run, each run's queries in the dataset's order.
 
-    `write` gets the lines. Of each query the first `limit` documents that it returned are looked at.
+    `write` gets one line at a time. Of each query the first `limit` documents that it returned are looked at.
     """
 
     def __init__(
@@ -34,19 +34,19 @@ class Console:
             source=source or str(benchmark.dataset_version),
             queries=len(self.questions.query_ids),
         )
-        write("\n".join(lines))
+        self._tell(lines)
 
     def poll(self, *, ended: bool = False) -> None:
         """Tell of the queries that have ended since, as far as the one that is next in order; of all, once `ended`."""
         while self.runs:
             for answer in self._next(ended):
                 if self.told == 0 and self.benchmark.total_runs > 1:
-                    self.write(_heading(self.runs[0], self.benchmark))
+                    self._tell(_heading(self.runs[0], self.benchmark))
                 self.told += 1
                 lines = query_lines(
                     detail(answer, limit=self.limit), self.told, len(self.questions.query_ids), noun=self.noun
                 )
-                self.write("\n".join(lines))
+                self._tell(lines)
             if self.told < len(self.questions.query_ids):
                 if ended:
                     continue
@@ -69,12 +69,16 @@ class Console:
         self.poll(ended=True)
         for run in self.benchmark.runs.order_by("run_order"):
             if self.benchmark.total_runs > 1:
-                self.write(_heading(run, self.benchmark))
+                self._tell(_heading(run, self.benchmark))
             if run.status == Run.Status.COMPLETED:
                 content = content_of(run, self.benchmark.dataset_version, limit=self.limit)
-                self.write("\n".join(closing(content, written_to=str(paths.get(run.pk, "")))))
+                self._tell(closing(content, written_to=str(paths.get(run.pk, ""))))
             else:
-                self.write(f"The run {run.status}{f': {run.error_message}' if run.error_message else '.'}")
+                self._tell([f"The run {run.status}{f': {run.error_message}' if run.error_message else '.'}"])
+
+    def _tell(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
 
 
 def write_baselines(benchmark: Benchmark, folder: Path, *, limit: int = LIMIT) -> dict[Any, Path]:
@@ -101,5 +105,5 @@ def noun_of(benchmark: Benchmark) -> str:
     return "module" if benchmark.dataset_version.dataset.source_format == "module-queries" else "document"
 
 
-def _heading(run: Run, benchmark: Benchmark) -> str:
-    return f"Run {run.run_order} of {benchmark.total_runs}: {run.label}\n"
+def _heading(run: Run, benchmark: Benchmark) -> list[str]:
+    return [f"Run {run.run_order} of {benchmark.total_runs}: {run.label}", ""]
