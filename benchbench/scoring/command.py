@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchbench.busy import busy
 from benchbench.errors import BenchbenchError
 from benchbench.files.flowbaby import SPLITS, read_dataset
 from benchbench.files.flowbaby_results import check_selection, measures_at
@@ -113,9 +114,10 @@ def _misuse(options: argparse.Namespace) -> str:
 def _score_files(options: argparse.Namespace) -> None:
     profile = Profile.parse(options.profile or PLAIN.name)
     measures = _measures(options)
-    truth = read_truth(options.qrels)
-    results = read_results(options.run, truth, order_by=options.order_by or "agree")
-    scores = score(truth, results.rankings, measures, profile=profile)
+    with busy(sys.stderr, "Measuring"):
+        truth = read_truth(options.qrels)
+        results = read_results(options.run, truth, order_by=options.order_by or "agree")
+        scores = score(truth, results.rankings, measures, profile=profile)
     _warn(options.run, results, scores)
     _present(scores, options)
 
