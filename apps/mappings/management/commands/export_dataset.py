@@ -1,4 +1,4 @@
-"""manage.py export_dataset"""
+"""Write a version of a dataset in a format that import_dataset reads again."""
 
 from pathlib import Path
 from typing import Any
@@ -28,10 +28,8 @@ What a format has no place for is left out and told; what it would make wrong is
 in .gz. A format of several files is a zip where PATH ends in .zip, else a directory. Formats that name documents by id
 alone want --mapping where judgments refer to them otherwise; with it a BEIR directory holds the corpus too.
 
-Exit status: 0 written, 1 not, 2 wrong usage.
-
-  manage.py export_dataset support --format benchbench-json --output support.json
-  manage.py export_dataset support --format beir --mapping "support on handbook" --output support-beir/
+  benchbench export_dataset support --format benchbench-json --output support.json
+  benchbench export_dataset support --format beir --mapping "support on handbook" --output support-beir/
 """
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -47,7 +45,7 @@ Exit status: 0 written, 1 not, 2 wrong usage.
             help="File to write, or a folder to write it into; of several files the directory to make, or a .zip.",
         )
         parser.add_argument(
-            "--dataset-version", type=int, metavar="N", help="Number of the version; by default the newest frozen one."
+            "--dataset-version", type=int, metavar="N", help="Number of the version (default: the newest frozen one)."
         )
         parser.add_argument("--mapping", metavar="NAME", help="Name documents as this mapping of the dataset does.")
         parser.add_argument("--force", action="store_true", help="Replace a file that is there already.")
@@ -56,8 +54,9 @@ Exit status: 0 written, 1 not, 2 wrong usage.
     def act(self, **options: Any) -> None:
         version = find_version(find_dataset(options["dataset"]), options["dataset_version"])
         mapping = find_mapping(options["mapping"]) if options["mapping"] else None
-        export = export_dataset(version, options["format"], mapping=mapping)
-        path = export.place(options["output"], force=options["force"])
+        with self.busy("Writing"):
+            export = export_dataset(version, options["format"], mapping=mapping)
+            path = export.place(options["output"], force=options["force"])
         for warning in export.warnings:
             self.warn(warning)
         queries = export.held.queries
