@@ -3,10 +3,12 @@
 #   PYTHON=python3.12       the interpreter to build the virtual environment with, 3.11 or later
 #   TORCH_INDEX=<url>       an index with the CPU build of torch; on Linux the default index has the CUDA build
 #   PYTEST_ARGS, DEMO_ARGS  passed on
+#   TEST_PROCESSES=auto     how many processes share the tests, each with services of its own; 0: one, without sharing
 #   ADDRESS=127.0.0.1:8000  where `make run` serves
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name))))
 ADDRESS ?= 127.0.0.1:8000
+TEST_PROCESSES ?= auto
 BIN := .venv/bin
 MANAGE := $(BIN)/python manage.py
 INSTALLED := .venv/installed
@@ -21,7 +23,7 @@ demo: $(INSTALLED) ## benchmark real text with a real model, print the leaderboa
 	$(MANAGE) demo $(DEMO_ARGS)
 
 test: $(INSTALLED) ## run the tests
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --maxprocesses 4 --dist worksteal $(PYTEST_ARGS)
 
 fuzz: $(INSTALLED) ## read 200,000 damaged files with each reader, other ones each time
 	BENCHBENCH_FUZZ_EXAMPLES=200000 $(BIN)/python -m pytest tests/files tests/datasets/test_fuzzing.py $(PYTEST_ARGS)

@@ -19,10 +19,15 @@ from django.db import connection
 from benchbench import embedded
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # a test that would fetch a model fails at once
-embedded.ensure()
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 SERVER_SECONDS = 30
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start the services, unless this process only hands the tests out to others."""
+    if not config.getoption("numprocesses", None):
+        embedded.ensure()
 
 
 @pytest.fixture(autouse=True)

@@ -26,8 +26,15 @@ os.environ.pop("REDIS_URL", None)
 # A process that a test starts with these settings finds the slot of its parent.
 if "BENCHBENCH_TEST_DATA_DIR" not in os.environ:
     os.environ["BENCHBENCH_TEST_DATA_DIR"] = str(claim())
-os.environ["BENCHBENCH_DATA_DIR"] = os.environ["BENCHBENCH_TEST_DATA_DIR"]
-os.environ["BENCHBENCH_LOCK_DIR"] = os.environ["BENCHBENCH_TEST_DATA_DIR"]  # no site's benchmark must hold up a test
+data_dir = Path(os.environ["BENCHBENCH_TEST_DATA_DIR"])
+# Each of pytest-xdist's workers, gw0 and up, has services of its own in the slot: tests empty Redis and start workers.
+if worker := os.environ.get("PYTEST_XDIST_WORKER"):
+    data_dir /= worker
+os.environ["BENCHBENCH_DATA_DIR"] = str(data_dir)
+os.environ["BENCHBENCH_LOCK_DIR"] = str(data_dir)  # no site's benchmark must hold up a test
+# Of torch and NumPy, also in processes that a test starts. On small models, and where other tests keep the other cores
+# busy, threads wait for each other for longer than they work.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from benchbench.settings import *  # noqa: E402, F403
 

@@ -21,7 +21,7 @@ from benchbench.ir.ann import Ann
 from benchbench.ir.plan import DenseStage, LexicalStage
 from tests.benchmarks.conftest import make_library, make_wide
 
-RUNS, QUERIES = 48, 8
+RUNS, QUERIES = 24, 8
 Rankings = dict[tuple[str, int], tuple[list[int], list[int], list[float]]]
 
 

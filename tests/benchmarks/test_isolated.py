@@ -8,7 +8,7 @@ from apps.benchmarks.models import Benchmark, Evaluation
 from apps.operations.working import wait
 from tests.benchmarks.conftest import make_library, make_wide, run_key
 
-RUNS, QUERIES = 36, 2
+RUNS, QUERIES = 18, 2
 
 
 def values_of(benchmark: Benchmark) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from apps.operations.working import wait
 from tests.benchmarks.conftest import make_library, run_key
 from tests.tiny_models import save_cross_encoder
 
-QUERIES = 96
+QUERIES = 16
 Worker = Callable[[], "subprocess.Popen[bytes]"]
 
 
