@@ -1,0 +1,36 @@
+"""Finding what a command names."""
+
+from typing import TypeVar
+from uuid import UUID
+
+from django.db.models import Model
+
+from benchbench.errors import BenchbenchError
+
+SHOWN = 10
+M = TypeVar("M", bound=Model)
+
+
+def find_named(model: type[M], named: str, *, made_by: str) -> M:
+    """Return the row of `model` whose name or id is `named`.
+
+    Raise a sentence where there is none, or more than one; where the table is empty, it names the command `made_by`.
+    """
+    objects, noun = model._default_manager, model._meta.verbose_name
+    found = list(objects.filter(name=named)[:2]) or _by_id(model, named)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise BenchbenchError(f"Several {model._meta.verbose_name_plural} are called {named!r}: give the {noun}'s id.")
+    names = list(objects.values_list("name", flat=True)[: SHOWN + 1])
+    there = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
+    raise BenchbenchError(
+        f"No {noun} is called {named!r}; there is {there or f'none yet: `manage.py {made_by}` makes one'}."
+    )
+
+
+def _by_id(model: type[M], named: str) -> list[M]:
+    try:
+        return list(model._default_manager.filter(pk=UUID(named)))
+    except ValueError:
+        return []
