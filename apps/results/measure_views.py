@@ -1,6 +1,7 @@
 """Pages that say what measures mean and what their values rest on."""
 
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
@@ -55,38 +56,35 @@ def dataset_shape(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.
 def run_coverage(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
     """The part of a run's page that says how far its means rest on judgments."""
     evaluation = _measured(request, model_admin, object_id)
-    context: dict[str, Any] = {"evaluation": evaluation}
-    try:
-        context["rows"] = coverage_of(evaluation)
-    except CoverageError as error:
-        context["error"] = error.message
-    return render(request, "results/coverage.html", context)
+    return _part(request, "coverage", lambda: {"evaluation": evaluation, "rows": coverage_of(evaluation)})
 
 
 def run_sections(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
     """The part of a run's page that says how well it finds the sections that judgments name."""
     evaluation = _measured(request, model_admin, object_id)
-    context: dict[str, Any] = {}
-    try:
-        context["means"] = section_means(evaluation)
-    except KeptError as error:
-        context["error"] = error.message
-    return render(request, "results/sections.html", context)
+    return _part(request, "sections", lambda: {"means": section_means(evaluation)})
 
 
 def run_content(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
     """The part of a run's page that says what its texts hold of evidence and expected answers."""
     evaluation = _measured(request, model_admin, object_id)
-    context: dict[str, Any] = {}
-    try:
+
+    def found() -> dict[str, Any]:
         content = content_of(evaluation)
-    except (ContentError, KeptError) as error:
-        context["error"] = error.message
-    else:
         shown = content.queries[:SHOWN_QUERIES]
         rows = queries.query_rows(evaluation.run, None, [query.query_id for query in shown], [])
-        context |= {"content": content, "rows": [(row, one.values) for row, one in zip(rows, shown, strict=True)]}
-    return render(request, "results/content.html", context)
+        return {"content": content, "rows": [(row, one.values) for row, one in zip(rows, shown, strict=True)]}
+
+    return _part(request, "content", found)
+
+
+def _part(request: HttpRequest, name: str, found: Callable[[], dict[str, Any]]) -> HttpResponse:
+    """Render a part of a page with what was found, or with the sentence that says why nothing can be."""
+    try:
+        context = found()
+    except (ContentError, CoverageError, KeptError) as error:
+        context = {"error": error.message}
+    return render(request, f"results/{name}.html", context)
 
 
 def _measured(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> Evaluation:
