@@ -46,7 +46,8 @@ def by_slice(comparison: RunComparison) -> list[SliceDifferences]:
 def reversed_runs(comparison: RunComparison) -> list[ReversedRun]:
     """Return where the slices contradict the whole: most of a partition's against the order of a run and the reference.
 
-    On the queries that both answered, so that no difference comes of which queries failed.
+    On the queries that both answered, so that no difference comes of which queries failed; by their number a slice is
+    small, too.
     """
     values = comparison.values[comparison.measure]
     reference = comparison.reference
@@ -55,7 +56,8 @@ def reversed_runs(comparison: RunComparison) -> list[ReversedRun]:
         if run != reference:
             both = ~np.isnan(values[run] + values[reference])
             first, second = (np.where(both, values[one], np.nan) for one in (reference, run))
-            found += [ReversedRun(run, reversal) for reversal in reversals(first, second, comparison.slices)]
+            slices = [one.among(both) for one in comparison.slices]
+            found += [ReversedRun(run, reversal) for reversal in reversals(first, second, slices)]
     return found
 
 

@@ -75,6 +75,14 @@ def test_slices_that_contradict_the_whole_are_told() -> None:
     )
 
 
+def test_a_slice_that_both_runs_hardly_answered_contradicts_nothing() -> None:
+    first = np.concatenate([np.full(10, 0.1), np.full(10, 0.1), np.full(20, 0.9)])
+    second = np.concatenate([[0.2], np.full(9, np.nan), np.full(10, 0.2), np.full(20, 0.5)])
+    mapping = make_queries(40, category=["a"] * 10 + ["b"] * 10 + ["c"] * 20)
+    found = compare_runs(make_compared(mapping, [first, second]).runs.all())
+    assert reversed_runs(found) == [], "of the slices that are not small one is for the leader and one against it"
+
+
 def test_two_runs_are_shown_query_by_query() -> None:
     values = noisy([0.5, 0.3], 30)
     benchmark = make_compared(make_queries(30), values)
