@@ -1,6 +1,7 @@
 """A small library, really imported, indexed and searched, by a keyword encoder whose rankings one can predict."""
 
 import random
+from collections.abc import Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,19 @@ WIDE = {
 }
 
 
+def import_all(documents: Sequence[DocumentRecord], queries: Sequence[QueryRecord], **index: Any) -> Mapping:
+    """Import both, build an index of the documents with the options `index`, and return a resolved mapping."""
+    collection = create_collection("library")
+    import_documents(collection, documents)
+    dataset = import_dataset(DatasetRecord(name="questions", queries=list(queries))).version.dataset
+    collection.refresh_from_db()
+    wait(build_index(create_index(collection, **index)))
+    mapping = create_mapping(dataset, collection, name="library")
+    resolve(mapping)
+    mapping.refresh_from_db()
+    return mapping
+
+
 def make_library(*, documents: int = 30, queries: int = 12, seed: int = 7, filtered: bool = False) -> Mapping:
     """Return a resolved mapping over an index named "keywords"; what is relevant shares words with the query.
 
@@ -55,15 +69,11 @@ def make_library(*, documents: int = 30, queries: int = 12, seed: int = 7, filte
     """
     draw = random.Random(seed)
     texts = {f"d{number:03}": draw.choices(FRUITS, k=6) for number in range(documents)}
-    collection = create_collection("library")
     colours = cycle(({"colour": "green"}, {"colour": "red"})) if filtered else cycle(({},))
-    import_documents(
-        collection,
-        [
-            DocumentRecord(external_id=key, title=key, text=" ".join(words), metadata=colour)
-            for (key, words), colour in zip(texts.items(), colours, strict=False)
-        ],
-    )
+    shelf = [
+        DocumentRecord(external_id=key, title=key, text=" ".join(words), metadata=colour)
+        for (key, words), colour in zip(texts.items(), colours, strict=False)
+    ]
     records = []
     for number in range(queries):
         wanted = draw.sample(FRUITS, k=2)
@@ -73,13 +83,7 @@ def make_library(*, documents: int = 30, queries: int = 12, seed: int = 7, filte
         ]
         filters = {"colour": "green"} if filtered and number % 3 == 0 else {}
         records.append(QueryRecord(f"q{number:03}", " ".join(wanted), judgments=judgments, filters=filters))
-    dataset = import_dataset(DatasetRecord(name="questions", queries=records)).version.dataset
-    collection.refresh_from_db()
-    wait(build_index(create_index(collection, name="keywords", encoder=ENCODER)))
-    mapping = create_mapping(dataset, collection, name="library")
-    resolve(mapping)
-    mapping.refresh_from_db()
-    return mapping
+    return import_all(shelf, records, name="keywords", encoder=ENCODER)
 
 
 @pytest.fixture(autouse=True)

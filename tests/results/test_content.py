@@ -12,20 +12,16 @@ from django.urls import reverse
 from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
-from apps.collections.importing import create_collection, import_documents
 from apps.collections.records import DocumentRecord
-from apps.datasets.importing import import_dataset
 from apps.datasets.models import Query
-from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
-from apps.mappings.creating import create_mapping
+from apps.datasets.records import JudgmentRecord, QueryRecord
 from apps.mappings.models import Mapping
-from apps.mappings.resolving import resolve
 from apps.operations.working import wait
 from apps.results import content
 from apps.results.content import Content, ContentError, QueryContent, content_of
 from apps.results.kept import KeptError
-from apps.retrieval.indexing import build_index, create_index
 from benchbench.panels import change_url
+from tests.benchmarks.conftest import import_all
 from tests.factories import make_benchmark
 from tests.results.test_pages import text_of
 
@@ -41,8 +37,7 @@ TEXTS = {
 @pytest.fixture
 def benchmark(transactional_db: None) -> Benchmark:
     """Chunks of 30 characters, and two of them count. "pear" finds c, the second of a, and the first of a too late."""
-    library = create_collection("library")
-    import_documents(library, [DocumentRecord(external_id=key, title=key, text=text) for key, text in TEXTS.items()])
+    documents = [DocumentRecord(external_id=key, title=key, text=text) for key, text in TEXTS.items()]
     judged = [JudgmentRecord({"document_id": "a"}, 1)]
     records = [
         QueryRecord("pear", "pear", judged, evidence=[CAKE, SPRING], expected_answer="Pear trees bloom."),
@@ -51,12 +46,7 @@ def benchmark(transactional_db: None) -> Benchmark:
         QueryRecord("zebra", "zebra", judged, evidence=["zebra"]),
         QueryRecord("jam", "jam", judged),
     ]
-    dataset = import_dataset(DatasetRecord(name="questions", queries=records)).version.dataset
-    library.refresh_from_db()
-    wait(build_index(create_index(library, name="chunks", chunk_parameters={"size": 30, "overlap": 0})))
-    mapping = create_mapping(dataset, library, name="library")
-    resolve(mapping)
-    mapping.refresh_from_db()
+    mapping = import_all(documents, records, name="chunks", chunk_parameters={"size": 30, "overlap": 0})
     matrix = {"search_modes": ["sparse"], "k_values_for_metrics": [1, 2], "primary_k": 2}
     benchmark = create_benchmark(mapping, name="b", matrix=matrix)
     wait(launch(benchmark))

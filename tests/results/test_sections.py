@@ -7,17 +7,13 @@ from django.urls import reverse
 from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation, StageList
-from apps.collections.importing import create_collection, import_documents
 from apps.collections.records import DocumentRecord, SectionRecord
-from apps.datasets.importing import import_dataset
-from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
-from apps.mappings.creating import create_mapping
-from apps.mappings.resolving import resolve
+from apps.datasets.records import JudgmentRecord, QueryRecord
 from apps.operations.working import wait
 from apps.results.kept import KeptError
 from apps.results.sections import section_at, section_means
-from apps.retrieval.indexing import build_index, create_index
 from benchbench.panels import change_url
+from tests.benchmarks.conftest import import_all
 from tests.results.test_pages import text_of
 
 PARTS = {"a": ("apple apple apple   ", "pear pear pear pear "), "b": ("pear plum fig lemon ", "plum plum plum plum ")}
@@ -26,26 +22,17 @@ PARTS = {"a": ("apple apple apple   ", "pear pear pear pear "), "b": ("pear plum
 @pytest.fixture
 def benchmark(transactional_db: None) -> Benchmark:
     """Two documents of two sections, a chunk each. "pear" finds (a, s2), (b, s1); "plum" finds (b, s2), (b, s1)."""
-    collection = create_collection("library")
     sections = (SectionRecord("s1", start=0, end=20), SectionRecord("s2", start=20, end=40))
-    import_documents(
-        collection,
-        [
-            DocumentRecord(external_id=key, title=key, text="".join(parts), sections=sections)
-            for key, parts in PARTS.items()
-        ],
-    )
+    documents = [
+        DocumentRecord(external_id=key, title=key, text="".join(parts), sections=sections)
+        for key, parts in PARTS.items()
+    ]
     records = [
         QueryRecord("pear", "pear", [JudgmentRecord({"document_id": "b"}, 1, ["s1", "s2"])]),
         QueryRecord("plum", "plum", [JudgmentRecord({"document_id": "a"}, 1, ["s2"])]),
         QueryRecord("fig", "fig", [JudgmentRecord({"document_id": "b"}, 1)]),
     ]
-    dataset = import_dataset(DatasetRecord(name="questions", queries=records)).version.dataset
-    collection.refresh_from_db()
-    wait(build_index(create_index(collection, name="chunks", chunk_parameters={"size": 20, "overlap": 0})))
-    mapping = create_mapping(dataset, collection, name="library")
-    resolve(mapping)
-    mapping.refresh_from_db()
+    mapping = import_all(documents, records, name="chunks", chunk_parameters={"size": 20, "overlap": 0})
     matrix = {"search_modes": ["sparse"], "k_values_for_metrics": [1, 2], "primary_k": 1}
     benchmark = create_benchmark(mapping, name="b", matrix=matrix)
     wait(launch(benchmark))

@@ -14,20 +14,17 @@ from apps.benchmarks.evaluating import truth_of
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
 from apps.benchmarks.stage_lists import documents_of, list_keys, read_lists, stored_plan
-from apps.collections.importing import create_collection, import_documents
+from apps.collections.importing import import_documents
 from apps.collections.models import Collection, Document
 from apps.collections.records import DocumentRecord
-from apps.datasets.importing import import_dataset
-from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
-from apps.mappings.creating import create_mapping
+from apps.datasets.records import JudgmentRecord, QueryRecord
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import wait
 from apps.results.queries import evaluation_of
 from apps.results.triaging import RunLosses, losses_of, lost_documents
-from apps.retrieval.indexing import build_index, create_index
 from benchbench.ir.triage import Loss, standings_of
-from tests.benchmarks.conftest import ENCODER
+from tests.benchmarks.conftest import ENCODER, import_all
 from tests.tiny_models import save_cross_encoder
 
 
@@ -85,23 +82,13 @@ class TestEveryCause:
     @pytest.fixture
     def shelf(self, transactional_db: None) -> Callable[..., Mapping]:
         def make(judged: dict[str, int], *, text: str = "apple", **query: Any) -> Mapping:
-            collection = create_collection("shelf")
-            import_documents(
-                collection,
-                [
-                    DocumentRecord(external_id=key, title="", text=text, metadata={"shelf": key[0]})
-                    for key, text in self.TEXTS.items()
-                ],
-            )
+            documents = [
+                DocumentRecord(external_id=key, title="", text=words, metadata={"shelf": key[0]})
+                for key, words in self.TEXTS.items()
+            ]
             judgments = [JudgmentRecord(doc_ref={"document_id": key}, grade=grade) for key, grade in judged.items()]
             records = [QueryRecord(key="q", text=text, judgments=judgments, **query)]
-            dataset = import_dataset(DatasetRecord(name="questions", queries=records)).version.dataset
-            collection.refresh_from_db()
-            wait(build_index(create_index(collection, name="keywords", encoder=ENCODER)))
-            mapping = create_mapping(dataset, collection, name="shelf")
-            resolve(mapping)
-            mapping.refresh_from_db()
-            return mapping
+            return import_all(documents, records, name="keywords", encoder=ENCODER)
 
         return make
 
