@@ -25,9 +25,17 @@ class StrictSerializer(serializers.Serializer):
         for key in data:
             if key not in self.fields:
                 raise ValidationError({key[:40]: [f"There is no key {key[:40]!r} here; there are {self._known()}."]})
-            if isinstance(data, QueryDict) and len(data.getlist(key)) > 1:
+        return super().to_internal_value(self._plain(data) if isinstance(data, QueryDict) else data)
+
+    def _plain(self, form: QueryDict) -> dict[str, Any]:
+        """Return a form as the object that it states: REST framework would read an empty value as none at all."""
+        plain: dict[str, Any] = {}
+        for key, values in form.lists():
+            many = isinstance(self.fields[key], serializers.ListField)
+            if len(values) > 1 and not many:
                 raise ValidationError({key: [f"{key} stands twice: state it once."]})
-        return super().to_internal_value(data)
+            plain[key] = values if many else values[0]
+        return plain
 
     def _known(self) -> str:
         return ", ".join(self.fields)
