@@ -3,12 +3,13 @@
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, cast
 
 import numpy as np
 
 from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.benchmarks.reading import Rankings, rankings_of
 from apps.datasets.models import DatasetVersion
 from apps.mappings.fingerprints import truth_hash
 from apps.mappings.truth import Truth, truth
@@ -30,9 +31,15 @@ WHAT_IT_FOUND = (
 
 
 def evaluate_runs(
-    benchmark: Benchmark, runs: Iterable[Run], *, version: DatasetVersion | None = None
+    benchmark: Benchmark,
+    runs: Iterable[Run],
+    *,
+    version: DatasetVersion | None = None,
+    read: Callable[[Run], Rankings] = rankings_of,
 ) -> list[Evaluation]:
     """Measure runs of a benchmark against `version` (its own by default) under its policies, and store that.
+
+    `read` gives the rankings of a run, one run after the other: all of them at once may be more than memory holds.
 
     An evaluation of the same run, version and policies is replaced. A query that failed, or that the run was never
     asked, has no values, is left out of the means and counted. Of several repetitions the first that did not fail is
@@ -46,7 +53,8 @@ def evaluate_runs(
         "unresolved_count": ground_truth.unresolved_count,
         "unresolved_share": ground_truth.unresolved_share,
     }
-    evaluations = [_evaluate(benchmark, run, version, list(ground_truth.grades), truths, stated) for run in runs]
+    query_ids = list(ground_truth.grades)
+    evaluations = [_evaluate(benchmark, run, version, query_ids, truths, read(run), stated) for run in runs]
     _store(evaluations)
     return evaluations
 
@@ -68,9 +76,9 @@ def _evaluate(
     version: DatasetVersion,
     query_ids: list[int],
     truths: Truths,
+    rankings: Rankings,
     stated: dict[str, Any],
 ) -> Evaluation:
-    rankings = rankings_of(run)
     missing = np.array([query_id not in rankings for query_id in query_ids], dtype=bool)
     graded = truths.grade([rankings.get(query_id, []) for query_id in query_ids])
     measures = [Measure.parse(name) for name in benchmark.measures]
@@ -120,12 +128,3 @@ def _store(evaluations: Sequence[Evaluation]) -> None:
 def _array_literal(rows: Sequence[Sequence[float | None]]) -> str:
     """PostgreSQL's text of an array of arrays. Django would prepare each of thousands of values by itself."""
     return f"{{{','.join('{' + ','.join('NULL' if v is None else repr(v) for v in row) + '}' for row in rows)}}}"
-
-
-def rankings_of(run: Run) -> dict[int, list[int]]:
-    """Return the ranked document ids of each query that did not fail: {query id: ids, best first}."""
-    rows = run.query_results.filter(error="").order_by("query_id", "repetition").values_list("query_id", "document_ids")
-    rankings: dict[int, list[int]] = {}
-    for query_id, document_ids in rows:
-        rankings.setdefault(query_id, document_ids)
-    return rankings

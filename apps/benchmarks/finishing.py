@@ -1,6 +1,7 @@
 """What becomes of a benchmark when its operation ends: means for what completed, a reason for what did not."""
 
 from typing import Any
+from uuid import UUID
 
 from django.db.models.functions import Now
 
@@ -8,9 +9,10 @@ from apps.benchmarks.approximations import ann_warnings, approximations_of
 from apps.benchmarks.evaluating import evaluate_runs
 from apps.benchmarks.hashes import external_ids, rankings_hash
 from apps.benchmarks.launching import UNFINISHED
-from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.progress import partials
 from apps.benchmarks.provenance import provenance_of
+from apps.benchmarks.reading import Rankings, rankings_in, stored_results
 from apps.benchmarks.rescoring import scored_versions
 from apps.benchmarks.timing import timings_of
 from apps.operations.models import Batch, Operation, Status
@@ -34,18 +36,19 @@ def finish(operation: Operation) -> None:
     runs = list(unfinished.select_related("index__chunk_set", "index__lexical_index"))
     short = short_queries(operation)
     # The others too: the mapping may have been resolved anew since they completed, and one page holds them together.
-    others = benchmark.runs.filter(status=Run.Status.COMPLETED)
-    evaluations = {evaluation.run_id: evaluation for evaluation in evaluate_runs(benchmark, [*runs, *others])}
+    others = list(benchmark.runs.filter(status=Run.Status.COMPLETED))
+    evaluations, hashes = measured(benchmark, runs)
+    if others:
+        evaluate_runs(benchmark, others)
     for version in scored_versions(benchmark):
         if version != benchmark.dataset_version:
             evaluate_runs(benchmark, [*runs, *others], version=version)
-    made_by, names = made_by_run(operation), external_ids(benchmark.mapping.collection_id)
-    approximations = approximations_of(operation, benchmark, {run.pk: evaluations[run.pk] for run in runs})
-    timings = timings_of(runs)
+    approximations = approximations_of(operation, benchmark, evaluations)
+    made_by, timings = made_by_run(operation), timings_of(runs)
     for run in runs:
         run.timing, run.failed_queries = timings[run.pk], evaluations[run.pk].failed_queries
         approximation = approximations.get(run.pk)
-        run.provenance = provenance_of(run, made_by=made_by.get(str(run.pk), []), rankings=rankings_hash(run, names))
+        run.provenance = provenance_of(run, made_by=made_by.get(str(run.pk), []), rankings=hashes[run.pk])
         if approximation:
             run.provenance["ann"] = approximation
         run.embed_calls = embed_calls(run, len(evaluations[run.pk].query_ids))
@@ -59,6 +62,20 @@ def finish(operation: Operation) -> None:
         run.save(update_fields=[*RESULT_FIELDS, "updated_at"])
     completed = benchmark.runs.filter(status=Run.Status.COMPLETED).exists()
     _end(benchmark, Status.COMPLETED if completed else Status.FAILED)
+
+
+def measured(benchmark: Benchmark, runs: list[Run]) -> tuple[dict[UUID, Evaluation], dict[UUID, str]]:
+    """Evaluate runs, and hash their rankings, which are read once for both. Return evaluations and hashes by run."""
+    names = external_ids(benchmark.mapping.collection_id)
+    hashes = {}
+
+    def read(run: Run) -> Rankings:
+        results = stored_results(run)
+        hashes[run.pk] = rankings_hash(results, names)
+        return rankings_in(results)
+
+    evaluations = evaluate_runs(benchmark, runs, read=read)
+    return {evaluation.run_id: evaluation for evaluation in evaluations}, hashes
 
 
 def stop(operation: Operation) -> None:

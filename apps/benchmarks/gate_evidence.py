@@ -6,8 +6,9 @@ from uuid import UUID
 
 import numpy as np
 
-from apps.benchmarks.evaluating import rankings_of, truth_of
+from apps.benchmarks.evaluating import truth_of
 from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.benchmarks.reading import rankings_of
 from apps.datasets.facts import facts_of
 from apps.datasets.models import DatasetVersion, Query
 from apps.mappings.truth import truth

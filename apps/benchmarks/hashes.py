@@ -8,24 +8,22 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import ArrayLike
 
-from apps.benchmarks.models import Evaluation, Run
+from apps.benchmarks.models import Evaluation
+from apps.benchmarks.reading import Stored
 from apps.collections.models import Document
 from apps.datasets.models import Query
 
 Ranking = tuple[str, int, Sequence[str] | None, ArrayLike]  # query key, repetition, external ids, scores
 
 
-def rankings_hash(run: Run, names: dict[int, str]) -> str:
+def rankings_hash(results: Iterable[Stored], names: dict[int, str]) -> str:
     """Return the `hash_of_rankings` of all that is stored of a run.
 
     `names` has the external id of every document of the collection.
     """
-    rows = run.query_results.order_by("query__key", "query_id", "repetition").values_list(
-        "query__key", "repetition", "error", "document_ids", "scores"
-    )
     return hash_of_rankings(
-        (key, repetition, None if error else [names[document_id] for document_id in document_ids], scores)
-        for key, repetition, error, document_ids, scores in rows.iterator(chunk_size=1000)
+        (one.key, one.repetition, None if one.error else [names[pk] for pk in one.document_ids], one.scores)
+        for one in results
     )
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from apps.benchmarks.models import Benchmark, Run, StageList
 from apps.benchmarks.planning import plan_of
+from apps.benchmarks.reading import rows_of
 from apps.retrieval.models import Chunk
 from benchbench.ir.plan import DenseStage, EncodeStage, LexicalStage, RunPlan
 from benchbench.ir.records import ScoredList
@@ -47,9 +48,8 @@ def read_lists(
     if query_ids is not None:
         rows = rows.filter(query__in=query_ids)
     lists: dict[int, Lists] = {}
-    for query_id, key, chunks, scores, compared in rows.values_list(
-        "query_id", "stage_key", "chunk_ids", "scores", "threshold_scores"
-    ).iterator(chunk_size=1000):
+    values = rows.values_list("query_id", "stage_key", "chunk_ids", "scores", "threshold_scores")
+    for query_id, key, chunks, scores, compared in rows_of(values):
         lists.setdefault(query_id, {})[key] = ScoredList(
             np.array(chunks, np.int64),
             np.array(scores, np.float64),

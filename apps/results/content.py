@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from django.core.cache import cache
 
-from apps.benchmarks.evaluating import rankings_of
 from apps.benchmarks.models import Evaluation, Run
+from apps.benchmarks.reading import rankings_of
 from apps.datasets.models import Query
 from apps.results.coverage import KEPT_SECONDS, state_of
 from apps.results.kept import kept_chunks

@@ -10,8 +10,9 @@ import numpy as np
 from django.core.cache import cache
 from numpy.typing import NDArray
 
-from apps.benchmarks.evaluating import rankings_of, truth_of
+from apps.benchmarks.evaluating import truth_of
 from apps.benchmarks.models import Evaluation
+from apps.benchmarks.reading import rankings_of
 from apps.mappings.fingerprints import truth_hash
 from apps.results.slicing import values_in
 from benchbench.errors import ConflictError

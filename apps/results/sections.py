@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from apps.benchmarks.evaluating import rankings_of, truth_of
+from apps.benchmarks.evaluating import truth_of
 from apps.benchmarks.models import Benchmark, Evaluation
+from apps.benchmarks.reading import rankings_of
 from apps.collections.models import Section
 from apps.datasets.models import DatasetVersion, alive_in
 from apps.mappings.fingerprints import truth_hash

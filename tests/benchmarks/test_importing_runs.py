@@ -14,13 +14,13 @@ from apps.benchmarks.baselines import approve
 from apps.benchmarks.comparability import differences
 from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.deleting import delete_benchmark
-from apps.benchmarks.evaluating import rankings_of
 from apps.benchmarks.gate_rules import read_rules
 from apps.benchmarks.gating import gate
 from apps.benchmarks.importing_runs import ImportedRuns, import_runs
 from apps.benchmarks.launching import launch
 from apps.benchmarks.manifests import manifest_of
 from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.benchmarks.reading import rankings_of
 from apps.benchmarks.rescoring import rescore
 from apps.benchmarks.retrying import retry
 from apps.benchmarks.run_reports import preview_run

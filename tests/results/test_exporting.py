@@ -15,9 +15,9 @@ from django.test import AsyncClient, Client
 from django.urls import reverse
 
 from apps.benchmarks.creating import create_benchmark
-from apps.benchmarks.evaluating import rankings_of
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.reading import rankings_of
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.results.exporters import EXPORTERS

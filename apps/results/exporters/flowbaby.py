@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from apps.benchmarks.evaluating import rankings_of, truth_of
+from apps.benchmarks.evaluating import truth_of
 from apps.benchmarks.models import Run
+from apps.benchmarks.reading import rankings_of
 from apps.datasets.models import DatasetVersion
 from apps.results.exporters.outcomes import NOT_ASKED, measured
 from apps.results.exporters.results_json import milliseconds_between

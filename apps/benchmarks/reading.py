@@ -1,0 +1,65 @@
+"""Stored rankings, read in bulk."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, cast
+
+import psycopg
+from django.db import connection
+from django.db.models import QuerySet
+
+from apps.benchmarks.models import Run
+
+Rankings = dict[int, list[int]]  # document ids, best first, by query
+
+
+class Stored(NamedTuple):
+    """A query result as it is stored; without documents and scores where there is an `error`."""
+
+    key: str
+    query_id: int
+    repetition: int
+    error: str
+    document_ids: list[int]
+    scores: list[float]
+
+
+def rows_of(values: QuerySet[Any, Any]) -> Iterator[Any]:
+    """Yield the rows of a `values_list` of numbers, texts and arrays of them, in PostgreSQL's binary format.
+
+    Django asks for text, and to print and to parse an array of scores takes five times as long. What Django itself
+    converts (JSON, fields with a converter) comes as psycopg reads it.
+    """
+    statement, parameters = values.query.sql_with_params()
+    with connection.cursor() as cursor:
+        whole = cursor.cursor.mogrify(statement, parameters)
+    with psycopg.Cursor(cast("psycopg.Connection[Any]", connection.connection)) as binary:
+        yield from binary.execute(whole.encode(), binary=True)
+
+
+def stored_results(run: Run) -> list[Stored]:
+    """Return all that the run stored, failures too, by query key, then repetition."""
+    ordered = run.query_results.order_by("query__key", "query_id", "repetition")
+    return [
+        Stored(*row)
+        for row in rows_of(
+            ordered.values_list("query__key", "query_id", "repetition", "error", "document_ids", "scores")
+        )
+    ]
+
+
+def rankings_of(run: Run) -> Rankings:
+    """Return the ranked document ids of each query that did not fail; of several repetitions the first."""
+    rows = run.query_results.filter(error="").order_by("query_id", "repetition").values_list("query_id", "document_ids")
+    return _firsts(rows_of(rows))
+
+
+def rankings_in(results: Iterable[Stored]) -> Rankings:
+    """Return the same as `rankings_of`, from what was read already."""
+    return _firsts((result.query_id, result.document_ids) for result in results if not result.error)
+
+
+def _firsts(rows: Iterable[tuple[int, list[int]]]) -> Rankings:
+    rankings: Rankings = {}
+    for query_id, document_ids in rows:
+        rankings.setdefault(query_id, document_ids)
+    return rankings
