@@ -22,6 +22,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError
 
+NAME_BYTES = 255
 Sections = tuple[tuple[str, str, tuple[str, ...]], ...]
 
 
@@ -111,9 +112,13 @@ def staff(request: HttpRequest) -> User:
 
 @contextmanager
 def stored(upload: UploadedFile) -> Iterator[Path]:
-    """Keep an uploaded file under its own name while the block runs, for readers that take paths."""
+    """Keep an uploaded file under its own name while the block runs, for readers that take paths.
+
+    Of a name that is longer than a file system takes its end stays, which says what the file is.
+    """
     with tempfile.TemporaryDirectory(prefix="benchbench-upload-") as folder:
-        path = Path(folder) / (upload.name or "upload")
+        name = (upload.name or "upload").encode()[-NAME_BYTES:].decode(errors="ignore")
+        path = Path(folder) / name
         with path.open("wb") as file:
             shutil.copyfileobj(upload, file)
         yield path

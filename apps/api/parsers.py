@@ -64,3 +64,8 @@ class UploadParser(MultiPartParser):
 class DatasetParser(UploadParser):
     limit = "BENCHMARK_DATASET_MAX_UPLOAD_BYTES"
     remedy = "Larger ones are imported by the command manage.py import_dataset."
+
+
+class CorpusParser(UploadParser):
+    limit = "BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES"
+    remedy = "Larger ones are imported by the command manage.py import_collection."

@@ -4,7 +4,7 @@ from django.urls import path, re_path
 from drf_spectacular.views import SpectacularAPIView
 
 from apps.api.errors import unknown
-from apps.api.resources import auth, datasets, gates
+from apps.api.resources import auth, collections, datasets, gates
 
 app_name = "api"
 urlpatterns = [
@@ -15,6 +15,14 @@ urlpatterns = [
     path("benchmark-datasets/<uuid:dataset_id>", datasets.OneDataset.as_view(), name="dataset"),
     path("benchmarks/<uuid:benchmark_id>/gate", gates.BenchmarkGate.as_view(), name="gate_benchmark"),
     path("runs/<uuid:run_id>/gate", gates.RunGate.as_view(), name="gate_run"),
+    path("collections", collections.Collections.as_view(), name="collections"),
+    path("collections/<uuid:collection_id>", collections.OneCollection.as_view(), name="collection"),
+    path("collections/<uuid:collection_id>/documents", collections.Documents.as_view(), name="documents"),
+    path(
+        "collections/<uuid:collection_id>/documents/<uuid:document_id>",
+        collections.OneDocument.as_view(),
+        name="document",
+    ),
     path("schema", SpectacularAPIView.as_view(throttle_classes=[]), name="schema"),
     re_path("", unknown),
 ]

@@ -63,7 +63,9 @@ def scan(path: Path) -> FolderScan:
             else:
                 others += 1
     if not files:
-        raise FolderError(f"{path} holds no document: looked for files that end in {', '.join(sorted(KINDS))}.")
+        raise FolderError(
+            f"{path.name or path} holds no document: looked for files that end in {', '.join(sorted(KINDS))}."
+        )
     return FolderScan(folder, tuple(sorted(files)), others)
 
 

@@ -19,12 +19,13 @@ class CollectionForm(PageForm):
     )
     file = forms.FileField(
         label="Corpus",
-        widget=forms.ClearableFileInput({"accept": ".jsonl,.gz", "class": "bb-file"}),
+        widget=forms.ClearableFileInput({"accept": ".jsonl,.gz,.zip", "class": "bb-file"}),
         help_text=(
             "A file ending in <code>.jsonl</code> or <code>.jsonl.gz</code>, one document a line, as BEIR writes them: "
             '<code>{"_id": "d1", "title": "…", "text": "…"}</code>; <code>uri</code> and <code>metadata</code> may '
             "follow. "
-            "Judgments will find a document by its <code>_id</code>, its uri or the hash of its content."
+            "Judgments will find a document by its <code>_id</code>, its uri or the hash of its content. "
+            "Or a <code>.zip</code> of Markdown, HTML and text files, or of sectioned documents."
         ),
     )
 

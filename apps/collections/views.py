@@ -8,17 +8,15 @@ from django.shortcuts import redirect
 from django.template.defaultfilters import filesizeformat
 
 from apps.collections.forms import CollectionForm
-from apps.collections.importing import import_collection
-from apps.collections.sources import open_source
-from benchbench.pages import form_page, staff, stored
+from apps.collections.uploading import upload_collection as import_upload
+from benchbench.pages import form_page, staff
 from benchbench.panels import change_url
 
 
 def upload_collection(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     def act(form: CollectionForm) -> HttpResponse:
         values = form.cleaned_data
-        with stored(values["file"]) as path:
-            collection, report = import_collection(open_source(path), name=values["name"], owner=staff(request))
+        collection, report = import_upload(values["file"], name=values["name"], owner=staff(request))
         messages.success(
             request, f"Imported {report.created:,} documents. Next: build an index, so that it can be searched."
         )

@@ -31,6 +31,9 @@ class Caller:
     def post(self, path: str, body: Any = None, **headers: str) -> Any:
         return self.ask("POST", path, body, **headers)
 
+    def patch(self, path: str, body: Any) -> Any:
+        return self.ask("PATCH", path, body)
+
     def delete(self, path: str) -> Any:
         return self.client.delete(ROOT + path)
 

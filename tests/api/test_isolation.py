@@ -54,15 +54,17 @@ def outcomes(caller: Caller, values: Callable[[str], Any]) -> dict[tuple[str, st
 
 def world(owner: User) -> dict[str, Any]:
     """Return something of the owner's for each parameter that an address has: add yours."""
-    collection, dataset = make_collection(), make_dataset({"q": []})
+    collection, dataset = make_collection(documents=[{}]), make_dataset({"q": []})
     for row in (collection, dataset):
         row.owner = owner
         row.save()
     mapping = make_mapping(dataset, collection, owner=owner)
     benchmark = make_benchmark(mapping, [0.5], owner=owner)
     return {
+        "collection_id": collection.pk,
         "dataset_id": dataset.pk,
         "benchmark_id": benchmark.pk,
+        "document_id": collection.documents.get().uuid,
         "run_id": benchmark.runs.get().pk,
     }
 

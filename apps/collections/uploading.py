@@ -1,0 +1,66 @@
+"""Documents that came with a request: a corpus file, or a zip of what a folder may hold."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.files.uploadedfile import UploadedFile
+from django.db import transaction
+
+from apps.collections.importing import ImportReport, create_collection, import_documents
+from apps.collections.models import Collection
+from apps.collections.records import DocumentRecord
+from apps.collections.sources import SourceError, open_source
+from benchbench.files.archives import require_unpacked_size, unpacked
+from benchbench.pages import stored
+
+ENDINGS = (".jsonl", ".jsonl.gz", ".zip")
+
+
+@transaction.atomic
+def upload_collection(
+    upload: UploadedFile, *, name: str, description: str = "", owner: Any = None, uri_prefix: str = ""
+) -> tuple[Collection, ImportReport]:
+    """Make a collection of an uploaded file's documents, all of it or nothing.
+
+    Raises ConflictError where the owner has one of that name, and what `upload_documents` does.
+    """
+    collection = create_collection(name, owner=owner, description=description)
+    return collection, upload_documents(collection, upload, uri_prefix=uri_prefix)
+
+
+def upload_documents(
+    collection: Collection, upload: UploadedFile, *, uri_prefix: str = "", remove_missing: bool = False
+) -> ImportReport:
+    """Import an uploaded file into a collection: a corpus (.jsonl, .jsonl.gz), or a zip of a folder.
+
+    That folder holds a corpus, sectioned documents or texts. The uri of a text is `uri_prefix` and its path in the zip:
+    where the server unpacks it means nothing to anybody. Raises a sentence for any other file, one that unpacks to more
+    than BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES, and what `import_documents` refuses.
+    """
+    with _opened(upload, uri_prefix) as documents:
+        return import_documents(collection, documents, remove_missing=remove_missing)
+
+
+@contextmanager
+def _opened(upload: UploadedFile, uri_prefix: str) -> Iterator[Iterator[DocumentRecord]]:
+    most = settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES
+    with stored(upload) as path:
+        if not path.name.endswith(ENDINGS):
+            raise SourceError(f"{path.name} is no corpus: its name must end in {', '.join(ENDINGS)}.", field="file")
+        if path.suffix == ".zip":
+            with unpacked(path, max_bytes=most) as folder:
+                documents = open_source(folder, uri_prefix=uri_prefix).documents
+                yield _without_place(documents, folder)
+        else:
+            require_unpacked_size(path, max_bytes=most)
+            yield open_source(path, uri_prefix=uri_prefix).documents
+
+
+def _without_place(documents: Iterator[DocumentRecord], folder: Path) -> Iterator[DocumentRecord]:
+    here = f"file://{folder.as_posix()}/"
+    for document in documents:
+        yield replace(document, uri=document.uri.removeprefix(here))

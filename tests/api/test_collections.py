@@ -1,0 +1,297 @@
+"""Collections and their documents over HTTP: every field, every refusal."""
+
+import gzip
+import io
+import json
+import zipfile
+from hashlib import sha256
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from pytest_django import DjangoAssertNumQueries
+
+from apps.collections.importing import create_collection
+from apps.collections.models import Collection, Document
+from tests.api.callers import Caller, Callers
+from tests.factories import make_collection, make_dataset, make_mapping
+
+PATH = "/collections"
+FIELDS = {
+    *("id", "name", "description", "kind", "owner_id", "document_count", "fingerprint", "created_at", "updated_at"),
+}
+LISTED = {"id", "external_id", "uri", "content_hash", "file_name", "title", "created_at", "updated_at"}
+CORPUS = '{"_id": "d1", "title": "Red", "text": "apple"}\n{"_id": "d2", "text": "plum"}\n'
+DID = {"created": 0, "updated": 0, "unchanged": 0, "removed": 0, "duplicates": 0}
+
+
+def owned(caller: Caller, name: str = "library", documents: Any = ()) -> Collection:
+    made = make_collection(name, documents)
+    made.owner = caller.user
+    made.save()
+    return made
+
+
+def packed(**files: str) -> bytes:
+    """A zip of files whose names are given with two underscores for a dot."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in files.items():
+            archive.writestr(name.replace("__", ".").replace("_in_", "/"), text)
+    return content.getvalue()
+
+
+def record(external_id: str, text: str = "apple", **fields: Any) -> dict[str, Any]:
+    return {"external_id": external_id, "text": text, **fields}
+
+
+def test_it_makes_an_empty_collection_and_tells_its_fields(callers: Callers) -> None:
+    answer = callers.owner.post(PATH, {"name": "library", "description": "Of May."})
+    assert answer.status_code == 201, answer.content
+    facts, made = answer.json(), Collection.objects.get()
+    assert set(facts) == FIELDS
+    assert {key: facts[key] for key in FIELDS if not key.endswith("_at")} == {
+        "id": str(made.pk),
+        "name": "library",
+        "description": "Of May.",
+        "kind": "documents",
+        "owner_id": callers.owner.user.pk,
+        "document_count": 0,
+        "fingerprint": "",
+    }
+    assert callers.owner.get(f"{PATH}/{made.pk}").json() == facts
+    assert callers.owner.get(PATH).json() == {"collections": [facts], "total": 1, "page": 1, "per_page": 20}
+    again = callers.owner.post(PATH, {"name": "library"})
+    assert (again.status_code, set(again.json()["errors"])) == (409, {"name"})
+
+
+@pytest.mark.parametrize("name", ["corpus.jsonl", "corpus.jsonl.gz", "corpus.zip", "é" * 250 + ".jsonl"])
+def test_it_makes_a_collection_of_a_corpus(callers: Callers, name: str) -> None:
+    content = {"z": gzip.compress(CORPUS.encode()), "p": packed(a_in_corpus__jsonl=CORPUS)}.get(name[-1], CORPUS)
+    answer = callers.owner.upload(PATH, content, file_name=name, name="fruit", description="Two.")
+    assert answer.status_code == 201, answer.content
+    assert (answer.json()["document_count"], answer.json()["description"]) == (2, "Two.")
+    assert list(Document.objects.values_list("external_id", "title", "text")) == [
+        ("d1", "Red", "apple"),
+        ("d2", "", "plum"),
+    ]
+
+
+@pytest.mark.parametrize("prefix", ["", "https://docs.example.org/"])
+def test_the_texts_of_a_zip_get_uris_that_say_nothing_of_the_server(callers: Callers, prefix: str) -> None:
+    content = packed(a_in_one__md="# One\n1", a_in_b_in_two__html="<title>Two</title>2")
+    answer = callers.owner.upload(PATH, content, file_name="docs.zip", name="docs", uri_prefix=prefix)
+    assert answer.status_code == 201, answer.content
+    assert list(Document.objects.values_list("external_id", "uri", "title")) == [
+        ("b/two.html", f"{prefix}b/two.html", "Two"),
+        ("one.md", f"{prefix}one.md", "One"),
+    ]
+
+
+def test_sectioned_documents_of_a_zip_keep_their_sections(callers: Callers) -> None:
+    sections = [{"id": "s1", "heading": "Why", "level": 1, "content": "Because.", "subsections": []}]
+    content = packed(
+        documents_in_a__json=json.dumps({"id": "a", "title": "A", "sections": sections}),
+        documents_in_a__md="# Why\n\nBecause.",
+    )
+    answer = callers.owner.upload(PATH, content, file_name="documents.zip", name="manual")
+    assert answer.status_code == 201, answer.content
+    assert Document.objects.get().sections.get().section_id == "s1"
+
+
+@pytest.mark.parametrize(
+    ("file_name", "content", "status", "told"),
+    [
+        ("corpus.csv", CORPUS, 400, "corpus.csv is no corpus: its name must end in .jsonl, .jsonl.gz, .zip."),
+        ("corpus.jsonl", "{", 400, "corpus.jsonl, line 1"),
+        ("corpus.jsonl", "\n", 400, "There is no document to import."),
+        ("corpus.jsonl", '{"_id": "a", "text": "\\u0000"}', 400, "cannot be stored"),
+        ("corpus.jsonl.gz", CORPUS, 400, "corpus.jsonl.gz"),
+        ("docs.zip", CORPUS, 400, "docs.zip cannot be unpacked"),
+        ("docs.zip", packed(a__pdf="x"), 400, "docs holds no document: looked for files that end in"),
+        ("docs.zip", packed(a__md="x" * 3000), 400, "unpacks to more bytes than are taken"),
+        ("corpus.jsonl.gz", gzip.compress(b" " * 3000), 400, "unpacks to more than 2,000 bytes"),
+        ("corpus.jsonl", " " * 2001, 413, "2,000 bytes (BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES)"),
+    ],
+)
+def test_it_names_what_is_wrong_with_a_file(
+    callers: Callers, settings: Any, file_name: str, content: Any, status: int, told: str
+) -> None:
+    settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES = 2000
+    answer = callers.owner.upload(PATH, content, file_name=file_name, name="fruit")
+    assert answer.status_code == status, answer.content
+    assert told in answer.json()["detail"]
+    assert "/tmp" not in answer.json()["detail"]
+    assert not Collection.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "told"),
+    [
+        ({}, "name", "name: This field is required."),
+        ({"name": "a\nb"}, "name", "printable"),
+        ({"name": "x", "path": "/etc"}, "path", "There is no key 'path' here"),
+        ({"name": 7}, "name", "name must be a string, not a number"),
+        ({"name": "a\0"}, None, "The body holds a character that cannot be stored"),
+    ],
+)
+def test_it_names_what_is_wrong_with_a_body(callers: Callers, body: Any, field: str | None, told: str) -> None:
+    answer = callers.owner.post(PATH, body)
+    assert answer.status_code == 400
+    assert told in answer.json()["detail"]
+    assert set(answer.json().get("errors", {})) == ({field} if field else set())
+    assert not Collection.objects.exists()
+
+
+def test_a_name_can_be_changed_but_not_to_one_that_is_taken(callers: Callers) -> None:
+    made = owned(callers.owner)
+    owned(callers.owner, "taken")
+    path = f"{PATH}/{made.pk}"
+    changed = callers.owner.patch(path, {"name": "new", "description": "Better."})
+    assert (changed.status_code, changed.json()["name"], changed.json()["description"]) == (200, "new", "Better.")
+    assert callers.owner.patch(path, {"description": ""}).json()["name"] == "new"
+    taken = callers.owner.patch(path, {"name": "taken"})
+    assert (taken.status_code, taken.json()["code"]) == (409, "conflict")
+    for body in ({"name": " "}, {"name": None}, {"owner_id": 1}, []):
+        assert callers.owner.patch(path, body).status_code == 400
+
+
+def test_it_deletes_what_nothing_uses(callers: Callers) -> None:
+    used, unused = owned(callers.owner, "used"), owned(callers.owner, "unused", [{}])
+    make_mapping(make_dataset(), used)
+    refused = callers.owner.delete(f"{PATH}/{used.pk}")
+    assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+    assert "is used by the mapping" in refused.json()["detail"]
+    assert callers.owner.delete(f"{PATH}/{unused.pk}").status_code == 204
+    assert callers.owner.get(f"{PATH}/{unused.pk}").status_code == 404
+
+
+def test_documents_are_added_and_brought_up_to_date(callers: Callers) -> None:
+    path = f"{PATH}/{owned(callers.owner).pk}/documents"
+
+    def post(*documents: Any, **more: Any) -> dict[str, int]:
+        answer = callers.owner.post(path, {"documents": documents, **more})
+        assert answer.status_code == 200, answer.content
+        report: dict[str, int] = answer.json()
+        return report
+
+    assert post(record("a"), record("b"), record("b")) == DID | {"created": 2, "duplicates": 1, "document_count": 2}
+    assert post(record("a"), record("b", "pear")) == DID | {"unchanged": 1, "updated": 1, "document_count": 2}
+    assert post(record("c"), remove_missing=True) == DID | {"created": 1, "removed": 2, "document_count": 1}
+    answer = callers.owner.upload(path, CORPUS, file_name="corpus.jsonl", remove_missing="true")
+    assert answer.json() == DID | {"created": 2, "removed": 1, "document_count": 2}
+    answer = callers.owner.upload(path, CORPUS, file_name="corpus.jsonl")
+    assert answer.json() == DID | {"unchanged": 2, "document_count": 2}
+
+
+def test_a_document_is_told_whole_and_listed_short(callers: Callers) -> None:
+    made = owned(callers.owner)
+    path = f"{PATH}/{made.pk}/documents"
+    section = {"section_id": "s", "heading": "", "level": 2, "start": 0, "end": 5}
+    stated = record(" a ", " apple", title="A", uri="u", file_name="a.md", metadata={"n": [1]}, sections=[section])
+    assert callers.owner.post(path, {"documents": [stated, record("b")]}).status_code == 200
+    listed = callers.owner.get(path, external_id=" a ").json()
+    assert (listed["total"], set(listed["documents"][0])) == (1, LISTED)
+    assert [row["external_id"] for row in callers.owner.get(path).json()["documents"]] == [" a ", "b"]
+    whole = callers.owner.get(f"{path}/{listed['documents'][0]['id']}").json()
+    assert {key: whole[key] for key in stated} == stated
+    assert whole["content_hash"] == sha256(b"A\n apple").hexdigest()
+    assert set(whole) == LISTED | {"text", "metadata", "removed_at", "sections"}
+
+
+def test_a_removed_document_is_listed_no_more_but_told(callers: Callers) -> None:
+    path = f"{PATH}/{owned(callers.owner).pk}/documents"
+    callers.owner.post(path, {"documents": [record("a")]})
+    callers.owner.post(path, {"documents": [record("b")], "remove_missing": True})
+    assert callers.owner.get(path, external_id="a").json()["total"] == 0
+    gone = callers.owner.get(f"{path}/{Document.objects.get(external_id='a').uuid}").json()
+    assert gone["removed_at"].endswith("Z")
+
+
+def test_a_document_belongs_to_its_collection(callers: Callers) -> None:
+    one, two = owned(callers.owner, "one", [{}]), owned(callers.owner, "two")
+    answer = callers.owner.get(f"{PATH}/{two.pk}/documents/{one.documents.get().uuid}")
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+
+
+@pytest.mark.parametrize(
+    ("documents", "told"),
+    [
+        ([], "at least 1"),
+        ([record("a")] * 1001, "no more than 1000"),
+        ([record("a"), record("a", "pear")], "documents[1]) was stated before with other content"),
+        ([record(" ")], "documents[0]"),
+        ([record("x" * 501)], "no more than 500 characters"),
+        ([record("a", uri="é" * 1500)], "more than 2000 bytes in its uri"),
+        ([{"external_id": "a"}], "documents[0].text"),
+        ([record("a", metadata=[])], "documents[0].metadata"),
+        ([record("a", path="/etc/passwd")], "There is no key 'path' here"),
+        ([record("a", sections=[{"section_id": "s", "start": 0, "end": 99}])], "ends before it begins or outside"),
+        ([record("a", sections=[{"section_id": "s", "start": 0, "end": 2**40}])], "documents[0].sections[0].end"),
+        ([record("a", sections=[{"section_id": "s", "start": 0, "end": 1}] * 2)], "two sections with the id"),
+        (7, "documents"),
+        (["a"], "documents[0]"),
+    ],
+)
+def test_it_names_the_document_that_is_wrong(callers: Callers, documents: Any, told: str) -> None:
+    answer = callers.owner.post(f"{PATH}/{owned(callers.owner).pk}/documents", {"documents": documents})
+    assert answer.status_code == 400, answer.content
+    assert told in answer.json()["detail"]
+    assert not Document.objects.exists()
+
+
+def test_the_ids_of_external_runs_take_no_documents(callers: Callers) -> None:
+    made = create_collection("stub", owner=callers.owner.user, kind=Collection.Kind.EXTERNAL)
+    answer = callers.owner.post(f"{PATH}/{made.pk}/documents", {"documents": [record("a")]})
+    assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
+
+
+def test_documents_are_imported_once_under_one_key(callers: Callers) -> None:
+    path = f"{PATH}/{owned(callers.owner).pk}/documents"
+    first, again = (callers.owner.ask("POST", path, {"documents": [record("a")]}, idempotency_key="k") for _ in "12")
+    assert first.json()["created"] == again.json()["created"] == 1
+    assert again["Idempotent-Replayed"] == "true"
+
+
+@pytest.mark.parametrize("list_of", ["collections", "documents"])
+def test_a_list_takes_few_queries_whatever_its_size(
+    callers: Callers, django_assert_max_num_queries: DjangoAssertNumQueries, list_of: str
+) -> None:
+    first = owned(callers.owner, "one", [{}, {}, {}])
+    owned(callers.owner, "two")
+    path = PATH if list_of == "collections" else f"{PATH}/{first.pk}/documents"
+    callers.owner.get(path)
+    with CaptureQueriesContext(connection) as few:
+        callers.owner.get(path, per_page=1)
+    with django_assert_max_num_queries(min(10, len(few))):
+        assert len(callers.owner.get(path).json()[list_of]) > 1
+
+
+@pytest.mark.parametrize(
+    ("name", "listed", "seen", "made", "changed", "deleted"),
+    [
+        ("anonymous", 401, 401, 401, 401, 401),
+        ("visitor", 403, 403, 403, 403, 403),
+        ("idle", 403, 403, 403, 403, 403),
+        ("other", 200, 403, 201, 403, 403),
+        ("reader", 200, 200, 403, 403, 403),
+        ("overseer", 200, 200, 201, 200, 204),
+        ("owner", 200, 200, 201, 200, 204),
+    ],
+)
+def test_each_may_do_what_is_theirs(
+    callers: Callers, name: str, listed: int, seen: int, made: int, changed: int, deleted: int
+) -> None:
+    row = owned(callers.owner, "mine", [{}])
+    caller, path = getattr(callers, name), f"{PATH}/{row.pk}"
+    document = row.documents.get().uuid
+    answers = [
+        (caller.get(PATH), listed),
+        *((caller.get(at), seen) for at in (path, f"{path}/documents", f"{path}/documents/{document}")),
+        (caller.post(PATH, {"name": "new"}), made),
+        (caller.patch(path, {"description": "d"}), changed),
+        (caller.post(f"{path}/documents", {"documents": [record("z")]}), changed),
+        (caller.delete(path), deleted),
+    ]
+    assert [answer.status_code for answer, _ in answers] == [status for _, status in answers]
