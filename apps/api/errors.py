@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
+from django.core.exceptions import ObjectDoesNotExist, RequestDataTooBig, SuspiciousOperation
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views import defaults
 from django.views.decorators.csrf import csrf_exempt
@@ -37,6 +37,9 @@ def present(error: Exception, context: dict[str, Any]) -> Response | None:
             _body(str(error), "too_large" if large else "malformed"),
             status=413 if large else 400,
         )
+    if isinstance(error, ObjectDoesNotExist):
+        set_rollback()
+        return Response(_body("It was deleted while it was asked for.", "not_found"), status=404)
     response = exception_handler(error, context)
     if response is not None:
         response.data = _in_shape(response.data)

@@ -4,7 +4,7 @@ from django.urls import path, re_path
 from drf_spectacular.views import SpectacularAPIView
 
 from apps.api.errors import unknown
-from apps.api.resources import auth, collections, datasets, gates
+from apps.api.resources import auth, benchmarks, collections, datasets, gates
 
 app_name = "api"
 urlpatterns = [
@@ -13,6 +13,12 @@ urlpatterns = [
     path("auth/token/revoke", auth.SignOut.as_view(), name="sign_out"),
     path("benchmark-datasets", datasets.Datasets.as_view(), name="datasets"),
     path("benchmark-datasets/<uuid:dataset_id>", datasets.OneDataset.as_view(), name="dataset"),
+    path("benchmarks", benchmarks.Benchmarks.as_view(), name="benchmarks"),
+    path("benchmarks/preview", benchmarks.Preview.as_view(), name="preview"),
+    path("benchmarks/<uuid:benchmark_id>", benchmarks.OneBenchmark.as_view(), name="benchmark"),
+    path("benchmarks/<uuid:benchmark_id>/start", benchmarks.Start.as_view(), name="start_benchmark"),
+    path("benchmarks/<uuid:benchmark_id>/cancel", benchmarks.Cancel.as_view(), name="cancel_benchmark"),
+    path("benchmarks/<uuid:benchmark_id>/retry", benchmarks.Retry.as_view(), name="retry_benchmark"),
     path("benchmarks/<uuid:benchmark_id>/gate", gates.BenchmarkGate.as_view(), name="gate_benchmark"),
     path("runs/<uuid:run_id>/gate", gates.RunGate.as_view(), name="gate_run"),
     path("collections", collections.Collections.as_view(), name="collections"),

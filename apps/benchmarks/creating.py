@@ -58,7 +58,7 @@ def create_benchmark(
     BenchmarkError for the rest; ConflictError for a mapping that was not resolved, or not since its collection or
     dataset changed, and for expected modules that the collection lacks, unless `allow_missing`.
     """
-    _require(name, runs_per_query, execution=execution, unresolved=unresolved, empty_queries=empty_queries)
+    _require(name, runs_per_query, seed, execution=execution, unresolved=unresolved, empty_queries=empty_queries)
     if mapping.collection.kind == Collection.Kind.EXTERNAL:
         raise BenchmarkError(
             f"The mapping {mapping.name!r} is for external runs, whose documents are not here to be searched: "
@@ -218,6 +218,8 @@ def _require_ann(index: Index, configuration: Configuration) -> None:
         raise MatrixError(f"ann: {error.message}", field="ann") from None
 
 
+MAX_REPETITIONS = 100
+MAX_SEED = 2**63 - 1  # as PostgreSQL stores it
 CHOICES = {
     "execution": tuple(Benchmark.Execution.values),
     "unresolved": ("count", "drop"),
@@ -225,12 +227,16 @@ CHOICES = {
 }
 
 
-def _require(name: str, runs_per_query: int, **chosen: str) -> None:
+def _require(name: str, runs_per_query: int, seed: int, **chosen: str) -> None:
     """Raise BenchmarkError for the first of a benchmark's own values that cannot be."""
     if not name.strip():
         raise BenchmarkError("The benchmark needs a name.", field="name")
-    if not 1 <= runs_per_query <= 100:
-        raise BenchmarkError(f"runs_per_query is {runs_per_query}; it must be 1 to 100.", field="runs_per_query")
+    if not 1 <= runs_per_query <= MAX_REPETITIONS:
+        raise BenchmarkError(
+            f"runs_per_query is {runs_per_query}; it must be 1 to {MAX_REPETITIONS}.", field="runs_per_query"
+        )
+    if not 0 <= seed <= MAX_SEED:
+        raise BenchmarkError(f"seed is {seed}; it must be 0 to {MAX_SEED}.", field="seed")
     check_policies(**chosen)
 
 

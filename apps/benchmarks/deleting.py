@@ -1,5 +1,7 @@
 """Remove a benchmark with its runs and results."""
 
+from django.db import transaction
+
 from apps.benchmarks.models import Benchmark
 from apps.operations.models import Status
 from benchbench.deleting import delete_unused
@@ -9,9 +11,10 @@ from benchbench.errors import ConflictError
 def delete_benchmark(benchmark: Benchmark) -> None:
     """Delete a benchmark, its runs, rankings and evaluations.
 
-    Raises ConflictError while it runs, and when one of its runs is a baseline.
+    Raises ConflictError while it runs, and when one of its runs is a baseline. A start at the same time waits.
     """
-    benchmark.refresh_from_db()
-    if benchmark.status == Status.RUNNING:
-        raise ConflictError(f"The benchmark {benchmark.name!r} is running: cancel it before you delete it.")
-    delete_unused(benchmark)
+    with transaction.atomic():
+        locked = Benchmark.objects.select_for_update().get(pk=benchmark.pk)
+        if locked.status == Status.RUNNING:
+            raise ConflictError(f"The benchmark {benchmark.name!r} is running: cancel it before you delete it.")
+        delete_unused(locked)

@@ -15,7 +15,9 @@ from benchbench.ir.measures import Measure, MeasureError, Truths, evaluate
 
 MOST = 60
 LONGEST = 100
+GREATEST_CUTOFF = 1_000_000  # far past the end of any ranking
 FAMILIES = ("nDCG", "P", "R")
+USUAL = ("ndcg", "precision", "recall", "mrr", "ap", "map")  # on the wire: in every benchmark, at its cutoffs
 
 
 class MeasuresError(BenchbenchError):
@@ -52,6 +54,16 @@ def names_in(text: str) -> list[str]:
     return split_settings(text)
 
 
+def besides_the_usual(names: Iterable[str]) -> list[str]:
+    """Return what a client asks for besides the measures that every benchmark has, by the names of the wire or its own.
+
+    `ndcg` stands for nDCG at every cutoff, which is there; `ndcg@3`, `map@10`, `ERR@20` are measures of their own.
+    Raises MeasuresError for a name that is none.
+    """
+    wanted = [name.strip() for name in names]
+    return [str(_parsed(name)) for name in wanted if name.lower() not in USUAL]
+
+
 def add_measures(benchmark: Benchmark, wanted: Sequence[str]) -> list[str]:
     """Measure `benchmark` by `wanted` too, from the rankings that are stored: nothing is searched.
 
@@ -78,9 +90,13 @@ def add_measures(benchmark: Benchmark, wanted: Sequence[str]) -> list[str]:
 
 def _parsed(text: str) -> Measure:
     try:
-        measure = Measure.parse(text.strip())
+        measure = Measure.from_wire(text.strip())
     except MeasureError as error:
         raise MeasuresError(f"measures: {error.message}", field="measures") from None
+    if (measure.cutoff or 0) > GREATEST_CUTOFF:
+        raise MeasuresError(
+            f"measures: the cutoff of {text.strip()[:40]} is greater than {GREATEST_CUTOFF:,}.", field="measures"
+        )
     if len(str(measure)) > LONGEST:
         raise MeasuresError(f"measures: {text!r} is longer than {LONGEST} characters.", field="measures")
     return measure

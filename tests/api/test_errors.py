@@ -4,6 +4,7 @@ import pytest
 from rest_framework.exceptions import Throttled, ValidationError
 
 from apps.api.errors import present
+from apps.datasets.models import Dataset
 from benchbench.errors import ConflictError
 
 
@@ -12,6 +13,11 @@ from benchbench.errors import ConflictError
     [
         (ConflictError("It runs."), 409, {"detail": "It runs.", "code": "conflict"}),
         (ValidationError(["Too long.", "Too late."]), 400, {"detail": "Too long. Too late.", "code": "invalid"}),
+        (
+            Dataset.DoesNotExist(),
+            404,
+            {"detail": "It was deleted while it was asked for.", "code": "not_found"},
+        ),
         (
             ValidationError({"name": ["Too long."]}),
             400,

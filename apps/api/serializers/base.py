@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from re import ASCII, fullmatch
 from typing import Any, ClassVar
+from uuid import UUID
 
 from django.core.files.uploadedfile import UploadedFile
 from django.http import QueryDict
@@ -64,6 +65,11 @@ def from_form(field: Any) -> bool:
 class Text(serializers.CharField):
     def to_internal_value(self, data: Any) -> str:
         return super().to_internal_value(typed(self, data, (str,), "a string"))
+
+
+class Identifier(serializers.UUIDField):
+    def to_internal_value(self, data: Any) -> UUID:
+        return super().to_internal_value(typed(self, data, (str,), "a string"))  # REST framework takes numbers too
 
 
 class Whole(serializers.IntegerField):

@@ -41,6 +41,12 @@ class Measure:
             name, cutoff = _split(library.canonical(text))
         return cls(name, cutoff)
 
+    @classmethod
+    def from_wire(cls, text: str) -> Measure:
+        """The measure of a name of the API, such as `ndcg@10` or `mrr`, or of its own. Raises MeasureError."""
+        name, cutoff = _split(text)
+        return cls(OWN_NAMES[name], cutoff) if name in OWN_NAMES else cls.parse(text)
+
     def __str__(self) -> str:
         return self.name if self.cutoff is None else f"{self.name}@{self.cutoff}"
 
@@ -66,6 +72,7 @@ WIRE_NAMES = {  # by name and whether there is a cutoff
     ("AP", False): "ap",
     ("RR", False): "mrr",
 }
+OWN_NAMES = {wire: name for (name, _), wire in WIRE_NAMES.items()}
 
 
 def evaluate(measures: Sequence[Measure], graded: GradedRankings) -> Values:

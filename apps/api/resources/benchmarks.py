@@ -1,0 +1,185 @@
+"""Benchmarks: plan, make, list, look, delete; start, cancel, retry."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.api.access import find_visible
+from apps.api.endpoint import Endpoint
+from apps.api.idempotency import idempotent
+from apps.api.paging import answer_page
+from apps.api.serializers.base import valid
+from apps.api.serializers.benchmarks import (
+    BenchmarkFacts,
+    BenchmarkPage,
+    BenchmarkPreview,
+    BenchmarkQuery,
+    NewBenchmark,
+    PreviewFacts,
+    StartedFacts,
+)
+from apps.api.serializers.matrices import completed
+from apps.benchmarks.cancelling import cancel
+from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.deleting import delete_benchmark
+from apps.benchmarks.describing import with_run_counts
+from apps.benchmarks.launching import launch
+from apps.benchmarks.measures import MeasuresError, besides_the_usual
+from apps.benchmarks.models import Benchmark
+from apps.benchmarks.previewing import preview
+from apps.benchmarks.retrying import retry
+from apps.mappings.models import Mapping
+from benchbench.access import visible
+
+
+class Benchmarks(Endpoint):
+    model = Benchmark
+    acts = {"GET": "view", "POST": "add"}
+
+    @extend_schema(operation_id="list_benchmarks", parameters=[BenchmarkQuery], responses=BenchmarkPage)
+    def get(self, request: Request) -> Response:
+        """List benchmarks, newest first."""
+        query = valid(BenchmarkQuery, request.query_params)
+        rows = visible(Benchmark.objects.order_by("-created_at", "id"), request.user)
+        if "status_filter" in query:
+            rows = rows.filter(status=query["status_filter"])
+        return answer_page(BenchmarkPage, with_run_counts(rows), query)
+
+    @extend_schema(operation_id="create_benchmark", request=NewBenchmark, responses={201: BenchmarkFacts})
+    @idempotent
+    def post(self, request: Request) -> Response:
+        """Make a benchmark: a run for each configuration of the matrix, all of them pending.
+
+        A matrix error names its key. 409 where the mapping was not resolved, or not since its dataset or collection
+        changed.
+        """
+        stated = valid(NewBenchmark, request.data)
+        mapping, asked = searched(request, stated)
+        with naming("metrics_to_compute"):
+            made = create_benchmark(
+                mapping,
+                name=stated["name"],
+                description=stated["description"] or "",
+                owner=request.user,
+                **asked,
+                **{name: stated[name] for name in ("execution", "runs_per_query", "seed", "unresolved")},
+                empty_queries=stated["empty_queries"],
+            )
+        return Response(facts(made), status=201)
+
+
+class Preview(Endpoint):
+    model = Benchmark
+    acts = {"POST": "add"}
+
+    @extend_schema(operation_id="preview_benchmark", request=BenchmarkPreview, responses=PreviewFacts)
+    def post(self, request: Request) -> Response:
+        """Tell what a matrix would do, without making anything; refuses what making a benchmark of it would refuse."""
+        mapping, asked = searched(request, valid(BenchmarkPreview, request.data))
+        with naming("metrics_to_compute"):
+            planned = preview(mapping, **asked)
+        return Response(PreviewFacts(asdict(planned) | {"total_runs": len(planned.labels)}).data)
+
+
+class OneBenchmark(Endpoint):
+    model = Benchmark
+    acts = {"GET": "view", "DELETE": "delete"}
+
+    @extend_schema(operation_id="get_benchmark", responses=BenchmarkFacts)
+    def get(self, request: Request, benchmark_id: UUID) -> Response:
+        """Tell about a benchmark."""
+        return Response(facts(find(request, benchmark_id)))
+
+    @extend_schema(operation_id="delete_benchmark", responses={204: None})
+    def delete(self, request: Request, benchmark_id: UUID) -> Response:
+        """Delete a benchmark with its runs and results; 409 while it runs, or while a run of it is a baseline."""
+        delete_benchmark(find(request, benchmark_id))
+        return Response(status=204)
+
+
+class Start(Endpoint):
+    model = Benchmark
+    acts = {"POST": "change"}
+    throttles = {"POST": "start"}
+
+    @extend_schema(operation_id="start_benchmark", request=None, responses=StartedFacts)
+    @idempotent
+    def post(self, request: Request, benchmark_id: UUID) -> Response:
+        """Start a benchmark, or resume one that was cancelled: runs that completed or failed are left as they are.
+
+        409 while it runs, where no run is left, where the mapping or an index is not current, and where you have as
+        many running as one may (`quota`).
+        """
+        benchmark = find(request, benchmark_id)
+        launch(benchmark, owner=request.user)
+        return started(benchmark, "The benchmark is started.")
+
+
+class Retry(Endpoint):
+    model = Benchmark
+    acts = {"POST": "change"}
+    throttles = {"POST": "start"}
+
+    @extend_schema(operation_id="retry_benchmark", request=None, responses=StartedFacts)
+    @idempotent
+    def post(self, request: Request, benchmark_id: UUID) -> Response:
+        """Run what failed again: failed runs, and queries that failed in the others; 409 where nothing did."""
+        benchmark = find(request, benchmark_id)
+        retry(benchmark, owner=request.user)
+        return started(benchmark, "What failed is run again.")
+
+
+class Cancel(Endpoint):
+    model = Benchmark
+    acts = {"POST": "change"}
+
+    @extend_schema(operation_id="cancel_benchmark", request=None, responses=BenchmarkFacts)
+    @idempotent
+    def post(self, request: Request, benchmark_id: UUID) -> Response:
+        """Cancel a running benchmark, which can be resumed by starting it; 409 where it does not run."""
+        benchmark = find(request, benchmark_id)
+        cancel(benchmark)
+        return Response(facts(benchmark))
+
+
+def find(request: Request, benchmark_id: UUID) -> Benchmark:
+    return find_visible(Benchmark.objects.select_related("mapping__collection"), benchmark_id, request.user)
+
+
+def facts(benchmark: Benchmark) -> Any:
+    """Return what is told of a benchmark, as it is now."""
+    return BenchmarkFacts(with_run_counts(Benchmark.objects.all()).get(pk=benchmark.pk)).data
+
+
+def started(benchmark: Benchmark, message: str) -> Response:
+    benchmark.refresh_from_db()
+    benchmark.message = message  # type: ignore[attr-defined]
+    return Response(StartedFacts(benchmark).data)
+
+
+def searched(request: Request, stated: dict[str, Any]) -> tuple[Mapping, dict[str, Any]]:
+    """Return the mapping that a request names, and the matrix and the measures as use cases take them."""
+    rows = Mapping.objects.select_related("collection", "dataset", "dataset_version")
+    mapping = find_visible(rows, stated["mapping_id"], request.user)
+    with naming("metrics_to_compute"):
+        measures = besides_the_usual(stated["metrics_to_compute"])
+    return mapping, {
+        "matrix": completed(stated["config_matrix"], stated.get("top_k")),
+        "measures": measures,
+        "allow_missing": stated["allow_missing"],
+    }
+
+
+@contextmanager
+def naming(field: str) -> Iterator[None]:
+    """Let an error about measures name the field of the request that they came in."""
+    try:
+        yield
+    except MeasuresError as error:
+        raise MeasuresError(error.message.removeprefix("measures: "), field=field) from error

@@ -1,0 +1,150 @@
+"""Benchmarks on the wire."""
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
+from rest_framework import serializers
+
+from apps.api.paging import Page, PageQuery
+from apps.api.serializers.base import Flag, Identifier, StrictSerializer, Text, Whole
+from apps.api.serializers.matrices import MatrixField
+from apps.benchmarks.creating import CHOICES, MAX_REPETITIONS, MAX_SEED
+from apps.benchmarks.measures import LONGEST, MOST
+from apps.operations.models import Status
+from benchbench.ir.matrix import MAX_TOP_K
+from benchbench.names import MAX_LENGTH
+
+
+def choice(name: str, help_text: str) -> Any:
+    """Return a field for one of a benchmark's options, whose first value is the default."""
+    return serializers.ChoiceField(CHOICES[name], required=False, default=CHOICES[name][0], help_text=help_text)
+
+
+class MatrixRequest(StrictSerializer):
+    """What is searched how, and by which measures."""
+
+    mapping_id = Identifier(help_text="A resolved mapping, partially or wholly.")
+    config_matrix = MatrixField()
+    top_k = Whole(
+        required=False,
+        min_value=1,
+        max_value=MAX_TOP_K,
+        help_text="Chunks that a run returns, where config_matrix has no top_k_values.",
+    )
+    metrics_to_compute = serializers.ListField(
+        child=Text(max_length=LONGEST),
+        required=False,
+        default=list,
+        max_length=MOST,
+        help_text="precision, recall, ndcg, mrr and ap are always computed; any other measure by its name (map@10, "
+        "ERR@20) comes on top of them.",
+    )
+    allow_missing = Flag(
+        required=False, default=False, help_text="Of module queries: run although the collection lacks modules."
+    )
+
+
+class BenchmarkPreview(MatrixRequest):
+    """A matrix to be planned."""
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "Two ways to search",
+            {
+                "name": "Dense or hybrid",
+                "mapping_id": "5f0d53d6-91fd-4a0c-8c2b-6f9d1c1e2b11",
+                "config_matrix": {"search_modes": ["dense", "hybrid"], "top_k_values": [100]},
+            },
+            request_only=True,
+        )
+    ]
+)
+class NewBenchmark(MatrixRequest):
+    """A benchmark to be made."""
+
+    name = Text(max_length=MAX_LENGTH)
+    description = Text(required=False, default="", allow_blank=True, allow_null=True, max_length=10_000)
+    execution = choice("execution", "shared does once what runs have in common; isolated gives honest latencies.")
+    runs_per_query = Whole(required=False, default=1, min_value=1, max_value=MAX_REPETITIONS)
+    seed = Whole(required=False, default=42, min_value=0, max_value=MAX_SEED)
+    unresolved = choice("unresolved", "Judgments without a document: count them as not found, or drop them.")
+    empty_queries = choice("empty_queries", "Queries with nothing relevant: count them as zero, or skip them.")
+
+
+class BenchmarkQuery(PageQuery):
+    """Which page of which benchmarks."""
+
+    status_filter = serializers.ChoiceField(Status.choices, required=False)
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "A benchmark",
+            {
+                "id": "8a6f6a52-7c3a-4f5e-9c5f-0a6a4f2f9e77",
+                "name": "Dense or hybrid",
+                "description": "",
+                "owner_id": 7,
+                "mapping_id": "5f0d53d6-91fd-4a0c-8c2b-6f9d1c1e2b11",
+                "status": "running",
+                "total_runs": 2,
+                "completed_runs": 0,
+                "failed_runs": 0,
+                "created_at": "2026-11-02T09:30:00Z",
+                "started_at": "2026-11-02T09:31:00Z",
+                "completed_at": None,
+                "operation_uuid": "c1f1f9a0-8a43-4f44-8f53-0c4b7e3d0f55",
+            },
+            response_only=True,
+        )
+    ]
+)
+class BenchmarkFacts(serializers.Serializer):
+    """A benchmark as the API tells it."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    description = serializers.CharField(help_text="May be empty.")
+    owner_id = serializers.IntegerField(allow_null=True, help_text="null: it belongs to the whole staff.")
+    mapping_id = serializers.UUIDField()
+    status = serializers.ChoiceField(Status.choices)
+    total_runs = serializers.IntegerField(min_value=0)
+    completed_runs = serializers.IntegerField(min_value=0)
+    failed_runs = serializers.IntegerField(min_value=0)
+    created_at = serializers.DateTimeField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    completed_at = serializers.DateTimeField(allow_null=True)
+    operation_uuid = serializers.UUIDField(source="operation_id", allow_null=True, help_text="The last start's.")
+
+
+class BenchmarkPage(Page):
+    """A page of benchmarks."""
+
+    benchmarks = BenchmarkFacts(many=True)
+
+
+class StartedFacts(serializers.Serializer):
+    """A benchmark that was started, and the operation to watch."""
+
+    id = serializers.UUIDField()
+    status = serializers.ChoiceField(Status.choices)
+    operation_uuid = serializers.UUIDField(source="operation_id")
+    message = serializers.CharField()
+
+
+class PreviewFacts(serializers.Serializer):
+    """What a matrix would do."""
+
+    total_runs = serializers.IntegerField(min_value=1)
+    labels = serializers.ListField(child=serializers.CharField(), help_text="Of the runs, in their order.")
+    queries = serializers.IntegerField(min_value=0)
+    distinct = serializers.DictField(child=serializers.IntegerField(), help_text="Distinct work over all queries.")
+    estimate_seconds = serializers.FloatField(help_text="Of one worker, in shared execution, without `builds`.")
+    builds = serializers.ListField(child=serializers.CharField(), help_text="Made before any query.")
+    indexes = serializers.ListField(child=serializers.CharField(), help_text="Those that are searched.")
+    resident_bytes = serializers.IntegerField(min_value=0, help_text="Of a worker's memory.")
+    warnings = serializers.ListField(child=serializers.CharField())
+    explanation = serializers.CharField()

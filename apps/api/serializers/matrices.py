@@ -1,0 +1,88 @@
+"""The configuration matrix on the wire."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from benchbench.ir.matrix import AXES, FUSIONS, K_VALUES, LEXICAL, MAX_DEPTH, MAX_TOP_K, SEARCH_MODES
+from benchbench.strict_json import kind
+
+NAME = {"type": ["string", "null"], "pattern": r"\S"}
+K = {"type": "integer", "minimum": 1, "maximum": MAX_TOP_K}
+DEPTH = {"type": "integer", "minimum": 1, "maximum": MAX_DEPTH}
+OR_DEFAULT = {"type": ["integer", "null"]}
+VALUES: dict[str, dict[str, Any]] = {
+    "k_values_for_metrics": K,
+    "indexes": NAME,
+    "search_modes": {"enum": list(SEARCH_MODES)},
+    "use_reranker": {"type": "boolean"},
+    "rerankers": NAME,
+    "rerank_depths": DEPTH | OR_DEFAULT,
+    "top_k_values": K,
+    "candidates": DEPTH | OR_DEFAULT,
+    "ann": {"oneOf": [{"type": "string"}, {"type": "object", "additionalProperties": True}]},
+    "lexical": {"enum": list(LEXICAL)},
+    "fusion": {"enum": list(FUSIONS)},
+    "weights": {
+        "type": ["array", "null"],
+        "items": {"type": "number", "minimum": 0},
+        "minItems": 2,
+        "maxItems": 2,
+    },
+    "rrf_k_values": DEPTH,
+    "score_thresholds": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
+}
+SCHEMA = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "primary_k": K | {"default": 10},
+        **{
+            key: {"type": "array", "items": values, "minItems": 1, "uniqueItems": True}
+            for key, values in VALUES.items()
+        },
+    },
+    "description": "A list of values for each key; every combination is a run. What is left out has its default.",
+    "example": {
+        "search_modes": ["dense", "hybrid"],
+        "use_reranker": [False],
+        "top_k_values": [100],
+        "rrf_k_values": [60],
+        "score_thresholds": [None],
+        "k_values_for_metrics": [5, 10, 20],
+        "primary_k": 10,
+    },
+}
+
+
+@extend_schema_field(SCHEMA)
+class MatrixField(serializers.Field):
+    """A matrix as it was stated: what it holds is judged by the use case, which names the key at fault."""
+
+    default_error_messages = {
+        "required": "config_matrix is missing: give an object with lists of values.",
+        "null": "config_matrix is null: give an object with lists of values.",
+    }
+
+    def to_internal_value(self, data: Any) -> Mapping[str, Any]:
+        if isinstance(data, dict):
+            return data
+        raise serializers.ValidationError(f"config_matrix is {kind(data)}: give an object with lists of values.")
+
+
+def completed(matrix: Mapping[str, Any], top_k: int | None) -> dict[str, Any]:
+    """Return a matrix with what the earlier API took from elsewhere, where the matrix itself does not say it.
+
+    Its depth is `top_k`; the cutoffs are those of the usual ones that the least depth reaches, since the earlier API's
+    own default of 10 asks for no more.
+    """
+    whole = dict(matrix)
+    if top_k is not None:
+        whole.setdefault("top_k_values", [top_k])
+    depths = whole.get("top_k_values", AXES["top_k_values"].default)
+    if "k_values_for_metrics" not in whole and isinstance(depths, list) and all(type(depth) is int for depth in depths):
+        reached = [k for k in K_VALUES.default if k <= min(depths, default=0)]
+        whole["k_values_for_metrics"] = reached or [whole.get("primary_k", 10)]
+    return whole

@@ -1,0 +1,279 @@
+"""Benchmarks over HTTP: planned, made, listed, deleted."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from apps.benchmarks.models import Benchmark
+from apps.collections.models import Collection
+from apps.mappings.models import Mapping
+from apps.operations.models import Status
+from tests.api.callers import Caller, Callers
+from tests.benchmarks.conftest import make_library
+from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
+
+PATH = "/benchmarks"
+FIELDS = {"id", "name", "description", "owner_id", "mapping_id", "status", "total_runs", "completed_runs"}
+FIELDS |= {"failed_runs", "created_at", "started_at", "completed_at", "operation_uuid"}
+CLASSIC = {
+    "search_modes": ["dense", "hybrid"],
+    "use_reranker": [False],
+    "top_k_values": [20, 50],
+    "rrf_k_values": [60],
+    "score_thresholds": [None, 0.5],
+    "primary_k": 10,
+    "k_values_for_metrics": [5, 10],
+}
+HALF = {"search_modes": ["sparse"], "top_k_values": [20], "k_values_for_metrics": [5]}
+
+
+@pytest.fixture
+def library(db: None) -> Mapping:
+    return make_library(documents=6, queries=2)
+
+
+def asked(mapping: Mapping, matrix: Any = HALF, **stated: Any) -> dict[str, Any]:
+    return {"name": "which", "mapping_id": str(mapping.pk), "config_matrix": matrix} | stated
+
+
+def planned(body: dict[str, Any]) -> dict[str, Any]:
+    """Return what of a new benchmark a preview is asked."""
+    return {key: value for key, value in body.items() if key != "name"}
+
+
+def made(caller: Caller, mapping: Mapping, matrix: Any = HALF, **stated: Any) -> Benchmark:
+    answer = caller.post(PATH, asked(mapping, matrix, **stated))
+    assert answer.status_code == 201, answer.content
+    return Benchmark.objects.get(pk=answer.json()["id"])
+
+
+def of(caller: Caller, **fields: Any) -> Benchmark:
+    """Return a benchmark in the tables alone, with a run that completed and one that failed."""
+    number = Collection.objects.count()
+    dataset = make_dataset({"q": []}, name=f"questions {number}")
+    mapping = make_mapping(dataset, make_collection(f"library {number}"), name=f"mapping {number}")
+    return make_benchmark(mapping, [0.5, None], owner=caller.user, **fields)
+
+
+def test_it_makes_a_benchmark_and_tells_its_fields(callers: Callers, library: Mapping) -> None:
+    body = asked(library, CLASSIC, description="Two.", top_k=10, metrics_to_compute=["precision", "mrr", "map@10"])
+    answer = callers.owner.post(PATH, body)
+    assert answer.status_code == 201, answer.content
+    row = Benchmark.objects.get()
+    facts = answer.json()
+    assert set(facts) == FIELDS
+    assert {key: facts[key] for key in FIELDS if key != "created_at"} == {
+        "id": str(row.pk),
+        "name": "which",
+        "description": "Two.",
+        "owner_id": callers.owner.user.pk,
+        "mapping_id": str(library.pk),
+        "status": "pending",
+        "total_runs": 8,
+        "completed_runs": 0,
+        "failed_runs": 0,
+        "started_at": None,
+        "completed_at": None,
+        "operation_uuid": None,
+    }
+    assert (row.matrix["top_k_values"], row.k_values) == ([20, 50], [5, 10])
+    usual = ["nDCG@5", "nDCG@10", "P@5", "P@10", "R@5", "R@10", "RR", "AP"]
+    assert row.measures == [*usual, "Judged@5", "Judged@10", "Judged", "AP@10"]
+    assert callers.owner.get(f"{PATH}/{row.pk}").json() == facts
+    assert callers.owner.get(PATH).json() == {"benchmarks": [facts], "total": 1, "page": 1, "per_page": 20}
+
+
+def test_it_takes_every_option(callers: Callers, library: Mapping) -> None:
+    options = {"execution": "isolated", "runs_per_query": 3, "seed": 7, "unresolved": "drop", "empty_queries": "skip"}
+    row = made(callers.owner, library, description=None, **options)
+    assert {name: getattr(row, name) for name in options} == options
+
+
+@pytest.mark.parametrize(
+    ("matrix", "top_k", "depths", "cutoffs"),
+    [
+        ({}, None, [100], [5, 10, 20]),
+        ({}, 10, [10], [5, 10]),
+        ({"top_k_values": [10, 50]}, 100, [10, 50], [5, 10]),
+        ({"top_k_values": [3], "primary_k": 3}, None, [3], [3]),
+        ({"k_values_for_metrics": [10]}, 10, [10], [10]),
+    ],
+)
+def test_depth_and_cutoffs_are_those_of_the_earlier_api(
+    callers: Callers, library: Mapping, matrix: dict[str, Any], top_k: int | None, depths: list[int], cutoffs: list[int]
+) -> None:
+    stated = {} if top_k is None else {"top_k": top_k}
+    row = made(callers.owner, library, matrix, **stated)
+    assert (row.matrix["top_k_values"], row.k_values) == (depths, cutoffs)
+
+
+WRONG: list[tuple[dict[str, Any], str, str]] = [
+    ({"config_matrix": {"k_values_for_metrics": [10, 20], "top_k_values": [5]}}, "top_k_values", "5 is less than"),
+    ({"config_matrix": {"top_k_values": [5]}}, "top_k_values", "10 (primary_k is always one of them)"),
+    ({"config_matrix": {"search_mode": ["dense"]}}, "search_mode", "did you mean search_modes?"),
+    ({"config_matrix": {"search_modes": []}}, "search_modes", "the list is empty"),
+    ({"config_matrix": {"search_modes": ["lexical"]}}, "search_modes", "is not one of"),
+    ({"config_matrix": {"top_k_values": "10"}}, "top_k_values", "give a list"),
+    ({"config_matrix": {"top_k_values": [10**30]}}, "top_k_values", "whole number from 1 to 1000"),
+    ({"config_matrix": {"primary_k": None}}, "primary_k", "null is not"),
+    ({"config_matrix": {"score_thresholds": [1.5]}}, "score_thresholds", "from 0 to 1"),
+    ({"config_matrix": {"ann": [{"method": []}]}}, "ann", "ann: "),
+    ({"config_matrix": {"ann": [{}]}}, "ann", "ann: "),
+    ({"config_matrix": {"indexes": ["gone"]}}, "indexes", "there are: keywords"),
+    ({"config_matrix": {"rrf_k_values": list(range(1, 22)), "search_modes": ["hybrid"]}}, "rrf_k_values", "20"),
+    ({"config_matrix": []}, "config_matrix", "config_matrix is a list"),
+    ({"config_matrix": None}, "config_matrix", "config_matrix is null"),
+    ({"mapping_id": 7}, "mapping_id", "must be a string"),
+    ({"mapping_id": "7"}, "mapping_id", "UUID"),
+    ({"top_k": 0}, "top_k", "greater than or equal to 1"),
+    ({"top_k": True}, "top_k", "must be a whole number"),
+    ({"metrics_to_compute": "ndcg"}, "metrics_to_compute", "list"),
+    ({"metrics_to_compute": ["nDCG(@"]}, "metrics_to_compute", "metrics_to_compute"),
+    ({"metrics_to_compute": ["ndcg@" + "9" * 30]}, "metrics_to_compute", "greater than 1,000,000"),
+    ({"metrics_to_compute": [f"ndcg@{k}" for k in range(1, 60)]}, "metrics_to_compute", "at most 60"),
+    ({"owner_id": 1}, "owner_id", "There is no key 'owner_id' here; there are mapping_id"),
+]
+WRONG_OF_A_BENCHMARK: list[tuple[dict[str, Any], str, str]] = [
+    ({"name": " "}, "name", "may not be blank"),
+    ({"name": "x" * 201}, "name", "no more than 200"),
+    ({"name": 7}, "name", "must be a string"),
+    ({"seed": 2**63}, "seed", "less than or equal to"),
+    ({"runs_per_query": 101}, "runs_per_query", "less than or equal to 100"),
+    ({"execution": "fast"}, "execution", '"fast" is not a valid choice'),
+]
+
+
+def assert_named(answer: Any, field: str, told: str) -> None:
+    assert answer.status_code == 400, answer.content
+    error = answer.json()
+    assert set(error) == {"detail", "code", "errors"}
+    assert told in " ".join([error["detail"], *error["errors"]])
+    assert [name.partition("[")[0] for name in error["errors"]] == [field]
+    assert not Benchmark.objects.exists()
+
+
+def test_it_names_what_is_wrong(callers: Callers, library: Mapping) -> None:
+    for change, field, told in WRONG + WRONG_OF_A_BENCHMARK:
+        assert_named(callers.owner.post(PATH, asked(library) | change), field, told)
+    for change, field, told in WRONG:
+        assert_named(callers.owner.post(f"{PATH}/preview", planned(asked(library) | change)), field, told)
+
+
+def test_a_matrix_has_so_many_runs(callers: Callers, library: Mapping, settings: Any) -> None:
+    settings.BENCHMARK_MAX_RUNS = 3
+    body = asked(library, CLASSIC)
+    for path, stated in ((PATH, body), (f"{PATH}/preview", planned(body))):
+        answer = callers.owner.post(path, stated)
+        assert (answer.status_code, answer.json()["code"]) == (400, "invalid_matrix")
+        assert "at most 3 are allowed" in answer.json()["errors"]["matrix"][0]
+
+
+def test_a_mapping_is_ones_own_and_resolved(callers: Callers, library: Mapping) -> None:
+    unknown = asked(library, mapping_id="00000000-0000-4000-8000-000000000000")
+    assert callers.owner.post(PATH, unknown).status_code == 404
+    Mapping.objects.update(dataset_version=None, status=Mapping.Status.PENDING)
+    pending = callers.owner.post(PATH, asked(library))
+    assert (pending.status_code, pending.json()["code"]) == (409, "conflict")
+    assert "resolve it first" in pending.json()["detail"]
+    Mapping.objects.update(owner=callers.other.user)
+    for path, stated in ((PATH, asked(library)), (f"{PATH}/preview", planned(asked(library)))):
+        assert callers.owner.post(path, stated).status_code == 403
+
+
+def test_it_tells_what_a_matrix_would_do(callers: Callers, library: Mapping) -> None:
+    answer = callers.owner.post(f"{PATH}/preview", planned(asked(library, CLASSIC)))
+    assert answer.status_code == 200, answer.content
+    facts = answer.json()
+    assert (facts["total_runs"], len(facts["labels"]), facts["queries"]) == (8, 8, 2)
+    assert facts["labels"][0] == "dense · top 20"
+    assert facts["indexes"] == ["keywords"]
+    assert all(isinstance(count, int) for count in facts["distinct"].values())
+    assert (facts["warnings"], facts["builds"]) == ([], [])
+    assert not Benchmark.objects.exists()
+
+
+def test_it_lists_pages_of_a_status(callers: Callers) -> None:
+    for status in (Status.COMPLETED, Status.COMPLETED, Status.PENDING):
+        of(callers.owner, status=status, name=status)
+    of(callers.other, status=Status.COMPLETED)
+
+    def page(**query: Any) -> Any:
+        return callers.owner.get(PATH, **query).json()
+
+    assert [row["name"] for row in page()["benchmarks"]] == ["pending", "completed", "completed"]
+    assert (page(status_filter="completed")["total"], page(status_filter="failed")["total"]) == (2, 0)
+    assert len(page(status_filter="completed", page=2, per_page=1)["benchmarks"]) == 1
+    one = page()["benchmarks"][0]
+    assert (one["total_runs"], one["completed_runs"], one["failed_runs"]) == (2, 1, 1)
+    assert callers.overseer.get(PATH).json()["total"] == 4
+    refused = callers.owner.get(PATH, status_filter="done")
+    assert (refused.status_code, set(refused.json()["errors"])) == (400, {"status_filter"})
+
+
+def test_a_list_takes_few_queries_whatever_its_size(callers: Callers) -> None:
+    for _ in range(3):
+        of(callers.owner)
+    callers.owner.get(PATH)
+    counts = []
+    for size in (1, 3):
+        with CaptureQueriesContext(connection) as queries:
+            assert len(callers.owner.get(PATH, per_page=size).json()["benchmarks"]) == size
+        counts.append(len(queries))
+    assert counts[0] == counts[1] <= 10
+
+
+def test_a_baseline_keeps_its_benchmark(callers: Callers) -> None:
+    row = of(callers.owner)
+    run = row.runs.get(run_order=1)
+    run.baselines.create(dataset=row.dataset_version.dataset, name="main", reason="Because.")
+    refused = callers.owner.delete(f"{PATH}/{row.pk}")
+    assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+    assert "baseline" in refused.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("name", "listed", "seen", "created", "started", "cancelled", "deleted"),
+    [
+        ("anonymous", *[401] * 6),
+        ("visitor", *[403] * 6),
+        ("idle", *[403] * 6),
+        ("other", 200, 403, 201, 403, 403, 403),
+        ("reader", 200, 200, 403, 403, 403, 403),
+        ("overseer", 200, 200, 201, 200, 200, 204),
+        ("owner", 200, 200, 201, 200, 200, 204),
+    ],
+)
+def test_each_may_do_what_is_theirs(
+    callers: Callers,
+    library: Mapping,
+    name: str,
+    listed: int,
+    seen: int,
+    created: int,
+    started: int,
+    cancelled: int,
+    deleted: int,
+) -> None:
+    row = made(callers.owner, library)
+    caller: Caller = getattr(callers, name)
+    answers = [
+        caller.get(PATH),
+        caller.get(f"{PATH}/{row.pk}"),
+        caller.post(PATH, asked(library)),
+        caller.post(f"{PATH}/{row.pk}/start"),
+        caller.post(f"{PATH}/{row.pk}/cancel"),
+        caller.delete(f"{PATH}/{row.pk}"),
+    ]
+    assert [answer.status_code for answer in answers] == [listed, seen, created, started, cancelled, deleted]
+
+
+def test_a_team_may_do_what_its_owner_may(callers: Callers, library: Mapping) -> None:
+    row = made(callers.owner, library)
+    team = Group.objects.create(name="search")
+    team.user_set.add(callers.other.user)
+    Benchmark.objects.update(team=team)
+    assert callers.other.get(f"{PATH}/{row.pk}").status_code == 200
+    assert callers.other.post(f"{PATH}/{row.pk}/start").status_code == 200
