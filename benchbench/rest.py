@@ -33,6 +33,10 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     ],
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "ENUM_NAME_OVERRIDES": {
+        "OutcomeEnum": "apps.api.serializers.gates.OUTCOMES",
+        "UnresolvedOutcomeEnum": "apps.api.serializers.mappings.LOST",
+    },
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_PERMISSIONS": ["apps.api.permissions.IsStaff"],
     # From the wheel of drf-spectacular-sidecar, not from another site.

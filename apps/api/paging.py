@@ -1,6 +1,6 @@
 """Lists, a page at a time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from django.db.models import QuerySet
@@ -27,13 +27,19 @@ class Page(serializers.Serializer):
     per_page = serializers.IntegerField(min_value=1)
 
 
-def answer_page(page: type[Page], rows: QuerySet[Any] | Sequence[Any], query: Mapping[str, Any]) -> Response:
-    """Answer with the page of `rows` that `query`, read by a `PageQuery`, asks for.
+def answer_page(
+    page: type[Page],
+    rows: QuerySet[Any] | Sequence[Any],
+    query: Mapping[str, Any],
+    *,
+    tell: Callable[[Any], Sequence[Any]] = list,
+) -> Response:
+    """Answer with the page of `rows` that `query`, read by a `PageQuery`, asks for; `tell` makes of them what is told.
 
     Two queries whatever the size, and those of the rows' prefetches. The order must be total, or pages would overlap.
     """
     (name,) = set(page().fields) - set(Page().fields)
     start = (query["page"] - 1) * query["per_page"]
     total = rows.count() if isinstance(rows, QuerySet) else len(rows)
-    shown = rows[start : start + query["per_page"]] if start < total else []
+    shown = tell(rows[start : start + query["per_page"]]) if start < total else []
     return Response(page({name: shown, "total": total, "page": query["page"], "per_page": query["per_page"]}).data)

@@ -4,15 +4,24 @@ from django.urls import path, re_path
 from drf_spectacular.views import SpectacularAPIView
 
 from apps.api.errors import unknown
-from apps.api.resources import auth, benchmarks, collections, datasets, gates
+from apps.api.resources import auth, benchmarks, collections, dataset_exports, datasets, gates, mappings
 
 app_name = "api"
+DATASET = "benchmark-datasets/<uuid:dataset_id>"
+MAPPING = f"{DATASET}/mappings/<uuid:mapping_id>"
 urlpatterns = [
     path("auth/token", auth.SignIn.as_view(), name="sign_in"),
     path("auth/token/refresh", auth.Refresh.as_view(), name="refresh"),
     path("auth/token/revoke", auth.SignOut.as_view(), name="sign_out"),
     path("benchmark-datasets", datasets.Datasets.as_view(), name="datasets"),
-    path("benchmark-datasets/<uuid:dataset_id>", datasets.OneDataset.as_view(), name="dataset"),
+    path(DATASET, datasets.OneDataset.as_view(), name="dataset"),
+    path("benchmark-datasets/formats", dataset_exports.Formats.as_view(), name="dataset_formats"),
+    path(f"{DATASET}/export", dataset_exports.DatasetExport.as_view(), name="export_dataset"),
+    path(f"{DATASET}/mappings", mappings.Mappings.as_view(), name="mappings"),
+    path(MAPPING, mappings.OneMapping.as_view(), name="mapping"),
+    path(f"{MAPPING}/resolve", mappings.ResolveMapping.as_view(), name="resolve_mapping"),
+    path(f"{MAPPING}/unresolved", mappings.UnresolvedJudgments.as_view(), name="unresolved"),
+    path(f"{MAPPING}/check", mappings.CheckMapping.as_view(), name="check_mapping"),
     path("benchmarks", benchmarks.Benchmarks.as_view(), name="benchmarks"),
     path("benchmarks/preview", benchmarks.Preview.as_view(), name="preview"),
     path("benchmarks/<uuid:benchmark_id>", benchmarks.OneBenchmark.as_view(), name="benchmark"),

@@ -22,11 +22,14 @@ def find_dataset(named: str) -> Dataset:
     )
 
 
-def find_version(dataset: Dataset, number: int | None = None) -> DatasetVersion:
-    """Return a version by its number, a draft too; without one the newest frozen version, else the draft."""
+def find_version(dataset: Dataset, number: int | None = None, *, edited: bool = False) -> DatasetVersion:
+    """Return a version by its number, a draft too; without one the newest frozen version, else the draft.
+
+    With `edited` the draft comes first: what the dataset is with the edits that gather in it.
+    """
     versions = dataset.versions.select_related("dataset").order_by("-number")
-    newest = versions.filter(frozen_at__isnull=False).first() or versions.first()
-    found = newest if number is None else versions.filter(number=number).first()
+    frozen = None if edited else versions.filter(frozen_at__isnull=False).first()
+    found = (frozen or versions.first()) if number is None else versions.filter(number=number).first()
     if found is None:
         there = ", ".join(str(one) for one in versions.values_list("number", flat=True)) or "none"
         raise BenchbenchError(f'The dataset "{dataset}" has no version {number}; there is {there}.', field="version")

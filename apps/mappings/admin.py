@@ -11,6 +11,7 @@ from apps.mappings import views
 from apps.mappings.deleting import delete_mapping
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.resolving import is_stale, resolve
+from apps.mappings.unresolved import unresolved_of
 from apps.operations.models import Operation, Status
 from benchbench.access import visible
 from benchbench.admin import STATUS_COLOURS, LargeAdmin, OwnedAdmin, VisibleFilter
@@ -78,13 +79,11 @@ class MappingAdmin(OwnedAdmin):
         return buttons
 
     def panels(self, request: HttpRequest, obj: Mapping) -> list[Panel]:
-        lost = Resolution.objects.filter(mapping=obj).exclude(outcome=Resolution.Outcome.RESOLVED)
-        lost = lost.select_related("judgment__query").order_by("id")
         benchmarks = visible(Benchmark.objects.filter(mapping=obj).order_by("-created_at"), request.user)
         return [
             Panel(
                 "Judgments without a document",
-                lost,
+                unresolved_of(obj),
                 ("reference", "query", "outcome_label", "reason"),
                 total=obj.total_count - obj.mapped_count,
                 every=changelist_url(

@@ -1,14 +1,19 @@
-"""Which judgments of a dataset would find no document in a collection, before anything is imported or mapped."""
+"""Which judgments of a dataset would find no document in a collection, before anything is imported or resolved."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
+from django.conf import settings
+
 from apps.collections.models import Collection, Section
+from apps.datasets.exporting import record_of
+from apps.datasets.models import DatasetVersion
 from apps.datasets.records import DatasetRecord, JudgmentRecord
 from apps.mappings.references import resolve_reference
 from apps.mappings.resolving import CHUNK, load_catalogue
+from benchbench.errors import ConflictError
 
 
 class Dangling(NamedTuple):
@@ -35,6 +40,20 @@ def check_references(record: DatasetRecord, collection: Collection) -> Reference
         checked += len(chunk)
         dangling.extend(_dangling(chunk, collection))
     return References(checked, tuple(dangling))
+
+
+def check_version(version: DatasetVersion, collection: Collection) -> References:
+    """Look up the judgments of a version, a draft too, as `check_references` does.
+
+    Raises ConflictError past BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS: resolving does that many on the queue.
+    """
+    most = settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS
+    if (number := version.judgments.count()) > most:
+        raise ConflictError(
+            f"{version} has {number:,} judgments, more than are looked up at once "
+            f"({most:,}, BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS): resolve the mapping instead."
+        )
+    return check_references(record_of(version), collection)
 
 
 def _dangling(chunk: list[tuple[str, JudgmentRecord]], collection: Collection) -> Iterator[Dangling]:

@@ -19,7 +19,7 @@ from apps.mappings.references import Catalogue, InvalidReferenceError, Match, Ve
 from apps.mappings.stubs import add_judged
 from apps.operations.launching import OperationActiveError, start_operation
 from apps.operations.models import Operation, Status
-from benchbench.errors import BenchbenchError
+from benchbench.errors import ConflictError
 
 CHUNK = 5000  # judgments looked up and written at a time
 RESULT_FIELDS = (
@@ -28,7 +28,7 @@ RESULT_FIELDS = (
 )
 
 
-class ResolveError(BenchbenchError):
+class ResolveError(ConflictError):
     """The mapping cannot be resolved."""
 
 

@@ -63,6 +63,7 @@ def world(owner: User) -> dict[str, Any]:
     return {
         "collection_id": collection.pk,
         "dataset_id": dataset.pk,
+        "mapping_id": mapping.pk,
         "benchmark_id": benchmark.pk,
         "document_id": collection.documents.get().uuid,
         "run_id": benchmark.runs.get().pk,

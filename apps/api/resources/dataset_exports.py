@@ -1,0 +1,82 @@
+"""Datasets as files, and the formats of those."""
+
+import json
+from uuid import UUID
+
+from django.http.response import HttpResponseBase
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.api.access import find_visible
+from apps.api.endpoint import Endpoint
+from apps.api.openapi import ERRORS, Error
+from apps.api.serializers.base import valid
+from apps.api.serializers.dataset_exports import DatasetFormats, ExportQuery
+from apps.datasets.finding import find_version
+from apps.datasets.models import Dataset
+from apps.datasets.readers import FORMATS
+from apps.datasets.writers import JSON, WRITERS
+from apps.mappings.exporting import export_dataset
+from benchbench.downloads import attachment
+
+WARNINGS = "Export-Warnings"
+FILES = {(200, writer.content_type): OpenApiTypes.BINARY for writer in WRITERS.values()}
+FILES[200, JSON] = OpenApiTypes.OBJECT
+
+
+class Formats(Endpoint):
+    model = Dataset
+    acts = {"GET": "view"}
+
+    @extend_schema(operation_id="list_dataset_formats", responses=DatasetFormats)
+    def get(self, request: Request) -> Response:
+        """List the formats that datasets are uploaded and exported in."""
+        uploads = [{"name": name, "label": format.label} for name, format in FORMATS.items()]
+        exports = [
+            {
+                "name": name,
+                "label": writer.label,
+                "content_type": writer.content_type,
+                "extension": writer.extension or "zip",
+            }
+            for name, writer in WRITERS.items()
+        ]
+        return Response(DatasetFormats({"uploads": uploads, "exports": exports}).data)
+
+
+class DatasetExport(Endpoint):
+    model = Dataset
+    acts = {"GET": "view"}
+
+    @extend_schema(
+        operation_id="export_dataset",
+        parameters=[
+            ExportQuery,
+            OpenApiParameter(
+                WARNINGS,
+                {"type": "string", "contentMediaType": "application/json"},
+                OpenApiParameter.HEADER,
+                description="A JSON list of sentences: what of the dataset the format has no place for.",
+                response=[200],
+            ),
+        ],
+        responses=FILES | {409: OpenApiResponse(Error, ERRORS["409"])},
+    )
+    def get(self, request: Request, dataset_id: UUID) -> HttpResponseBase:
+        """Download a version in one of the formats.
+
+        With a mapping every judgment names its document as the collection does, and a BEIR directory holds the corpus.
+        400 where the format would make the dataset wrong, 409 where the mapping was not resolved for the version.
+        """
+        dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
+        stated = valid(ExportQuery, request.query_params)
+        version = find_version(dataset, stated.get("version"))
+        mapping = None
+        if "mapping_id" in stated:
+            mapping = find_visible(dataset.mappings.all(), stated["mapping_id"], request.user)
+        export = export_dataset(version, stated["format"], mapping=mapping)
+        answer = attachment(export.write, export.name, export.writer.content_type)
+        answer[WARNINGS] = json.dumps(export.warnings)  # in ASCII, as a header must be
+        return answer

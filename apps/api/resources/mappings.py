@@ -1,0 +1,145 @@
+"""Datasets laid over collections."""
+
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.api.access import find_visible
+from apps.api.endpoint import Endpoint
+from apps.api.idempotency import idempotent
+from apps.api.paging import PageQuery, answer_page
+from apps.api.serializers.base import valid
+from apps.api.serializers.mappings import (
+    CheckedFacts,
+    CheckRequest,
+    MappingFacts,
+    MappingPage,
+    MappingRequest,
+    ResolvedFacts,
+    UnresolvedFacts,
+    UnresolvedPage,
+    UnresolvedQuery,
+)
+from apps.collections.models import Collection
+from apps.datasets.finding import find_version
+from apps.datasets.models import Dataset
+from apps.mappings.checking import check_version
+from apps.mappings.creating import create_mapping
+from apps.mappings.deleting import delete_mapping
+from apps.mappings.models import Mapping
+from apps.mappings.resolving import resolve
+from apps.mappings.unresolved import unresolved_of, with_candidates
+from benchbench.access import visible
+
+SAMPLES = 20
+DANGLING = 100
+
+
+class Mappings(Endpoint):
+    model = Mapping
+    acts = {"GET": "view", "POST": "add"}
+
+    @extend_schema(operation_id="list_mappings", parameters=[PageQuery], responses=MappingPage)
+    def get(self, request: Request, dataset_id: UUID) -> Response:
+        """List the mappings of a dataset, newest first."""
+        dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
+        query = valid(PageQuery, request.query_params)
+        rows = visible(dataset.mappings.order_by("-created_at", "id"), request.user)
+        return answer_page(MappingPage, rows.select_related("dataset_version"), query)
+
+    @extend_schema(operation_id="create_mapping", request=MappingRequest, responses={201: MappingFacts})
+    @idempotent
+    def post(self, request: Request, dataset_id: UUID) -> Response:
+        """Lay a dataset over a collection, not resolved yet; 409 where that was done before."""
+        dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
+        stated = valid(MappingRequest, request.data)
+        collection = find_visible(Collection.objects.all(), stated["collection_id"], request.user)
+        mapping = create_mapping(dataset, collection, name=stated["name"], owner=request.user)
+        return Response(MappingFacts(mapping).data, status=201)
+
+
+class OneMapping(Endpoint):
+    model = Mapping
+    acts = {"GET": "view", "DELETE": "delete"}
+
+    @extend_schema(operation_id="get_mapping", responses=MappingFacts)
+    def get(self, request: Request, dataset_id: UUID, mapping_id: UUID) -> Response:
+        """Tell about a mapping."""
+        return Response(MappingFacts(mapping_at(request, dataset_id, mapping_id)).data)
+
+    @extend_schema(operation_id="delete_mapping", responses={204: None})
+    def delete(self, request: Request, dataset_id: UUID, mapping_id: UUID) -> Response:
+        """Delete a mapping; 409 while a benchmark uses it or an operation resolves it."""
+        delete_mapping(mapping_at(request, dataset_id, mapping_id))
+        return Response(status=204)
+
+
+class ResolveMapping(Endpoint):
+    model = Mapping
+    acts = {"POST": "change"}
+    throttles = {"POST": "start"}
+
+    @extend_schema(operation_id="resolve_mapping", request=None, responses={200: ResolvedFacts, 202: ResolvedFacts})
+    @idempotent
+    def post(self, request: Request, dataset_id: UUID, mapping_id: UUID) -> Response:
+        """Give each judgment of the newest frozen version its document, or the reason why it has none.
+
+        200 where that was quick; 202 where it is left to the queue, with the operation to watch: until that ends the
+        mapping keeps what it had. 409 while an operation resolves it, and where no version is frozen yet.
+        """
+        resolved = resolve(mapping_at(request, dataset_id, mapping_id), owner=request.user)
+        mapping, operation = resolved.mapping, resolved.operation
+        lost = [] if operation else with_candidates(mapping, list(unresolved_of(mapping)[:SAMPLES]))
+        facts = {
+            **MappingFacts(mapping).data,
+            "operation_uuid": str(operation.pk) if operation else None,
+            "unresolved": UnresolvedFacts(lost, many=True).data,
+        }
+        return Response(facts, status=202 if operation else 200)
+
+
+class UnresolvedJudgments(Endpoint):
+    model = Mapping
+    acts = {"GET": "view"}
+
+    @extend_schema(operation_id="list_unresolved", parameters=[UnresolvedQuery], responses=UnresolvedPage)
+    def get(self, request: Request, dataset_id: UUID, mapping_id: UUID) -> Response:
+        """List the judgments that found no document, with the reason, and what ambiguous ones might mean."""
+        mapping = mapping_at(request, dataset_id, mapping_id)
+        query = valid(UnresolvedQuery, request.query_params)
+        rows = unresolved_of(mapping)
+        if "outcome" in query:
+            rows = rows.filter(outcome=query["outcome"])
+        return answer_page(UnresolvedPage, rows, query, tell=lambda shown: with_candidates(mapping, shown))
+
+
+class CheckMapping(Endpoint):
+    model = Mapping
+    acts = {"POST": "view"}
+
+    @extend_schema(operation_id="check_mapping", request=CheckRequest, responses=CheckedFacts)
+    def post(self, request: Request, dataset_id: UUID, mapping_id: UUID) -> Response:
+        """Look up the references of a version, the draft too, among the documents as they are; nothing is stored.
+
+        Sections that a judgment names are looked up as well. 409 where there are too many for one request.
+        """
+        mapping = mapping_at(request, dataset_id, mapping_id)
+        stated = valid(CheckRequest, request.data)
+        version = find_version(mapping.dataset, stated.get("version"), edited=True)
+        found = check_version(version, mapping.collection)
+        facts = {
+            "version": version.number,
+            "checked": found.checked,
+            "dangling_count": len(found.dangling),
+            "dangling": found.dangling[:DANGLING],
+        }
+        return Response(CheckedFacts(facts).data)
+
+
+def mapping_at(request: Request, dataset_id: UUID, mapping_id: UUID) -> Mapping:
+    """Return the mapping of an address; raise as `find_visible` does for it and for its dataset."""
+    dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
+    rows = dataset.mappings.select_related("dataset", "dataset_version", "collection")
+    return find_visible(rows, mapping_id, request.user)

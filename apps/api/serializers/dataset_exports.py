@@ -1,0 +1,36 @@
+"""What is asked and told of datasets as files."""
+
+from rest_framework import serializers
+
+from apps.api.serializers.base import StrictSerializer, Whole
+from apps.api.serializers.mappings import MOST_NUMBER
+from apps.datasets.writers import WRITERS
+
+
+class ExportQuery(StrictSerializer):
+    """What is downloaded, and how documents are named in it."""
+
+    format = serializers.ChoiceField(list(WRITERS))
+    version = Whole(required=False, min_value=1, max_value=MOST_NUMBER, help_text="Without: the newest frozen one.")
+    mapping_id = serializers.UUIDField(required=False, help_text="Of the dataset, resolved for the version.")
+
+
+class UploadFormat(serializers.Serializer):
+    """A format that is read."""
+
+    name = serializers.CharField()
+    label = serializers.CharField()
+
+
+class ExportFormat(UploadFormat):
+    """A format that is written; a directory comes as a zip."""
+
+    content_type = serializers.CharField()
+    extension = serializers.CharField()
+
+
+class DatasetFormats(serializers.Serializer):
+    """Formats by the names that `format` takes."""
+
+    uploads = UploadFormat(many=True)
+    exports = ExportFormat(many=True)

@@ -1,0 +1,162 @@
+"""Mappings on the wire."""
+
+from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
+from rest_framework import serializers
+
+from apps.api.paging import Page, PageQuery
+from apps.api.serializers.base import StrictSerializer, Text, Whole
+from apps.mappings.models import Mapping, Resolution
+from apps.mappings.unresolved import MOST_CANDIDATES
+from benchbench.names import MAX_LENGTH
+
+MOST_NUMBER = 2**31 - 1  # what a column of version numbers holds
+LOST = [outcome.value for outcome in Resolution.Outcome if outcome != Resolution.Outcome.RESOLVED]
+EXAMPLE = {
+    "id": "6b1f3a52-9d0e-4c57-8a43-2f1be0c9d7a4",
+    "name": "Support questions on handbook",
+    "dataset_id": "0c2d4b1e-6f0a-4b6e-9a52-3d1f6f1f8b11",
+    "dataset_version": 1,
+    "collection_id": "d5b0c8e7-1f7a-4d0c-9b11-8e2a6f3c4d55",
+    "mapping_status": "partial",
+    "mapped_count": 419,
+    "total_count": 420,
+    "counts": {"resolved": 419, "ambiguous": 1, "not_found": 0, "invalid_ref": 0, "conflicts": 0},
+    "created_at": "2026-11-02T09:31:00Z",
+    "resolved_at": "2026-11-02T09:31:04Z",
+}
+LOST_EXAMPLE = {
+    "judgment_id": 88,
+    "query_id": 12,
+    "query_key": "q12",
+    "query_text": "How do I reset my password?",
+    "doc_ref": {"file_name": "README.md"},
+    "relevance_grade": 2,
+    "outcome": "ambiguous",
+    "key": "file_name",
+    "reason": "2 documents have the file_name 'README.md'.",
+    "candidates": [
+        {
+            "uuid": "1d0fd3c1-7f4e-4c1a-a1a5-5a7d6f0a9c20",
+            "external_id": "a/README.md",
+            "uri": "file:///a/README.md",
+            "file_name": "README.md",
+            "title": "How to begin",
+        },
+    ],
+}
+
+
+class MappingRequest(StrictSerializer):
+    """Which collection the dataset is laid over."""
+
+    collection_id = serializers.UUIDField()
+    name = Text(required=False, default="", allow_blank=True, max_length=MAX_LENGTH, help_text="Without: after both.")
+
+
+@extend_schema_serializer(examples=[OpenApiExample("A mapping", EXAMPLE, response_only=True)])
+class MappingFacts(serializers.Serializer):
+    """A mapping as the API tells it."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    dataset_id = serializers.UUIDField()
+    dataset_version = serializers.IntegerField(
+        source="dataset_version.number",
+        default=None,
+        allow_null=True,
+        help_text="Number of the version whose judgments the counts speak of; null before the mapping is resolved.",
+    )
+    collection_id = serializers.UUIDField()
+    mapping_status = serializers.ChoiceField(Mapping.Status.values, source="status")
+    mapped_count = serializers.IntegerField(min_value=0, help_text="Judgments that found their document.")
+    total_count = serializers.IntegerField(min_value=0)
+    counts = serializers.DictField(
+        child=serializers.IntegerField(min_value=0),
+        help_text="Judgments by outcome; conflicts: documents that a query grades differently. Empty: not resolved.",
+    )
+    created_at = serializers.DateTimeField()
+    resolved_at = serializers.DateTimeField(allow_null=True)
+
+
+class MappingPage(Page):
+    """A page of mappings."""
+
+    mappings = MappingFacts(many=True)
+
+
+class CandidateFacts(serializers.Serializer):
+    """A document that an ambiguous reference fits."""
+
+    uuid = serializers.UUIDField()
+    external_id = serializers.CharField()
+    uri = serializers.CharField(help_text="May be empty.")
+    file_name = serializers.CharField(help_text="May be empty.")
+    title = serializers.CharField(help_text="May be empty.")
+
+
+class UnresolvedFacts(serializers.Serializer):
+    """A judgment that found no document, and why."""
+
+    judgment_id = serializers.IntegerField(source="resolution.judgment_id")
+    query_id = serializers.IntegerField(source="resolution.judgment.query_id")
+    query_key = serializers.CharField(source="resolution.judgment.query.key")
+    query_text = serializers.CharField(source="resolution.judgment.query.text")
+    doc_ref = serializers.DictField(source="resolution.judgment.doc_ref")
+    relevance_grade = serializers.IntegerField(source="resolution.judgment.grade")
+    outcome = serializers.ChoiceField(LOST, source="resolution.outcome")
+    key = serializers.CharField(source="resolution.key", help_text="The key of the reference that decided, if any.")
+    reason = serializers.CharField(source="resolution.reason")
+    candidates = CandidateFacts(many=True, help_text=f"Of an ambiguous one, at most {MOST_CANDIDATES}.")
+
+
+class UnresolvedQuery(PageQuery):
+    """Which page, and of which outcome."""
+
+    outcome = serializers.ChoiceField(LOST, required=False)
+
+
+class UnresolvedPage(Page):
+    """A page of judgments without a document."""
+
+    unresolved = UnresolvedFacts(many=True)
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "Resolved at once",
+            EXAMPLE | {"operation_uuid": None, "unresolved": [LOST_EXAMPLE]},
+            response_only=True,
+            status_codes=["200"],
+        )
+    ]
+)
+class ResolvedFacts(MappingFacts):
+    """A mapping and what came of resolving it."""
+
+    operation_uuid = serializers.UUIDField(allow_null=True, help_text="The operation that resolves it on the queue.")
+    unresolved = UnresolvedFacts(many=True, help_text="The first of them; …/unresolved lists all. Empty where queued.")
+
+
+class CheckRequest(StrictSerializer):
+    """Which version of the dataset is looked up."""
+
+    version = Whole(
+        required=False, min_value=1, max_value=MOST_NUMBER, help_text="Without: the draft, else the newest."
+    )
+
+
+class DanglingFacts(serializers.Serializer):
+    """A judgment that leads nowhere."""
+
+    query_key = serializers.CharField(source="key")
+    reason = serializers.CharField()
+
+
+class CheckedFacts(serializers.Serializer):
+    """What looking up references found; nothing is stored."""
+
+    version = serializers.IntegerField(min_value=1)
+    checked = serializers.IntegerField(min_value=0, help_text="Judgments that were looked up.")
+    dangling_count = serializers.IntegerField(min_value=0, help_text="References to no one document, or to no section.")
+    dangling = DanglingFacts(many=True, help_text="The first of them.")

@@ -1,0 +1,246 @@
+"""Mappings over HTTP: every field, every refusal."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from pytest_django import DjangoAssertNumQueries
+
+from apps.collections.models import Collection
+from apps.datasets.editing import set_judgment
+from apps.datasets.models import Dataset
+from apps.mappings.models import Mapping
+from apps.operations.models import Operation
+from tests.api.callers import Caller, Callers
+from tests.api.test_isolation import UNKNOWN
+from tests.factories import add_version, make_benchmark, make_collection, make_dataset
+
+FIELDS = {
+    *("id", "name", "dataset_id", "dataset_version", "collection_id", "mapping_status"),
+    *("mapped_count", "total_count", "counts", "created_at", "resolved_at"),
+}
+LIBRARY = [
+    {"external_id": "a", "uri": "file:///a.md"},
+    {"external_id": "c/README.md", "file_name": "README.md", "title": "Third"},
+    {"external_id": "b/README.md", "file_name": "README.md", "title": "Second"},
+]
+JUDGED = {
+    "q1": [({"document_id": "a"}, 3), ({"file_name": "README.md"}, 2)],
+    "q2": [({"uri": "file:///gone.md"}, 1)],
+}
+
+
+def owned(caller: Caller, judged: Any = JUDGED, name: str = "mine") -> tuple[Dataset, Collection]:
+    dataset, collection = make_dataset(judged, name=name), make_collection(name, LIBRARY)
+    for row in (dataset, collection):
+        row.owner = caller.user
+        row.save()
+    return dataset, collection
+
+
+def mapped(caller: Caller, judged: Any = JUDGED) -> tuple[Mapping, str]:
+    """Return a mapping of the caller's, pending, and its path."""
+    dataset, collection = owned(caller, judged)
+    answer = caller.post(f"/benchmark-datasets/{dataset.pk}/mappings", {"collection_id": str(collection.pk)})
+    assert answer.status_code == 201, answer.content
+    mapping = Mapping.objects.get()
+    return mapping, f"/benchmark-datasets/{dataset.pk}/mappings/{mapping.pk}"
+
+
+def test_it_makes_a_mapping_and_tells_its_fields(callers: Callers) -> None:
+    mapping, path = mapped(callers.owner)
+    facts = callers.owner.get(path).json()
+    assert set(facts) == FIELDS
+    assert {key: facts[key] for key in FIELDS if key != "created_at"} == {
+        "id": str(mapping.pk),
+        "name": "mine on mine",
+        "dataset_id": str(mapping.dataset_id),
+        "dataset_version": None,
+        "collection_id": str(mapping.collection_id),
+        "mapping_status": "pending",
+        "mapped_count": 0,
+        "total_count": 0,
+        "counts": {},
+        "resolved_at": None,
+    }
+    assert mapping.owner == callers.owner.user
+    page = callers.owner.get(f"/benchmark-datasets/{mapping.dataset_id}/mappings").json()
+    assert page == {"mappings": [facts], "total": 1, "page": 1, "per_page": 20}
+
+
+def test_a_second_mapping_of_the_two_is_a_conflict(callers: Callers) -> None:
+    mapping, _ = mapped(callers.owner)
+    path = f"/benchmark-datasets/{mapping.dataset_id}/mappings"
+    body = {"collection_id": str(mapping.collection_id), "name": "another"}
+    answer = callers.owner.post(path, body)
+    assert (answer.status_code, answer.json()["code"]) == (409, "mapping_exists")
+    assert 'already mapped to the collection "mine"' in answer.json()["detail"]
+    taken = callers.owner.post(path, {"collection_id": str(make_collection("next").pk), "name": "mine on mine"})
+    assert (taken.status_code, set(taken.json()["errors"])) == (409, {"name"})
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "told"),
+    [
+        ({}, 400, "collection_id: This field is required."),
+        ({"collection_id": "x"}, 400, "Must be a valid UUID."),
+        ({"collection_id": str(UNKNOWN)}, 404, f"There is no collection {UNKNOWN} here."),
+        ({"collection_id": str(UNKNOWN), "top_k": 1}, 400, "There is no key 'top_k' here"),
+        ([], 400, "The body is a list"),
+    ],
+)
+def test_it_names_what_is_wrong_with_a_mapping(callers: Callers, body: Any, status: int, told: str) -> None:
+    dataset, _ = owned(callers.owner)
+    answer = callers.owner.post(f"/benchmark-datasets/{dataset.pk}/mappings", body)
+    assert answer.status_code == status, answer.content
+    assert told in answer.json()["detail"]
+
+
+def test_a_collection_of_somebody_else_is_refused(callers: Callers) -> None:
+    dataset, _ = owned(callers.owner)
+    _, theirs = owned(callers.other, name="theirs")
+    answer = callers.owner.post(f"/benchmark-datasets/{dataset.pk}/mappings", {"collection_id": str(theirs.pk)})
+    assert answer.status_code == 403
+
+
+def test_it_resolves_at_once_and_tells_what_found_nothing(callers: Callers) -> None:
+    _, path = mapped(callers.owner)
+    answer = callers.owner.post(f"{path}/resolve", idempotency_key="r")
+    assert answer.status_code == 200, answer.content
+    facts = answer.json()
+    assert set(facts) == FIELDS | {"operation_uuid", "unresolved"}
+    assert (facts["mapping_status"], facts["mapped_count"], facts["total_count"]) == ("partial", 1, 3)
+    assert facts["counts"] == {"resolved": 1, "ambiguous": 1, "not_found": 1, "invalid_ref": 0, "conflicts": 0}
+    assert (facts["dataset_version"], facts["operation_uuid"]) == (1, None)
+    assert facts["resolved_at"].endswith("Z")
+    twofold, gone = facts["unresolved"]
+    assert {key: twofold[key] for key in ("query_key", "query_text", "relevance_grade", "doc_ref", "outcome")} == {
+        "query_key": "q1",
+        "query_text": "What is q1?",
+        "relevance_grade": 2,
+        "doc_ref": {"file_name": "README.md"},
+        "outcome": "ambiguous",
+    }
+    assert twofold["reason"] == "2 documents have the file_name 'README.md'."
+    assert [document["title"] for document in twofold["candidates"]] == ["Second", "Third"]
+    assert (gone["key"], gone["outcome"], gone["candidates"]) == ("uri", "not_found", [])
+    assert callers.owner.get(path).json() == {key: facts[key] for key in FIELDS}
+    again = callers.owner.post(f"{path}/resolve", idempotency_key="r")
+    assert (again.content, "Idempotent-Replayed" in again.headers) == (answer.content, True)
+
+
+def test_it_leaves_what_is_large_to_the_queue(callers: Callers, settings: Any) -> None:
+    settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = 2
+    _, path = mapped(callers.owner)
+    answer = callers.owner.post(f"{path}/resolve")
+    assert answer.status_code == 202, answer.content
+    operation = Operation.objects.get()
+    facts = answer.json()
+    assert (facts["operation_uuid"], facts["mapping_status"]) == (str(operation.pk), "pending")
+    assert (facts["unresolved"], operation.owner) == ([], callers.owner.user)
+    again = callers.owner.post(f"{path}/resolve")
+    assert (again.status_code, again.json()["code"]) == (409, "operation_active")
+    assert callers.owner.delete(path).status_code == 409
+
+
+def test_a_dataset_without_a_frozen_version_cannot_be_resolved(callers: Callers) -> None:
+    mapping, path = mapped(callers.owner)
+    mapping.dataset.versions.update(frozen_at=None)
+    answer = callers.owner.post(f"{path}/resolve")
+    assert (answer.status_code, "freeze its draft" in answer.json()["detail"]) == (409, True)
+
+
+def test_the_unresolved_are_pages_of_the_version_that_was_resolved(callers: Callers) -> None:
+    mapping, path = mapped(callers.owner)
+    assert callers.owner.get(f"{path}/unresolved").json()["unresolved"] == []
+    samples = callers.owner.post(f"{path}/resolve").json()["unresolved"]
+    page = callers.owner.get(f"{path}/unresolved").json()
+    assert page == {"unresolved": samples, "total": 2, "page": 1, "per_page": 20}
+    second = callers.owner.get(f"{path}/unresolved", page=2, per_page=1).json()
+    assert (second["unresolved"], second["total"]) == (samples[1:], 2)
+    assert callers.owner.get(f"{path}/unresolved", outcome="ambiguous").json()["unresolved"] == samples[:1]
+    wrong = callers.owner.get(f"{path}/unresolved", outcome="resolved")
+    assert (wrong.status_code, set(wrong.json()["errors"])) == (400, {"outcome"})
+    mapping.dataset.queries.filter(key="q2").update(until=2)
+    add_version(mapping.dataset)
+    callers.owner.post(f"{path}/resolve")
+    assert callers.owner.get(f"{path}/unresolved").json()["total"] == 1, "version 2 has q2 no more"
+
+
+def test_it_checks_a_draft_before_that_is_frozen(callers: Callers, settings: Any) -> None:
+    mapping, path = mapped(callers.owner)
+    set_judgment(mapping.dataset, "q2", {"document_id": "z"}, 1)
+    set_judgment(mapping.dataset, "q2", {"document_id": "a"}, 1, section_refs=["s9"])
+    found = callers.owner.post(f"{path}/check", {}).json()
+    assert (found["version"], found["checked"], found["dangling_count"]) == (2, 5, 4)
+    assert found["dangling"][2:] == [
+        {"query_key": "q2", "reason": "No document has the document_id 'z'."},
+        {"query_key": "q2", "reason": "The document 'a' has no section 's9'."},
+    ]
+    assert callers.owner.post(f"{path}/check", {"version": 1}).json()["dangling_count"] == 2
+    assert callers.owner.post(f"{path}/check", {"version": 9}).status_code == 400
+    assert callers.owner.post(f"{path}/check", {"version": 2**70}).status_code == 400
+    settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = 4
+    assert callers.owner.post(f"{path}/check", {}).status_code == 409
+    assert not mapping.resolutions.exists()
+
+
+def test_it_deletes_what_no_benchmark_uses(callers: Callers) -> None:
+    mapping, path = mapped(callers.owner)
+    callers.owner.post(f"{path}/resolve")
+    mapping.refresh_from_db()
+    benchmark = make_benchmark(mapping)
+    refused = callers.owner.delete(path)
+    assert (refused.status_code, "is used by the benchmark" in refused.json()["detail"]) == (409, True)
+    benchmark.delete()
+    assert callers.owner.delete(path).status_code == 204
+    assert callers.owner.get(path).status_code == 404
+
+
+def test_a_mapping_is_found_only_under_its_dataset(callers: Callers) -> None:
+    mapping, _ = mapped(callers.owner)
+    dataset, _ = owned(callers.owner, name="another")
+    path = f"/benchmark-datasets/{dataset.pk}/mappings/{mapping.pk}"
+    asked = [callers.owner.get(path), callers.owner.get(f"{path}/unresolved"), callers.owner.delete(path)]
+    asked += [callers.owner.post(f"{path}/resolve"), callers.owner.post(f"{path}/check", {})]
+    assert {answer.status_code for answer in asked} == {404}
+
+
+def test_lists_take_few_queries_whatever_their_size(
+    callers: Callers, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    judged = {f"q{number}": [({"file_name": "README.md"}, 1)] for number in range(8)}
+    mapping, path = mapped(callers.owner, judged)
+    callers.owner.post(f"{path}/resolve")
+    for list_path in (f"{path}/unresolved", f"/benchmark-datasets/{mapping.dataset_id}/mappings"):
+        with CaptureQueriesContext(connection) as few:
+            callers.owner.get(list_path, per_page=1)
+        with django_assert_max_num_queries(min(10, len(few))):
+            callers.owner.get(list_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("anonymous", [401] * 6),
+        ("visitor", [403] * 6),
+        ("idle", [403] * 6),
+        ("other", [403] * 6),
+        ("reader", [200, 200, 200, 403, 403, 403]),
+        ("overseer", [200, 200, 200, 200, 200, 204]),
+        ("owner", [200, 200, 200, 200, 200, 204]),
+    ],
+)
+def test_each_may_do_what_is_theirs(callers: Callers, name: str, expected: list[int]) -> None:
+    mapping, path = mapped(callers.owner)
+    caller = getattr(callers, name)
+    answers = [
+        caller.get(f"/benchmark-datasets/{mapping.dataset_id}/mappings"),
+        caller.get(path),
+        caller.get(f"{path}/unresolved"),
+        caller.post(f"{path}/resolve"),
+        caller.post(f"{path}/check", {}),
+        caller.delete(path),
+    ]
+    assert [answer.status_code for answer in answers] == expected
