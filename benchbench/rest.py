@@ -36,6 +36,10 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "ENUM_NAME_OVERRIDES": {
         "OutcomeEnum": "apps.api.serializers.gates.OUTCOMES",
         "UnresolvedOutcomeEnum": "apps.api.serializers.mappings.LOST",
+        "CollectionKindEnum": "apps.collections.models.Collection.Kind",
+        "IndexStatusEnum": "apps.retrieval.models.Index.Status",
+        "OperationKindEnum": "apps.api.serializers.operations.KINDS",
+        "StatusEnum": "apps.operations.models.Status",
     },
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_PERMISSIONS": ["apps.api.permissions.IsStaff"],

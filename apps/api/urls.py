@@ -4,7 +4,17 @@ from django.urls import path, re_path
 from drf_spectacular.views import SpectacularAPIView
 
 from apps.api.errors import unknown
-from apps.api.resources import auth, benchmarks, collections, dataset_exports, datasets, gates, mappings
+from apps.api.resources import (
+    auth,
+    benchmarks,
+    collections,
+    dataset_exports,
+    datasets,
+    gates,
+    indexes,
+    mappings,
+    operations,
+)
 
 app_name = "api"
 DATASET = "benchmark-datasets/<uuid:dataset_id>"
@@ -38,6 +48,12 @@ urlpatterns = [
         collections.OneDocument.as_view(),
         name="document",
     ),
+    path("collections/<uuid:collection_id>/indexes", indexes.Indexes.as_view(), name="indexes"),
+    path("indexes/<uuid:index_id>", indexes.OneIndex.as_view(), name="index"),
+    path("indexes/<uuid:index_id>/build", indexes.IndexBuild.as_view(), name="build_index"),
+    path("operations", operations.Operations.as_view(), name="operations"),
+    path("operations/<uuid:operation_id>", operations.OneOperation.as_view(), name="operation"),
+    path("operations/<uuid:operation_id>/cancel", operations.OperationCancel.as_view(), name="cancel_operation"),
     path("schema", SpectacularAPIView.as_view(throttle_classes=[]), name="schema"),
     re_path("", unknown),
 ]

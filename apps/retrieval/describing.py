@@ -1,7 +1,10 @@
-"""What an index is, apart from the site that holds it."""
+"""What an index is, apart from the site that holds it, and who built it."""
 
 from typing import Any
 
+from django.db.models import OuterRef, QuerySet, Subquery
+
+from apps.operations.models import Operation
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.models import Index
 
@@ -28,3 +31,9 @@ def identity_of(index: Index) -> dict[str, Any]:
     }
     content = fingerprint(collection=index.chunk_set.collection_fingerprint, **facts)
     return {"name": index.name, "version": index.version, **facts, "content": content}
+
+
+def with_operation(indexes: QuerySet[Index]) -> QuerySet[Index]:
+    """Annotate indexes with `operation_uuid`, the operation that last built each; None for one never built here."""
+    newest = Operation.objects.filter(kind=Operation.Kind.INDEX, subject_id=OuterRef("pk")).order_by("-created_at")
+    return indexes.annotate(operation_uuid=Subquery(newest.values("pk")[:1])).select_related("chunk_set")

@@ -19,6 +19,12 @@ from benchbench.errors import ConflictError
 from benchbench.names import checked_name
 
 
+class NoTextError(IndexingError):
+    """The collection has nothing to index as it stands."""
+
+    status = 409
+
+
 @transaction.atomic
 def create_index(
     collection: Collection,
@@ -45,9 +51,9 @@ def create_index(
         raise IndexingError(f'The index "{name}" would find nothing: name an encoder, or keep the lexical side.')
     locked = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)  # numbers the versions
     if locked.kind == Collection.Kind.EXTERNAL:
-        raise IndexingError(f'The collection "{locked}" holds the ids of external runs: it has no text to search.')
+        raise NoTextError(f'The collection "{locked}" holds the ids of external runs: it has no text to search.')
     if not locked.document_count:
-        raise IndexingError(f'The collection "{locked}" has no documents to index; import some first.')
+        raise NoTextError(f'The collection "{locked}" has no documents to index; import some first.')
     return Index.objects.create(
         collection=locked,
         name=name,

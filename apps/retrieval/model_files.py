@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import sha256
@@ -17,6 +18,10 @@ WHEELS = {
 }
 ENTRY_FILES = ("modules.json", "config.json")
 CONTENT = frozenset({".safetensors", ".bin", ".json", ".txt", ".model"})
+
+
+# A name under which models are published, "organisation/model", or "model" alone; and not a path of this machine.
+PUBLISHED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9][A-Za-z0-9._-]*)?")
 
 
 class ModelError(BenchbenchError):

@@ -12,6 +12,8 @@ from django.urls import reverse
 
 from apps.api import urls
 from apps.api.endpoint import Endpoint
+from apps.retrieval.indexing import build_index
+from apps.retrieval.models import Index
 from tests.api.callers import ROOT, Caller, Callers
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 
@@ -60,12 +62,15 @@ def world(owner: User) -> dict[str, Any]:
         row.save()
     mapping = make_mapping(dataset, collection, owner=owner)
     benchmark = make_benchmark(mapping, [0.5], owner=owner)
+    index = Index.objects.create(collection=collection, name="index", encoder="keyword:a", owner=owner)
     return {
         "collection_id": collection.pk,
         "dataset_id": dataset.pk,
         "mapping_id": mapping.pk,
         "benchmark_id": benchmark.pk,
         "document_id": collection.documents.get().uuid,
+        "index_id": index.pk,
+        "operation_id": build_index(index).pk,
         "run_id": benchmark.runs.get().pk,
     }
 

@@ -65,7 +65,7 @@ class CollectionFacts(serializers.Serializer):
     name = serializers.CharField()
     description = serializers.CharField(help_text="May be empty.")
     kind = serializers.ChoiceField(
-        Collection.Kind.values, help_text="`external` holds nothing but the ids that external runs name."
+        Collection.Kind.choices, help_text="`external` holds nothing but the ids that external runs name."
     )
     owner_id = serializers.IntegerField(allow_null=True, help_text="null: it belongs to the whole staff.")
     document_count = serializers.IntegerField(min_value=0)

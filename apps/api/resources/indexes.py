@@ -1,0 +1,78 @@
+"""Indexes of a collection: declare, build, look, delete."""
+
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.api.access import find_visible
+from apps.api.endpoint import Endpoint
+from apps.api.idempotency import idempotent
+from apps.api.paging import PageQuery, answer_page
+from apps.api.serializers.base import valid
+from apps.api.serializers.indexes import BuildStarted, IndexFacts, IndexPage, NewIndex
+from apps.collections.models import Collection
+from apps.retrieval.deleting import delete_index
+from apps.retrieval.describing import with_operation
+from apps.retrieval.indexing import build_index, create_index
+from apps.retrieval.models import Index
+from benchbench.access import visible
+
+
+class Indexes(Endpoint):
+    model = Index
+    acts = {"GET": "view", "POST": "add"}
+
+    @extend_schema(operation_id="list_indexes", parameters=[PageQuery], responses=IndexPage, tags=["indexes"])
+    def get(self, request: Request, collection_id: UUID) -> Response:
+        """List the indexes of a collection, newest first."""
+        collection = find_visible(Collection.objects.all(), collection_id, request.user)
+        query = valid(PageQuery, request.query_params)
+        rows = with_operation(visible(collection.indexes.order_by("-created_at", "id"), request.user))
+        return answer_page(IndexPage, rows, query)
+
+    @extend_schema(operation_id="create_index", request=NewIndex, responses={201: IndexFacts}, tags=["indexes"])
+    @idempotent
+    def post(self, request: Request, collection_id: UUID) -> Response:
+        """Declare an index of a collection, the next version of its name; building it makes it searchable.
+
+        409 while the collection has no documents.
+        """
+        collection = find_visible(Collection.objects.all(), collection_id, request.user)
+        made = create_index(collection, owner=request.user, **valid(NewIndex, request.data))
+        return Response(IndexFacts(with_operation(Index.objects.all()).get(pk=made.pk)).data, status=201)
+
+
+class OneIndex(Endpoint):
+    model = Index
+    acts = {"GET": "view", "DELETE": "delete"}
+
+    @extend_schema(operation_id="get_index", responses=IndexFacts)
+    def get(self, request: Request, index_id: UUID) -> Response:
+        """Tell about an index, and what building it took."""
+        return Response(IndexFacts(find_visible(with_operation(Index.objects.all()), index_id, request.user)).data)
+
+    @extend_schema(operation_id="delete_index", responses={204: None})
+    def delete(self, request: Request, index_id: UUID) -> Response:
+        """Delete an index; 409 while runs use it, or while it is being built."""
+        delete_index(find_visible(Index.objects.all(), index_id, request.user))
+        return Response(status=204)
+
+
+class IndexBuild(Endpoint):
+    model = Index
+    acts = {"POST": "change"}
+    throttles = {"POST": "start"}
+
+    @extend_schema(operation_id="build_index", request=None, responses={202: BuildStarted})
+    @idempotent
+    def post(self, request: Request, index_id: UUID) -> Response:
+        """Have a worker build an index; one that failed or was cancelled goes on where it stopped.
+
+        409 where it is ready, and so never changes, or is being built.
+        """
+        index = find_visible(Index.objects.all(), index_id, request.user)
+        operation = build_index(index, owner=request.user)
+        facts = {"id": index.pk, "status": index.status, "operation_uuid": operation.pk}
+        return Response(BuildStarted(facts).data, status=202)

@@ -1,0 +1,59 @@
+"""Operations: list, look, cancel."""
+
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.api.access import find_visible
+from apps.api.endpoint import Endpoint
+from apps.api.idempotency import idempotent
+from apps.api.paging import answer_page
+from apps.api.serializers.base import valid
+from apps.api.serializers.operations import OperationFacts, OperationPage, OperationQuery, OperationState
+from apps.operations.launching import cancel_operation
+from apps.operations.models import Operation
+from apps.operations.snapshots import snapshot
+from benchbench.access import visible
+
+
+class Operations(Endpoint):
+    model = Operation
+    acts = {"GET": "view"}
+
+    @extend_schema(operation_id="list_operations", parameters=[OperationQuery], responses=OperationPage)
+    def get(self, request: Request) -> Response:
+        """List operations, newest first; those of a status, or of a kind."""
+        query = valid(OperationQuery, request.query_params)
+        rows = visible(Operation.objects.order_by("-created_at", "id"), request.user)
+        stated = {"status": query.get("status_filter"), "kind": query.get("kind")}
+        return answer_page(OperationPage, rows.filter(**{key: value for key, value in stated.items() if value}), query)
+
+
+class OneOperation(Endpoint):
+    model = Operation
+    acts = {"GET": "view"}
+
+    @extend_schema(operation_id="get_operation", responses=OperationState)
+    def get(self, request: Request, operation_id: UUID) -> Response:
+        """Tell about an operation, with its whole progress."""
+        return state_of(find_visible(Operation.objects.all(), operation_id, request.user))
+
+
+class OperationCancel(Endpoint):
+    model = Operation
+    acts = {"POST": "change"}
+
+    @extend_schema(operation_id="cancel_operation", request=None, responses=OperationState)
+    @idempotent
+    def post(self, request: Request, operation_id: UUID) -> Response:
+        """Cancel an operation: workers stop between parts, and what they have stored stays. 409 after its end."""
+        operation = find_visible(Operation.objects.all(), operation_id, request.user)
+        cancel_operation(operation)
+        return state_of(operation)
+
+
+def state_of(operation: Operation) -> Response:
+    told, _ = snapshot(operation)
+    return Response(OperationFacts(operation).data | {"event": told["event"], "progress": told["progress"]})

@@ -1,0 +1,147 @@
+"""Indexes on the wire."""
+
+from typing import Any
+
+from django.core.validators import RegexValidator
+from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_schema_serializer
+from rest_framework import serializers
+
+from apps.api.paging import Page
+from apps.api.serializers.base import Flag, StrictSerializer, Text
+from apps.retrieval.encoders import ENCODERS
+from apps.retrieval.model_files import PUBLISHED
+from apps.retrieval.models import Index
+from apps.retrieval.stores import STORES
+from apps.retrieval.strategies import STRATEGIES
+from benchbench.names import MAX_LENGTH
+
+ENCODER = rf"^(?:|(?:{'|'.join(ENCODERS)}).+|{PUBLISHED.pattern})$"
+NO_NAME = (
+    'encoder must be the name of a model, as in "sentence-transformers/all-MiniLM-L6-v2": paths of the server can be '
+    "named in the admin only."
+)
+
+
+class NewIndex(StrictSerializer):
+    """How a collection is to be made searchable."""
+
+    name = Text(
+        max_length=MAX_LENGTH,
+        help_text="Short: it stands in the label of every run. A name that the collection has makes its next version.",
+    )
+    encoder = Text(
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=500,
+        validators=[RegexValidator(ENCODER, NO_NAME)],
+        help_text="A sentence-transformers model by its published name, looked for when the index is built. Empty: "
+        "lexical search only.",
+    )
+    lexical = Flag(required=False, default=True, help_text="For lexical and hybrid search: BM25 too.")
+    strategy = serializers.ChoiceField(list(STRATEGIES), required=False, default="flat")
+    chunk_parameters = serializers.DictField(
+        required=False,
+        default=dict,
+        help_text='Of the strategy. flat: {} for whole documents, or {"size": 500, "overlap": 50, "title": false}, in '
+        "characters.",
+    )
+    store = serializers.ChoiceField(list(STORES), required=False, default="pgvector")
+
+
+class IndexStats(serializers.Serializer):
+    """What building took and made."""
+
+    duration_sec = serializers.FloatField(min_value=0)
+    num_documents = serializers.IntegerField(min_value=0)
+    num_chunks = serializers.IntegerField(min_value=0)
+    num_vectors = serializers.IntegerField(min_value=0)
+    embed_calls = serializers.IntegerField(min_value=0, help_text="Texts that it needs encoded, cached or not.")
+    cache_hits = serializers.IntegerField(min_value=0)
+    llm_calls = serializers.IntegerField(min_value=0)
+    bytes = serializers.IntegerField(min_value=0)
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "An index",
+            {
+                "id": "b0a5a7a2-5f6e-4a55-8f4e-0f5b4a1d9c10",
+                "collection_id": "6f1d3a52-0b7e-4c1e-9d55-7f0a3a0c8e21",
+                "name": "minilm",
+                "version": 2,
+                "status": "ready",
+                "error": None,
+                "encoder": "sentence-transformers/all-MiniLM-L6-v2",
+                "encoder_revision": "c9745ed1d9f207416be6d2e6f8de32d1f16199bf",
+                "dimension": 384,
+                "lexical": True,
+                "strategy": "flat",
+                "chunk_parameters": {"size": 500, "overlap": 50, "title": False},
+                "store": "pgvector",
+                "vector_source": "",
+                "fingerprint": "0e1d6f0b6c6f4b0a8f3e9b1d2c3a4f5e9c2b7f0d1c6a4d52a0f1f2a1a7a4c7f8",
+                "stats": {
+                    "duration_sec": 41.7,
+                    "num_documents": 5183,
+                    "num_chunks": 17012,
+                    "num_vectors": 17012,
+                    "embed_calls": 17012,
+                    "cache_hits": 0,
+                    "llm_calls": 0,
+                    "bytes": 31410176,
+                },
+                "operation_uuid": "62d82680-acb1-447d-a2b4-9c7f439b358f",
+                "owner_id": 7,
+                "created_at": "2026-11-02T09:32:00Z",
+                "ready_at": "2026-11-02T09:33:00Z",
+            },
+            response_only=True,
+        )
+    ]
+)
+class IndexFacts(serializers.Serializer):
+    """An index as the API tells it."""
+
+    id = serializers.UUIDField()
+    collection_id = serializers.UUIDField()
+    name = serializers.CharField(help_text="By it a matrix names the newest ready version.")
+    version = serializers.IntegerField(min_value=1)
+    status = serializers.ChoiceField(Index.Status.choices)
+    error = serializers.SerializerMethodField(help_text="Why building it failed.")
+    encoder = serializers.CharField(help_text="Empty: none, or one of imported vectors that has no name.")
+    encoder_revision = serializers.CharField(help_text="Empty until it is built.")
+    dimension = serializers.IntegerField(allow_null=True, min_value=1)
+    lexical = serializers.BooleanField()
+    strategy = serializers.CharField()
+    chunk_parameters = serializers.DictField()
+    store = serializers.CharField()
+    vector_source = serializers.CharField(help_text="Empty: encoded here. Else the SHA-256 of the imported file.")
+    fingerprint = serializers.CharField(help_text="Empty until it is ready.")
+    stats = serializers.SerializerMethodField(help_text="null until it is ready.")
+    operation_uuid = serializers.UUIDField(allow_null=True, help_text="What last built it, or builds it now.")
+    owner_id = serializers.IntegerField(allow_null=True, help_text="null: it belongs to the whole staff.")
+    created_at = serializers.DateTimeField()
+    ready_at = serializers.DateTimeField(allow_null=True)
+
+    def get_error(self, index: Index) -> str | None:
+        return index.error or None
+
+    @extend_schema_field(IndexStats(allow_null=True))
+    def get_stats(self, index: Index) -> Any:
+        return IndexStats(index.stats).data if index.status == Index.Status.READY else None
+
+
+class IndexPage(Page):
+    """A page of indexes."""
+
+    indexes = IndexFacts(many=True)
+
+
+class BuildStarted(serializers.Serializer):
+    """An index that is being built."""
+
+    id = serializers.UUIDField()
+    status = serializers.ChoiceField(Index.Status.choices)
+    operation_uuid = serializers.UUIDField(help_text="/operations/{uuid} tells how far it is.")

@@ -1,0 +1,209 @@
+"""Indexes over HTTP: declared, built by an operation that can be watched, deleted."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from pytest_django import DjangoAssertNumQueries
+
+from apps.collections.importing import create_collection
+from apps.collections.models import Collection
+from apps.operations.models import Operation
+from apps.operations.working import OperationFailedError, wait
+from apps.retrieval.indexing import build_index, create_index
+from apps.retrieval.models import Index
+from apps.retrieval.searching import close_indexes
+from tests.api.callers import Callers
+from tests.api.test_collections import owned
+from tests.factories import make_benchmark, make_dataset, make_mapping
+
+ENCODER = "keyword:apple,plum"
+DOCUMENTS = [{"text": "apple apple"}, {"text": "plum"}]
+FIELDS = {
+    *("id", "collection_id", "name", "version", "status", "error", "encoder", "encoder_revision", "dimension"),
+    *("lexical", "strategy", "chunk_parameters", "store", "vector_source", "fingerprint", "stats", "operation_uuid"),
+    *("owner_id", "created_at", "ready_at"),
+}
+
+
+@pytest.fixture(autouse=True)
+def files_of_this_test_only(settings: Any, tmp_path: Any) -> Iterator[None]:
+    settings.BENCHBENCH_VECTOR_DIR = tmp_path / "vectors"
+    yield
+    close_indexes()
+
+
+@pytest.fixture
+def fruit(callers: Callers) -> Collection:
+    return owned(callers.owner, "fruit", DOCUMENTS)
+
+
+@pytest.fixture
+def index(callers: Callers, fruit: Collection) -> Index:
+    return create_index(fruit, name="keywords", encoder=ENCODER, owner=callers.owner.user)
+
+
+def test_it_declares_an_index_and_tells_its_fields(callers: Callers, fruit: Collection) -> None:
+    path = f"/collections/{fruit.pk}/indexes"
+    stated = {"name": "small", "encoder": ENCODER, "chunk_parameters": {"size": 100, "overlap": 10}}
+    answer = callers.owner.post(path, stated)
+    assert answer.status_code == 201, answer.content
+    facts, made = answer.json(), Index.objects.get()
+    assert set(facts) == FIELDS
+    assert {key: value for key, value in facts.items() if key != "created_at"} == {
+        "id": str(made.pk),
+        "collection_id": str(fruit.pk),
+        "name": "small",
+        "version": 1,
+        "status": "pending",
+        "error": None,
+        "encoder": ENCODER,
+        "encoder_revision": "",
+        "dimension": None,
+        "lexical": True,
+        "strategy": "flat",
+        "chunk_parameters": {"size": 100, "overlap": 10, "title": False},
+        "store": "pgvector",
+        "vector_source": "",
+        "fingerprint": "",
+        "stats": None,
+        "operation_uuid": None,
+        "owner_id": callers.owner.user.pk,
+        "ready_at": None,
+    }
+    assert callers.owner.get(f"/indexes/{made.pk}").json() == facts
+    assert callers.owner.get(path).json() == {"indexes": [facts], "total": 1, "page": 1, "per_page": 20}
+    assert callers.owner.post(path, {"name": "small"}).json()["version"] == 2
+
+
+def test_a_build_is_an_operation_and_ends_with_the_stats(callers: Callers, index: Index) -> None:
+    started = callers.owner.post(f"/indexes/{index.pk}/build")
+    operation = Operation.objects.get()
+    assert (started.status_code, started.json()) == (
+        202,
+        {"id": str(index.pk), "status": "indexing", "operation_uuid": str(operation.pk)},
+    )
+    again = callers.owner.post(f"/indexes/{index.pk}/build")
+    assert (again.status_code, again.json()["code"]) == (409, "operation_active")
+    assert callers.owner.delete(f"/indexes/{index.pk}").status_code == 409
+    wait(operation)
+    facts = callers.owner.get(f"/indexes/{index.pk}").json()
+    assert (facts["status"], facts["operation_uuid"], facts["dimension"]) == ("ready", str(operation.pk), 3)
+    assert (facts["stats"]["num_documents"], facts["stats"]["num_vectors"]) == (2, 2)
+    ready = callers.owner.post(f"/indexes/{index.pk}/build")
+    assert (ready.status_code, ready.json()["code"]) == (409, "conflict")
+    assert "never changes" in ready.json()["detail"]
+
+
+def test_a_build_that_failed_says_why_and_goes_on(callers: Callers, fruit: Collection) -> None:
+    index = create_index(fruit, name="none", encoder="no-such/model", owner=callers.owner.user)
+    callers.owner.post(f"/indexes/{index.pk}/build")
+    with pytest.raises(OperationFailedError):
+        wait(Operation.objects.get())
+    facts = callers.owner.get(f"/indexes/{index.pk}").json()
+    assert (facts["status"], facts["stats"]) == ("failed", None)
+    assert "'no-such/model' is not on this machine" in facts["error"]
+    assert callers.owner.post(f"/indexes/{index.pk}/build").status_code == 202
+
+
+@pytest.mark.parametrize(
+    ("stated", "field", "told"),
+    [
+        ({}, "name", "name: This field is required."),
+        ({"name": "a\nb"}, "name", "printable"),
+        ({"name": "n", "lexical": False}, None, "would find nothing"),
+        ({"name": "n", "strategy": "none"}, "strategy", '"none" is not a valid choice'),
+        ({"name": "n", "store": "none"}, "store", '"none" is not a valid choice'),
+        ({"name": "n", "chunk_parameters": {"size": "big"}}, "chunk_parameters", "Chunk parameters are"),
+        ({"name": "n", "chunk_parameters": {"size": 100, "overlap": 60}}, "chunk_overlap", "less than half the size"),
+        ({"name": "n", "chunk_parameters": {"size": 10**299, "overlap": 10**299}}, "chunk_overlap", "half the size"),
+        ({"name": "n", "chunk_parameters": 7}, "chunk_parameters", "Expected a dictionary"),
+        ({"name": "n", "store_parameters": {}}, "store_parameters", "There is no key"),
+    ],
+)
+def test_it_names_what_is_wrong_with_an_index(
+    callers: Callers, fruit: Collection, stated: Any, field: str | None, told: str
+) -> None:
+    answer = callers.owner.post(f"/collections/{fruit.pk}/indexes", stated)
+    assert answer.status_code == 400, answer.content
+    assert told in answer.json()["detail"]
+    assert set(answer.json().get("errors", {})) == ({field} if field else set())
+    assert not Index.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "encoder", ["/etc", "~/model", "./model", "../model", "a/b/c", "https://x.org/m", "file:m", "a b"]
+)
+def test_an_encoder_is_named_not_found_in_the_folders_of_the_server(
+    callers: Callers, fruit: Collection, encoder: str
+) -> None:
+    answer = callers.owner.post(f"/collections/{fruit.pk}/indexes", {"name": "n", "encoder": encoder})
+    assert answer.status_code == 400, answer.content
+    assert "paths of the server can be named in the admin only" in answer.json()["detail"]
+
+
+def test_without_documents_there_is_nothing_to_index(callers: Callers) -> None:
+    stub = create_collection("stub", owner=callers.owner.user, kind=Collection.Kind.EXTERNAL)
+    for collection in (owned(callers.owner, "empty"), stub):
+        answer = callers.owner.post(f"/collections/{collection.pk}/indexes", {"name": "n"})
+        assert (answer.status_code, answer.json()["code"]) == (409, "indexing")
+
+
+def test_it_deletes_what_no_run_uses(callers: Callers, fruit: Collection, index: Index) -> None:
+    benchmark = make_benchmark(make_mapping(make_dataset(), fruit), [0.5])
+    benchmark.runs.update(index=index)
+    refused = callers.owner.delete(f"/indexes/{index.pk}")
+    assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+    benchmark.runs.update(index=None)
+    assert callers.owner.delete(f"/indexes/{index.pk}").status_code == 204
+    assert callers.owner.get(f"/indexes/{index.pk}").status_code == 404
+
+
+def test_the_same_key_starts_one_build(callers: Callers, index: Index) -> None:
+    first, again = (callers.owner.ask("POST", f"/indexes/{index.pk}/build", idempotency_key="k") for _ in "12")
+    assert (first.status_code, again.status_code) == (202, 202)
+    assert first.json() == again.json()
+    assert Operation.objects.count() == 1
+
+
+def test_the_list_takes_few_queries_whatever_its_size(
+    callers: Callers, index: Index, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    build_index(index)
+    for name in ("b", "c"):
+        create_index(index.collection, name=name, owner=callers.owner.user)
+    path = f"/collections/{index.collection_id}/indexes"
+    callers.owner.get(path)
+    with CaptureQueriesContext(connection) as few:
+        callers.owner.get(path, per_page=1)
+    with django_assert_max_num_queries(min(10, len(few))):
+        assert [row["name"] for row in callers.owner.get(path).json()["indexes"]] == ["c", "b", "keywords"]
+
+
+@pytest.mark.parametrize(
+    ("name", "seen", "made", "built", "deleted"),
+    [
+        ("anonymous", 401, 401, 401, 401),
+        ("visitor", 403, 403, 403, 403),
+        ("idle", 403, 403, 403, 403),
+        ("other", 403, 403, 403, 403),
+        ("reader", 200, 403, 403, 403),
+        ("overseer", 200, 201, 202, 409),
+        ("owner", 200, 201, 202, 409),
+    ],
+)
+def test_each_may_do_what_is_theirs(
+    callers: Callers, index: Index, name: str, seen: int, made: int, built: int, deleted: int
+) -> None:
+    caller, path = getattr(callers, name), f"/indexes/{index.pk}"
+    of_collection = f"/collections/{index.collection_id}/indexes"
+    answers = [
+        (caller.get(of_collection), seen),
+        (caller.get(path), seen),
+        (caller.post(of_collection, {"name": "new"}), made),
+        (caller.post(f"{path}/build"), built),
+        (caller.delete(path), deleted),
+    ]
+    assert [answer.status_code for answer, _ in answers] == [status for _, status in answers]
