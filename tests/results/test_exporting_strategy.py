@@ -17,10 +17,12 @@ from apps.benchmarks.models import Benchmark, QueryResult, StageList
 from apps.results.exporting import export, export_to
 from apps.results.kept import KeptError
 from apps.results.sections import section_means
+from benchbench.files.experiment import experiment_of
 from tests.results.exported import make_exported
 from tests.results.sectioned import make_sectioned, searching
 
 GOLDEN = Path(__file__).parent / "golden" / "strategy"
+EXPERIMENT = GOLDEN.parent / "strategy-experiment.yaml"
 FILES = ("config.yaml", "run.log", "index_stats.csv", "search_results.csv", "summary.csv")
 
 
@@ -65,7 +67,7 @@ def test_what_was_found_is_what_formats_md_says(benchmark: Benchmark, tmp_path: 
     assert {row["run"] for row in searched} == {"1", "2"}
     failed = [row for row in rows if row["error"]]
     assert len(failed) == len(searched), "every search of the configuration that failed"
-    assert all(row["error"].startswith("The index could not be built: 'keyword:'") for row in failed)
+    assert all(row["error"].startswith("Its index could not be built. 'keyword:'") for row in failed)
     assert {tuple(row[name] for name in (*names, "search_time_ms", "rouge_l")) for row in failed} == {("",) * 6}
 
 
@@ -82,7 +84,7 @@ def test_the_summary_is_that_of_the_page_and_keeps_what_failed(benchmark: Benchm
     assert (built["consistency_score"], built["total_embed_calls"], built["total_llm_calls"]) == ("1.0", "10", "0")
     assert (built["queries_evaluated"], built["runs_per_query"], built["error"]) == ("5", "2", "")
     assert (broken["queries_evaluated"], broken["doc_recall_at_1"], broken["num_vectors"]) == ("0", "", "")
-    assert broken["error"].startswith("The index could not be built")
+    assert broken["error"].startswith("Its index could not be built")
 
 
 def test_a_repetition_that_failed_or_differs_is_told_and_not_counted(benchmark: Benchmark, tmp_path: Path) -> None:
@@ -106,14 +108,25 @@ def test_a_repetition_that_failed_or_differs_is_told_and_not_counted(benchmark: 
 
 
 def test_what_an_experiment_states_is_its_config_and_its_id_the_directory(benchmark: Benchmark, tmp_path: Path) -> None:
-    config = {"id": "quick", "benchmark": {"top_k_values": [1, 3]}, "strategies": [{"name": "flat"}]}
-    Benchmark.objects.update(experiment={"id": "quick", "config": config})
+    stated = {
+        "id": "quick",
+        "description": "Wie schnell? Größe: klein.",
+        "data": {"documents_dir": "documents", "ground_truth_path": "ground_truth.json", "max_documents": 5},
+        "benchmark": {"runs_per_query": 1, "top_k_values": [1, 3]},
+        "embeddings": [{"model": "keyword:apple,pear", "provider": "keyword"}],
+        "backends": [{"name": "pgvector"}],
+        "strategies": [{"name": "flat", "chunk_size": 20, "chunk_overlap": 0}],
+    }
+    experiment = experiment_of(stated, where="quick.yaml")
+    Benchmark.objects.update(experiment={"id": "quick", "config": experiment.as_dict()})
     benchmark.refresh_from_db()
     directory = export_to(benchmark, "strategy", tmp_path)
     assert directory.name == "quick"
     text = (directory / "config.yaml").read_text()
-    assert yaml.safe_load(text) == config
-    assert text.startswith("id: quick\n"), "in the order of the file"
+    if os.environ.get("BENCHBENCH_WRITE_GOLDEN"):
+        EXPERIMENT.write_text(text)
+    assert text == EXPERIMENT.read_text(), "with every key, in the order of the format"
+    assert experiment_of(yaml.safe_load(text), where="config.yaml") == experiment
 
 
 def test_without_its_lists_the_sections_are_not_guessed(benchmark: Benchmark, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from apps.results.exporters.strategy_searches import Asked, asked_of, failed_sea
 from apps.results.labels import distinct_labels
 from apps.retrieval.models import Index
 from benchbench.files import strategy_results as results
+from benchbench.files.experiment import experiment_of
 from benchbench.files.placing import Files, write_zip
 from benchbench.files.strategy_results import Configuration, IndexStats, Summary
 
@@ -117,8 +118,13 @@ def error_of(run: Run) -> str:
 
 
 def config_yaml(benchmark: Benchmark, version: DatasetVersion, runs: list[Run]) -> str:
-    """Return the experiment that was run, with every key; of another benchmark what it is in the same words."""
-    stated = benchmark.experiment.get("config") or _described(benchmark, version, runs)
+    """Return the experiment that was run, with every key; of another benchmark what it is in the same words.
+
+    The experiment is read anew, since PostgreSQL keeps an object but not the order of its keys.
+    """
+    if config := benchmark.experiment.get("config"):
+        return experiment_of(config, where="config").as_yaml()
+    stated = _described(benchmark, version, runs)
     text: str = yaml.safe_dump(stated, sort_keys=False, allow_unicode=True, width=100)
     return text
 
