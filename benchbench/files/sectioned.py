@@ -146,7 +146,7 @@ def _find(section: Section, text: str, after: int) -> int | None:
 
 
 def _sections(fields: Fields, key: str) -> Iterator[Section]:
-    for index, item in enumerate(fields.items(key, default=[] if key == "subsections" else None)):
+    for index, item in enumerate(fields.items(key, default=[])):
         inner = Fields(without_nulls(item), SECTION_KEYS, prefix=f"{fields.prefix}{key}[{index}].")
         level = inner.value("level")
         if type(level) is not int or level not in LEVELS:

@@ -62,6 +62,13 @@ def test_a_section_that_the_markdown_lacks_has_no_span(tmp_path: Path) -> None:
     assert spans(read(tmp_path)[0]) == {"s1": "## One\n\n", "s2": "", "s3": "## Three\n"}
 
 
+def test_a_document_needs_no_sections(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps({"id": "A", "title": "About"}))
+    (tmp_path / "a.md").write_text("# About\n")
+    (record,) = read(tmp_path)
+    assert (record.text, list(record.sections)) == ("# About\n", [])
+
+
 @pytest.mark.parametrize(
     ("document", "sentence"),
     [

@@ -248,54 +248,21 @@ class TestSectioned:
             ({"question": " "}, "ground_truth.json[0].question is blank."),
             ({"section_ids": "s1"}, "ground_truth.json[0].section_ids must be a list, not a string."),
             ({"more": 1}, "ground_truth.json[0] has the unknown key 'more'"),
+            ({"section_ids": ["s1", ""]}, "ground_truth.json[0].section_ids must be a list of strings that are not"),
+            ({"evidence": "x"}, "ground_truth.json[0].evidence must be a list, not a string."),
             ({"id": "t2"}, "ground_truth.json has the id 't2' more than once."),
         ],
     )
     def test_its_errors_name_file_and_key(self, tmp_path: Path, change: dict[str, Any], sentence: str) -> None:
         assert said(sectioned(tmp_path, [TRUTH[0] | change, TRUTH[1]])).startswith(sentence)
 
+    def test_its_errors_name_the_file(self, tmp_path: Path) -> None:
+        assert said(sectioned(tmp_path, [])) == "ground_truth.json holds no question."
+        assert said(sectioned(tmp_path, {})) == "ground_truth.json must be a list of questions, not an object."
 
-class TestModuleQueries:
-    def test_it_reads_queries_with_the_version_as_filter(self, tmp_path: Path) -> None:
-        record = read_dataset(write_file(tmp_path / "modules.json", MODULES))
-        assert record.queries == [
-            QueryRecord(
-                "7",
-                "how to log",
-                [JudgmentRecord({"document_id": "log"}, 1), JudgmentRecord({"document_id": "trace"}, 1)],
-                category="ops",
-                difficulty="easy",
-                filters={"version": "2.0"},
-            )
+    def test_section_ids_are_local_to_their_document(self, tmp_path: Path) -> None:
+        truth = [TRUTH[0] | {"section_ids": ["s1"]}, TRUTH[1] | {"section_ids": ["s3"]}]
+        write_file(sectioned(tmp_path, truth) / "documents/z.json", DOCUMENT | {"id": "Z", "sections": []})
+        assert list(read_dataset(tmp_path).warnings) == [
+            "Sections that their document does not have: 's3' of 'Z' (t2)."
         ]
-
-    def test_counts_that_the_queries_contradict_are_warnings(self, tmp_path: Path) -> None:
-        assert read_dataset(write_file(tmp_path / "modules.json", MODULES)).warnings == (
-            "metadata.total_queries says 2, and there are 1 queries.",
-            "metadata.difficulty_distribution says 1 of 'hard', and there are 0 queries of it.",
-            "metadata.difficulty_distribution says nothing of 'easy', and there are 1 queries of it.",
-        )
-
-    def test_it_knows_the_alias_queries(self, tmp_path: Path) -> None:
-        path = write_file(tmp_path / "modules.json", {"queries": MODULES["benchmark_queries"]})
-        assert detect(path) == "module-queries"
-        assert read_dataset(path).warnings == ()
-
-    @pytest.mark.parametrize(
-        ("change", "sentence"),
-        [
-            ({"id": "7"}, "benchmark_queries[0].id must be an integer."),
-            ({"difficulty": "harder"}, "benchmark_queries[0].difficulty is 'harder': it may be easy, medium, hard."),
-            ({"expected_modules": []}, "benchmark_queries[0].expected_modules must be a list of one to five modules"),
-            ({"expected_modules": list("abcdef")}, "benchmark_queries[0].expected_modules must be a list of one to"),
-            ({"expected_modules": ["a", "a"]}, "benchmark_queries[0].expected_modules must be a list of one to five"),
-            ({"version": None}, "benchmark_queries[0] lacks the key version."),
-        ],
-    )
-    def test_its_errors_name_the_key(self, tmp_path: Path, change: dict[str, Any], sentence: str) -> None:
-        queries = [MODULES["benchmark_queries"][0] | change]  # type: ignore[index]
-        assert said(write_file(tmp_path / "m.json", {"benchmark_queries": queries})).startswith(sentence)
-
-    def test_an_id_names_one_query(self, tmp_path: Path) -> None:
-        path = write_file(tmp_path / "m.json", {"benchmark_queries": list(MODULES["benchmark_queries"]) * 2})
-        assert said(path) == "m.json has the id 7 more than once: it names one query."

@@ -246,9 +246,8 @@ def test_it_refuses(value: Any, sentence: str) -> None:
 )
 def test_it_refuses_a_grade_that_is_no_integer_from_0_to_3(grade: Any) -> None:
     error = refusal(judged({"doc_ref": "u", "relevance_grade": grade}))
-    assert error.message.startswith(
-        "queries[0].relevant_docs[0].relevance_grade (query 'q1') must be an integer from 0 to 3, not "
-    )
+    place = "queries[0].relevant_docs[0].relevance_grade (query 'q1')"
+    assert error.message == f"{place} must be an integer from 0 to 3, not {json.dumps(grade)}."
     assert error.field == "queries[0].relevant_docs[0].relevance_grade"
 
 

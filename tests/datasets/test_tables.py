@@ -71,6 +71,33 @@ class TestTable:
     def test_its_errors_name_file_and_line(self, tmp_path: Path, rows: str, sentence: str) -> None:
         assert said(write_file(tmp_path / "t.csv", "query_key,query_text,uri,grade\n" + rows)).startswith(sentence)
 
+    @pytest.mark.parametrize(
+        ("content", "sentence"),
+        [
+            ("query_key,query_text,uri,uri,grade\n", "t.csv has the column 'uri' more than once."),
+            ("query_key,query_text,uri\nq1,red,u\n", "t.csv has no column grade: it has query_key, query_text, uri."),
+            ("query_key,query_text,grade\nq1,red,1\n", "t.csv has no column doc_ref, nor one of document_id, uri, "),
+            ("query_key,query_text,doc_ref,grade\nq1,red,{,1\n", "t.csv, line 2, doc_ref is not JSON"),
+            (
+                'query_key,query_text,doc_ref,grade\nq1,red,"{""url"": ""u""}",1\n',
+                "t.csv, line 2, doc_ref has the unknown key 'url'",
+            ),
+            (b"query_key,query_text,uri,grade\nq1,\xff,u,1\n", "t.csv, line 2, is not UTF-8"),
+            ('{"query_key": 1, "query_text": "x", "uri": "u", "grade": 1}\n7\n', "t.csv, line 2, holds a number"),
+            (
+                '{"query_key": true, "query_text": "x", "uri": "u", "grade": 1}\n',
+                "t.csv, line 1, query_key must be a",
+            ),
+            (
+                '{"query_key": 1, "query_text": "x", "uri": "u", "grade": 1.0}\n',
+                "t.csv, line 1, has the grade 1.0, ",
+            ),
+            ("", "t.csv is empty: a header with the names of the columns is expected."),
+        ],
+    )
+    def test_its_errors_name_file_and_column(self, tmp_path: Path, content: str | bytes, sentence: str) -> None:
+        assert said(write_file(tmp_path / "t.csv", content), format="table").startswith(sentence)
+
     def test_a_column_that_holds_no_field_is_an_error_unless_it_is_left_out(self, tmp_path: Path) -> None:
         path = write_file(tmp_path / "t.csv", "query_key,query_text,uri,grade,mood,tone\nq1,red,u,1,x,y\n")
         assert said(path).startswith("t.csv has a column that holds no field: 'mood', 'tone'. Say which field it holds")

@@ -115,6 +115,8 @@ class TestTopics:
         [
             ("1 no tab", r"file\.txt, line 1, has no tab"),
             ("1\t ", "line 1, has a topic without a text"),
+            (" \ta", "line 1, has a topic without a number"),
+            (b"1\ta\n2\t\xff", r"file\.txt, line 2, is not UTF-8"),
             ("1\ta\n1\tb", r"line 2, has the number '1' of file\.txt, line 1: it names one topic"),
             ("<top>\n<title> t\n</top>", "line 1, has a topic without a number"),
             ("<top><num>1<title>t</top>\n<top><num>2<narr>t</top>", "line 2, has a topic without a text"),

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from benchbench.ir.measures import FORMULAS, GradedRankings, Measure, MeasureError, evaluate, grade_matrix, mean
+from benchbench.ir.ranking import collapse
 
 RANKED = [
     "P@5",
@@ -96,6 +97,15 @@ class TestKnownAnswers:
     )
     def test_formats_md(self, measure, ranking, truth, expected):
         assert value(measure, ranking, truth) == pytest.approx(expected, abs=5e-7 if expected != 0.96394 else 5e-6)
+
+    def test_chunks_count_as_the_documents_that_they_belong_to(self):
+        """The chunks a, a, a, b, c of formats.md, whose values stand in the table above as those of a, b, c."""
+        chunks = np.array(["a", "a", "a", "b", "c"])
+        documents = "".join(chunks[collapse(np.unique(chunks, return_inverse=True)[1])])
+        assert documents == "abc"
+        truth = {"a": 3, "c": 1}
+        values = [value(measure, documents, truth) for measure in ("P@3", "nDCG@3", "AP")]
+        assert values == pytest.approx([0.6667, 0.96394, 0.8333], abs=5e-5)
 
     @pytest.mark.parametrize("measure", ["P@0", "R@0", "nDCG@0", "AP@0", "RR@0", "Success@0", "Judged@0"])
     def test_a_cutoff_of_zero_is_worth_zero(self, measure):

@@ -1,5 +1,6 @@
 """Reading BenchBench JSON, schema 1.0: the format of uploads."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -164,7 +165,7 @@ def _grade(fields: Fields) -> int:
     value = fields.value("relevance_grade", default=DEFAULT_GRADE)
     if type(value) in (int, str) and value in GRADES:
         return GRADES[value]
-    raise fields.error("relevance_grade", f"must be an integer from 0 to 3, not {canonical(value)[:40]}")
+    raise fields.error("relevance_grade", f"must be an integer from 0 to 3, not {json.dumps(value)[:40]}")
 
 
 def _refuse_repeated_keys(queries: list[QueryRecord]) -> None:

@@ -1,5 +1,6 @@
 """Reading judgments from a table: CSV or JSON Lines, a row for each judgment."""
 
+import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -138,7 +139,7 @@ def _grade(where: str, value: Any) -> int:
         return value
     if isinstance(value, str) and GRADE.fullmatch(value.strip()):
         return int(value)
-    raise DatasetError(f"{where} has the grade {canonical(value)[:40]}, which is not an integer.", field="grade")
+    raise DatasetError(f"{where} has the grade {json.dumps(value)[:40]}, which is not an integer.", field="grade")
 
 
 def _text(where: str, name: str, value: Any) -> str:
