@@ -20,7 +20,7 @@ from benchbench.files.placing import Files, Piece, place, place_directory, place
 class DatasetExport:
     """A dataset ready to be written once. `name` is what its file is usually called, a directory's being a zip.
 
-    `held` is what the format holds of it; `warnings` say what that lacks.
+    `held` is what the format holds of it; `warnings` say what that lacks, and why reading it again may be refused.
     """
 
     writer: Writer
@@ -93,7 +93,7 @@ def export_record(record: DatasetRecord, format: str, *, name: str, beside: File
         writer,
         held,
         f"{slugify(name) or 'dataset'}.{writer.extension or 'zip'}",
-        losses(record, held, label=writer.label),
+        (*losses(record, held, label=writer.label), *writer.cautions(held)),
         beside or {},
     )
 

@@ -2,10 +2,13 @@
 
 import io
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from apps.datasets.exporting import export_record
+from apps.datasets.readers import read_dataset
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
 from apps.datasets.writers import WRITERS
 from apps.datasets.writers.base import WriteError
@@ -43,6 +46,30 @@ def test_what_a_format_has_no_place_for_is_told(format: str) -> None:
     named = [replace(first, judgments=first.judgments[:1]), second, replace(third, judgments=by_id(1))]
     record = replace(WHOLE, queries=named) if format == "beir" else WHOLE
     assert export_record(record, format, name="x").warnings == TOLD[format]
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "said"),
+    [
+        ("QUERIES", 2, "it has 3 queries, at most 2 are taken."),
+        ("JUDGMENTS_PER_QUERY", 2, "it has 3 judgments of one query, at most 2 are taken."),
+        ("UPLOAD_BYTES", 1_000, "it has more than 1,000 bytes, which is the most that is taken."),
+    ],
+)
+def test_what_its_reader_would_not_take_again_is_told(
+    limit: str, most: int, said: str, settings: Any, tmp_path: Path
+) -> None:
+    export = export_record(WHOLE, "benchbench-json", name="x")
+    assert export.warnings == ()
+    setattr(settings, f"BENCHMARK_DATASET_MAX_{limit}", most)
+    export = export_record(WHOLE, "benchbench-json", name="x")
+    (warning,) = export.warnings
+    assert warning.startswith(
+        "BenchBench JSON is written whole, but uploading or importing it again would be refused: "
+    )
+    assert said in warning
+    with pytest.raises(BenchbenchError, match=f"{most:,}"):
+        read_dataset(export.place(tmp_path / "x.json"))
 
 
 def test_who_judged_and_what_was_noted_is_told() -> None:

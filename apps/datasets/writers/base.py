@@ -1,6 +1,6 @@
 """What a writer of a format is, and what writers ask alike of a query and its judgments."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,8 @@ class Writer:
 
     `fit` returns what the format can hold of a dataset, which is what its reader reads again; it leaves out, and raises
     WriteError for what would become wrong. `files` writes a dataset that fits: one file, or those of a directory by
-    their relative names. `extension` is that of the one file, "" of a directory.
+    their relative names. `extension` is that of the one file, "" of a directory. `cautions` yields sentences about what
+    its reader would not take again, though it is written.
     """
 
     label: str
@@ -28,6 +29,7 @@ class Writer:
     content_type: str
     fit: Callable[[DatasetRecord], DatasetRecord]
     files: Callable[[DatasetRecord], Files]
+    cautions: Callable[[DatasetRecord], Iterable[str]] = lambda record: ()
 
 
 def kept(query: QueryRecord, judgments: list[JudgmentRecord], *names: str, **changed: Any) -> QueryRecord:

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
-from apps.datasets.readers.schema1 import GRADES, OWN_FIELDS, SCHEMA_VERSION
+from apps.datasets.readers.schema1 import GRADES, OWN_FIELDS, SCHEMA_VERSION, configured_limits
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord, doc_ref_fault
 from apps.datasets.writers.base import WriteError, graded, kept
 from benchbench.files.json_writing import array, text
@@ -27,6 +28,24 @@ def fit(record: DatasetRecord) -> DatasetRecord:
 
 def files(record: DatasetRecord) -> Files:
     return {"dataset.json": _pieces(record)}
+
+
+def cautions(record: DatasetRecord) -> Iterator[str]:
+    """Yield what of a dataset is more than the reader takes; of its bytes no more are made than that."""
+    limits = configured_limits()
+    most = max((len(query.judgments) for query in record.queries), default=0)
+    beyond = []
+    if len(record.queries) > limits.queries:
+        beyond.append(f"{len(record.queries):,} queries, at most {limits.queries:,} are taken")
+    if most > limits.judgments_per_query:
+        beyond.append(f"{most:,} judgments of one query, at most {limits.judgments_per_query:,} are taken")
+    if any(size > limits.upload_bytes for size in accumulate(len(piece.encode()) for piece in _pieces(record))):
+        beyond.append(f"more than {limits.upload_bytes:,} bytes, which is the most that is taken")
+    if beyond:
+        yield (
+            f"{LABEL} is written whole, but uploading or importing it again would be refused: it has "
+            f"{'; '.join(beyond)}. Raise the limits, or choose another format."
+        )
 
 
 def _pieces(record: DatasetRecord) -> Iterator[str]:
