@@ -4,11 +4,13 @@
 #   TORCH_INDEX=<url>       an index with the CPU build of torch; on Linux the default index has the CUDA build
 #   PYTEST_ARGS, DEMO_ARGS  passed on
 #   TEST_PROCESSES=auto     how many processes share the tests, each with services of its own; 0: one, without sharing
+#   FUZZ_EXAMPLES=200000    how many files `make fuzz` damages for each reader; other ones each time
 #   ADDRESS=127.0.0.1:8000  where `make run` serves
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name))))
 ADDRESS ?= 127.0.0.1:8000
 TEST_PROCESSES ?= auto
+FUZZ_EXAMPLES ?= 200000
 BIN := .venv/bin
 MANAGE := $(BIN)/python manage.py
 INSTALLED := .venv/installed
@@ -25,8 +27,9 @@ demo: $(INSTALLED) ## benchmark real text with a real model, print the leaderboa
 test: $(INSTALLED) ## run the tests
 	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --maxprocesses 4 --dist worksteal $(PYTEST_ARGS)
 
-fuzz: $(INSTALLED) ## read 200,000 damaged files with each reader, other ones each time
-	BENCHBENCH_FUZZ_EXAMPLES=200000 $(BIN)/python -m pytest tests/files tests/datasets/test_fuzzing.py $(PYTEST_ARGS)
+fuzz: $(INSTALLED) ## read FUZZ_EXAMPLES damaged files with each reader, import a part of them, go round with whole ones
+	BENCHBENCH_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) $(BIN)/python -m pytest -k "fuzzing or round_trips or survives" \
+	  --numprocesses $(TEST_PROCESSES) --maxprocesses 4 --dist worksteal $(PYTEST_ARGS)
 
 install: $(INSTALLED) ## make the virtual environment .venv with the pinned packages
 

@@ -1,12 +1,7 @@
-"""Valid datasets, damaged: a reader gives a dataset or a sentence, and an import that fails leaves no rows.
-
-As tests/files/test_fuzzing.py, whose damages these are; `make fuzz` goes on for longer.
-"""
+"""Valid datasets, damaged: a reader gives a dataset or a sentence, and an import that fails leaves no rows."""
 
 import json
-import random
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +11,11 @@ from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.previewing import preview
 from apps.datasets.readers import read_dataset
-from benchbench.errors import BenchbenchError
+from tests.damages import damaged_bytes, fuzz, import_each, writer
 from tests.datasets.test_readers import DOCUMENT, MODULES, QRELS_TXT, TABLE, TOPICS_TSV, TRUTH
 from tests.datasets.test_schema1 import FULL
 from tests.files.samples import METADATA, QRELS, TOPICS, write_file
-from tests.files.test_fuzzing import Damage, damaged_bytes, damaged_value, damages_of, fuzz
 
-IMPORTS = 100
 JSON_LINES = [{"query_key": 1, "query_text": "red", "doc_ref": {"document_id": "d", "uri": "u"}, "grade": 2}] * 2
 SOURCES: dict[str, dict[str, Any]] = {
     "benchbench-json": {"a.json": FULL},
@@ -39,24 +32,6 @@ SOURCES: dict[str, dict[str, Any]] = {
 }
 
 
-def writer(folder: Path, files: dict[str, Any]) -> Callable[[list[Damage]], Path]:
-    """Return what writes the files, one of them damaged, and gives the path to read."""
-    names = list(files)
-    for name in names:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-
-    def write(damages: list[Damage]) -> Path:
-        chosen = names[damages[0][1] % len(names)] if damages else ""
-        for name, content in files.items():
-            if name == chosen:
-                damage = damaged_bytes if isinstance(content, bytes) else damaged_value
-                content = damage(content, damages)
-            write_file(folder / name, content)
-        return folder if len(names) > 1 else folder / names[0]
-
-    return write
-
-
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_reader_gives_a_dataset_or_a_sentence(source: str, tmp_path: Path) -> None:
     write = writer(tmp_path / "data", SOURCES[source])
@@ -68,20 +43,13 @@ def test_a_reader_gives_a_dataset_or_a_sentence(source: str, tmp_path: Path) -> 
 @pytest.mark.django_db
 @pytest.mark.parametrize("source", SOURCES)
 def test_an_import_keeps_all_or_nothing(source: str, tmp_path: Path) -> None:
+    def use_case(path: Path) -> None:
+        imported = import_dataset(read_dataset(path), name="damaged")
+        assert imported.version.queries.count() == imported.report.queries
+        assert imported.version.judgments.count() == imported.report.judgments
+
     write = writer(tmp_path / "data", SOURCES[source])
-    seeds = random.Random(source)
-    refused = 0
-    for _ in range(IMPORTS // 10):
-        for damages in damages_of(seeds.randrange(2**32)):
-            try:
-                imported = import_dataset(read_dataset(write(damages)), name="damaged")
-                assert imported.version.queries.count() == imported.report.queries
-                assert imported.version.judgments.count() == imported.report.judgments
-                Dataset.objects.all().delete()
-            except BenchbenchError:
-                refused += 1
-                assert not any(model.objects.exists() for model in (Dataset, DatasetVersion, Query, Judgment))
-    assert refused
+    import_each(use_case, write, models=(Dataset, DatasetVersion, Query, Judgment))
 
 
 @pytest.mark.parametrize("source", SOURCES)

@@ -1,6 +1,5 @@
 """What is written in a format and read again is what the format holds of it."""
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,10 +16,10 @@ from apps.datasets.records import DatasetRecord, check
 from apps.datasets.writers import WRITERS
 from apps.datasets.writers.losses import losses
 from benchbench.errors import BenchbenchError
+from tests.damages import EXAMPLES, IS_LONG
 from tests.datasets.drawn import records
 from tests.datasets.samples import SAMPLES
 
-EXAMPLES = int(os.environ.get("BENCHBENCH_FUZZ_EXAMPLES", "2000")) // 60
 READ_AS = {"csv": "table", "jsonl": "table"}
 
 
@@ -73,9 +72,9 @@ def test_import_export_import_gives_the_same_content(format: str, tmp_path: Path
 
 @pytest.mark.parametrize("format", WRITERS)
 @settings(
-    max_examples=EXAMPLES,
+    max_examples=EXAMPLES // 60,
     deadline=None,
-    derandomize=True,
+    derandomize=not IS_LONG,
     database=None,
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),

@@ -11,8 +11,8 @@ from apps.retrieval.strategies import STRATEGIES
 from benchbench.errors import BenchbenchError
 from benchbench.files.combinations import ASKS_LLM, PARAMETERS, combinations, kept_documents
 from benchbench.files.experiment import PRESETS, Experiment, experiment_of, read_experiment
+from tests.damages import damaged_bytes, damaged_value, fuzz
 from tests.files.samples import write_file
-from tests.files.test_fuzzing import damaged_bytes, damaged_value, fuzz
 
 MINIMAL = """
 id: small

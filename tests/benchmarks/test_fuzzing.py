@@ -1,0 +1,60 @@
+"""Valid runs and experiments, damaged: what cannot be imported is refused in a sentence, and leaves no rows."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.benchmarks.experiment_plans import plan_experiment
+from apps.benchmarks.experiments import prepare_experiment
+from apps.benchmarks.importing_runs import import_runs
+from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
+from apps.collections.models import Collection, Document
+from apps.datasets.models import Dataset, DatasetVersion
+from apps.mappings.models import Mapping
+from tests.benchmarks.test_experiments import EXPERIMENT
+from tests.damages import Damage, damaged_value, import_each, writer
+from tests.datasets.test_readers import DOCUMENT, TRUTH
+from tests.factories import make_dataset
+from tests.files.samples import RUN as FLOWBABY
+from tests.files.samples import write_file
+from tests.files.test_fuzzing import TREC_RUN
+
+pytestmark = pytest.mark.django_db
+RUNS: dict[str, Any] = {"bm25.run": TREC_RUN, "run.json": FLOWBABY}
+DATA = {"ground_truth.json": TRUTH, "documents/a.json": DOCUMENT, "documents/z.json": DOCUMENT | {"id": "Z"}}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_an_imported_run_is_kept_whole_or_not_at_all(name: str, tmp_path: Path) -> None:
+    dataset = make_dataset({key: [({"document_id": "d1"}, 1), ({"uri": "doc3"}, 2)] for key in ("q1", "q2", "q4")})
+
+    def use_case(path: Path) -> None:
+        ((run, report),) = import_runs([path], dataset=dataset).runs
+        ranked = QueryResult.objects.filter(run=run).values_list("document_ids", flat=True)
+        assert sum(map(len, ranked)) == report.results
+        assert len(ranked) == report.queries == 3
+        assert Evaluation.objects.filter(run=run).count() == 1
+
+    models = (Benchmark, Run, QueryResult, Evaluation, Mapping, Collection, Document)
+    import_each(use_case, writer(tmp_path, {name: RUNS[name]}), models=models)
+
+
+def test_an_experiment_is_imported_whole_or_not_at_all(tmp_path: Path) -> None:
+    """Its embeddings stay: another name would be that of a model to load."""
+    write_data = writer(tmp_path, DATA)
+    stated = {key: value for key, value in EXPERIMENT.items() if key != "embeddings"}
+
+    def write(damages: list[Damage]) -> Path:
+        is_data = not damages or damages[0][2] % 2 > 0
+        write_data(damages if is_data else [])
+        experiment = (stated if is_data else damaged_value(stated, damages)) | {"embeddings": EXPERIMENT["embeddings"]}
+        return write_file(tmp_path / "fruit.yaml", json.dumps(experiment))
+
+    def use_case(path: Path) -> None:
+        prepared = prepare_experiment(plan_experiment(path))
+        assert prepared.benchmark.runs.exists()
+        assert prepared.benchmark.mapping.status in ("resolved", "partial")
+
+    import_each(use_case, write, models=(Benchmark, Mapping, Collection, Document, Dataset, DatasetVersion))
