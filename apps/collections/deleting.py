@@ -10,8 +10,10 @@ from benchbench.deleting import delete_rows, delete_unused
 def delete_collection(collection: Collection) -> None:
     """Delete a collection with its documents; raise `ConflictError` where a mapping or an index uses it.
 
-    What points at a document belongs to a mapping, an index or the collection itself, so those decide for all.
+    What points at a document belongs to a mapping, an index or the collection itself, so those decide for all. An
+    import that is under way is waited for.
     """
+    Collection.objects.select_for_update().get(pk=collection.pk)
     delete_rows(Section.objects.filter(document__collection=collection))
     delete_rows(Document.objects.filter(collection=collection))
     delete_unused(collection)

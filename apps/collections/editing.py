@@ -15,6 +15,7 @@ def edit_collection(collection: Collection, *, name: str | None = None, descript
         collection.description = description
     try:
         with transaction.atomic():
+            Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
             collection.save(update_fields=["name", "description", "updated_at"])
     except IntegrityError:
         raise ConflictError(
