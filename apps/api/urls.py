@@ -49,6 +49,7 @@ urlpatterns = [
         name="document",
     ),
     path("collections/<uuid:collection_id>/indexes", indexes.Indexes.as_view(), name="indexes"),
+    path("indexes/options", indexes.Options.as_view(), name="index_options"),
     path("indexes/<uuid:index_id>", indexes.OneIndex.as_view(), name="index"),
     path("indexes/<uuid:index_id>/build", indexes.IndexBuild.as_view(), name="build_index"),
     path("operations", operations.Operations.as_view(), name="operations"),

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.db.models import OuterRef, QuerySet, Subquery
 
 from apps.operations.models import Operation
@@ -37,3 +38,9 @@ def with_operation(indexes: QuerySet[Index]) -> QuerySet[Index]:
     """Annotate indexes with `operation_uuid`, the operation that last built each; None for one never built here."""
     newest = Operation.objects.filter(kind=Operation.Kind.INDEX, subject_id=OuterRef("pk")).order_by("-created_at")
     return indexes.annotate(operation_uuid=Subquery(newest.values("pk")[:1])).select_related("chunk_set")
+
+
+def known_encoders(indexes: QuerySet[Index]) -> list[str]:
+    """Return the default encoder and those of `indexes`, by name."""
+    names = indexes.exclude(encoder="").order_by("encoder").values_list("encoder", flat=True).distinct()
+    return list(dict.fromkeys([settings.BENCHBENCH_DEFAULT_MODEL, *names]))

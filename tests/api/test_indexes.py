@@ -15,6 +15,8 @@ from apps.operations.working import OperationFailedError, wait
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 from apps.retrieval.searching import close_indexes
+from apps.retrieval.stores import STORES
+from apps.retrieval.strategies import STRATEGIES
 from tests.api.callers import Callers
 from tests.api.test_collections import owned
 from tests.factories import make_benchmark, make_dataset, make_mapping
@@ -142,6 +144,22 @@ def test_an_encoder_is_named_not_found_in_the_folders_of_the_server(
     answer = callers.owner.post(f"/collections/{fruit.pk}/indexes", {"name": "n", "encoder": encoder})
     assert answer.status_code == 400, answer.content
     assert "paths of the server can be named in the admin only" in answer.json()["detail"]
+
+
+def test_it_tells_what_there_is(callers: Callers, index: Index, settings: Any) -> None:
+    settings.BENCHBENCH_DEFAULT_MODEL = "default/model"
+    create_index(index.collection, name="theirs", encoder="keyword:secret", owner=callers.other.user)
+    facts = callers.owner.get("/indexes/options").json()
+    assert facts == {
+        "encoders": ["default/model", ENCODER],
+        "strategies": list(STRATEGIES),
+        "stores": list(STORES),
+        "search_modes": ["dense", "sparse", "hybrid"],
+        "lexical": ["bm25", "fts"],
+        "fusions": ["rrf", "weighted"],
+        "rerankers": ["late-interaction"],
+    }
+    assert [getattr(callers, name).get("/indexes/options").status_code for name in ("anonymous", "idle")] == [401, 403]
 
 
 def test_without_documents_there_is_nothing_to_index(callers: Callers) -> None:

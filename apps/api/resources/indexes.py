@@ -11,13 +11,17 @@ from apps.api.endpoint import Endpoint
 from apps.api.idempotency import idempotent
 from apps.api.paging import PageQuery, answer_page
 from apps.api.serializers.base import valid
-from apps.api.serializers.indexes import BuildStarted, IndexFacts, IndexPage, NewIndex
+from apps.api.serializers.indexes import BuildStarted, IndexFacts, IndexOptions, IndexPage, NewIndex
 from apps.collections.models import Collection
 from apps.retrieval.deleting import delete_index
-from apps.retrieval.describing import with_operation
+from apps.retrieval.describing import known_encoders, with_operation
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
+from apps.retrieval.rerankers.registry import RERANKERS
+from apps.retrieval.stores import STORES
+from apps.retrieval.strategies import STRATEGIES
 from benchbench.access import visible
+from benchbench.ir.matrix import FUSIONS, LEXICAL, SEARCH_MODES
 
 
 class Indexes(Endpoint):
@@ -42,6 +46,25 @@ class Indexes(Endpoint):
         collection = find_visible(Collection.objects.all(), collection_id, request.user)
         made = create_index(collection, owner=request.user, **valid(NewIndex, request.data))
         return Response(IndexFacts(with_operation(Index.objects.all()).get(pk=made.pk)).data, status=201)
+
+
+class Options(Endpoint):
+    model = Index
+    acts = {"GET": "view"}
+
+    @extend_schema(operation_id="get_index_options", responses=IndexOptions)
+    def get(self, request: Request) -> Response:
+        """Tell what an index, or the matrix of a benchmark, can be made of here."""
+        facts = {
+            "encoders": known_encoders(visible(Index.objects.all(), request.user)),
+            "strategies": list(STRATEGIES),
+            "stores": list(STORES),
+            "search_modes": SEARCH_MODES,
+            "lexical": LEXICAL,
+            "fusions": FUSIONS,
+            "rerankers": list(RERANKERS),
+        }
+        return Response(IndexOptions(facts).data)
 
 
 class OneIndex(Endpoint):

@@ -145,3 +145,36 @@ class BuildStarted(serializers.Serializer):
     id = serializers.UUIDField()
     status = serializers.ChoiceField(Index.Status.choices)
     operation_uuid = serializers.UUIDField(help_text="/operations/{uuid} tells how far it is.")
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "What there is",
+            {
+                "encoders": ["sentence-transformers/all-MiniLM-L6-v2"],
+                "strategies": ["flat"],
+                "stores": ["pgvector", "memory"],
+                "search_modes": ["dense", "sparse", "hybrid"],
+                "lexical": ["bm25", "fts"],
+                "fusions": ["rrf", "weighted"],
+                "rerankers": ["late-interaction"],
+            },
+            response_only=True,
+        )
+    ]
+)
+class IndexOptions(serializers.Serializer):
+    """What indexes and matrices are made of. Encoders and rerankers may be others: any published model of the kind."""
+
+    encoders = serializers.ListField(
+        child=serializers.CharField(), help_text="The default first; then those of the indexes that you see, by name."
+    )
+    strategies = serializers.ListField(child=serializers.CharField())
+    stores = serializers.ListField(child=serializers.CharField())
+    search_modes = serializers.ListField(child=serializers.CharField())
+    lexical = serializers.ListField(child=serializers.CharField())
+    fusions = serializers.ListField(child=serializers.CharField())
+    rerankers = serializers.ListField(
+        child=serializers.CharField(), help_text="Those of an index's own encoder; another name is a cross-encoder's."
+    )
