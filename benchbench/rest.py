@@ -34,6 +34,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "COMPONENT_SPLIT_REQUEST": True,
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "ENUM_NAME_OVERRIDES": {
+        "RunStatusEnum": "apps.benchmarks.models.Run.Status",
         "OutcomeEnum": "apps.api.serializers.gates.OUTCOMES",
         "UnresolvedOutcomeEnum": "apps.api.serializers.mappings.LOST",
         "CollectionKindEnum": "apps.collections.models.Collection.Kind",

@@ -33,13 +33,17 @@ def answer_page(
     query: Mapping[str, Any],
     *,
     tell: Callable[[Any], Sequence[Any]] = list,
+    **about: Any,
 ) -> Response:
     """Answer with the page of `rows` that `query`, read by a `PageQuery`, asks for; `tell` makes of them what is told.
 
+    `about` is told besides the rows: fields of `page` by their names.
+
     Two queries whatever the size, and those of the rows' prefetches. The order must be total, or pages would overlap.
     """
-    (name,) = set(page().fields) - set(Page().fields)
+    (name,) = set(page().fields) - set(Page().fields) - set(about)
     start = (query["page"] - 1) * query["per_page"]
     total = rows.count() if isinstance(rows, QuerySet) else len(rows)
     shown = tell(rows[start : start + query["per_page"]]) if start < total else []
-    return Response(page({name: shown, "total": total, "page": query["page"], "per_page": query["per_page"]}).data)
+    told = {**about, name: shown, "total": total, "page": query["page"], "per_page": query["per_page"]}
+    return Response(page(told).data)

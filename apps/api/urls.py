@@ -6,6 +6,7 @@ from drf_spectacular.views import SpectacularAPIView
 from apps.api.errors import unknown
 from apps.api.resources import (
     auth,
+    benchmark_acts,
     benchmarks,
     collections,
     dataset_exports,
@@ -14,6 +15,7 @@ from apps.api.resources import (
     indexes,
     mappings,
     operations,
+    results,
 )
 
 app_name = "api"
@@ -38,6 +40,13 @@ urlpatterns = [
     path("benchmarks/<uuid:benchmark_id>/start", benchmarks.Start.as_view(), name="start_benchmark"),
     path("benchmarks/<uuid:benchmark_id>/cancel", benchmarks.Cancel.as_view(), name="cancel_benchmark"),
     path("benchmarks/<uuid:benchmark_id>/retry", benchmarks.Retry.as_view(), name="retry_benchmark"),
+    path("benchmarks/<uuid:benchmark_id>/clone", benchmark_acts.Clone.as_view(), name="clone_benchmark"),
+    path("benchmarks/<uuid:benchmark_id>/measures", benchmark_acts.Measures.as_view(), name="add_measures"),
+    path("benchmarks/<uuid:benchmark_id>/rescore", benchmark_acts.Rescore.as_view(), name="rescore_benchmark"),
+    path("benchmarks/<uuid:benchmark_id>/manifest", benchmark_acts.Manifest.as_view(), name="manifest"),
+    path("benchmarks/<uuid:benchmark_id>/results", results.Results.as_view(), name="results"),
+    path("benchmarks/<uuid:benchmark_id>/runs/<uuid:run_id>", results.OneRun.as_view(), name="run"),
+    path("benchmarks/<uuid:benchmark_id>/runs/<uuid:run_id>/queries", results.RunQueries.as_view(), name="run_queries"),
     path("benchmarks/<uuid:benchmark_id>/gate", gates.BenchmarkGate.as_view(), name="gate_benchmark"),
     path("runs/<uuid:run_id>/gate", gates.RunGate.as_view(), name="gate_run"),
     path("collections", collections.Collections.as_view(), name="collections"),

@@ -22,10 +22,16 @@ class ManifestError(BenchbenchError):
     code = "manifest"
 
 
+class NotEndedError(ManifestError):
+    """The benchmark has not ended, so that nothing can be told yet of what came of it."""
+
+    status = 409
+
+
 def manifest_of(benchmark: Benchmark) -> dict[str, Any]:
     """Return what `benchmark` was run on and with, and what came of it, as plain JSON (docs/reproducing.md).
 
-    Names and ids are for people; what identifies is hashes. Raises ManifestError for a benchmark that has not ended.
+    Names and ids are for people; what identifies is hashes. Raises NotEndedError for a benchmark that has not ended.
     """
     if benchmark.is_external:
         raise ManifestError(
@@ -33,7 +39,7 @@ def manifest_of(benchmark: Benchmark) -> dict[str, Any]:
             "manifest. Keep the files of its runs, whose SHA-256 their pages show."
         )
     if benchmark.status not in (Status.COMPLETED, Status.FAILED):
-        raise ManifestError(
+        raise NotEndedError(
             f"The benchmark {benchmark.name!r} is {benchmark.status}: it has a manifest once it has completed."
         )
     runs = list(benchmark.runs.filter(is_external=False).select_related("index__chunk_set", "index__lexical_index"))

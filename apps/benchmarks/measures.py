@@ -9,7 +9,7 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.rescoring import scored_versions
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
-from benchbench.errors import BenchbenchError
+from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.ir.ann import split_settings
 from benchbench.ir.measures import Measure, MeasureError, Truths, evaluate
 
@@ -69,13 +69,13 @@ def add_measures(benchmark: Benchmark, wanted: Sequence[str]) -> list[str]:
 
     Its completed runs are measured anew on every version on which they have values, so that all runs of a page have
     the same measures. Return the names that are new, with how far they are judged. Raises MeasuresError where one
-    cannot be, where there is nothing new, and while the benchmark runs.
+    cannot be and where there is nothing new, ConflictError while the benchmark runs.
     """
     with transaction.atomic():
         locked = Benchmark.objects.select_for_update(of=("self",)).select_related("mapping", "dataset_version")
         benchmark = locked.get(pk=benchmark.pk)
         if benchmark.status == Status.RUNNING:
-            raise MeasuresError(f"The benchmark {benchmark.name!r} is running: wait for it, or cancel it first.")
+            raise ConflictError(f"The benchmark {benchmark.name!r} is running: wait for it, or cancel it first.")
         complete = extended(benchmark.measures, wanted, benchmark.dataset_version)
         added = [name for name in complete if name not in benchmark.measures]
         if not added:

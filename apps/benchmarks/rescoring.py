@@ -17,6 +17,13 @@ class RescoringError(ConflictError):
     code = "cannot_rescore"
 
 
+class UnknownVersionError(RescoringError):
+    """The dataset has no such version."""
+
+    code = "unknown_version"
+    status = 400
+
+
 @dataclass(frozen=True, slots=True)
 class Rescored:
     """What came of it. `unsearched`: queries of the version that the runs were never asked, left out of the means;
@@ -73,12 +80,12 @@ def newest_version(benchmark: Benchmark) -> DatasetVersion:
 
 
 def find_version(benchmark: Benchmark, number: int) -> DatasetVersion:
-    """Return version `number` of the benchmark's dataset. Raises RescoringError where there is none."""
+    """Return version `number` of the benchmark's dataset. Raises UnknownVersionError where there is none."""
     versions = DatasetVersion.objects.filter(dataset=benchmark.dataset_version.dataset_id).select_related("dataset")
     found = versions.filter(number=number).first()
     if found is None:
         there = ", ".join(map(str, sorted(versions.values_list("number", flat=True))))
-        raise RescoringError(
+        raise UnknownVersionError(
             f"{benchmark.dataset_version.dataset} has no version {number}; there are: {there}.", field="version"
         )
     return found

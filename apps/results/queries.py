@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import FloatField, Q
 from django.db.models.expressions import RawSQL
 
+from apps.benchmarks.evaluating import policies_of
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
 from apps.collections.models import Document
 from apps.datasets.models import DatasetVersion, Query
@@ -54,8 +55,10 @@ def evaluation_of(run: Run, *, version: DatasetVersion | None = None) -> Evaluat
 
     Under the benchmark's policies.
     """
-    found = evaluations_of(run.benchmark, version=version).get(run.pk)
-    return Evaluation.objects.get(pk=found.pk) if found else None
+    if run.status != Run.Status.COMPLETED:
+        return None
+    on = version or run.benchmark.dataset_version
+    return run.evaluations.filter(dataset_version=on, policies=policies_of(run.benchmark)).first()
 
 
 def ordered_queries(

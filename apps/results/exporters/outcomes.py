@@ -1,6 +1,6 @@
 """What became of each query of a run, as exporters write it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from apps.benchmarks.models import Evaluation, QueryResult, Run
@@ -42,21 +42,32 @@ def measured(run: Run, version: DatasetVersion) -> Evaluation:
 
 def outcomes_of(run: Run, evaluation: Evaluation) -> Iterator[Outcome]:
     """Yield every query that `evaluation` has a place for, in its order, some hundred at a time from the database."""
-    columns = {
-        query_id: dict(zip(evaluation.measures, column, strict=True))
-        for query_id, column in zip(evaluation.query_ids, zip(*evaluation.values, strict=True), strict=True)
-    }
     for start in range(0, len(evaluation.query_ids), AT_ONCE):
-        query_ids = evaluation.query_ids[start : start + AT_ONCE]
-        queries = Query.objects.in_bulk(query_ids)
-        results = results_by_query(run, query_ids, rankings=True)
-        names = names_in(results.values())
-        for query_id in query_ids:
-            result = results.get(query_id)
-            error = NOT_ASKED if result is None else result.error
-            found = [] if result is None or error else [names[key] for key in result.document_ids]
-            scores = result.scores if result is not None and not error else []
-            yield Outcome(queries[query_id], found, scores, columns[query_id], result, error)
+        yield from outcomes_at(run, evaluation.query_ids[start : start + AT_ONCE], evaluation)
+
+
+def outcomes_at(run: Run, query_ids: Sequence[int], evaluation: Evaluation | None) -> Iterator[Outcome]:
+    """Yield what became of some queries, in the order of their ids; without values where `evaluation` lacks them."""
+    values = _values(evaluation, query_ids) if evaluation else {}
+    queries = Query.objects.in_bulk(query_ids)
+    results = results_by_query(run, list(query_ids), rankings=True)
+    names = names_in(results.values())
+    for query_id in query_ids:
+        result = results.get(query_id)
+        error = NOT_ASKED if result is None else result.error
+        found = [] if result is None or error else [names[key] for key in result.document_ids]
+        scores = result.scores if result is not None and not error else []
+        yield Outcome(queries[query_id], found, scores, values.get(query_id, {}), result, error)
+
+
+def _values(evaluation: Evaluation, query_ids: Sequence[int]) -> dict[int, dict[str, float | None]]:
+    places = {query_id: place for place, query_id in enumerate(evaluation.query_ids)}
+    named = list(zip(evaluation.measures, evaluation.values, strict=True))
+    return {
+        query_id: {name: column[places[query_id]] for name, column in named}
+        for query_id in query_ids
+        if query_id in places
+    }
 
 
 def names_in(results: Iterable[QueryResult]) -> dict[int, str]:

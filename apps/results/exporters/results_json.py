@@ -1,14 +1,18 @@
-"""JSON: the outcome of a benchmark as one object, the `results` of the API."""
+"""JSON: the outcome of a benchmark as one object, the `results` of the API, and what a run answered to each query."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.progress import flat, nested
 from apps.datasets.models import DatasetVersion
+from apps.results.exporters.outcomes import Outcome, outcomes_at
 from apps.results.leaderboard import Row, leaderboard
+from apps.results.queries import evaluation_of
+
+NO_METRICS: dict[str, Any] = {"mrr": None, "ap": None, "precision": {}, "recall": {}, "ndcg": {}}
 
 
 def results(benchmark: Benchmark, *, version: DatasetVersion | None = None) -> dict[str, Any]:
@@ -41,6 +45,23 @@ def results(benchmark: Benchmark, *, version: DatasetVersion | None = None) -> d
     }
 
 
+def run_results(run: Run, *, version: DatasetVersion | None = None) -> dict[str, Any]:
+    """Return one run as `results` tells it."""
+    return next(_run(row) for row in leaderboard(run.benchmark, version=version).rows if row.run.pk == run.pk)
+
+
+def query_results(run: Run, query_ids: Sequence[int], *, version: DatasetVersion | None = None) -> list[dict[str, Any]]:
+    """Return what a run answered to some of its queries, with the values on `version` (its own by default).
+
+    The single values are those at the primary k of the benchmark, `metrics_flat` has every measure; both have none
+    while the run is not completed, for a query that failed, and for one that `version` lacks. Documents are external
+    ids, best first; of several repetitions it is the first that did not fail.
+    """
+    evaluation = evaluation_of(run, version=version)
+    k = run.benchmark.primary_k
+    return [_answer(outcome, k) for outcome in outcomes_at(run, query_ids, evaluation)]
+
+
 def write(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
     yield json.dumps(results(benchmark, version=version), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -55,7 +76,7 @@ def _run(row: Row) -> dict[str, Any]:
         "config": run.config,
         "status": run.status,
         "error_message": run.error_message or None,
-        "metrics": nested(metrics),
+        "metrics": NO_METRICS | nested(metrics),
         "metrics_flat": metrics,
         "timing": _timing(run),
         "label": run.label,
@@ -66,7 +87,7 @@ def _run(row: Row) -> dict[str, Any]:
 
 def _timing(run: Run) -> dict[str, Any]:
     built = run.index.stats.get("duration_sec") if run.index else None
-    indexing = None if built is None else 1000 * built
+    indexing = None if built is None else round(1000 * built)
     evaluation = milliseconds_between(run.started_at, run.completed_at)
     known = [ms for ms in (indexing, evaluation) if ms is not None]
     return {
@@ -74,6 +95,25 @@ def _timing(run: Run) -> dict[str, Any]:
         "evaluation_ms": evaluation,
         "total_ms": sum(known) if known else None,
         "per_query": run.timing,
+    }
+
+
+def _answer(outcome: Outcome, k: int) -> dict[str, Any]:
+    values, result = outcome.values, outcome.result
+    return {
+        "query_id": outcome.query.pk,
+        "query_key": outcome.query.key,
+        "query_text": outcome.query.text,
+        "retrieved_doc_ids": outcome.documents,
+        "precision_at_k": values.get(f"P@{k}"),
+        "recall_at_k": values.get(f"R@{k}"),
+        "reciprocal_rank": values.get("RR"),
+        "ndcg_at_k": values.get(f"nDCG@{k}"),
+        "search_time_ms": result.search_ms if result else None,
+        "rerank_time_ms": result.rerank_ms if result else None,
+        "total_time_ms": result.total_ms if result else None,
+        "error": outcome.error or None,
+        "metrics_flat": flat(values),
     }
 
 

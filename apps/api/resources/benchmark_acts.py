@@ -1,0 +1,87 @@
+"""A benchmark that is there: made once more, measured by more or anew, told as a manifest."""
+
+from uuid import UUID
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.api.endpoint import Endpoint
+from apps.api.idempotency import idempotent
+from apps.api.openapi import ERRORS, Error
+from apps.api.resources.benchmarks import facts, find, naming
+from apps.api.serializers.base import valid
+from apps.api.serializers.benchmark_acts import Cloning, MeasuresFacts, MeasuresWanted, RescoredFacts, Rescoring
+from apps.api.serializers.benchmarks import BenchmarkFacts
+from apps.benchmarks.cloning import clone
+from apps.benchmarks.manifests import manifest_of
+from apps.benchmarks.measures import add_measures, besides_the_usual
+from apps.benchmarks.models import Benchmark
+from apps.benchmarks.rescoring import find_version, rescore
+
+
+class Clone(Endpoint):
+    model = Benchmark
+    acts = {"POST": "add"}
+
+    @extend_schema(operation_id="clone_benchmark", request=Cloning, responses={201: BenchmarkFacts})
+    @idempotent
+    def post(self, request: Request, benchmark_id: UUID) -> Response:
+        """Make the benchmark once more, pending, on the mapping and the indexes as they are now; it is then yours."""
+        benchmark = find(request, benchmark_id)
+        stated = valid(Cloning, request.data)
+        return Response(facts(clone(benchmark, owner=request.user, **stated)), status=201)
+
+
+class Measures(Endpoint):
+    model = Benchmark
+    acts = {"POST": "change"}
+
+    @extend_schema(operation_id="add_measures", request=MeasuresWanted, responses=MeasuresFacts)
+    @idempotent
+    def post(self, request: Request, benchmark_id: UUID) -> Response:
+        """Measure the finished runs by further measures too, from the rankings that are stored; nothing is searched."""
+        benchmark = find(request, benchmark_id)
+        stated = valid(MeasuresWanted, request.data)
+        with naming("metrics_to_compute"):
+            added = add_measures(benchmark, besides_the_usual(stated["metrics_to_compute"]))
+        benchmark.refresh_from_db()
+        return Response(MeasuresFacts({"added": added, "measures": benchmark.measures}).data)
+
+
+class Rescore(Endpoint):
+    model = Benchmark
+    acts = {"POST": "change"}
+
+    @extend_schema(operation_id="rescore_benchmark", request=Rescoring, responses=RescoredFacts)
+    @idempotent
+    def post(self, request: Request, benchmark_id: UUID) -> Response:
+        """Measure the finished runs on another version of the dataset, from the rankings that are stored.
+
+        409 where none has completed, and where the mapping was not resolved for that version.
+        """
+        benchmark = find(request, benchmark_id)
+        number = valid(Rescoring, request.data).get("version")
+        rescored = rescore(benchmark, version=None if number is None else find_version(benchmark, number))
+        told = {
+            "benchmark_id": benchmark.pk,
+            "dataset_version": rescored.version.number,
+            "measured_runs": len(rescored.evaluations),
+            "unsearched_queries": rescored.unsearched,
+            "dropped_queries": rescored.dropped,
+            "message": rescored.sentence,
+        }
+        return Response(RescoredFacts(told).data)
+
+
+class Manifest(Endpoint):
+    model = Benchmark
+    acts = {"GET": "view"}
+
+    @extend_schema(
+        operation_id="get_manifest", responses={200: OpenApiTypes.OBJECT, 409: OpenApiResponse(Error, ERRORS["409"])}
+    )
+    def get(self, request: Request, benchmark_id: UUID) -> Response:
+        """Tell what a benchmark was run on and with, so that it can be run again; 409 before it has ended."""
+        return Response(manifest_of(find(request, benchmark_id)))

@@ -1,0 +1,48 @@
+"""What is asked of a benchmark that is there, and what is told of that."""
+
+from rest_framework import serializers
+
+from apps.api.serializers.base import Flag, StrictSerializer, Text, Whole
+from apps.benchmarks.measures import LONGEST, MOST
+from benchbench.names import MAX_LENGTH
+
+
+class Cloning(StrictSerializer):
+    """What is to be other about the copy."""
+
+    name = Text(required=False, default="", max_length=MAX_LENGTH, help_text="Without one it is called a copy.")
+    allow_missing = Flag(
+        required=False, default=False, help_text="Of module queries: run although the collection lacks modules."
+    )
+
+
+class MeasuresWanted(StrictSerializer):
+    """Measures to be computed from the rankings that are stored."""
+
+    metrics_to_compute = serializers.ListField(
+        child=Text(max_length=LONGEST), min_length=1, max_length=MOST, help_text="Such as map@10, ERR@20."
+    )
+
+
+class MeasuresFacts(serializers.Serializer):
+    """What a benchmark is measured by."""
+
+    added = serializers.ListField(child=serializers.CharField(), help_text="What is new, with how far it is judged.")
+    measures = serializers.ListField(child=serializers.CharField(), help_text="All, by their own names.")
+
+
+class Rescoring(StrictSerializer):
+    """The version of the dataset to measure on."""
+
+    version = Whole(required=False, min_value=1, max_value=2**31 - 1, help_text="Without one the newest frozen.")
+
+
+class RescoredFacts(serializers.Serializer):
+    """What came of measuring on a version: `?version=` of the results has the values."""
+
+    benchmark_id = serializers.UUIDField()
+    dataset_version = serializers.IntegerField(min_value=1)
+    measured_runs = serializers.IntegerField(min_value=1)
+    unsearched_queries = serializers.IntegerField(min_value=0, help_text="New there, so never asked: not in the means.")
+    dropped_queries = serializers.IntegerField(min_value=0, help_text="No longer there.")
+    message = serializers.CharField()

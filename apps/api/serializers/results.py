@@ -1,0 +1,186 @@
+"""Results on the wire."""
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_schema_serializer
+from rest_framework import serializers
+
+from apps.api.paging import Page, PageQuery
+from apps.api.serializers.base import StrictSerializer, Whole
+from apps.benchmarks.models import Run
+
+GREATEST = 2**31 - 1
+MEAN = {"type": ["number", "null"]}
+AT_CUTOFFS = {"type": "object", "additionalProperties": MEAN, "description": 'By cutoff, as in {"10": 0.4}.'}
+
+
+class VersionQuery(StrictSerializer):
+    """On which version of the dataset the values are."""
+
+    version = Whole(
+        min_value=1, max_value=GREATEST, required=False, help_text="Its number; without one the benchmark's own."
+    )
+
+
+class RunQueryQuery(PageQuery):
+    """Which page, and on which version of the dataset the values are."""
+
+    version = Whole(
+        min_value=1, max_value=GREATEST, required=False, help_text="Its number; without one the benchmark's own."
+    )
+
+
+@extend_schema_field(
+    {
+        "type": "object",
+        "properties": {"mrr": MEAN, "ap": MEAN, "precision": AT_CUTOFFS, "recall": AT_CUTOFFS, "ndcg": AT_CUTOFFS},
+        "required": ["mrr", "ap", "precision", "recall", "ndcg"],
+        "additionalProperties": MEAN,
+        "description": "Means; null where no query counts. Measures of other families are there by their own names.",
+    }
+)
+class MetricsField(serializers.Field):
+    """Means by family, as they come."""
+
+    def to_representation(self, value: Any) -> Any:
+        return value
+
+
+def flat_metrics() -> Any:
+    """Return a field for values by their flat names."""
+    return serializers.DictField(
+        child=serializers.FloatField(allow_null=True), help_text='By name, as in {"precision@10": 0.4}.'
+    )
+
+
+class TimingFacts(serializers.Serializer):
+    """How long a run took as a whole, in milliseconds."""
+
+    indexing_ms = serializers.IntegerField(allow_null=True, help_text="Building its index.")
+    evaluation_ms = serializers.IntegerField(allow_null=True, help_text="Asking and measuring all queries.")
+    total_ms = serializers.IntegerField(allow_null=True)
+    per_query = serializers.DictField(help_text="Milliseconds per query by stage, and how they were measured.")
+
+
+class RunFacts(serializers.Serializer):
+    """A run with its means."""
+
+    id = serializers.UUIDField()
+    run_order = serializers.IntegerField(min_value=1)
+    config_hash = serializers.CharField()
+    config = serializers.DictField()
+    status = serializers.ChoiceField(Run.Status.choices)
+    error_message = serializers.CharField(allow_null=True)
+    metrics = MetricsField()
+    metrics_flat = flat_metrics()
+    timing = TimingFacts()
+    label = serializers.CharField()
+    failed_queries = serializers.IntegerField(min_value=0, help_text="Left out of the means.")
+    warnings = serializers.ListField(child=serializers.CharField())
+
+
+class SummaryFacts(serializers.Serializer):
+    """What all runs came to."""
+
+    total_runs = serializers.IntegerField(min_value=0)
+    completed_runs = serializers.IntegerField(min_value=0)
+    failed_runs = serializers.IntegerField(min_value=0)
+    best_run = serializers.UUIDField(allow_null=True, help_text="By nDCG at the primary k, of the runs that completed.")
+    best_primary_metric = serializers.FloatField(allow_null=True)
+
+
+RUN_EXAMPLE = {
+    "id": "3b0f3f0e-7a8e-4f0e-9d66-0f6b6a5d4c22",
+    "run_order": 1,
+    "config_hash": "b431515b113d4585",
+    "config": {
+        "index": None,
+        "search_mode": "dense",
+        "use_reranker": False,
+        "top_k": 10,
+        "rrf_k": 60,
+        "score_threshold": None,
+    },
+    "status": "completed",
+    "error_message": None,
+    "metrics": {"mrr": 0.61, "ap": 0.52, "precision": {"10": 0.2}, "recall": {"10": 0.74}, "ndcg": {"10": 0.64}},
+    "metrics_flat": {"mrr": 0.61, "ap": 0.52, "precision@10": 0.2, "recall@10": 0.74, "ndcg@10": 0.64},
+    "timing": {"indexing_ms": 5200, "evaluation_ms": 1800, "total_ms": 7000, "per_query": {"total_ms": 4.1}},
+    "label": "dense · top 10",
+    "failed_queries": 0,
+    "warnings": [],
+}
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "One run",
+            {
+                "benchmark_id": "8a6f6a52-7c3a-4f5e-9c5f-0a6a4f2f9e77",
+                "dataset_version": 1,
+                "primary_k": 10,
+                "k_values_for_metrics": [10],
+                "runs": [RUN_EXAMPLE],
+                "summary": {
+                    "total_runs": 1,
+                    "completed_runs": 1,
+                    "failed_runs": 0,
+                    "best_run": RUN_EXAMPLE["id"],
+                    "best_primary_metric": 0.64,
+                },
+                "total_runs": 1,
+            },
+            response_only=True,
+        )
+    ]
+)
+class ResultsFacts(serializers.Serializer):
+    """The outcome of a benchmark: its runs in their order, and a summary."""
+
+    benchmark_id = serializers.UUIDField()
+    dataset_version = serializers.IntegerField(min_value=1)
+    primary_k = serializers.IntegerField(min_value=1)
+    k_values_for_metrics = serializers.ListField(child=serializers.IntegerField(min_value=1))
+    runs = RunFacts(many=True)
+    summary = SummaryFacts()
+    total_runs = serializers.IntegerField(min_value=0)
+
+
+class WholeRunFacts(RunFacts):
+    """A run with its means, and what they rest on."""
+
+    benchmark_id = serializers.UUIDField()
+    is_external = serializers.BooleanField(help_text="Whether its rankings were made elsewhere.")
+    index_id = serializers.UUIDField(allow_null=True)
+    embed_calls = serializers.IntegerField(min_value=0)
+    llm_calls = serializers.IntegerField(min_value=0)
+    started_at = serializers.DateTimeField(allow_null=True)
+    completed_at = serializers.DateTimeField(allow_null=True)
+    provenance = serializers.DictField(help_text="Data, index, models, code and machines; empty before the run ended.")
+
+
+class AnswerFacts(serializers.Serializer):
+    """What a run answered to one query. Values are at the benchmark's primary k; null where the query has none."""
+
+    query_id = serializers.IntegerField()
+    query_key = serializers.CharField()
+    query_text = serializers.CharField()
+    retrieved_doc_ids = serializers.ListField(child=serializers.CharField(), help_text="External ids, best first.")
+    precision_at_k = serializers.FloatField(allow_null=True)
+    recall_at_k = serializers.FloatField(allow_null=True)
+    reciprocal_rank = serializers.FloatField(allow_null=True)
+    ndcg_at_k = serializers.FloatField(allow_null=True)
+    search_time_ms = serializers.FloatField(allow_null=True)
+    rerank_time_ms = serializers.FloatField(allow_null=True)
+    total_time_ms = serializers.FloatField(allow_null=True, help_text="Of all stages, encoding and fusing too.")
+    error = serializers.CharField(allow_null=True, help_text="Why there is no ranking, where the query failed.")
+    metrics_flat = flat_metrics()
+
+
+class AnswerPage(Page):
+    """A page of what a run answered, in the order of the queries' ids."""
+
+    run_id = serializers.UUIDField()
+    primary_k = serializers.IntegerField(min_value=1)
+    results = AnswerFacts(many=True)

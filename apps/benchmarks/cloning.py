@@ -1,0 +1,44 @@
+"""Ask what a benchmark asked once more, of what is there now."""
+
+from django.contrib.auth.models import User
+
+from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.launching import require_searched
+from apps.benchmarks.models import Benchmark
+from benchbench.errors import ConflictError
+from benchbench.ir.matrix import MatrixError
+from benchbench.names import MAX_LENGTH
+
+
+class CloneError(ConflictError):
+    """The benchmark cannot be made once more."""
+
+    code = "cannot_clone"
+
+
+def clone(benchmark: Benchmark, *, name: str = "", owner: User | None = None, allow_missing: bool = False) -> Benchmark:
+    """Create a pending benchmark with the mapping, the matrix, the measures and every option of `benchmark`.
+
+    It asks the version that its mapping is resolved for by now, of the newest indexes of the names in the matrix; a
+    manifest runs on the very same. Without a `name` it is called a copy. Raises CloneError where an index is gone, and
+    what `create_benchmark` raises for the mapping.
+    """
+    require_searched(benchmark, "clone")
+    ending = ", copy"
+    try:
+        return create_benchmark(
+            benchmark.mapping,
+            name=name or benchmark.name[: MAX_LENGTH - len(ending)] + ending,
+            description=benchmark.description,
+            matrix=benchmark.matrix,
+            owner=owner,
+            execution=benchmark.execution,
+            runs_per_query=benchmark.runs_per_query,
+            seed=benchmark.seed,
+            unresolved=benchmark.unresolved,
+            empty_queries=benchmark.empty_queries,
+            measures=benchmark.measures,
+            allow_missing=allow_missing,
+        )
+    except MatrixError as error:
+        raise CloneError(f"The benchmark {benchmark.name!r} cannot be cloned as it is. {error.message}") from None

@@ -1,0 +1,198 @@
+"""What came of a benchmark over HTTP: every field, by rankings whose measures one can predict."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from apps.benchmarks.models import Benchmark, Run
+from apps.mappings.models import Mapping
+from apps.operations.models import Status
+from tests.api.callers import Callers
+from tests.benchmarks.gated import GOOD, POOR, make_gated, search
+from tests.factories import add_version
+
+METRICS = {"mrr", "ap", "precision", "recall", "ndcg"}
+ANSWER = {"query_id", "query_key", "query_text", "retrieved_doc_ids", "precision_at_k", "recall_at_k"}
+ANSWER |= {"reciprocal_rank", "ndcg_at_k", "search_time_ms", "rerank_time_ms"}
+
+
+@pytest.fixture
+def nightly(callers: Callers) -> Benchmark:
+    """Two runs of 21 queries: the second is worse, and its last query of 20 with an answer failed."""
+    made = search(make_gated(), GOOD, [*POOR[:19], 0], owner=callers.owner.user)
+    made.runs.filter(run_order=2).update(failed_queries=1)
+    return made
+
+
+def path(benchmark: Benchmark, run: Run | None = None, *, tail: str = "") -> str:
+    return f"/benchmarks/{benchmark.pk}" + (f"/runs/{run.pk}" if run else "") + tail
+
+
+def test_it_tells_every_field_of_results(callers: Callers, nightly: Benchmark) -> None:
+    Run.objects.create(benchmark=nightly, run_order=3, label="late", config_hash="f" * 16, config={"top_k": 1})
+    answer = callers.owner.get(path(nightly, tail="/results"))
+    assert answer.status_code == 200, answer.content
+    facts = answer.json()
+    runs = facts.pop("runs")
+    first, second, pending = runs
+    assert facts == {
+        "benchmark_id": str(nightly.pk),
+        "dataset_version": 1,
+        "primary_k": 10,
+        "k_values_for_metrics": [5, 10],
+        "summary": {
+            "total_runs": 3,
+            "completed_runs": 2,
+            "failed_runs": 0,
+            "best_run": first["id"],
+            "best_primary_metric": first["metrics"]["ndcg"]["10"],
+        },
+        "total_runs": 3,
+    }
+    assert first | {"metrics": 0, "metrics_flat": 0} == {
+        "id": str(nightly.runs.get(run_order=1).pk),
+        "run_order": 1,
+        "config_hash": f"{1:016}",
+        "config": {
+            "search_mode": "dense",
+            "top_k": 10,
+            "use_reranker": False,
+            "rrf_k": 60,
+            "score_threshold": None,
+        },
+        "status": "completed",
+        "error_message": None,
+        "metrics": 0,
+        "metrics_flat": 0,
+        "timing": {
+            "indexing_ms": None,
+            "evaluation_ms": None,
+            "total_ms": None,
+            "per_query": {"total_ms": 12.5, "samples": 21, "execution": "shared"},
+        },
+        "label": "dense · top 10",
+        "failed_queries": 0,
+        "warnings": [],
+    }
+    assert set(first["metrics"]) == METRICS
+    assert first["metrics"]["mrr"] == first["metrics_flat"]["mrr"] == pytest.approx(15 / 21)
+    assert first["metrics"]["precision"] == {
+        "5": first["metrics_flat"]["precision@5"],
+        "10": first["metrics_flat"]["precision@10"],
+    }
+    assert first["metrics_flat"]["precision@10"] == pytest.approx(2 / 21)
+    assert second["failed_queries"] == 1
+    assert (pending["status"], pending["metrics_flat"]) == ("pending", {})
+    assert pending["metrics"] == {"mrr": None, "ap": None, "precision": {}, "recall": {}, "ndcg": {}}
+
+
+@pytest.mark.parametrize("status", Status.values)
+def test_results_are_told_at_any_status(callers: Callers, nightly: Benchmark, status: str) -> None:
+    Benchmark.objects.update(status=status)
+    assert callers.owner.get(path(nightly, tail="/results")).status_code == 200
+
+
+def test_it_tells_about_a_run(callers: Callers, nightly: Benchmark) -> None:
+    run = nightly.runs.get(run_order=2)
+    Run.objects.filter(pk=run.pk).update(provenance={"seed": 42})
+    facts = callers.owner.get(path(nightly, run)).json()
+    in_results = callers.owner.get(path(nightly, tail="/results")).json()["runs"][1]
+    assert {name: facts[name] for name in in_results} == in_results
+    assert {name: facts[name] for name in facts if name not in in_results} == {
+        "benchmark_id": str(nightly.pk),
+        "is_external": False,
+        "index_id": None,
+        "embed_calls": 0,
+        "llm_calls": 0,
+        "started_at": None,
+        "completed_at": None,
+        "provenance": {"seed": 42},
+    }
+
+
+def test_it_tells_what_a_run_answered(callers: Callers, nightly: Benchmark) -> None:
+    run = nightly.runs.get(run_order=2)
+    run.query_results.update(search_ms=3.5, rerank_ms=1.25, total_ms=6.0)
+    answer = callers.owner.get(path(nightly, run, tail="/queries"), per_page=100)
+    assert answer.status_code == 200, answer.content
+    facts = answer.json()
+    rows = {row["query_key"]: row for row in facts.pop("results")}
+    assert facts == {"run_id": str(run.pk), "primary_k": 10, "total": 21, "page": 1, "per_page": 100}
+    third = rows["q04"]
+    assert set(third) == ANSWER | {"total_time_ms", "error", "metrics_flat"}
+    assert (third["query_text"], third["retrieved_doc_ids"][:3]) == ("What is q04?", ["d21", "d22", "d4"])
+    assert third["precision_at_k"] == third["metrics_flat"]["precision@10"] == 0.1
+    assert (third["recall_at_k"], third["reciprocal_rank"], third["ndcg_at_k"]) == (1, pytest.approx(1 / 3), 0.5)
+    assert (third["search_time_ms"], third["rerank_time_ms"], third["total_time_ms"]) == (3.5, 1.25, 6.0)
+    failed = rows["q20"]
+    assert (failed["error"], failed["retrieved_doc_ids"]) == ("The index was away.", [])
+    values = ("precision_at_k", "recall_at_k", "reciprocal_rank", "ndcg_at_k")
+    assert [failed[name] for name in values] == [None] * 4
+    second = callers.owner.get(path(nightly, run, tail="/queries"), page=2, per_page=20).json()
+    assert (len(second["results"]), second["total"]) == (1, 21)
+
+
+def test_a_run_that_goes_on_has_answers_without_values(callers: Callers, nightly: Benchmark) -> None:
+    run = nightly.runs.get(run_order=1)
+    run.query_results.exclude(query__key="q01").delete()
+    Run.objects.filter(pk=run.pk).update(status=Run.Status.EVALUATING)
+    facts = callers.owner.get(path(nightly, run, tail="/queries")).json()
+    (row,) = facts["results"]
+    assert (facts["total"], row["query_key"], row["metrics_flat"], row["ndcg_at_k"]) == (1, "q01", {}, None)
+
+
+def test_values_are_those_of_the_version_that_is_asked_for(callers: Callers, nightly: Benchmark) -> None:
+    second = add_version(nightly.dataset_version.dataset)
+    missing = callers.owner.get(path(nightly, tail="/results"), version=2)
+    assert (missing.status_code, set(missing.json()["errors"])) == (400, {"version"})
+    unresolved = callers.owner.post(path(nightly, tail="/rescore"), {"version": 2})
+    assert (unresolved.status_code, unresolved.json()["code"]) == (409, "mapping_not_resolved")
+    Mapping.objects.update(dataset_version=second)
+    answer = callers.owner.post(path(nightly, tail="/rescore"), {"version": 2})
+    assert answer.status_code == 200, answer.content
+    assert answer.json() | {"message": ""} == {
+        "benchmark_id": str(nightly.pk),
+        "dataset_version": 2,
+        "measured_runs": 2,
+        "unsearched_queries": 0,
+        "dropped_queries": 0,
+        "message": "",
+    }
+    run = nightly.runs.get(run_order=1)
+    assert callers.owner.get(path(nightly, tail="/results"), version=2).json()["dataset_version"] == 2
+    assert callers.owner.get(path(nightly, run), version=2).status_code == 200
+    assert callers.owner.get(path(nightly, run, tail="/queries"), version=2).json()["results"][0]["ndcg_at_k"] == 1
+
+
+@pytest.mark.parametrize("version", ["0", "x", "9" * 15, ""])
+def test_a_version_that_there_is_not_is_named(callers: Callers, nightly: Benchmark, version: str) -> None:
+    run = nightly.runs.get(run_order=1)
+    for one in (path(nightly, tail="/results"), path(nightly, run), path(nightly, run, tail="/queries")):
+        answer = callers.owner.get(one, version=version)
+        assert (answer.status_code, set(answer.json()["errors"])) == (400, {"version"})
+
+
+def test_a_run_is_found_under_its_benchmark_alone(callers: Callers, nightly: Benchmark) -> None:
+    other = search(nightly.mapping, GOOD, name="other", owner=callers.owner.user)
+    for tail in ("", "/queries"):
+        assert callers.owner.get(path(other, nightly.runs.get(run_order=1), tail=tail)).status_code == 404
+        assert callers.owner.get(f"/benchmarks/{uuid4()}/runs/{other.runs.get().pk}{tail}").status_code == 404
+        assert callers.other.get(path(other, other.runs.get(), tail=tail)).status_code == 403
+
+
+@pytest.mark.parametrize("tail", ["/results", "/queries", ""])
+def test_it_takes_few_queries_whatever_the_size(callers: Callers, nightly: Benchmark, tail: str) -> None:
+    run = None if tail == "/results" else nightly.runs.get(run_order=1)
+    query: dict[str, Any] = {"per_page": 2} if tail == "/queries" else {}
+    callers.owner.get(path(nightly, run, tail=tail), **query)
+    with CaptureQueriesContext(connection) as few:
+        callers.owner.get(path(nightly, run, tail=tail), **query)
+    for order in range(3, 6):
+        Run.objects.create(benchmark=nightly, run_order=order, label="more", config_hash=f"{order:016}")
+    query = query and {"per_page": 20}
+    with CaptureQueriesContext(connection) as many:
+        assert callers.owner.get(path(nightly, run, tail=tail), **query).status_code == 200
+    assert len(few) == len(many) <= 10
