@@ -43,6 +43,6 @@ class CollectionForm(PageForm):
         require_size(
             upload,
             settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES,
-            "Larger ones, and folders of files, are imported by the command manage.py import_collection.",
+            "Larger ones are imported by the command manage.py import_collection.",
         )
         return upload

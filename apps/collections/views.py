@@ -30,6 +30,6 @@ def upload_collection(request: HttpRequest, model_admin: ModelAdmin) -> HttpResp
         title="Upload a collection",
         submit="Upload and import",
         intro="A collection is the set of documents that is searched. It is imported as a whole, or not at all. "
-        f"At most {filesizeformat(settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES)} can be uploaded here; what is larger, "
-        "and folders of files, are imported by the command manage.py import_collection.",
+        f"At most {filesizeformat(settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES)} can be uploaded here; what is larger "
+        "is imported by the command manage.py import_collection.",
     )

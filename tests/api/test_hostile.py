@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from apps.collections.importing import create_collection
 from tests.api.callers import ROOT, Callers
 from tests.api.test_datasets import PATH
 
@@ -47,6 +48,42 @@ def test_any_name_may_stand_for_a_file(callers: Callers, name: str) -> None:
     content = PART % (b"name", b"n") + head + b"{}\r\n--x--"
     answer = callers.owner.client.generic("POST", ROOT + PATH, content, content_type=FORM)
     assert answer.status_code == 400, answer.content
+
+
+@pytest.mark.parametrize("name", ["", "..", "\0", "é" * 300 + ".zip", "a/b.jsonl", "…", "a.jsonl.gz", ".jsonl", ".zip"])
+def test_any_name_may_stand_for_a_corpus(callers: Callers, name: str) -> None:
+    head = f'--x\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode()
+    content = PART % (b"name", b"n") + head + b"{}\r\n--x--"
+    answer = callers.owner.client.generic("POST", f"{ROOT}/collections", content, content_type=FORM)
+    assert answer.status_code == 400, answer.content
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        None,
+        {"external_id": "a", "text": "\ud800"},
+        {"external_id": "a", "text": "\0"},
+        {"external_id": "a", "text": "", "metadata": {"\0": 1}},
+        {"external_id": "a", "text": "", "metadata": {"a": "\udfff"}},
+        {"external_id": "a", "text": "", "metadata": None},
+        {"external_id": "a", "text": "", "content_hash": "é" * 65},
+        {"external_id": True, "text": ""},
+        {"external_id": "a", "text": "", "sections": {"0": {}}},
+        {"external_id": "a", "text": "", "sections": [{"section_id": "s", "start": -1, "end": 10**299}]},
+        {"external_id": "a", "text": "", "sections": [{"section_id": "s", "start": 0, "end": 0, "level": 2**15}]},
+    ],
+)
+def test_any_json_may_stand_for_a_document(callers: Callers, document: Any) -> None:
+    made = create_collection("library", owner=callers.owner.user)
+    answer = callers.owner.post(f"/collections/{made.pk}/documents", {"documents": [document]})
+    assert answer.status_code == 400, answer.content
+
+
+@pytest.mark.parametrize("external_id", ["\0", "", "x" * 501])
+def test_any_text_may_stand_for_an_external_id(callers: Callers, external_id: str) -> None:
+    made = create_collection("library", owner=callers.owner.user)
+    assert callers.owner.get(f"/collections/{made.pk}/documents", external_id=external_id).status_code == 400
 
 
 @pytest.mark.parametrize("page", ["\0", "１", "", "-1", "1e3", " 1"])
