@@ -28,6 +28,7 @@ class RunReport:
     `missing` are judged: they count as 0, as trec_eval -c counts them. `unjudged` queries of the version have no
     judgment. `unknown` queries of the file are not in the version, `first_unknown` names some. `tied` counts queries in
     which ids decided between equal scores, `results` the documents that are ranked, `documents` the distinct ones.
+    `longer` counts the lines of a TREC run with more than its six columns.
     """
 
     file: str
@@ -42,6 +43,7 @@ class RunReport:
     unknown: int
     first_unknown: tuple[str, ...]
     tied: int
+    longer: int = 0
 
     def facts(self) -> dict[str, Any]:
         """Return it for programs."""
@@ -69,6 +71,11 @@ class RunReport:
             )
         if self.tied:
             yield f"Queries in which documents have equal scores, ordered by id, descending: {self.tied:,}."
+        if self.longer:
+            yield (
+                f"Lines of {self.file} with more than six columns, of which the rest is not read: {self.longer:,}. "
+                "Where an id has white space, something else stands in the place of its score: write it without."
+            )
         if len(self.tags) > 1:
             yield f"{self.file} has {len(self.tags):,} tags ({', '.join(self.tags[:5])}): it is imported as one run."
 
@@ -114,6 +121,7 @@ def read_for(
         unknown=found.others,
         first_unknown=found.first_others,
         tied=found.tied,
+        longer=found.longer,
     )
     return found, report
 

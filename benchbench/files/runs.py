@@ -32,11 +32,15 @@ class Ranked:
     tied: bool = False
 
 
+Read = tuple[tuple[str, ...], int, dict[str, Ranked], list[str]]  # tags, longer lines, rankings, other queries
+
+
 @dataclass(frozen=True, slots=True)
 class RunFile:
     """What a file states: the rankings of the queries asked for, how many others it answers, with the first of them.
 
     `tags` are the names that it gives itself, in the order in which they occur. `sha256` is of the file as it is.
+    `longer` counts the lines of a TREC run with more than its six columns.
     """
 
     name: str
@@ -46,6 +50,7 @@ class RunFile:
     rankings: Mapping[str, Ranked]
     others: int
     first_others: tuple[str, ...] = ()
+    longer: int = 0
 
     @property
     def results(self) -> int:
@@ -72,10 +77,12 @@ def read_run_file(path: Path, queries: Container[str], *, format: str = "", orde
         raise FileFormatError(
             f"{path.name} is a TREC run, of which only the scores are read: leave the order out.", field="order_by"
         )
-    tags, rankings, others = _read_trec(path, queries) if format == "trec" else _read_flowbaby(path, queries, order_by)
+    tags, longer, rankings, others = (
+        _read_trec(path, queries) if format == "trec" else _read_flowbaby(path, queries, order_by)
+    )
     with path.open("rb") as file:
         sha256 = file_digest(file, "sha256").hexdigest()
-    return RunFile(path.name, format, tags, sha256, rankings, len(others), tuple(others[:5]))
+    return RunFile(path.name, format, tags, sha256, rankings, len(others), tuple(others[:5]), longer)
 
 
 def _detect(path: Path) -> str:
@@ -92,7 +99,7 @@ def _detect(path: Path) -> str:
     return "trec"
 
 
-def _read_trec(path: Path, queries: Container[str]) -> tuple[tuple[str, ...], dict[str, Ranked], list[str]]:
+def _read_trec(path: Path, queries: Container[str]) -> Read:
     found, others = {}, []
     for query, scored in trec.read_run(path).items():
         if query not in queries:
@@ -104,12 +111,10 @@ def _read_trec(path: Path, queries: Container[str]) -> tuple[tuple[str, ...], di
             raise trec.repeated_document(path, query) from None
         documents = trec.as_text(ranking, where=f"{path.name}, query {query[:60]!a},")
         found[query] = _ranked(documents, map(dict(zip(scored.documents, scored.scores, strict=True)).get, ranking))
-    return trec.read_tags(path), found, others
+    return *trec.read_tags(path), found, others
 
 
-def _read_flowbaby(
-    path: Path, queries: Container[str], order_by: OrderBy | None
-) -> tuple[tuple[str, ...], dict[str, Ranked], list[str]]:
+def _read_flowbaby(path: Path, queries: Container[str], order_by: OrderBy | None) -> Read:
     run = flowbaby.read_run(path)
     places: dict[tuple[str, str], int] = {}
     for index, entry in enumerate(run.entries):
@@ -125,7 +130,7 @@ def _read_flowbaby(
         for query, items in rankings.items()
         if query in queries
     }
-    return (run.run_id,), found, [query for query in rankings if query not in queries]
+    return (run.run_id,), 0, found, [query for query in rankings if query not in queries]
 
 
 def _ranked(documents: Sequence[str], scores: Iterable[float | None]) -> Ranked:

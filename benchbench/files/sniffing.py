@@ -26,8 +26,9 @@ Kind = Literal[
     "",
 ]
 COLUMNS = {"query_key", "query_text", "doc_ref", "document_id", "uri", "content_hash", "path", "file_name", "grade"}
-QREL = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?\d{1,9}")
-RESULT = re.compile(r"\S+\s+\S+\s+\S+\s+\S+\s+[+-]?[\d.][\d.eE+-]*\s+\S.*")
+# Columns stand between ASCII's white space, as TREC's readers part them: an id may hold any other.
+QREL = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?\d{1,9}", re.ASCII)
+RESULT = re.compile(r"\S+\s+\S+\s+\S+\s+\S+\s+[+-]?[\d.][\d.eE+-]*\s+\S.*", re.ASCII)
 # In this order: the first key that a file begins with decides. Within a string of JSON a quote has a backslash before
 # it, so these do not stand in a text that is quoted.
 OBJECTS: tuple[tuple[str, Kind], ...] = (

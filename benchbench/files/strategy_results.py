@@ -180,9 +180,15 @@ def _times(answered: Iterable[Search]) -> dict[str, float | None]:
 def _calls(searches: Iterable[Search]) -> dict[str, float | None]:
     every = {(search.query_id, search.run): search for search in searches}.values()
     return {
-        "total_llm_calls": sum(search.llm_calls or 0 for search in every),
-        "total_embed_calls": sum(search.embed_calls or 0 for search in every),
+        "total_llm_calls": _sum(search.llm_calls for search in every),
+        "total_embed_calls": _sum(search.embed_calls for search in every),
     }
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    """Return the sum of what is known; None where nothing is."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
 
 
 def _first(answered: Iterable[Search]) -> list[Search]:

@@ -71,12 +71,16 @@ def read_run(path: Path) -> dict[str, ScoredDocuments[bytes]]:
     return {key: _scored(path, key, *of) for key, of in ((_key(path, query), of) for query, of in found.items())}
 
 
-def read_tags(path: Path) -> tuple[str, ...]:
-    """Return the distinct tags of a run, the sixth column, in the order in which they occur first."""
+def read_tags(path: Path) -> tuple[tuple[str, ...], int]:
+    """Return the distinct tags of a run, the sixth column, in the order in which they occur first; and of how many
+    lines more follows, which trec_eval skips: where an id has white space, its score is what stands as its rank."""
     tags: dict[bytes, None] = {}
+    longer = 0
     for _, lines in raw_blocks(path):
-        tags.update(dict.fromkeys(columns[5] for line in lines if (columns := line.split(None, 6))))
-    return tuple(tag.decode(errors="replace") for tag in tags)
+        columns = [parts for line in lines if (parts := line.split(None, 6))]
+        tags.update(dict.fromkeys(parts[5] for parts in columns))
+        longer += sum(len(parts) > 6 for parts in columns)
+    return tuple(tag.decode(errors="replace") for tag in tags), longer
 
 
 def repeated_document(path: Path, query: str) -> FileFormatError:
@@ -108,9 +112,14 @@ def write_qrels(rows: Iterable[tuple[str, str, int]]) -> Iterator[str]:
 
 def column(text: str) -> str:
     """Return an id that fits in a column; raise FileFormatError for one that is blank or has white space."""
-    if len(text.split()) != 1 or text != text.strip():
+    if not fits_column(text):
         raise FileFormatError(f"The id {text[:80]!r} has white space, which a column of a TREC file cannot hold.")
     return text
+
+
+def fits_column(text: str) -> bool:
+    """Whether an id is read as it was written: it is not blank, and has none of ASCII's white space, as C knows it."""
+    return text.encode().split() == [text.encode()]
 
 
 def _scored(path: Path, key: str, documents: list[bytes], scores: list[float]) -> ScoredDocuments[bytes]:

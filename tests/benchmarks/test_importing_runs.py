@@ -1,5 +1,6 @@
 """Runs that were made elsewhere: measured as `score` measures their files, and treated as any other run."""
 
+import csv
 import gzip
 import io
 import json
@@ -36,7 +37,7 @@ from apps.mappings.external import external_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import is_stale, resolve
 from apps.results.comparing import compare_runs
-from apps.results.exporting import export
+from apps.results.exporting import export, export_to
 from apps.results.queries import evaluation_of
 from apps.retrieval.indexing import create_index
 from benchbench.errors import BenchbenchError, ConflictError
@@ -320,6 +321,22 @@ def test_the_command_says_what_is_wrong(dataset: Dataset, run_file: Path) -> Non
         call_command("import_run", run_file, dataset="questions", dataset_version=7)
     with pytest.raises(CommandError, match=r"absent\.run cannot be read"):
         call_command("import_run", "absent.run", dataset="questions")
+
+
+def test_white_space_in_an_id_shifts_the_columns_and_is_told(dataset: Dataset, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.run", "q1 Q0 a b 1 0.9 x\nq1 Q0 c 2 0.8 x\n")
+    (told,) = [note for note in preview_run(path, version=dataset.versions.get()).notes() if "columns" in note]
+    assert told.startswith("Lines of a.run with more than six columns, of which the rest is not read: 1. ")
+
+
+def test_what_of_an_external_run_is_not_known_is_no_zero(dataset: Dataset, run_file: Path, tmp_path: Path) -> None:
+    directory = export_to(imported(dataset, run_file).benchmark, "strategy", tmp_path)
+    for name, columns in (
+        ("search_results.csv", ["embed_calls", "llm_calls"]),
+        ("summary.csv", ["total_embed_calls", "total_llm_calls"]),
+    ):
+        with (directory / name).open(newline="") as file:
+            assert {row[column] for row in csv.DictReader(file) for column in columns} == {""}
 
 
 def test_a_preview_counts_and_keeps_nothing(dataset: Dataset, run_file: Path) -> None:

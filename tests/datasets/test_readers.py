@@ -175,6 +175,11 @@ class TestTrec:
         assert record.warnings == ["Topics without a judgment, left out: q2."]
         assert (record.name, record.source_format) == ("qrels", "trec")
 
+    def test_white_space_that_parts_no_column_is_part_of_an_id(self, tmp_path: Path) -> None:
+        topics = write_file(tmp_path / "t", "q1\tred\n")
+        record = read_dataset(write_file(tmp_path / "q", "q1 0 d\u00a01 1\n"), topics=topics)
+        assert record.queries[0].judgments == [JudgmentRecord({"document_id": "d\u00a01"}, 1)]
+
     def test_what_the_author_wrote_of_a_topic_is_kept(self, tmp_path: Path) -> None:
         topics = write_file(tmp_path / "t", "<top><num> Number: q1<title>red<desc> Description: any red<narr>x</top>")
         record = read_dataset(write_file(tmp_path / "q", "q1 0 d 1\n"), topics=topics)

@@ -143,7 +143,7 @@ def _described(benchmark: Benchmark, version: DatasetVersion, runs: list[Run]) -
             "runs_per_query": benchmark.runs_per_query if isolated else 1,
             "top_k_values": benchmark.k_values,
             "random_seed": benchmark.seed,
-            "execution": benchmark.execution,
+            "execution": str(benchmark.execution),
         },
         "configurations": [{"index": _index(run.index), "config": run.config} for run in runs],
     }

@@ -71,7 +71,7 @@ def searches_of(run: Run, evaluation: Evaluation, asked: Asked) -> Iterator[Sear
     sections = {} if run.is_external else {one.expected.judgment_id: one for one in found_sections(evaluation)}
     told = _Told(sections, {} if run.is_external else _contents(evaluation, asked.benchmark.k_values))
     searches = run.query_results.count() or 1
-    calls = (run.embed_calls // searches, run.llm_calls // searches)
+    calls = None if run.is_external else (run.embed_calls // searches, run.llm_calls // searches)
     for start in range(0, len(asked.queries), AT_ONCE):
         part = asked.queries[start : start + AT_ONCE]
         results = _results(run, part)

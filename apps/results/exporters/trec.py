@@ -11,6 +11,7 @@ from apps.datasets.models import DatasetVersion
 from apps.results.exporters.base import ExportError
 from apps.results.exporters.outcomes import measured, outcomes_of
 from apps.results.exporters.truths import names_of
+from benchbench.files.trec import fits_column
 
 
 def write_run(run: Run, version: DatasetVersion) -> Iterator[str]:
@@ -59,7 +60,7 @@ def write_qrels(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
 
 
 def _column(text: str, what: str) -> str:
-    if len(text.split()) != 1 or text != text.strip():
+    if not fits_column(text):
         raise ExportError(
             f"The {what} {text[:80]!r} has white space, which a column of a TREC file cannot hold: export as CSV."
         )
