@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from apps.benchmarks.models import Run
 from apps.results.comparing import RunComparison, compare_runs, described
 from apps.results.exporters.flowbaby import git_sha
@@ -12,7 +14,8 @@ from benchbench.ir.resampling import Interval
 
 
 def compare_pair(before: Run, after: Run) -> dict[str, Any]:
-    """Return how `after` stands to `before`, as plain facts. Differences are `after` − `before`.
+    """Return how `after` stands to `before`, as plain facts: means over the queries that both answered, so that each
+    difference, `after` − `before`, is that of the two means beside it.
 
     Raises IncomparableError or ComparingError, as `compare_runs` does.
     """
@@ -39,8 +42,7 @@ def compare_pair(before: Run, after: Run) -> dict[str, Any]:
         },
         "measures": {
             one.measure: {
-                "before": one.means[runs[0]].mean,
-                "after": one.means[runs[1]].mean,
+                **dict(zip(("before", "after"), _means(comparison, one.measure, runs), strict=True)),
                 "difference": one.differences[runs[1]].mean,
                 "interval": _interval(one.differences[runs[1]].interval),
             }
@@ -80,6 +82,12 @@ def text_of(facts: dict[str, Any]) -> str:
 
 def _place(comparison: RunComparison, run: Run) -> int:
     return next(place for place, one in enumerate(comparison.runs) if one.pk == run.pk)
+
+
+def _means(comparison: RunComparison, measure: str, runs: list[int]) -> list[float | None]:
+    values = comparison.values[measure][runs][:, comparison.members]
+    both = values[:, ~np.isnan(values).any(axis=0)]
+    return both.mean(axis=1).tolist() if both.size else [None, None]
 
 
 def _run_facts(run: Run, label: str) -> dict[str, Any]:

@@ -41,6 +41,16 @@ def test_the_order_in_which_runs_are_named_is_the_sign(compared: Benchmark, caps
     assert facts["measures"]["AP"]["difference"] < 0
 
 
+def test_means_are_over_the_queries_that_the_difference_is_over(db: None, capsys: Any) -> None:
+    values = VALUES.copy()
+    values[1, :5] = np.nan
+    make_compared(make_queries(40), values, name="nightly")
+    call_command("compare", "nightly:1", "nightly:2", "--json")
+    one = json.loads(capsys.readouterr().out)["measures"]["nDCG@10"]
+    assert (one["before"], one["after"]) == (pytest.approx(VALUES[0, 5:].mean()), pytest.approx(VALUES[1, 5:].mean()))
+    assert one["difference"] == pytest.approx(one["after"] - one["before"])
+
+
 def test_it_writes_a_table(compared: Benchmark, capsys: Any) -> None:
     call_command("compare", "nightly:1", "nightly:2")
     shown = capsys.readouterr().out
