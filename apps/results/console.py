@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from apps.benchmarks.models import Benchmark, Run
-from apps.results.exporters.base import ExportError
 from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED
 from apps.results.exporters.spec002 import Questions, content_of, file_name, text_of
-from benchbench.files.placing import place_pieces
+from benchbench.files.placing import make_folder, place_pieces
 from benchbench.files.spec002 import LIMIT, Answer, detail
 from benchbench.files.spec002_console import closing, opening, query_lines
 
@@ -85,15 +84,12 @@ def write_baselines(benchmark: Benchmark, folder: Path, *, limit: int = LIMIT) -
     """Write the baseline file of every completed run, and return where each is, by the id of its run.
 
     The folder is made. Of several runs each has its own within it, `run-2`: the prescribed names tell only seconds.
-    Raises ExportError.
+    Raises ExportError and OutputError.
     """
     paths = {}
     for run in benchmark.runs.filter(status=Run.Status.COMPLETED).order_by("run_order"):
         place = folder / f"run-{run.run_order}" if benchmark.total_runs > 1 else folder
-        try:
-            place.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ExportError(f"{place} cannot be made a folder: {error.strerror or error}.") from None
+        make_folder(place)
         content = content_of(run, benchmark.dataset_version, limit=limit)
         paths[run.pk] = place / file_name(run, benchmark.dataset_version)
         place_pieces([text_of(content)], paths[run.pk])

@@ -10,7 +10,7 @@ from apps.operations.models import Status
 from apps.results.exporters import EXPORTERS
 from apps.results.exporters.base import Exporter, ExportError, Piece, slug_of
 from apps.results.leaderboard import evaluations_of
-from benchbench.files.placing import OutputError, place_directory, place_pieces
+from benchbench.files.placing import make_folder, place_directory, place_pieces
 
 NOT_ENDED = (Status.PENDING, Status.RUNNING)
 
@@ -75,20 +75,13 @@ def export_to(
     exporter, of_version = _exporter(subject, format), version_of(subject, version)
     name = file_name(subject, exporter, version=version)
     if exporter.files is not None and path.suffix != ".zip":
-        _make_folder(path)
+        make_folder(path)
         path = path / name.removesuffix(f".{exporter.extension}")
         place_directory(exporter.files(subject, of_version), path)
         return path
     path = path / name if path.is_dir() else path
     place_pieces(exporter.write(subject, of_version), path, force=force)
     return path
-
-
-def _make_folder(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{path} cannot be made a folder: {error.strerror or error}.") from None
 
 
 def file_name(subject: Benchmark | Run, exporter: Exporter, *, version: int | None = None) -> str:

@@ -1,5 +1,6 @@
 """Module queries (SPEC-001): questions, each with the modules that a search should find, and what the file counts."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ DIFFICULTIES = ("easy", "medium", "hard")
 MODULES = range(1, 6)
 QUERY_KEYS = ("id", "query", "version", "expected_modules", "category", "difficulty", "notes")
 PARTS = {"categor": "category", "difficult": "difficulty", "version": "version"}
+INTEGER = re.compile(r"0|-?[1-9][0-9]{0,199}")  # an id as text, which names it again: 007 does not
 TOTALS = ("total_queries", "query_count", "total")
 
 

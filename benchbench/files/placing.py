@@ -71,6 +71,14 @@ def place(write: Callable[[IO[bytes]], None], path: Path, *, force: bool = False
         Path(part.name).unlink(missing_ok=True)
 
 
+def make_folder(path: Path) -> None:
+    """Make the folder `path`, and those that it is in, unless it is there. Raises OutputError."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{path} cannot be made a folder: {error.strerror or error}.") from None
+
+
 def place_directory(files: Files, path: Path) -> None:
     """Write files under their relative names into a directory that then appears as `path`; or none appears.
 

@@ -181,6 +181,14 @@ def test_a_file_that_cannot_be_read_ends_with_a_sentence(
     assert not Mapping.objects.exists()
 
 
+def test_a_folder_that_cannot_be_made_is_told_before_anything_is_searched(
+    odoo: None, queries: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(CommandError, match=r"results cannot be made a folder: Not a directory"):
+        run("--queries", queries, "--collection", "odoo", "--output-dir", queries / "results")
+    assert not QueryResult.objects.exists()
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -26,6 +26,7 @@ from apps.results.exporters.trec import strictly_falling
 from apps.results.exporting import export, export_to
 from apps.results.queries import evaluation_of
 from benchbench.files.cells import cell
+from benchbench.files.runs import read_run_file
 from benchbench.files.trec import read_run
 from benchbench.panels import change_url
 from tests.factories import make_benchmark
@@ -176,6 +177,26 @@ def test_white_space_in_an_id_is_an_error_and_no_second_column(exported: Benchma
 def test_a_spec_002_file_has_the_name_that_its_format_prescribes(exported: Benchmark, tmp_path: Path) -> None:
     path = export_to(exported.runs.get(run_order=1), "spec-002", tmp_path)
     assert path.name == "baseline_20260301_120002.json"
+
+
+def test_an_id_with_white_space_that_parts_no_column_is_exported(exported: Benchmark, tmp_path: Path) -> None:
+    exported.mapping.collection.documents.filter(external_id="d1").update(external_id="d\u00a01")
+    path = export_to(exported.runs.get(run_order=1), "trec-run", tmp_path / "a.run")
+    assert "d\u00a01" in read_run_file(path, {"q0"}).rankings["q0"].documents
+
+
+def test_a_spec_002_file_names_queries_by_their_own_ids(exported: Benchmark) -> None:
+    for place, key in enumerate(["-5", "7", "07", "٧"]):
+        exported.dataset_version.queries.filter(key=f"q{place}").update(key=key)
+    content = json.loads(whole(exported.runs.get(run_order=1), "spec-002"))
+    assert [one["query_id"] for one in content["detailed_results"]][:4] == [-5, 7, "07", "٧"]
+
+
+def test_a_spec_002_file_does_not_say_ten_where_a_run_kept_fewer(exported: Benchmark) -> None:
+    run = exported.runs.get(run_order=1)
+    run.config["top_k"] = 2
+    run.save(update_fields=["config"])
+    assert json.loads(whole(run, "spec-002"))["metadata"]["limit"] == 2
 
 
 def test_a_flowbaby_summary_names_the_code_that_ran_the_queries(exported: Benchmark) -> None:

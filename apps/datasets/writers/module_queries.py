@@ -1,15 +1,19 @@
 """Writing module queries (SPEC-001)."""
 
-import re
-
 from apps.datasets.readers.module_queries import GRADE
 from apps.datasets.records import DatasetRecord, QueryRecord
 from apps.datasets.writers.base import WriteError, by_document, kept
-from benchbench.files.module_queries import DIFFICULTIES, MODULES, ModuleQueries, ModuleQuery, write_module_queries
+from benchbench.files.module_queries import (
+    DIFFICULTIES,
+    INTEGER,
+    MODULES,
+    ModuleQueries,
+    ModuleQuery,
+    write_module_queries,
+)
 from benchbench.files.placing import Files
 
 LABEL = "The format of module queries"
-INTEGER = re.compile(r"0|-?[1-9][0-9]{0,199}")
 
 
 def fit(record: DatasetRecord) -> DatasetRecord:

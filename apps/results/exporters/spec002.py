@@ -13,6 +13,7 @@ from apps.results.exporters.results_json import milliseconds_between
 from apps.results.exporters.truths import names_of
 from apps.results.queries import results_by_query
 from benchbench.files import spec002
+from benchbench.files.module_queries import INTEGER
 
 
 def write(run: Run, version: DatasetVersion) -> Iterator[str]:
@@ -26,9 +27,11 @@ def text_of(content: dict[str, Any]) -> str:
 def content_of(run: Run, version: DatasetVersion, *, limit: int = spec002.LIMIT) -> dict[str, Any]:
     """Return what the file of a completed run holds; raise an ExportError for one without values on `version`.
 
-    Of each query the first `limit` documents that it returned are looked at.
+    Of each query the first `limit` documents that it returned are looked at; the file states fewer where the run kept
+    fewer chunks: its recall@10 is then of so many.
     """
     measured(run, version)
+    limit = min(limit, run.config.get("top_k") or limit)
     questions = Questions(run.benchmark, version)
     answers = [
         answer
@@ -81,7 +84,7 @@ class Questions:
         version = query.metadata.get("version") or query.filters.get("version")
         error = NOT_ASKED if result is None else result.error
         return spec002.Answer(
-            query_id=int(query.key) if query.key.isdecimal() else query.key,
+            query_id=int(query.key) if INTEGER.fullmatch(query.key) else query.key,
             query=query.text,
             version=None if version is None else str(version),
             category=query.category,

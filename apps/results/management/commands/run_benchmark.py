@@ -28,6 +28,7 @@ from apps.operations.working import OperationFailedError, wait
 from apps.results.console import Console, write_baselines
 from benchbench.errors import BenchbenchError
 from benchbench.files.experiment import PRESETS
+from benchbench.files.placing import make_folder
 from benchbench.files.spec002 import LIMIT
 from benchbench.ir.configuration import DEFAULTS
 
@@ -180,8 +181,10 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
 
     def run(self, benchmark: Benchmark, **options: Any) -> None:
         """Start a benchmark, and tell what came of it, or that it is under way."""
-        operation = launch(benchmark, owner=options["owner"])
         limit, folder = options["limit"] or LIMIT, options["output_dir"]
+        if folder:
+            make_folder(folder)  # before anything is searched for what could then not be kept
+        operation = launch(benchmark, owner=options["owner"])
         if options["verbose"]:
             console = Console(benchmark, self.stdout.write, limit=limit, source=str(options["queries"] or ""))
             with contextlib.suppress(OperationFailedError):  # told with the report
