@@ -13,13 +13,17 @@ from apps.api.resources import (
     datasets,
     gates,
     indexes,
+    judgments,
     mappings,
     operations,
+    queries,
     results,
+    versions,
 )
 
 app_name = "api"
 DATASET = "benchmark-datasets/<uuid:dataset_id>"
+QUERY = f"{DATASET}/queries/<int:query_id>"
 MAPPING = f"{DATASET}/mappings/<uuid:mapping_id>"
 urlpatterns = [
     path("auth/token", auth.SignIn.as_view(), name="sign_in"),
@@ -29,6 +33,14 @@ urlpatterns = [
     path(DATASET, datasets.OneDataset.as_view(), name="dataset"),
     path("benchmark-datasets/formats", dataset_exports.Formats.as_view(), name="dataset_formats"),
     path(f"{DATASET}/export", dataset_exports.DatasetExport.as_view(), name="export_dataset"),
+    path(f"{DATASET}/queries", queries.Queries.as_view(), name="queries"),
+    path(QUERY, queries.OneQuery.as_view(), name="query"),
+    path(f"{QUERY}/judgments", judgments.QueryJudgments.as_view(), name="query_judgments"),
+    path(f"{QUERY}/judgments/<int:judgment_id>", judgments.OneJudgment.as_view(), name="judgment"),
+    path(f"{DATASET}/judgments", judgments.Judgments.as_view(), name="judgments"),
+    path(f"{DATASET}/judgments/bulk", judgments.BulkJudgments.as_view(), name="bulk_judgments"),
+    path(f"{DATASET}/versions", versions.Versions.as_view(), name="versions"),
+    path(f"{DATASET}/versions/<int:number>", versions.OneVersion.as_view(), name="version"),
     path(f"{DATASET}/mappings", mappings.Mappings.as_view(), name="mappings"),
     path(MAPPING, mappings.OneMapping.as_view(), name="mapping"),
     path(f"{MAPPING}/resolve", mappings.ResolveMapping.as_view(), name="resolve_mapping"),

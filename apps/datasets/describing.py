@@ -11,3 +11,11 @@ def with_query_count(datasets: QuerySet[Dataset]) -> QuerySet[Dataset]:
     frozen = DatasetVersion.objects.filter(dataset=OuterRef("pk"), frozen_at__isnull=False).order_by("-number")
     count = Subquery(frozen.values("query_count")[:1], output_field=IntegerField())
     return datasets.annotate(query_count=Coalesce(count, 0))
+
+
+def counted(version: DatasetVersion) -> DatasetVersion:
+    """Return a version with its counts: a draft is counted when it is told of, and stored when it is frozen."""
+    if version.frozen_at is None:
+        version.query_count = version.queries.count()
+        version.judgment_count = version.judgments.count()
+    return version

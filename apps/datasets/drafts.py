@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from django.db.models import Q
 
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
+from benchbench.errors import ConflictError
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,12 @@ class Changes:
 def draft_of(dataset: Dataset) -> DatasetVersion | None:
     """Return the draft of a dataset, where something was edited since the newest frozen version."""
     return DatasetVersion.objects.select_related("dataset").filter(dataset=dataset, frozen_at__isnull=True).first()
+
+
+def require_draft(version: DatasetVersion) -> None:
+    """Raise ConflictError for a version that is frozen."""
+    if version.frozen_at is not None:
+        raise ConflictError(f"{version} is frozen: it never changes, and goes only with its dataset.")
 
 
 def changes_of(draft: DatasetVersion) -> Changes:

@@ -46,12 +46,20 @@ def set_judgment(
     row = judgment_row(draft, query, record)
     row.judged_by = judged_by
     before = query.judgments.filter(ref_hash=row.ref_hash, until__isnull=True).first()
-    if before and judgment_content(before) == judgment_content(record) and before.judged_by == judged_by:
+    if before and states_the_same(before, record, judged_by):
         return before
-    if before:
+    if before and before.since == draft.number:
+        row.pk, row.created_at = before.pk, before.created_at
+    elif before:
         _end(before, draft)
     row.save()
     return row
+
+
+def states_the_same(judgment: Judgment, record: JudgmentRecord, judged_by: Any) -> bool:
+    """Whether `judgment` says already what `record` does, by the same user."""
+    who = getattr(judged_by, "pk", None)
+    return judgment_content(judgment) == judgment_content(record) and judgment.judged_by_id == who
 
 
 @transaction.atomic
@@ -79,9 +87,11 @@ def freeze(dataset: Dataset, *, label: str = "", note: str = "") -> DatasetVersi
         raise ConflictError(f'The dataset "{dataset}" has a version "{label}": choose another label.', field="label")
     draft.label = label
     draft.note = note
-    draft.content_hash = stored_hash(draft)
     draft.query_count = draft.queries.count()
+    if not draft.query_count:
+        raise ConflictError(f'The draft of "{dataset}" has no query left: add one, or discard the draft.')
     draft.judgment_count = draft.judgments.count()
+    draft.content_hash = stored_hash(draft)
     draft.frozen_at = timezone.now()
     draft.save()
     return draft

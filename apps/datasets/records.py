@@ -104,13 +104,14 @@ def check(record: DatasetRecord) -> None:
         raise DatasetError(f"What the dataset says about itself {found}.", field="metadata")
     keys = set()
     for query in record.queries:
-        _check_query(query)
+        check_query(query)
         if query.key in keys:
             raise DatasetError(f"Two queries have the key {query.key!a}: a key names one query.", field="query_key")
         keys.add(query.key)
 
 
-def _check_query(query: QueryRecord) -> None:
+def check_query(query: QueryRecord) -> None:
+    """Raise a `DatasetError` for what the tables could not hold of a query and its judgments."""
     where = f"The query {query.key[:100]!a}"
     if not query.key.strip() or not query.text.strip():
         raise DatasetError(f"{where} needs a key and a text that are not blank.", field="query_key")

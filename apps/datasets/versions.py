@@ -24,7 +24,7 @@ def write_version(version: DatasetVersion, records: Sequence[QueryRecord]) -> No
         else:
             new.append(record)
     end_queries(version, current.values())
-    rows = [_query_row(version, record) for record in new]
+    rows = [query_row(version, record) for record in new]
     Query.objects.bulk_create(rows, batch_size=BATCH)
     added = [(query, judgment) for query, record in zip(rows, new, strict=True) for judgment in record.judgments]
     added += _change_judgments(version, kept)
@@ -34,10 +34,11 @@ def write_version(version: DatasetVersion, records: Sequence[QueryRecord]) -> No
 
 
 def end_queries(version: DatasetVersion, queries: Iterable[Query]) -> None:
-    """End queries, and with them their judgments, so that `version` has them no more."""
+    """End queries, and with them their judgments, so that `version` has them no more; what it alone had goes."""
     ended = [query.pk for query in queries]
-    Judgment.objects.filter(query__in=ended, until__isnull=True).update(until=version.number)
-    Query.objects.filter(pk__in=ended).update(until=version.number)
+    for rows in (Judgment.objects.filter(query__in=ended), Query.objects.filter(pk__in=ended)):
+        rows.filter(since=version.number).delete()
+        rows.filter(until__isnull=True).update(until=version.number)
 
 
 def judgment_row(version: DatasetVersion, query: Query, record: JudgmentRecord) -> Judgment:
@@ -45,7 +46,7 @@ def judgment_row(version: DatasetVersion, query: Query, record: JudgmentRecord) 
     return Judgment(query=query, ref_hash=ref_hash(record.doc_ref), since=version.number, **values)
 
 
-def _query_row(version: DatasetVersion, record: QueryRecord) -> Query:
+def query_row(version: DatasetVersion, record: QueryRecord) -> Query:
     values = {name: getattr(record, name) for name in QUERY_FIELDS}
     return Query(
         dataset_id=version.dataset_id,

@@ -17,6 +17,7 @@ from apps.retrieval.models import Index
 from tests.api.callers import ROOT, Caller, Callers
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 
+NUMBERS = {"query_id", "judgment_id", "number"}  # parameters that are whole numbers
 UNKNOWN = UUID("00000000-0000-4000-8000-000000000000")
 
 
@@ -56,7 +57,7 @@ def outcomes(caller: Caller, values: Callable[[str], Any]) -> dict[tuple[str, st
 
 def world(owner: User) -> dict[str, Any]:
     """Return something of the owner's for each parameter that an address has: add yours."""
-    collection, dataset = make_collection(documents=[{}]), make_dataset({"q": []})
+    collection, dataset = make_collection(documents=[{}]), make_dataset({"q": [({"document_id": "d1"}, 1)]})
     for row in (collection, dataset):
         row.owner = owner
         row.save()
@@ -67,6 +68,9 @@ def world(owner: User) -> dict[str, Any]:
         "collection_id": collection.pk,
         "dataset_id": dataset.pk,
         "mapping_id": mapping.pk,
+        "query_id": dataset.queries.get().pk,
+        "judgment_id": dataset.queries.get().judgments.get().pk,
+        "number": 1,
         "benchmark_id": benchmark.pk,
         "document_id": collection.documents.get().uuid,
         "index_id": index.pk,
@@ -75,8 +79,8 @@ def world(owner: User) -> dict[str, Any]:
     }
 
 
-def unknown(name: str) -> UUID:
-    return UNKNOWN
+def unknown(name: str) -> UUID | int:
+    return 0 if name in NUMBERS else UNKNOWN
 
 
 @pytest.mark.parametrize(("name", "status"), [("anonymous", 401), ("visitor", 403), ("idle", 403)])

@@ -1,0 +1,153 @@
+"""Judgments of a dataset, one by one and many at once. Edits gather in its draft."""
+
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.api.access import find_visible
+from apps.api.endpoint import Endpoint
+from apps.api.idempotency import idempotent
+from apps.api.paging import answer_page
+from apps.api.resources.queries import query_at
+from apps.api.serializers.base import valid
+from apps.api.serializers.judgments import (
+    BulkFacts,
+    GradeStated,
+    JudgmentFacts,
+    JudgmentPage,
+    JudgmentsEdited,
+    JudgmentsQuery,
+    JudgmentStated,
+)
+from apps.api.serializers.queries import StateQuery
+from apps.datasets.bulk_editing import JudgmentEdit, edit_judgments
+from apps.datasets.content import ref_hash
+from apps.datasets.editing import remove_judgment, set_judgment
+from apps.datasets.finding import find_version
+from apps.datasets.models import Dataset, Judgment, Query
+from apps.datasets.query_editing import require_current
+from apps.datasets.records import JudgmentRecord
+
+
+class Judgments(Endpoint):
+    model = Dataset
+    acts = {"GET": "view"}
+
+    @extend_schema(operation_id="list_judgments", parameters=[JudgmentsQuery], responses=JudgmentPage)
+    def get(self, request: Request, dataset_id: UUID) -> Response:
+        """List the judgments of a version; without one of the draft, else of the newest version."""
+        dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
+        query = valid(JudgmentsQuery, request.query_params)
+        rows = find_version(dataset, query.get("version"), edited=True).judgments.order_by("query_id", "id")
+        if "query_key" in query:
+            rows = rows.filter(query__key=query["query_key"])
+        return answer_page(JudgmentPage, rows.select_related("query"), query)
+
+
+class BulkJudgments(Endpoint):
+    model = Dataset
+    acts = {"POST": "change"}
+
+    @extend_schema(operation_id="edit_judgments", request=JudgmentsEdited, responses=BulkFacts)
+    @idempotent
+    def post(self, request: Request, dataset_id: UUID) -> Response:
+        """State many judgments in the draft, all of them or none; an error names the row."""
+        dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
+        edits = [
+            JudgmentEdit(
+                row["query_key"],
+                row["doc_ref"],
+                None if row["relevance_grade"] is None else JudgmentRecord(row["doc_ref"], **statement(request, row)),
+            )
+            for row in valid(JudgmentsEdited, request.data)["judgments"]
+        ]
+        done = edit_judgments(dataset, edits, judged_by=request.user)
+        facts = {name: getattr(done, name) for name in ("added", "changed", "removed", "unchanged")}
+        return Response(BulkFacts(facts | {"version": done.version.number}).data)
+
+
+class QueryJudgments(Endpoint):
+    model = Dataset
+    acts = {"GET": "view", "POST": "change"}
+
+    @extend_schema(operation_id="list_judgments_of_query", parameters=[StateQuery], responses=JudgmentPage)
+    def get(self, request: Request, dataset_id: UUID, query_id: int) -> Response:
+        """List the judgments of a query; without a version those of the last one that has it in this wording."""
+        found = query_at(request, dataset_id, query_id)
+        query = valid(StateQuery, request.query_params)
+        if "version" in query:
+            rows = find_version(found.dataset, query["version"]).judgments.filter(query=found)
+        else:
+            rows = found.judgments.filter(until=found.until)
+        return answer_page(JudgmentPage, rows.select_related("query").order_by("id"), query)
+
+    @extend_schema(
+        operation_id="state_judgment", request=JudgmentStated, responses={201: JudgmentFacts, 200: JudgmentFacts}
+    )
+    @idempotent
+    def post(self, request: Request, dataset_id: UUID, query_id: int) -> Response:
+        """State in the draft what grade a document has.
+
+        201 where nobody judged it under that reference yet; 200 where this replaces a judgment, or says the same.
+        """
+        query = query_at(request, dataset_id, query_id)
+        stated = valid(JudgmentStated, request.data)
+        require_current(query)
+        known = query.judgments.filter(ref_hash=ref_hash(stated["doc_ref"]), until__isnull=True).exists()
+        judgment = judged(request, query, stated["doc_ref"], stated)
+        return Response(JudgmentFacts(judgment).data, status=200 if known else 201)
+
+
+class OneJudgment(Endpoint):
+    model = Dataset
+    acts = {"GET": "view", "PUT": "change", "DELETE": "change"}
+
+    @extend_schema(operation_id="get_judgment", responses=JudgmentFacts)
+    def get(self, request: Request, dataset_id: UUID, query_id: int, judgment_id: int) -> Response:
+        """Tell about a judgment, one of an older version too."""
+        return Response(JudgmentFacts(judgment_at(request, dataset_id, query_id, judgment_id)).data)
+
+    @extend_schema(operation_id="change_judgment", request=GradeStated, responses=JudgmentFacts)
+    def put(self, request: Request, dataset_id: UUID, query_id: int, judgment_id: int) -> Response:
+        """Judge the document anew in the draft, under the reference that it has.
+
+        The answer has another id where a frozen version holds the judgment that was. 409 for one that was changed or
+        removed since.
+        """
+        judgment = judgment_at(request, dataset_id, query_id, judgment_id)
+        stated = valid(GradeStated, request.data)
+        require_current(judgment)
+        return Response(JudgmentFacts(judged(request, judgment.query, judgment.doc_ref, stated)).data)
+
+    @extend_schema(operation_id="remove_judgment", responses={204: None})
+    def delete(self, request: Request, dataset_id: UUID, query_id: int, judgment_id: int) -> Response:
+        """Take a judgment out of the draft, so that nobody judged the document; frozen versions keep it."""
+        judgment = judgment_at(request, dataset_id, query_id, judgment_id)
+        require_current(judgment)
+        remove_judgment(judgment.query.dataset, judgment.query.key, judgment.doc_ref)
+        return Response(status=204)
+
+
+def judgment_at(request: Request, dataset_id: UUID, query_id: int, judgment_id: int) -> Judgment:
+    """Return the judgment of an address; raise as `find_visible` does for it and for what it is in."""
+    query = query_at(request, dataset_id, query_id)
+    rows = query.judgments.select_related("query__dataset")
+    return find_visible(rows, judgment_id, request.user, through="query__dataset")
+
+
+def judged(request: Request, query: Query, doc_ref: dict[str, Any], stated: dict[str, Any]) -> Judgment:
+    return set_judgment(query.dataset, query.key, doc_ref, judged_by=request.user, **statement(request, stated))
+
+
+def statement(request: Request, stated: dict[str, Any]) -> dict[str, Any]:
+    """Return what a request states of a judgment, under the names of its record."""
+    return {
+        "grade": stated["relevance_grade"],
+        "section_refs": stated["section_refs"],
+        "source": stated["source"],
+        "judge": stated["judge"] or request.user.get_username(),
+        "note": stated["note"],
+    }

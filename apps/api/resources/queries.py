@@ -1,0 +1,80 @@
+"""Queries of a dataset. Edits gather in its draft."""
+
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.api.access import find_visible
+from apps.api.endpoint import Endpoint
+from apps.api.idempotency import idempotent
+from apps.api.paging import answer_page
+from apps.api.serializers.base import valid
+from apps.api.serializers.queries import NewQuery, QueriesQuery, QueryChange, QueryFacts, QueryPage
+from apps.datasets.finding import find_version
+from apps.datasets.models import Dataset, Query
+from apps.datasets.query_editing import add_query, edit_query, remove_query
+from apps.datasets.records import QueryRecord
+
+
+class Queries(Endpoint):
+    model = Dataset
+    acts = {"GET": "view", "POST": "change"}
+
+    @extend_schema(operation_id="list_queries", parameters=[QueriesQuery], responses=QueryPage)
+    def get(self, request: Request, dataset_id: UUID) -> Response:
+        """List the queries of a version; without one of the draft, else of the newest version."""
+        dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
+        query = valid(QueriesQuery, request.query_params)
+        rows = find_version(dataset, query.get("version"), edited=True).queries.order_by("id")
+        if "query_key" in query:
+            rows = rows.filter(key=query["query_key"])
+        return answer_page(QueryPage, rows, query)
+
+    @extend_schema(operation_id="add_query", request=NewQuery, responses={201: QueryFacts})
+    @idempotent
+    def post(self, request: Request, dataset_id: UUID) -> Response:
+        """Add a query to the draft; 409 where the dataset has one of that key."""
+        dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
+        query = add_query(dataset, QueryRecord(**record_fields(valid(NewQuery, request.data))))
+        return Response(QueryFacts(query).data, status=201)
+
+
+class OneQuery(Endpoint):
+    model = Dataset
+    acts = {"GET": "view", "PATCH": "change", "DELETE": "change"}
+
+    @extend_schema(operation_id="get_query", responses=QueryFacts)
+    def get(self, request: Request, dataset_id: UUID, query_id: int) -> Response:
+        """Tell about a query, one of an older version too."""
+        return Response(QueryFacts(query_at(request, dataset_id, query_id)).data)
+
+    @extend_schema(operation_id="edit_query", request=QueryChange, responses=QueryFacts)
+    def patch(self, request: Request, dataset_id: UUID, query_id: int) -> Response:
+        """Change a query in the draft, all but its key.
+
+        The answer has another id where a frozen version holds the wording that was. 409 for a query that was worded
+        anew or removed since.
+        """
+        query = query_at(request, dataset_id, query_id)
+        return Response(QueryFacts(edit_query(query, record_fields(valid(QueryChange, request.data)))).data)
+
+    @extend_schema(operation_id="remove_query", responses={204: None})
+    def delete(self, request: Request, dataset_id: UUID, query_id: int) -> Response:
+        """Take a query and its judgments out of the draft; frozen versions keep it."""
+        remove_query(query_at(request, dataset_id, query_id))
+        return Response(status=204)
+
+
+def query_at(request: Request, dataset_id: UUID, query_id: int) -> Query:
+    """Return the query of an address; raise as `find_visible` does for it and for its dataset."""
+    dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
+    return find_visible(dataset.queries.select_related("dataset"), query_id, request.user, through="dataset")
+
+
+def record_fields(stated: dict[str, Any]) -> dict[str, Any]:
+    """Return what a request states of a query under the names of its record."""
+    names = {"query_key": "key", "query_text": "text"}
+    return {names.get(name, name): value for name, value in stated.items()}

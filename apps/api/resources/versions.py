@@ -1,0 +1,73 @@
+"""Versions of a dataset: look, freeze the draft, discard it."""
+
+from dataclasses import asdict
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.exceptions import NotFound
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.api.access import find_visible
+from apps.api.endpoint import Endpoint
+from apps.api.idempotency import idempotent
+from apps.api.paging import PageQuery, answer_page
+from apps.api.serializers.base import valid
+from apps.api.serializers.versions import ChangeFacts, FreezeRequest, VersionDetail, VersionFacts, VersionPage
+from apps.datasets.describing import counted
+from apps.datasets.drafts import changes_of, require_draft
+from apps.datasets.editing import discard_draft, freeze
+from apps.datasets.models import Dataset, DatasetVersion
+
+
+class Versions(Endpoint):
+    model = Dataset
+    acts = {"GET": "view", "POST": "change"}
+
+    @extend_schema(operation_id="list_versions", parameters=[PageQuery], responses=VersionPage)
+    def get(self, request: Request, dataset_id: UUID) -> Response:
+        """List the versions of a dataset, newest first; the draft is the first where there is one."""
+        dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
+        query = valid(PageQuery, request.query_params)
+        rows = dataset.versions.order_by("-number")
+        return answer_page(VersionPage, rows, query, tell=lambda shown: [counted(row) for row in shown])
+
+    @extend_schema(operation_id="freeze_draft", request=FreezeRequest, responses={201: VersionFacts})
+    @idempotent
+    def post(self, request: Request, dataset_id: UUID) -> Response:
+        """Freeze the draft: it becomes the newest version and never changes again; 409 where nothing was edited."""
+        dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
+        version = freeze(dataset, **valid(FreezeRequest, request.data))
+        return Response(VersionFacts(version).data, status=201)
+
+
+class OneVersion(Endpoint):
+    model = Dataset
+    acts = {"GET": "view", "DELETE": "change"}
+
+    @extend_schema(operation_id="get_version", responses=VersionDetail)
+    def get(self, request: Request, dataset_id: UUID, number: int) -> Response:
+        """Tell about a version, of the draft also what it changes."""
+        version = version_at(request, dataset_id, number)
+        changes = None
+        if version.frozen_at is None:
+            found = changes_of(version)
+            changes = ChangeFacts(asdict(found) | {"sentence": found.sentence}).data
+        return Response({**VersionFacts(counted(version)).data, "changes": changes})
+
+    @extend_schema(operation_id="discard_draft", responses={204: None})
+    def delete(self, request: Request, dataset_id: UUID, number: int) -> Response:
+        """Discard the draft and every edit in it, for good; 409 for a frozen version, which goes with its dataset."""
+        version = version_at(request, dataset_id, number)
+        require_draft(version)
+        discard_draft(version.dataset)
+        return Response(status=204)
+
+
+def version_at(request: Request, dataset_id: UUID, number: int) -> DatasetVersion:
+    """Return the version of an address; raise as `find_visible` does for its dataset."""
+    dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
+    version = dataset.versions.select_related("dataset").filter(number=number).first()
+    if version is None:
+        raise NotFound(f'The dataset "{dataset}" has no version {number}.')
+    return version
