@@ -228,7 +228,7 @@ LOGGING = {
 BENCHMARK_DATASET_MAX_UPLOAD_BYTES = env_int("BENCHMARK_DATASET_MAX_UPLOAD_BYTES", 10 * 2**20)
 BENCHMARK_DATASET_MAX_QUERIES = env_int("BENCHMARK_DATASET_MAX_QUERIES", 1000)
 BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY = env_int("BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY", 100)
-# The largest corpus that a browser may upload; commands have no limit.
+# The largest corpus or zip that may be uploaded, and what it may unpack to; commands have no limit.
 BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES = env_int("BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES", 200 * 2**20)
 # A resolution larger than this, or one that takes longer, goes to the queue.
 BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = env_int("BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS", 10_000, least=0)
