@@ -55,7 +55,7 @@ def unavailable_index(
     So that what was to be searched by it keeps its place, and can be had by `build_index` once the ingredient is there.
     """
     locked = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
-    there = _equal(locked, **asdict(made_of)).first()
+    there = _equal(locked, **asdict(made_of)).exclude(status=Index.Status.READY).first()  # runs stand on a ready one
     index = there or Index(
         collection=locked,
         name=checked_name(name, "index"),
