@@ -22,8 +22,8 @@ class ManifestError(BenchbenchError):
     code = "manifest"
 
 
-class NotEndedError(ManifestError):
-    """The benchmark has not ended, so that nothing can be told yet of what came of it."""
+class ManifestStateError(ManifestError):
+    """The benchmark has no manifest to tell: it has not ended, holds external runs, or was not run from one."""
 
     status = 409
 
@@ -31,15 +31,16 @@ class NotEndedError(ManifestError):
 def manifest_of(benchmark: Benchmark) -> dict[str, Any]:
     """Return what `benchmark` was run on and with, and what came of it, as plain JSON (docs/reproducing.md).
 
-    Names and ids are for people; what identifies is hashes. Raises NotEndedError for a benchmark that has not ended.
+    Names and ids are for people; what identifies is hashes. Raises ManifestStateError before the benchmark has ended,
+    and for one of external runs.
     """
     if benchmark.is_external:
-        raise ManifestError(
+        raise ManifestStateError(
             f"The benchmark {benchmark.name!r} holds external runs, which nothing here can run again: it has no "
             "manifest. Keep the files of its runs, whose SHA-256 their pages show."
         )
     if benchmark.status not in (Status.COMPLETED, Status.FAILED):
-        raise NotEndedError(
+        raise ManifestStateError(
             f"The benchmark {benchmark.name!r} is {benchmark.status}: it has a manifest once it has completed."
         )
     runs = list(benchmark.runs.filter(is_external=False).select_related("index__chunk_set", "index__lexical_index"))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.benchmarks.hashes import keys_of
-from apps.benchmarks.manifests import ManifestError, own_evaluations, result_of
+from apps.benchmarks.manifests import ManifestStateError, own_evaluations, result_of
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.provenance import differing_environments
 from apps.operations.models import Status
@@ -62,14 +62,16 @@ def verify(benchmark: Benchmark) -> Verification:
 
     By the measures that the manifest has: those that were added since have nothing to repeat. Hashes stand for rankings
     and for values by query. Costs as many queries as there are kinds of rows, whatever the
-    number of runs. Raises ManifestError for one that was not run from a manifest, or has not ended.
+    number of runs. Raises ManifestStateError for one that was not run from a manifest, or has not ended.
     """
     if not benchmark.manifest:
-        raise ManifestError(
+        raise ManifestStateError(
             f"The benchmark {benchmark.name!r} was not run from a manifest: nothing says what to expect."
         )
     if benchmark.status not in (Status.COMPLETED, Status.FAILED):
-        raise ManifestError(f"The benchmark {benchmark.name!r} is {benchmark.status}: wait until it has completed.")
+        raise ManifestStateError(
+            f"The benchmark {benchmark.name!r} is {benchmark.status}: wait until it has completed."
+        )
     runs = {run.config_hash: run for run in benchmark.runs.all()}
     evaluations = own_evaluations(benchmark)
     keys = keys_of([query_id for one in evaluations.values() for query_id in one.query_ids])

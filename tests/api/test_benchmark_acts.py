@@ -5,10 +5,12 @@ from typing import Any
 import pytest
 
 from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.launching import launch
 from apps.benchmarks.manifests import manifest_of
 from apps.benchmarks.models import Benchmark
 from apps.mappings.models import Mapping
 from apps.operations.models import Status
+from apps.operations.working import wait
 from apps.retrieval.models import Index
 from tests.api.callers import Callers
 from tests.api.test_benchmarks import FIELDS
@@ -90,6 +92,35 @@ def test_it_tells_a_manifest_once_it_has_ended(callers: Callers, nightly: Benchm
     Benchmark.objects.update(status=Status.RUNNING)
     early = callers.owner.get(act(nightly, "manifest"))
     assert (early.status_code, early.json()["code"]) == (409, "manifest")
+
+
+def test_it_runs_a_manifest_again_and_says_whether_it_is_the_same(callers: Callers, library: Mapping) -> None:
+    source = create_benchmark(library, name="first", matrix={"search_modes": ["sparse"]}, owner=callers.owner.user)
+    alone = callers.owner.get(act(source, "verification"))
+    assert (alone.status_code, alone.json()["code"]) == (409, "manifest")
+    wait(launch(source))
+    manifest = callers.owner.get(act(source, "manifest")).json()
+    answer = callers.owner.post("/benchmarks/manifest", {"manifest": manifest})
+    assert (answer.status_code, answer.json()["name"], answer.json()["status"]) == (201, "first, again", "pending")
+    again = Benchmark.objects.get(pk=answer.json()["id"])
+    assert callers.owner.get(act(again, "verification")).status_code == 409
+    wait(launch(again))
+    told = callers.owner.get(act(again, "verification")).json()
+    assert told == {"reproduces": True, "source": "first", "differences": [], "environment": []}
+
+
+@pytest.mark.parametrize("manifest", [7, [], {}, "x", {"schema": "benchbench-manifest", "schema_version": "1.0"}])
+def test_what_is_no_manifest_is_told(callers: Callers, manifest: Any) -> None:
+    answer = callers.owner.post("/benchmarks/manifest", {"manifest": manifest})
+    assert (answer.status_code, answer.json()["code"]) == (400, "manifest")
+
+
+def test_a_damaged_manifest_is_told(callers: Callers, nightly: Benchmark) -> None:
+    whole = manifest_of(nightly)
+    for key in [*whole, "runs", "indexes"]:
+        for value in (None, 10**30, -1, "x", [7], {"a": [None]}):
+            answer = callers.owner.post("/benchmarks/manifest", {"manifest": whole | {key: value}})
+            assert answer.status_code in (400, 409), (key, value, answer.content)
 
 
 @pytest.mark.parametrize(

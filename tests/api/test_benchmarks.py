@@ -11,6 +11,7 @@ from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
 from apps.mappings.models import Mapping
 from apps.operations.models import Status
+from benchbench.ir.matrix import KEYS
 from tests.api.callers import Caller, Callers
 from tests.benchmarks.conftest import make_library
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
@@ -160,6 +161,14 @@ def test_it_names_what_is_wrong(callers: Callers, library: Mapping) -> None:
         assert_named(callers.owner.post(PATH, asked(library) | change), field, told)
     for change, field, told in WRONG:
         assert_named(callers.owner.post(f"{PATH}/preview", planned(asked(library) | change)), field, told)
+
+
+def test_any_json_may_stand_for_an_axis(callers: Callers, library: Mapping) -> None:
+    odd = [True, 10**30, 1e308, "", "x" * 5000, [], {"": ""}, [0.1, 1e-320]]
+    for key in KEYS:
+        for value in [None, 7, {}, *([one] for one in odd)]:
+            answer = callers.owner.post(f"{PATH}/preview", planned(asked(library, {key: value})))
+            assert answer.status_code in (200, 400), (key, value, answer.content)
 
 
 def test_a_matrix_has_so_many_runs(callers: Callers, library: Mapping, settings: Any) -> None:

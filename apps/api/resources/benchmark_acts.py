@@ -12,13 +12,23 @@ from apps.api.idempotency import idempotent
 from apps.api.openapi import ERRORS, Error
 from apps.api.resources.benchmarks import facts, find, naming
 from apps.api.serializers.base import valid
-from apps.api.serializers.benchmark_acts import Cloning, MeasuresFacts, MeasuresWanted, RescoredFacts, Rescoring
+from apps.api.serializers.benchmark_acts import (
+    Cloning,
+    ManifestToRun,
+    MeasuresFacts,
+    MeasuresWanted,
+    RescoredFacts,
+    Rescoring,
+    VerificationFacts,
+)
 from apps.api.serializers.benchmarks import BenchmarkFacts
 from apps.benchmarks.cloning import clone
 from apps.benchmarks.manifests import manifest_of
 from apps.benchmarks.measures import add_measures, besides_the_usual
 from apps.benchmarks.models import Benchmark
+from apps.benchmarks.reproducing import benchmark_from
 from apps.benchmarks.rescoring import find_version, rescore
+from apps.benchmarks.verifying import verify
 
 
 class Clone(Endpoint):
@@ -85,3 +95,32 @@ class Manifest(Endpoint):
     def get(self, request: Request, benchmark_id: UUID) -> Response:
         """Tell what a benchmark was run on and with, so that it can be run again; 409 before it has ended."""
         return Response(manifest_of(find(request, benchmark_id)))
+
+
+class RunManifest(Endpoint):
+    model = Benchmark
+    acts = {"POST": "add"}
+
+    @extend_schema(operation_id="run_manifest", request=ManifestToRun, responses={201: BenchmarkFacts})
+    @idempotent
+    def post(self, request: Request) -> Response:
+        """Make the benchmark of a manifest again, pending, on the same data, found here by what it contains.
+
+        400 where the manifest is none, or its data is not here; the sentence says what is missing or differs.
+        """
+        stated = valid(ManifestToRun, request.data)
+        made = benchmark_from(stated["manifest"], owner=request.user, name=stated["name"])
+        return Response(facts(made), status=201)
+
+
+class Verified(Endpoint):
+    model = Benchmark
+    acts = {"GET": "view"}
+
+    @extend_schema(
+        operation_id="verify_benchmark",
+        responses={200: VerificationFacts, 409: OpenApiResponse(Error, ERRORS["409"])},
+    )
+    def get(self, request: Request, benchmark_id: UUID) -> Response:
+        """Hold a benchmark against the manifest that it was run from; 409 without one, and before it has ended."""
+        return Response(VerificationFacts(verify(find(request, benchmark_id)).as_dict()).data)

@@ -1,5 +1,8 @@
 """What is asked of a benchmark that is there, and what is told of that."""
 
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from apps.api.serializers.base import Flag, StrictSerializer, Text, Whole
@@ -46,3 +49,27 @@ class RescoredFacts(serializers.Serializer):
     unsearched_queries = serializers.IntegerField(min_value=0, help_text="New there, so never asked: not in the means.")
     dropped_queries = serializers.IntegerField(min_value=0, help_text="No longer there.")
     message = serializers.CharField()
+
+
+@extend_schema_field({"type": "object", "additionalProperties": True})
+class ManifestField(serializers.Field):
+    """A manifest as another benchmark told it: what it holds is judged by the use case."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        return data
+
+
+class ManifestToRun(StrictSerializer):
+    """A manifest, whose benchmark is to be made again on the same data."""
+
+    manifest = ManifestField(help_text="As GET …/manifest answered, here or on another site.")
+    name = Text(required=False, default="", max_length=MAX_LENGTH, help_text="Without one it is called so again.")
+
+
+class VerificationFacts(serializers.Serializer):
+    """Whether a benchmark repeats every value of the manifest that it was run from, to the last bit."""
+
+    reproduces = serializers.BooleanField()
+    source = serializers.CharField(help_text="The name of the first benchmark.")
+    differences = serializers.ListField(child=serializers.CharField(), help_text="A sentence for each run.")
+    environment = serializers.ListField(child=serializers.CharField(), help_text="What else was different.")
