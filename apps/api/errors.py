@@ -13,6 +13,7 @@ from django.core.exceptions import ObjectDoesNotExist, RequestDataTooBig, Suspic
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views import defaults
 from django.views.decorators.csrf import csrf_exempt
+from psycopg.errors import ForeignKeyViolation
 from rest_framework.exceptions import ErrorDetail
 from rest_framework.response import Response
 from rest_framework.settings import api_settings
@@ -40,6 +41,11 @@ def present(error: Exception, context: dict[str, Any]) -> Response | None:
     if isinstance(error, ObjectDoesNotExist):
         set_rollback()
         return Response(_body("It was deleted while it was asked for.", "not_found"), status=404)
+    if isinstance(error.__cause__, ForeignKeyViolation):  # told when the transaction commits: nobody waited for it
+        set_rollback()
+        return Response(
+            _body("Something that this needs was deleted, or came into use, just now.", "conflict"), status=409
+        )
     response = exception_handler(error, context)
     if response is not None:
         response.data = _in_shape(response.data)

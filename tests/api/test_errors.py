@@ -1,10 +1,13 @@
 """One shape for every error."""
 
+from uuid import UUID
+
 import pytest
+from django.db import IntegrityError, connection, transaction
 from rest_framework.exceptions import Throttled, ValidationError
 
 from apps.api.errors import present
-from apps.datasets.models import Dataset
+from apps.datasets.models import Dataset, DatasetVersion
 from benchbench.errors import ConflictError
 
 
@@ -39,3 +42,17 @@ def test_it_keeps_the_headers_of_an_error() -> None:
 
 def test_it_leaves_a_fault_of_ours_to_django() -> None:
     assert present(ZeroDivisionError(), {}) is None
+
+
+@pytest.mark.django_db
+def test_what_is_deleted_under_a_request_is_a_conflict() -> None:
+    @transaction.atomic
+    def add_version() -> None:
+        DatasetVersion.objects.create(dataset_id=UUID(int=0), number=1)
+        connection.check_constraints()
+
+    with pytest.raises(IntegrityError) as raised:
+        add_version()
+    response = present(raised.value, {})
+    assert response is not None
+    assert (response.status_code, response.data["code"]) == (409, "conflict")
