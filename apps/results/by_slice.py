@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from apps.benchmarks.models import Evaluation
-from apps.results.charts import wrapped
+from apps.results.charts import height_of_rows, wrapped
 from apps.results.slicing import Slicing, means_in, values_in
 from benchbench.ir.slices import MINIMUM, Slice, WeakSlice, weak_slices
 
@@ -76,10 +76,10 @@ def slice_figure(groups: Sequence[SliceGroup], name: str, overall: float | None)
         return None
     import plotly.graph_objects as go  # takes a second to import, and only this page needs it
 
-    labels = [wrapped(f"{row.slice.name} ({row.slice.n})") for row in rows]
+    labels = [f"{row.slice.name} ({row.slice.n})" for row in rows]
     points = go.Scatter(
         x=[row.values[0] for row in rows],
-        y=labels,
+        y=[wrapped(label) for label in labels],
         mode="markers",
         marker={"size": 11, "color": [_colour(row) for row in rows], "opacity": 0.9},
         text=[_told(row) for row in rows],
@@ -98,7 +98,7 @@ def slice_figure(groups: Sequence[SliceGroup], name: str, overall: float | None)
         yaxis={"autorange": "reversed", "type": "category"},
         shapes=[{"type": "line", "x0": overall, "x1": overall, "yref": "paper", "y0": 0, "y1": 1, "line": _LINE}],
         margin={"l": 16, "r": 16, "t": 16, "b": 48},
-        height=90 + 34 * len(rows),
+        height=90 + height_of_rows(labels),
         hovermode="closest",
         template="none",
     )

@@ -2,12 +2,14 @@
 
 import math
 import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 from apps.results.configurations import phrases, varying
 from apps.results.leaderboard import Leaderboard, Row
 
 COLOURS = ["#2f6fde", "#e07b39", "#2a9d6f", "#b04bc0", "#c9a227", "#5f6b7a"]
+ROW, LINE = 34, 18  # pixels of a row beside an axis, and of a line of its label
 WIDEST = 24  # letters of a line beside an axis: more would leave no room on a narrow page
 SYMBOLS = {False: "circle", True: "diamond"}
 
@@ -51,6 +53,12 @@ def time_axis(times: list[float]) -> dict[str, Any]:
     powers = range(math.floor(math.log10(min(times))), math.ceil(math.log10(max(times))) + 1)
     ticks = [round(step * 10.0**power, 6) for power in powers for step in (1, 2, 5)]
     return {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
+
+
+def height_of_rows(labels: Sequence[str]) -> int:
+    """Return how many pixels rows with these labels take, `wrapped`: all alike, and the longest has room."""
+    lines = max((wrapped(label).count("<br>") + 1 for label in labels), default=1)
+    return len(labels) * max(ROW, LINE * lines + LINE // 2)
 
 
 def wrapped(text: str, width: int = WIDEST) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from apps.results.axes import Effect
-from apps.results.charts import COLOURS, time_axis, wrapped
+from apps.results.charts import COLOURS, height_of_rows, time_axis, wrapped
 from apps.results.choosing import Costs
 from apps.results.comparing import RunComparison
 from apps.results.slice_differences import SliceDifferences
@@ -21,7 +21,7 @@ BETTER, WORSE, OPEN = COLOURS[2], COLOURS[1], "#8a94a6"
 # Pale enough for the page's text in both themes.
 DIVERGING = [[0, "rgba(224, 123, 57, 0.6)"], [0.5, "rgba(128, 136, 150, 0.1)"], [1, "rgba(42, 157, 111, 0.6)"]]
 MOST_WRITTEN = 10  # columns of a map whose cells have room for a number
-ROW, HEAD = 34, 84  # pixels of a row, and of what is above and below the rows
+HEAD = 84  # pixels above and below the rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +68,16 @@ def slice_figure(comparison: RunComparison, slices: Sequence[SliceDifferences]) 
     others = [run for run in comparison.order if run != comparison.reference]
     labels = [f"{one.slice.name}, n\N{NO-BREAK SPACE}{one.slice.n}" for one in slices]
     if len(others) == 1:
-        found = [(label, one.slice, one.differences[others[0]]) for label, one in zip(labels, slices, strict=True)]
+        (run,) = others
         lines = [
-            Line(label, of.mean, of.interval, OPEN if slice.is_small else COLOURS[0])
-            for label, slice, of in found
-            if of.mean is not None
+            Line(label, of.mean, of.interval, OPEN if one.is_small(run) else COLOURS[0])
+            for label, one in zip(labels, slices, strict=True)
+            if (of := one.differences[run]).mean is not None
         ]
         return _forest(lines, _title(comparison))
     means = [[one.differences[run].mean for run in others] for one in slices]
     texts = [["" if mean is None else signed(mean, 3) for mean in row] for row in means]
-    shown = [[None] * len(row) if one.slice.is_small else row for one, row in zip(slices, means, strict=True)]
+    shown = [[None if one.is_small(run) else one.differences[run].mean for run in others] for one in slices]
     return _map([comparison.labels[run] for run in others], labels, shown, texts)
 
 
@@ -196,7 +196,7 @@ def _forest(lines: Sequence[Line], title: str) -> Figure:
         },
         "yaxis": {"range": [-0.6, len(shown) - 0.4], "type": "category"},
         "shapes": [_zero(), *shapes],
-        "height": HEAD + ROW * len(shown),
+        "height": HEAD + height_of_rows([line.label for line in shown]),
         "margin": {"l": 8, "r": 16, "t": 8, "b": 56},
         "showlegend": False,
     }
@@ -232,7 +232,7 @@ def _map(columns: Sequence[str], rows: Sequence[str], values: Cells, texts: Sequ
             for column, text in enumerate(written)
             if text and len(columns) <= MOST_WRITTEN
         ],
-        "height": HEAD + 36 + ROW * len(rows),
+        "height": HEAD + 36 + height_of_rows(rows),
         "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
     }
     return _figure(go, [trace], layout)

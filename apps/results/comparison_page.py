@@ -29,6 +29,7 @@ from apps.results.sentences import (
     verdict_sentence,
 )
 from apps.results.slice_differences import by_slice, reversed_runs
+from benchbench.ir.slices import MINIMUM
 
 MOST_COLUMNS = 8  # runs beside each other in a table: the reference and the best of the others
 
@@ -72,6 +73,7 @@ def comparison_context(comparison: RunComparison, bounds: Bounds) -> dict[str, A
         "hidden_columns": len(comparison.runs) - len(columns),
         "measures": [(one.measure, [(one.means[run], one.differences[run]) for run in columns]) for one in measures],
         "slices": [(one.slice, [(one.means[run], one.differences[run]) for run in columns]) for one in slices],
+        "minimum": MINIMUM,
         "reversals": [reversal_sentence(comparison, one.run, one.reversal) for one in reversed_runs(comparison)],
         "effects": effects,
         "costs": [

@@ -7,18 +7,25 @@ import numpy as np
 from apps.results.comparing import RunComparison
 from benchbench.ir.measures import Values
 from benchbench.ir.resampling import MeanInterval, mean_intervals
-from benchbench.ir.slices import Reversal, Slice, reversals
+from benchbench.ir.slices import MINIMUM, Reversal, Slice, reversals
 
 RESAMPLES = 2_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SliceDifferences:
-    """One slice: the mean of every run, and the difference of every run to the reference, with a plain interval."""
+    """One slice: the mean of every run, and the difference of every run to the reference, with a plain interval.
+
+    `slice` has the queries that the reference and any other run answered.
+    """
 
     slice: Slice
     means: tuple[float | None, ...]
     differences: tuple[MeanInterval, ...]  # the reference's own is 0
+
+    def is_small(self, run: int) -> bool:
+        """Tell whether `run` and the reference both answered so few of its queries that nothing is concluded."""
+        return self.slice.is_small or self.differences[run].n < MINIMUM
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +43,11 @@ def by_slice(comparison: RunComparison) -> list[SliceDifferences]:
     """
     values = comparison.values[comparison.measure]
     differences = values - values[comparison.reference]
+    answered = (~np.isnan(np.delete(differences, comparison.reference, axis=0))).any(axis=0)
     found = []
     for one in comparison.slices:
         intervals = mean_intervals(differences[:, one.members], seed=comparison.comparison.seed, resamples=RESAMPLES)
-        found.append(SliceDifferences(one, _means(values[:, one.members]), tuple(intervals)))
+        found.append(SliceDifferences(one.among(answered), _means(values[:, one.members]), tuple(intervals)))
     return found
 
 

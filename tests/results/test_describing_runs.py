@@ -83,6 +83,21 @@ def test_a_slice_that_both_runs_hardly_answered_contradicts_nothing() -> None:
     assert reversed_runs(found) == [], "of the slices that are not small one is for the leader and one against it"
 
 
+def test_a_slice_is_small_by_the_queries_that_both_runs_answered() -> None:
+    values = noisy([0.5, 0.3, 0.4], 40)
+    values[1][3:20] = np.nan
+    mapping = make_queries(40, category=["billing"] * 20 + ["search"] * 20)
+    runs = list(make_compared(mapping, values).runs.order_by("run_order"))
+    three = compare_runs(runs)
+    billing, search = by_slice(three)
+    assert [billing.is_small(run) for run in range(3)] == [False, True, False]
+    assert not any(search.is_small(run) for run in range(3))
+    shown = slice_figure(three, [billing, search])["data"][0]["z"]
+    assert [[cell is None for cell in row] for row in shown] == [[False, True], [False, False]], "without a colour"
+    pair = by_slice(compare_runs(runs[:2]))
+    assert [(one.slice.n, one.slice.is_small) for one in pair] == [(3, True), (20, False)]
+
+
 def test_two_runs_are_shown_query_by_query() -> None:
     values = noisy([0.5, 0.3], 30)
     benchmark = make_compared(make_queries(30), values)
