@@ -9,9 +9,12 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from apps.benchmarks.measures import names_in
+from apps.mappings.missing import MissingModulesError
 from apps.mappings.models import Mapping
 from benchbench.ir.ann import split_settings
 from benchbench.ir.matrix import MatrixError
+
+ArgumentGroup = argparse._ArgumentGroup  # the standard library names the type so, and has no public name for it
 
 OPTIONS = {  # by key of the matrix
     "indexes": "--indexes",
@@ -33,8 +36,14 @@ OPTIONS = {  # by key of the matrix
 
 
 def add_matrix_arguments(parser: CommandParser) -> None:
-    """Add the options that `matrix_of` reads, and `--measures`."""
+    """Add the options that `matrix_of` reads, and `--measures`. Not given, one is None; `--measures` is empty."""
     matrix = parser.add_argument_group("matrix", "Each list multiplies the runs of the modes that it touches.")
+    _add_depths(matrix)
+    _add_engines(matrix)
+    _add_measures(parser.add_argument_group("measures"))
+
+
+def _add_depths(matrix: ArgumentGroup) -> None:
     matrix.add_argument(
         "--indexes", type=words, metavar="I,I", help="Names of indexes (default: the collection's newest)."
     )
@@ -44,7 +53,6 @@ def add_matrix_arguments(parser: CommandParser) -> None:
     matrix.add_argument(
         "--rerank",
         choices=["on", "off", "both"],
-        default="off",
         help="A second look at the first results: slower, often better (default: off).",
     )
     matrix.add_argument(
@@ -60,6 +68,9 @@ def add_matrix_arguments(parser: CommandParser) -> None:
         metavar="D,D",
         help="Chunks that are reranked; a reranked run returns no others (default: top k).",
     )
+
+
+def _add_engines(matrix: ArgumentGroup) -> None:
     matrix.add_argument(
         "--ann",
         type=split_settings,
@@ -80,7 +91,9 @@ def add_matrix_arguments(parser: CommandParser) -> None:
     matrix.add_argument(
         "--thresholds", type=thresholds, metavar="T,T", help="Least scores in [0, 1], or none (default: none)."
     )
-    measures = parser.add_argument_group("measures")
+
+
+def _add_measures(measures: ArgumentGroup) -> None:
     measures.add_argument("--k", type=whole_numbers, metavar="K,K", help="Cutoffs of nDCG, P and R (default: 5,10,20).")
     measures.add_argument(
         "--primary-k", type=int, metavar="K", help="The cutoff whose nDCG decides the order of runs (default: 10)."
@@ -96,12 +109,17 @@ def add_matrix_arguments(parser: CommandParser) -> None:
 
 def matrix_of(mapping: Mapping, options: dict[str, Any]) -> dict[str, Any]:
     """Return the configuration matrix that the options describe; what is not given is left to the matrix's defaults."""
-    given = {key: options[option.strip("-").replace("-", "_")] for key, option in OPTIONS.items()} | {
+    given = {key: options[name_of(option)] for key, option in OPTIONS.items()} | {
         "search_modes": options["modes"] or searchable(mapping),
-        "use_reranker": {"on": [True], "off": [False], "both": [False, True]}[options["rerank"]],
+        "use_reranker": {"on": [True], "off": [False], "both": [False, True]}[options["rerank"] or "off"],
         "rerankers": [options["reranker"]] if options["reranker"] else None,
     }
     return {key: value for key, value in given.items() if value is not None}
+
+
+def name_of(option: str) -> str:
+    """Return the name by which argparse keeps an option."""
+    return option.strip("-").replace("-", "_")
 
 
 @contextlib.contextmanager
@@ -109,6 +127,8 @@ def in_options() -> Iterator[None]:
     """Let an error about the matrix name the options that were typed, not the keys that they became."""
     try:
         yield
+    except MissingModulesError as error:
+        raise MissingModulesError(f"{error.message} That is --allow-missing.", field=error.field) from error
     except MatrixError as error:
         # A key that is a plain word too is meant only where the message begins with it.
         names = re.sub(r"^\w+(?=:)|\b\w+_\w+\b", lambda found: OPTIONS.get(found[0], found[0]), error.message)

@@ -35,7 +35,7 @@ def require_modules(mapping: Mapping) -> None:
         some = ", ".join(lost[:SHOWN]) + (f" and {len(lost) - SHOWN:,} more" if len(lost) > SHOWN else "")
         raise MissingModulesError(
             f'The collection "{mapping.collection}" lacks {len(lost):,} of the modules that "{mapping.dataset}" '
-            f"expects: {some}. Import them, or allow that they are missing (--allow-missing): they count as not found.",
+            f"expects: {some}. Import them, or allow that they are missing: they count as not found.",
             field="allow_missing",
         )
 

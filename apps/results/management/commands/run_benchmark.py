@@ -11,7 +11,7 @@ from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.experiment_plans import plan_experiment
 from apps.benchmarks.experiments import prepare_experiment
 from apps.benchmarks.launching import launch
-from apps.benchmarks.matrix_options import add_matrix_arguments, in_options, matrix_of, whole_number
+from apps.benchmarks.matrix_options import OPTIONS, add_matrix_arguments, in_options, matrix_of, name_of, whole_number
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.previewing import preview
 from apps.benchmarks.reporting import facts_of, preview_text, text_of
@@ -33,6 +33,8 @@ from benchbench.files.spec002 import LIMIT
 from benchbench.ir.configuration import DEFAULTS
 
 DEFAULT_TOP_K = DEFAULTS["top_k"]
+STATED = (*OPTIONS.values(), "--measures", "--execution", "--seed", "--allow-missing")  # by an experiment or a manifest
+NOT_AGAIN = ("--dry-run", "--verbose", "--output-dir")  # what running a manifest does not do
 
 
 class Command(UseCaseCommand):
@@ -52,6 +54,20 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
+        self.add_what_is_run(parser)
+        parser.add_argument("--name", help="Name of the benchmark; by default the mapping's name and the time.")
+        parser.add_argument(
+            "--allow-missing",
+            action="store_true",
+            help="Run although the collection lacks modules that module queries (SPEC-001) expect: they are not found.",
+        )
+        add_matrix_arguments(parser)
+        self.add_execution(parser)
+        self.add_report_of_spec002(parser)
+        self.add_owner_argument(parser)
+        self.add_json_argument(parser)
+
+    def add_what_is_run(self, parser: CommandParser) -> None:
         parser.add_argument("mapping", nargs="?", help="Name (or id) of the mapping to run over.")
         parser.add_argument(
             "--queries",
@@ -80,26 +96,22 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
             choices=PRESETS,
             help="With --experiment: how many documents it keeps and how often it asks each query, instead of its own.",
         )
-        parser.add_argument("--name", help="Name of the benchmark; by default the mapping's name and the time.")
-        parser.add_argument(
-            "--allow-missing",
-            action="store_true",
-            help="Run although the collection lacks modules that module queries (SPEC-001) expect: they are not found.",
-        )
-        add_matrix_arguments(parser)
+
+    def add_execution(self, parser: CommandParser) -> None:
         execution = parser.add_argument_group("execution")
         execution.add_argument(
             "--execution",
             choices=["shared", "isolated"],
-            default="shared",
             help="shared (default): what runs have in common is done once; isolated: query by query, for honest times. "
             "Rankings are the same.",
         )
-        execution.add_argument("--seed", type=int, default=42, metavar="N", help="Of everything random (default: 42).")
+        execution.add_argument("--seed", type=int, metavar="N", help="Of everything random (default: 42).")
         execution.add_argument("--dry-run", action="store_true", help="Say what would be done, and do nothing.")
         execution.add_argument(
             "--wait", action="store_true", help="Wait for the end; works the queue if no worker does."
         )
+
+    def add_report_of_spec002(self, parser: CommandParser) -> None:
         told = parser.add_argument_group("report of SPEC-002")
         told.add_argument(
             "--verbose", action="store_true", help="Wait, and print each query as it ends, then totals with bars."
@@ -116,8 +128,6 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
             metavar="N",
             help=f"How many of a query's documents these two look at (default: {LIMIT}).",
         )
-        self.add_owner_argument(parser)
-        self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
         self.require_fitting(options)
@@ -140,10 +150,9 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
                 name=options["name"] or f"{mapping.name} {time.strftime('%Y-%m-%d %H:%M:%S')}",
                 matrix=matrix,
                 owner=options["owner"],
-                execution=options["execution"],
-                seed=options["seed"],
                 measures=options["measures"],
                 allow_missing=options["allow_missing"],
+                **{name: options[name] for name in ("execution", "seed") if options[name] is not None},
             )
         self.run(benchmark, **options)
 
@@ -155,6 +164,7 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
                 "Say what to run, and one thing only: a mapping, --queries FILE with --collection NAME, --experiment "
                 "FILE, or --manifest FILE."
             )
+        self.require_unstated(options)
         if options["preset"] and not options["experiment"]:
             raise self.misuse("--preset goes with --experiment.")
         if bool(options["queries"]) != bool(options["collection"]):
@@ -168,6 +178,13 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
         least = min(options["top_k"] or [DEFAULT_TOP_K])
         if (options["limit"] or LIMIT) > least and (options["verbose"] or options["output_dir"]):
             raise self.misuse(f"--limit {options['limit'] or LIMIT} is more than a run returns, {least}: see --top-k.")
+
+    def require_unstated(self, options: dict[str, Any]) -> None:
+        """Refuse what a file that is run states itself, rather than leave it unheard."""
+        for file, others in (("experiment", STATED), ("manifest", (*STATED, *NOT_AGAIN))):
+            given = [one for one in others if options[name_of(one)] not in (None, False, [])]
+            if options[file] and given:
+                raise self.misuse(f"--{file} FILE says itself what is run, and how: leave out {', '.join(given)}.")
 
     def mapping_of(self, options: dict[str, Any]) -> Mapping:
         """Return the mapping that is named, or of the queries that are; those are imported."""
