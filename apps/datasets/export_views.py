@@ -2,39 +2,26 @@
 
 import uuid
 
-from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
-from django.shortcuts import redirect
 
+from apps.datasets.downloading import download
 from apps.datasets.exporting import export_record, record_of
 from apps.datasets.models import DatasetVersion
 from apps.datasets.writers import WRITERS
 from benchbench.admin import SiteAdmin
-from benchbench.downloads import attachment
-from benchbench.errors import BenchbenchError
 from benchbench.panels import change_url
 
 
 def download_version(
     request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID, format: str
 ) -> HttpResponseBase:
-    """Answer with a version in one of the formats, or go back to its page, which says why that cannot be.
-
-    What the format has no place for is told on the page that is looked at next.
-    """
+    """Answer with a version in one of the formats, or go back to its page, which says why that cannot be."""
     if not model_admin.has_view_permission(request):
         raise PermissionDenied
     version = model_admin.get_object(request, str(object_id))
     if not isinstance(version, DatasetVersion) or format not in WRITERS:
         raise Http404
-    try:
-        export = export_record(record_of(version), format, name=f"{version.dataset.name}-v{version.number}")
-        answer = attachment(export.write, export.name, export.writer.content_type)
-    except BenchbenchError as error:
-        messages.error(request, error.message)
-        return redirect(change_url(version))
-    for warning in export.warnings:
-        messages.warning(request, f"{export.name}: {warning}")
-    return answer
+    name = f"{version.dataset.name}-v{version.number}"
+    return download(request, lambda: export_record(record_of(version), format, name=name), back=change_url(version))

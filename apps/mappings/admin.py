@@ -2,12 +2,13 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
+from django.urls import URLPattern, path, reverse
 from unfold.decorators import display
 
 from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
-from apps.mappings import views
+from apps.datasets.writers import WRITERS
+from apps.mappings import export_views, views
 from apps.mappings.deleting import delete_mapping
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.resolving import is_stale, resolve
@@ -33,6 +34,18 @@ class MappingAdmin(OwnedAdmin):
         ("Resolution", {"fields": (("resolved", "resolved_at"), "outcomes", "up_to_date")}),
         ("Facts", {"fields": (("collection", "dataset_version"), ("created_at", "updated_at"))}),
     )
+
+    change_form_outer_after_template = "mappings/mapping_after.html"
+
+    def get_urls(self) -> list[URLPattern]:
+        page = self.admin_site.admin_view(export_views.download_mapped)
+        return [
+            path("<uuid:object_id>/export/<str:format>/", page, {"model_admin": self}, "mapping_export"),
+            *super().get_urls(),
+        ]
+
+    def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        return super().render_change_form(request, context | {"writers": WRITERS}, *args, **kwargs)
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
         return views.add_mapping(request, self)

@@ -1,5 +1,7 @@
 """Taking a dataset away from its page."""
 
+import io
+import zipfile
 from typing import Any
 
 import pytest
@@ -9,8 +11,12 @@ from django.urls import reverse
 from apps.datasets.editing import set_judgment
 from apps.datasets.importing import import_dataset
 from apps.datasets.writers import WRITERS
+from apps.mappings.creating import create_mapping
+from apps.mappings.models import Mapping
+from apps.mappings.resolving import resolve_now
 from benchbench.panels import change_url
 from tests.datasets.samples import SAMPLES
+from tests.factories import make_collection, make_dataset
 
 pytestmark = [
     pytest.mark.django_db,
@@ -44,6 +50,24 @@ def test_what_is_left_out_is_told_on_the_next_page(admin_client: Client) -> None
     assert (
         "fruit-v2.csv: CSV, one row a judgment has no place for" in admin_client.get(change_url(draft)).content.decode()
     )
+
+
+def test_the_page_of_a_mapping_gives_the_dataset_by_its_documents(admin_client: Client, make_staff: Any) -> None:
+    collection = make_collection(documents=[{"external_id": "a", "text": "red fruit", "uri": "x:a"}])
+    judged = {"q1": [({"uri": "x:a"}, 1), ({"uri": "x:gone"}, 1)]}
+    mapping = create_mapping(make_dataset(judged), collection)
+    url = reverse("admin:mapping_export", args=[mapping.pk, "beir"])
+    assert url not in admin_client.get(change_url(mapping)).content.decode(), "not resolved yet"
+    assert admin_client.get(url).status_code == 404
+    resolve_now(mapping)
+    assert url in admin_client.get(change_url(mapping)).content.decode()
+    held = zipfile.ZipFile(io.BytesIO(b"".join(admin_client.get(url))))
+    assert b"red fruit" in held.read("corpus.jsonl")
+    assert "under made ids" in admin_client.get(change_url(mapping)).content.decode()
+    Mapping.objects.update(owner=make_staff("ada"))
+    stranger = Client()
+    stranger.force_login(make_staff("bob", may=("view",)))
+    assert stranger.get(url).status_code == 404
 
 
 def test_a_stranger_gets_no_file(make_staff: Any) -> None:

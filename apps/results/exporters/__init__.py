@@ -28,7 +28,7 @@ _KNOWN = (
     Exporter("trec-qrels", "TREC qrels", "benchmark", TEXT, "qrels", trec.write_qrels),
     Exporter(
         "strategy",
-        "Retrieval-strategy benchmark, a directory",
+        "Retrieval-strategy benchmark, several files",
         "benchmark",
         "application/zip",
         "zip",
