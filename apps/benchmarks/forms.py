@@ -1,6 +1,5 @@
 """What the admin asks for when a benchmark is made: the matrix as a search engineer would say it."""
 
-from collections.abc import Callable
 from typing import Any
 
 from django import forms
@@ -15,6 +14,7 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
+from apps.benchmarks.list_fields import ListField, pair, share_or_none
 from apps.benchmarks.measures import names_in
 from apps.mappings.models import Mapping
 from apps.retrieval.models import Index
@@ -39,44 +39,6 @@ MATRIX_FIELDS = (
     "primary_k",
 )
 RERANKING = {"off": [False], "on": [True], "both": [False, True]}
-
-
-def by_commas(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-class ListField(forms.CharField):
-    """Values with commas between them, by `split`; `read` makes one of a text, or raises ValueError."""
-
-    def __init__(
-        self,
-        read: Callable[[str], Any],
-        expects: str,
-        *,
-        split: Callable[[str], list[str]] = by_commas,
-        **kwargs: Any,
-    ) -> None:
-        self.read = read
-        self.expects = expects
-        self.split = split
-        super().__init__(required=False, widget=UnfoldAdminTextInputWidget(), **kwargs)
-
-    def clean(self, value: Any) -> list[Any]:
-        return [self._one(part) for part in self.split(str(value or ""))]
-
-    def _one(self, part: str) -> Any:
-        try:
-            return self.read(part)
-        except ValueError:
-            raise forms.ValidationError(f"“{part}” is not {self.expects}. Put commas between several.") from None
-
-
-def share_or_none(text: str) -> float | None:
-    return None if text.lower() in ("none", "null", "off") else float(text)
-
-
-def pair(text: str) -> list[float]:
-    return [float(weight) for weight in text.split(":")]
 
 
 class MeasuresForm(PageForm):

@@ -1,6 +1,6 @@
 """Rankings made elsewhere become runs: stored as ranked, measured as any other. Nothing is searched."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,15 +62,13 @@ def import_runs(
     k: Sequence[int] = (),
     empty_queries: str = "zero",
     owner: User | None = None,
-    on_progress: Callable[[int], None] | None = None,
 ) -> ImportedRuns:
     """Import each file of `paths`, a TREC or a Flowbaby run, as a completed run, and measure it; all of them or none.
 
     They are held against `version`, by default the newest frozen one of `dataset`, in a new benchmark called `name`, or
     in `benchmark`, one of external runs, whose version and measures then hold: a page compares what was measured alike.
     Ranks are those of `benchbench score`, stored, and never sorted again. Every query of the version that a file lacks
-    found nothing, and so has 0. `k` and `measures` are as `create_benchmark` has them. `on_progress` is called with the
-    number of rankings that are stored.
+    found nothing, and so has 0. `k` and `measures` are as `create_benchmark` has them.
 
     Raises RunImportError, FileFormatError and MeasuresError for what is asked or stated wrongly, RunImportedError for
     rankings that the benchmark has already, ConflictError for a dataset or a benchmark that cannot take them.
@@ -83,16 +81,12 @@ def import_runs(
         )
     else:
         benchmark = _existing(benchmark, dataset, version, is_told=bool(name or measures or k))
-    stored = 0
     imported = []
     for path in paths:
         found, report = read_for(benchmark.dataset_version, path, format=format, order_by=order_by)
         run = _store_run(benchmark, found, order_by)
         imported.append((run, report))
-        for count in _store_rankings(run, found):
-            stored += count
-            if on_progress:
-                on_progress(stored)
+        _store_rankings(run, found)
     runs = [run for run, _ in imported]
     for each in {benchmark.dataset_version, *scored_versions(benchmark)}:
         evaluate_runs(benchmark, runs, version=each)
@@ -228,15 +222,14 @@ def _label(benchmark: Benchmark, found: RunFile) -> str:
     return label if label not in taken else next(one for one in numbered if one not in taken)
 
 
-def _store_rankings(run: Run, found: RunFile) -> Iterator[int]:
-    """Write a ranking for every query of the version, empty where the file has none; yield how many at a time."""
+def _store_rankings(run: Run, found: RunFile) -> None:
+    """Write a ranking for every query of the version, empty where the file has none."""
     documents = {document for ranked in found.rankings.values() for document in ranked.documents}
     keys = add_ids(run.benchmark.mapping.collection, documents)
     queries = list(run.benchmark.dataset_version.queries.order_by("id").values_list("pk", "key"))
     for start in range(0, len(queries), AT_ONCE):
         part = queries[start : start + AT_ONCE]
         store_results([_result(run, pk, found, key, keys) for pk, key in part])
-        yield len(part)
 
 
 def _result(run: Run, query_id: int, found: RunFile, key: str, keys: dict[str, int]) -> RunResult:

@@ -8,7 +8,7 @@ from django.core.files.uploadedfile import UploadedFile
 from django.db.models import QuerySet
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from apps.benchmarks.forms import ListField
+from apps.benchmarks.list_fields import ListField
 from apps.benchmarks.measures import names_in
 from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
@@ -27,7 +27,7 @@ class RunForm(PageForm):
     sections: ClassVar[Sections] = (
         ("", "", ("dataset", "file", "name")),
         ("Where it goes", "", ("benchmark", "version", "format", "order_by")),
-        ("Measures of a new benchmark", "", ("k", "measures")),
+        ("Measures of a new benchmark", "", ("k", "measures", "empty_queries")),
     )
 
     dataset = forms.ModelChoiceField(Dataset.objects.none(), help_text="The judged queries that the run answers.")
@@ -78,6 +78,13 @@ class RunForm(PageForm):
         split=names_in,
         label="Further measures",
         help_text="“Success@5, ERR@10, RBP(p=0.8)”: ours, and those of ir_measures.",
+    )
+
+    empty_queries = forms.ChoiceField(
+        required=False,
+        choices=[("zero", "count as 0"), ("skip", "are left out of the means")],
+        widget=UnfoldAdminSelectWidget(),
+        label="Queries without a relevant judgment",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

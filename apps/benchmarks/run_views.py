@@ -31,6 +31,7 @@ def import_run(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
             imported = import_runs(
                 [path],
                 owner=staff(request),
+                empty_queries=values["empty_queries"] or "zero",
                 **{name: values[name] for name in ("dataset", "version", "benchmark", "name", "k", "measures")},
                 **form.reading(),
             )

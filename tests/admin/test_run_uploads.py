@@ -64,6 +64,11 @@ def test_a_run_is_imported_and_further_ones_into_its_benchmark(
     assert [run.label for run in benchmark.runs.all()] == ["mine", "other"]
 
 
+def test_queries_without_a_relevant_judgment_may_be_left_out(client_of_ada: Client, dataset: Dataset) -> None:
+    post(client_of_ada, PAGE, dataset, empty_queries="skip")
+    assert Benchmark.objects.get().empty_queries == "skip"
+
+
 def test_what_another_owns_takes_no_run(client_of_ada: Client, admin_user: User, dataset: Dataset) -> None:
     post(client_of_ada, PAGE, dataset)
     Benchmark.objects.update(owner=admin_user)

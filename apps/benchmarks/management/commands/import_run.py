@@ -61,19 +61,15 @@ that ranks a document twice for a query is refused, with its line. All files are
     def act(self, **options: Any) -> None:
         dataset = find_dataset(options["dataset"])
         version = options["dataset_version"]
-        progress = self.progress("rankings")
-        imported = import_runs(
-            options["files"],
-            dataset=dataset,
-            version=None if version is None else find_version(dataset, version),
-            benchmark=find_benchmark(options["benchmark"]) if options["benchmark"] else None,
-            on_progress=progress,
-            **{
-                name: options[name]
-                for name in ("name", "format", "order_by", "measures", "k", "empty_queries", "owner")
-            },
-        )
-        progress.close()
+        names = ("name", "format", "order_by", "measures", "k", "empty_queries", "owner")
+        with self.busy("Reading, storing and measuring"):
+            imported = import_runs(
+                options["files"],
+                dataset=dataset,
+                version=None if version is None else find_version(dataset, version),
+                benchmark=find_benchmark(options["benchmark"]) if options["benchmark"] else None,
+                **{name: options[name] for name in names},
+            )
         for _, report in imported.runs:
             for note in report.notes():
                 self.warn(note)
