@@ -43,11 +43,8 @@ def launch(benchmark: Benchmark, *, owner: User | None = None) -> Operation:
         if not started:
             raise ConflictError(f"The benchmark {benchmark.name!r} is running already.")
         require_room(owner or benchmark.owner)
-        runs = list(
-            benchmark.runs.filter(status__in=UNFINISHED, is_external=False).select_related(
-                "index__chunk_set", "index__collection"
-            )
-        )
+        unfinished = benchmark.runs.filter(status__in=UNFINISHED, is_external=False)
+        runs = list(unfinished.select_related("index__chunk_set", "index__collection"))
         if not runs:
             raise ConflictError(
                 f"Every run of {benchmark.name!r} has completed or failed. Retry the failed ones, or make a new one."

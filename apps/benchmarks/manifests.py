@@ -6,6 +6,7 @@ from typing import Any
 from apps.benchmarks.evaluating import policies_of
 from apps.benchmarks.hashes import keys_of, values_hash
 from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
 from apps.retrieval.describing import identity_of
 from apps.retrieval.models import Index
@@ -44,7 +45,7 @@ def manifest_of(benchmark: Benchmark) -> dict[str, Any]:
             f"The benchmark {benchmark.name!r} is {benchmark.status}: it has a manifest once it has completed."
         )
     runs = list(benchmark.runs.filter(is_external=False).select_related("index__chunk_set", "index__lexical_index"))
-    version, mapping = benchmark.dataset_version, benchmark.mapping
+    mapping = benchmark.mapping
     evaluations = own_evaluations(benchmark)
     keys = keys_of([query_id for evaluation in evaluations.values() for query_id in evaluation.query_ids])
     return {
@@ -56,14 +57,7 @@ def manifest_of(benchmark: Benchmark) -> dict[str, Any]:
             "description": benchmark.description,
             "completed_at": benchmark.completed_at and benchmark.completed_at.isoformat(),
         },
-        "dataset": {
-            "name": version.dataset.name,
-            "version": version.number,
-            "label": version.label,
-            "content_hash": version.content_hash,
-            "queries": version.query_count,
-            "judgments": version.judgment_count,
-        },
+        "dataset": _dataset(benchmark.dataset_version),
         "collection": _collection(benchmark, runs),
         "mapping": {"name": mapping.name, "truth_hash": next((one.truth_hash for one in evaluations.values()), "")},
         "indexes": _indexes(runs),
@@ -90,6 +84,17 @@ def result_of(run: Run, evaluation: Evaluation, keys: dict[int, str], measures: 
         "means": {name: mean for name, mean in evaluation.means.items() if name in measures},
         "queries": evaluation.query_count,
         "failed_queries": evaluation.failed_queries,
+    }
+
+
+def _dataset(version: DatasetVersion) -> dict[str, Any]:
+    return {
+        "name": version.dataset.name,
+        "version": version.number,
+        "label": version.label,
+        "content_hash": version.content_hash,
+        "queries": version.query_count,
+        "judgments": version.judgment_count,
     }
 
 

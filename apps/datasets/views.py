@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from django.contrib.admin import ModelAdmin
+from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
@@ -52,22 +53,8 @@ def judge_by_reference(request: HttpRequest, model_admin: ModelAdmin, query_id: 
     judgment = _judgment(query, request.GET.get("judgment", ""))
 
     def act(form: GradeForm) -> HttpResponse:
-        values, user = form.cleaned_data, staff(request)
-        reference = judgment.doc_ref if judgment else {values["key"]: values["reference"].strip()}
-        if form.removes:
-            remove_judgment(query.dataset, query.key, reference)
-        else:
-            set_judgment(
-                query.dataset,
-                query.key,
-                reference,
-                values["grade"],
-                judge=user.get_username(),
-                judged_by=user,
-                note=values["note"],
-                section_refs=judgment.section_refs if judgment else None,
-            )
-        return redirect(next_page(request, values["next"]) or change_url(query))
+        _save(form, query, judgment, by=staff(request))
+        return redirect(next_page(request, form.cleaned_data["next"]) or change_url(query))
 
     form: type[GradeForm] = GradeForm if judgment else JudgmentForm
     return form_page(
@@ -84,6 +71,25 @@ def judge_by_reference(request: HttpRequest, model_admin: ModelAdmin, query_id: 
         judgment=judgment,
         draft=draft_of(query.dataset),
         trail=[query.dataset, query],
+    )
+
+
+def _save(form: GradeForm, query: Query, judgment: Judgment | None, *, by: User) -> None:
+    """Set or remove what the form judges."""
+    values = form.cleaned_data
+    reference = judgment.doc_ref if judgment else {values["key"]: values["reference"].strip()}
+    if form.removes:
+        remove_judgment(query.dataset, query.key, reference)
+        return
+    set_judgment(
+        query.dataset,
+        query.key,
+        reference,
+        values["grade"],
+        judge=by.get_username(),
+        judged_by=by,
+        note=values["note"],
+        section_refs=judgment.section_refs if judgment else None,
     )
 
 

@@ -173,18 +173,7 @@ def _forest(lines: Sequence[Line], title: str) -> Figure:
         customdata=[[end.low, end.high] for end in ends],
         hovertemplate="%{y}<br>%{x:+.4f} [%{customdata[0]:+.4f}, %{customdata[1]:+.4f}]<extra></extra>",
     )
-    shapes = [
-        {
-            "type": "line",
-            "x0": end.low,
-            "x1": end.high,
-            "y0": place,
-            "y1": place,
-            "line": {"color": line.colour, "width": 3},
-            "layer": "below",
-        }
-        for place, (line, end) in enumerate(zip(shown, ends, strict=True))
-    ]
+    shapes = [_whisker(place, end, line.colour) for place, (line, end) in enumerate(zip(shown, ends, strict=True))]
     reach = [0.0, *(end.low for end in ends), *(end.high for end in ends)]
     room = 0.06 * (max(reach) - min(reach) or 1)
     layout = {
@@ -247,6 +236,11 @@ def _figure(go: Any, traces: list[Any], layout: dict[str, Any]) -> Figure:
 def _title(comparison: RunComparison) -> str:
     reference = "baseline" if comparison.verdict.against_baseline else "best"
     return f"difference to the {reference}"
+
+
+def _whisker(place: int, end: Interval, colour: str) -> dict[str, Any]:
+    ends = {"x0": end.low, "x1": end.high, "y0": place, "y1": place}
+    return {"type": "line", **ends, "line": {"color": colour, "width": 3}, "layer": "below"}
 
 
 def _zero() -> dict[str, Any]:

@@ -87,14 +87,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--order-by", choices=["rank", "score"], help="of a run.json whose ranks and scores disagree")
     parser.add_argument("--by-query", action="store_true", help="show each query's values too")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    files = parser.add_argument_group("files of a Flowbaby dataset's results (with --dataset)")
+    _add_files(parser.add_argument_group("files of a Flowbaby dataset's results (with --dataset)"))
+    return parser
+
+
+def _add_files(files: argparse._ArgumentGroup) -> None:
     files.add_argument("--output", type=Path, metavar="FILE", help="write results.json")
     files.add_argument("--markdown", type=Path, metavar="FILE", help="write results.md")
     files.add_argument("--summary", type=Path, metavar="FILE", help="write summary.json")
     files.add_argument("--evaluation-split", choices=SPLITS, help="measure the topics of this split only")
     files.add_argument("--selection-split", choices=SPLITS, help="the split that settings were chosen on")
     files.add_argument("--git-sha", metavar="SHA", help="the revision that made the run (default: the one checked out)")
-    return parser
 
 
 def _misuse(options: argparse.Namespace) -> str:
