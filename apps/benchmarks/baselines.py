@@ -24,7 +24,8 @@ def approve(run: Run, *, name: str, reason: str, by: Any) -> Baseline:
     """Make a completed run the current baseline `name` of its dataset; the one of that name so far is retired.
 
     `reason` says why it may serve as one; `by` is the user who answers for that. Raises BaselineError for a run that
-    did not complete or is the current baseline of that name already, BenchbenchError for a blank name or reason.
+    did not complete or is the current baseline of that name already, and where `by` may not see the one that would be
+    retired; BenchbenchError for a blank name or reason.
     """
     name, reason = name.strip(), reason.strip()
     for field, text in (("name", name), ("reason", reason)):
@@ -38,6 +39,8 @@ def approve(run: Run, *, name: str, reason: str, by: Any) -> Baseline:
     if before is not None and before.run_id == run.pk:
         raise BaselineError(f'The run "{run}" is the baseline "{name}" of {dataset} already.', field="name")
     if before is not None:
+        if not visible(current_baselines(dataset).filter(pk=before.pk), by, through="run__benchmark").exists():
+            raise BaselineError("A baseline that you may not see has this name: choose another.", field="name")
         retire(before, by=by)
     return Baseline.objects.create(dataset=dataset, run=run, name=name, reason=reason, approved_by=by)
 

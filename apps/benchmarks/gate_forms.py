@@ -45,15 +45,6 @@ class BaselineForm(PageForm):
         super().__init__(*args, **kwargs)
         self.choose(Baseline, "run", through="benchmark")
 
-    def clean(self) -> dict[str, Any]:
-        """Refuse to retire a baseline that the user cannot see."""
-        values = super().clean() or {}
-        if run := values.get("run"):
-            named = current_baselines(run.benchmark.dataset_version.dataset).filter(name=values.get("name"))
-            if named.exists() and not visible(named, self.user, through="run__benchmark").exists():
-                self.add_error("name", "A baseline that you may not see has this name: choose another.")
-        return values
-
 
 class GateForm(PageForm):
     """`rules()` are the rules of a valid form: those of the file where there is one."""

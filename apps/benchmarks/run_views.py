@@ -1,10 +1,5 @@
 """Importing a run in the browser: what its file holds, and then its import."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.admin import ModelAdmin
 from django.core.exceptions import PermissionDenied
@@ -15,11 +10,11 @@ from django.views.decorators.http import require_POST
 from apps.benchmarks.importing_runs import import_runs, version_for
 from apps.benchmarks.run_forms import RunForm
 from apps.benchmarks.run_reports import preview_run
+from apps.benchmarks.uploading_runs import stored_run
 from benchbench.access import may_change
 from benchbench.errors import BenchbenchError
-from benchbench.files.archives import require_unpacked_size
 from benchbench.files.runs import FORMATS
-from benchbench.pages import form_page, staff, stored
+from benchbench.pages import form_page, staff
 
 
 def import_run(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
@@ -27,7 +22,7 @@ def import_run(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
         values = form.cleaned_data
         if values["benchmark"] and not may_change(values["benchmark"], request.user):
             raise PermissionDenied
-        with _kept(form) as path:
+        with stored_run(form.cleaned_data["file"]) as path:
             imported = import_runs(
                 [path],
                 owner=staff(request),
@@ -66,7 +61,7 @@ def preview_run_file(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespo
         values = form.cleaned_data
         try:
             version = version_for(values["dataset"], version=values["version"], benchmark=values["benchmark"])
-            with _kept(form) as path:
+            with stored_run(form.cleaned_data["file"]) as path:
                 found = preview_run(path, version=version, **form.reading())
         except BenchbenchError as error:
             form.present(error)
@@ -78,10 +73,3 @@ def preview_run_file(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespo
         "chosen": "file" in request.FILES,
     }
     return render(request, "benchmarks/run_preview.html", context)
-
-
-@contextmanager
-def _kept(form: RunForm) -> Iterator[Path]:
-    with stored(form.cleaned_data["file"]) as path:
-        require_unpacked_size(path, max_bytes=settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES)
-        yield path

@@ -7,9 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from apps.benchmarks.models import Evaluation
+from apps.benchmarks.models import Evaluation, Run
+from apps.benchmarks.progress import flat
 from apps.results.charts import height_of_rows, wrapped
-from apps.results.slicing import Slicing, means_in, values_in
+from apps.results.leaderboard import primary_measure
+from apps.results.queries import values_on
+from apps.results.slicing import Slicing, means_in, slicing_of, values_in
+from benchbench.ir.measures import Measure
 from benchbench.ir.slices import MINIMUM, Slice, WeakSlice, weak_slices
 
 COLOUR, WEAK_COLOUR, QUIET_COLOUR = "#2f6fde", "#e07b39", "#94a3b8"
@@ -67,6 +71,35 @@ def slice_groups(evaluation: Evaluation, slicing: Slicing, names: Sequence[str])
     return [
         SliceGroup(partition, list(group)) for partition, group in groupby(rows, key=lambda row: row.slice.partition)
     ]
+
+
+def slice_facts(run: Run, *, version: int | None = None) -> dict[str, Any]:
+    """Return a run by slice as plain facts, measures by the names of the wire, on `version` or its benchmark's own.
+
+    Raises NoValuesError and UnmeasuredError where it has no values there, SlicingError as `slicing_of` does.
+    """
+    evaluation = values_on(run, version)
+    slicing, primary = slicing_of(run.benchmark, evaluation), primary_measure(run.benchmark)
+    names = [primary, *(name for name in evaluation.measures if name != primary)]
+    rows = [row for group in slice_groups(evaluation, slicing, names) for row in group.rows]
+    return {
+        "run_id": run.pk,
+        "dataset_version": evaluation.dataset_version.number,
+        "primary": Measure.parse(primary).wire,
+        "metrics_flat": flat(evaluation.means),
+        "slices": [
+            {
+                "name": row.slice.name,
+                "partition": row.slice.partition,
+                "label": row.slice.label,
+                "queries": row.slice.n,
+                "is_small": row.slice.is_small,
+                "metrics_flat": flat(dict(zip(names, row.values, strict=True))),
+                "weak": row.weak,
+            }
+            for row in rows
+        ],
+    }
 
 
 def slice_figure(groups: Sequence[SliceGroup], name: str, overall: float | None) -> dict[str, Any] | None:

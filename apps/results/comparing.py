@@ -26,6 +26,7 @@ from benchbench.ir.verdict import Verdict, verdict
 
 MOST_RUNS = 64
 CACHED_SECONDS = 3600
+STANDINGS = ("baseline", "best", "better", "worse", "not distinguishable")
 
 
 class ComparingError(BenchbenchError):
@@ -66,7 +67,6 @@ class RunComparison:
     slice: Slice | None
     comparison: Comparison
     verdict: Verdict
-    pinned: bool  # whether the baseline is one that was approved for the dataset, and so named beforehand
 
     @property
     def tested(self) -> bool:
@@ -78,10 +78,24 @@ class RunComparison:
         return self.verdict.reference
 
     @property
+    def pinned(self) -> bool:
+        """Whether the baseline is one that was approved for the dataset, and so named beforehand."""
+        baseline = self.comparison.baseline
+        return baseline is not None and bool(pinned_baselines([self.runs[baseline]]))
+
+    @property
     def order(self) -> list[int]:
         """The runs by falling mean."""
         means = self.comparison.means
         return sorted(range(len(means)), key=lambda run: (-means[run], run))
+
+    def standing(self, run: int) -> str:
+        """Return how a run stands to the reference, as one of STANDINGS; it is said of a tested comparison only."""
+        if run == self.reference:
+            return "baseline" if self.verdict.against_baseline else "best"
+        if run in self.verdict.better:
+            return "better"
+        return "worse" if run in self.verdict.worse else "not distinguishable"
 
     @property
     def members(self) -> NDArray[np.bool_]:
@@ -103,7 +117,9 @@ def compare_runs(
     seed: int | None = None,
     version: DatasetVersion | None = None,
 ) -> RunComparison:
-    """Compare `runs`, of any benchmarks, by `measure` (the primary one by default) on the queries of `slice`, or all.
+    """Compare `runs`, of any benchmarks, by `measure` on the queries of `slice`, or all.
+
+    A measure is named as it is or as it is on the wire; without one it is the primary one.
 
     The family is all pairs, or every other run against `baseline`, which is one of them. The values are those on
     `version`, by default as `comparability.differences` chooses. The primary measure and the seed are those of the
@@ -119,7 +135,9 @@ def compare_runs(
         raise IncomparableError(comparability)
     found = _Found.of(known, comparability.version)
     primary = found.primary
-    measure = _chosen(measure or primary, list(found.values), "measure", "They have no common")
+    by_wire_name = {Measure.parse(name).wire: name for name in found.values}
+    wanted = by_wire_name.get(measure, measure) if measure else primary
+    measure = _chosen(wanted, list(found.values), "measure", "They have no common")
     if falls(measure):
         raise ComparingError(
             f"{measure} falls as a run improves, so that no best run follows from it: compare by RR, its reciprocal.",
@@ -145,7 +163,6 @@ def compare_runs(
         slice=asked and replace(asked, is_small=comparison.n < MINIMUM),
         comparison=comparison,
         verdict=verdict(comparison),
-        pinned=baseline is not None and baseline in pinned_baselines(known),
     )
 
 

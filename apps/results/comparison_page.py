@@ -127,23 +127,11 @@ def choices(comparison: RunComparison) -> dict[str, Any]:
 def _row(comparison: RunComparison, run: int) -> dict[str, Any]:
     """A run against the reference."""
     is_reference = run == comparison.reference
-    found = comparison.verdict
-    standing = (
-        "baseline"
-        if is_reference and found.against_baseline
-        else "best"
-        if is_reference
-        else "better"
-        if run in found.better
-        else "worse"
-        if run in found.worse
-        else "not distinguishable"
-    )
     return {
         "run": comparison.runs[run],
         "label": comparison.labels[run],
         "mean": comparison.comparison.means[run],
-        "standing": standing,
+        "standing": comparison.standing(run),
         "pair": None if is_reference else comparison.comparison.pair(run, comparison.reference),
         "link": _pair_link(comparison, run, comparison.reference),
     }

@@ -1,16 +1,19 @@
-"""Two runs held against each other, or two summaries, for terminals and programs."""
+"""Runs held against each other, or two summaries, for terminals and programs."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from apps.benchmarks.models import Run
-from apps.results.comparing import RunComparison, compare_runs, described
+from apps.results.comparing import Described, RunComparison, compare_runs, described
 from apps.results.exporters.flowbaby import git_sha
 from apps.results.exporters.results_json import milliseconds_between
 from apps.results.sentences import family_sentence, left_out_sentence, verdict_sentence
 from benchbench.files.summaries import Change, SummaryComparison
+from benchbench.ir.measures import Measure
 from benchbench.ir.resampling import Interval
+from benchbench.ir.significance import Pair
 
 
 def compare_pair(before: Run, after: Run) -> dict[str, Any]:
@@ -31,14 +34,7 @@ def compare_pair(before: Run, after: Run) -> dict[str, Any]:
         "primary": {
             "measure": comparison.measure,
             "queries": comparison.comparison.n,
-            "difference": pair.difference,
-            "interval": _interval(pair.interval),
-            "p": pair.p_adjusted,
-            "significant": pair.significant,
-            "effect": pair.effect,
-            "wins": pair.wins,
-            "ties": pair.ties,
-            "losses": pair.losses,
+            **_pair_facts(pair),
         },
         "measures": {
             one.measure: {
@@ -49,6 +45,68 @@ def compare_pair(before: Run, after: Run) -> dict[str, Any]:
             for one in described(comparison)
         },
         "warnings": comparison.comparability.warnings,
+    }
+
+
+def comparison_facts(comparison: RunComparison) -> dict[str, Any]:
+    """Return runs held against each other as plain facts, in the words of `compare_pair`; measures as on the wire.
+
+    A difference is `run` − `against`, which is the reference where that is one of the two.
+    """
+    stated, reference = comparison.comparison, comparison.reference
+    ids = [str(run.pk) for run in comparison.runs]
+    pairs = [pair.reversed if pair.first == reference else pair for pair in stated.pairs]
+    return {
+        "verdict": verdict_sentence(comparison) if comparison.tested else None,
+        "tested": comparison.tested,
+        "about": [note for note in (family_sentence(comparison), left_out_sentence(comparison)) if note],
+        "dataset_version": str(comparison.version),
+        "measure": Measure.parse(comparison.measure).wire,
+        "slice": comparison.slice and comparison.slice.name,
+        "queries": stated.n,
+        "seed": stated.seed,
+        "alpha": stated.alpha,
+        "baseline": None if stated.baseline is None else ids[stated.baseline],
+        "reference": ids[reference],
+        "runs": [_compared_run_facts(comparison, place) for place in comparison.order],
+        "differences": [
+            {"run": ids[pair.first], "against": ids[pair.second], **_pair_facts(pair, tested=comparison.tested)}
+            for pair in pairs
+        ],
+        "measures": {Measure.parse(one.measure).wire: _described_facts(one, ids) for one in described(comparison)},
+        "warnings": comparison.comparability.warnings,
+    }
+
+
+def _compared_run_facts(comparison: RunComparison, place: int) -> dict[str, Any]:
+    run = comparison.runs[place]
+    return _run_facts(run, comparison.labels[place]) | {
+        "benchmark_id": str(run.benchmark_id),
+        "duration_ms": milliseconds_between(run.started_at, run.completed_at),
+        "mean": comparison.comparison.means[place],
+        "standing": comparison.standing(place) if comparison.tested else None,
+    }
+
+
+def _described_facts(one: Described, ids: Sequence[str]) -> list[dict[str, Any]]:
+    return [
+        {"run": run, "mean": mean.mean, "difference": change.mean, "interval": _interval(change.interval)}
+        for run, mean, change in zip(ids, one.means, one.differences, strict=True)
+    ]
+
+
+def _pair_facts(pair: Pair, *, tested: bool = True) -> dict[str, Any]:
+    """What came of a pair. A p of what is not tested would be read as if it were."""
+    return {
+        "difference": pair.difference,
+        "interval": _interval(pair.interval),
+        "simultaneous": _interval(pair.simultaneous) if tested else None,
+        "p": pair.p_adjusted if tested else None,
+        "significant": pair.significant if tested else None,
+        "effect": pair.effect,
+        "wins": pair.wins,
+        "ties": pair.ties,
+        "losses": pair.losses,
     }
 
 

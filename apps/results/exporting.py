@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.rescoring import scored_versions
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
 from apps.results.exporters import EXPORTERS
-from apps.results.exporters.base import Exporter, ExportError, Piece, slug_of
+from apps.results.exporters.base import Exporter, ExportError, ExportStateError, Piece, slug_of
 from apps.results.leaderboard import evaluations_of
+from apps.results.versions import version_with_values
 from benchbench.files.placing import make_folder, place_directory, place_pieces
 
 NOT_ENDED = (Status.PENDING, Status.RUNNING)
@@ -25,8 +25,8 @@ def export(subject: Benchmark | Run, format: str, *, version: int | None = None)
     """Yield `subject` in the format of that name, as text or bytes; text is to be written as UTF-8.
 
     Its values are those on dataset version `version`, by default the benchmark's own. Raises ExportError at once for a
-    format that is not one of its own, for a benchmark that has not ended and for a version without values, and while it
-    yields where the results do not fit the format: keep nothing of what came before.
+    format that is not one of its own and for a benchmark that has not ended, and while it yields where the results do
+    not fit the format: keep nothing of what came before; NoValuesError for a version without values.
     """
     return _exporter(subject, format).write(subject, version_of(subject, version))
 
@@ -42,25 +42,13 @@ def _exporter(subject: Benchmark | Run, format: str) -> Exporter:
             raise ExportError(f"The format {format} is of a {exporter.exports}; of a {kind} there is {there}.")
         raise ExportError(f"There is no format {format!r}; of a {kind} there is {there}.", field="format")
     if isinstance(subject, Benchmark) and subject.status in NOT_ENDED:
-        raise ExportError(f'The benchmark "{subject}" is {subject.status}: export it once it has ended.')
+        raise ExportStateError(f'The benchmark "{subject}" is {subject.status}: export it once it has ended.')
     return exporter
 
 
 def version_of(subject: Benchmark | Run, number: int | None) -> DatasetVersion:
     """Return the version that exports are of: `number` of the dataset, where there are values on it, or the own one."""
-    benchmark = subject if isinstance(subject, Benchmark) else subject.benchmark
-    own = benchmark.dataset_version
-    if number is None or number == own.number:
-        return own
-    scored = {version.number: version for version in scored_versions(benchmark)}
-    if number not in scored:
-        there = ", ".join(map(str, scored)) or "none"
-        raise ExportError(
-            f'"{benchmark}" has no values on version {number} of its dataset; versions with values: {there}. '
-            "Re-score it (`manage.py rescore`) to have more.",
-            field="version",
-        )
-    return scored[number]
+    return version_with_values(subject if isinstance(subject, Benchmark) else subject.benchmark, number)
 
 
 def export_to(

@@ -81,7 +81,7 @@ def paths_of(result: QueryResult, grades: Mapping[int, int], *, hits: Iterable[i
     lost = triage(plan, lists, documents, relevant, k=k)
     searched = [one for one in lost[:shown] if one.loss not in NEVER_SEARCHED]
     stops = {one.document: _stops(plan, lists, one.standings) for one in searched}
-    told = {one.document: _told(plan, Configuration.from_dict(run.config), one, k) for one in lost[:shown]}
+    told = {one.document: what_happened(plan, Configuration.from_dict(run.config), one, k) for one in lost[:shown]}
     standings = standings_of(plan, lists, documents, hits)
     return Paths(
         _described(result, [(one.document, int(one.grade)) for one in lost[:shown]], told, stops),
@@ -131,7 +131,7 @@ def _without_stages(result: QueryResult, document: int) -> str:
     return f"Not among the {len(result.document_ids):,} documents of the ranking."
 
 
-def _told(plan: RunPlan, configuration: Configuration, lost: LostDocument, k: int) -> tuple[str, str]:
+def what_happened(plan: RunPlan, configuration: Configuration, lost: LostDocument, k: int) -> tuple[str, str]:
     """Return what happened to a document, and what to do about it."""
     standings = {standing.stage: standing for standing in lost.standings}
     rerank = next((stage for stage in plan.stages if isinstance(stage, RerankStage)), None)

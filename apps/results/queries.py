@@ -15,8 +15,16 @@ from apps.mappings.truth import truth
 from apps.results.leaderboard import evaluations_of, primary_measure
 from apps.results.texts import Piece, excerpt
 from apps.results.triaging import QueryLoss, RunLosses
+from apps.results.versions import version_with_values
 from apps.retrieval.models import Chunk
+from benchbench.errors import ConflictError
 from benchbench.ir.measures import Measure, definition_of
+
+
+class UnmeasuredError(ConflictError):
+    """A run that has no values."""
+
+    code = "unmeasured"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,21 @@ def evaluation_of(run: Run, *, version: DatasetVersion | None = None) -> Evaluat
         return None
     on = version or run.benchmark.dataset_version
     return run.evaluations.filter(dataset_version=on, policies=policies_of(run.benchmark)).first()
+
+
+def values_on(run: Run, version: int | None = None) -> Evaluation:
+    """Return the evaluation of a run on version `version` of its dataset (by default its benchmark's own).
+
+    Raises NoValuesError for a version that the benchmark was not scored on, UnmeasuredError for a run without values.
+    """
+    of_version = version_with_values(run.benchmark, version)
+    evaluation = evaluation_of(run, version=of_version)
+    if evaluation is None and run.status == Run.Status.COMPLETED:
+        raise UnmeasuredError(f'The run "{run}" has no values on {of_version}: re-score its benchmark.')
+    if evaluation is None:
+        why = f": {run.error_message}" if run.error_message else "."
+        raise UnmeasuredError(f'The run "{run}" is {run.status} and has no values{why}')
+    return evaluation
 
 
 def ordered_queries(

@@ -21,15 +21,23 @@ FORM = 1  # of what is kept; another number where that changes
 
 @dataclass(frozen=True, slots=True)
 class QueryLoss:
-    """What one query lost: how many of its relevant documents, and the causes, what cost most first."""
+    """What one query lost: how many of its relevant documents, and the causes, what cost most first.
+
+    `counts` says of each cause how many documents it lost.
+    """
 
     lost: int
     relevant: int
     causes: tuple[Loss, ...]
+    counts: tuple[int, ...]
 
     @property
     def main(self) -> Loss:
         return self.causes[0]
+
+    def count(self, cause: Loss | None = None) -> int:
+        """Return how many documents it lost, by `cause` or by any."""
+        return sum(count for loss, count in zip(self.causes, self.counts, strict=True) if cause in (None, loss))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +138,8 @@ class _Kept:
     def _loss(self, query: int, causes: dict[str, tuple[float, int]]) -> QueryLoss:
         order = sorted((Loss(name) for name in causes), key=list(Loss).index)
         order.sort(key=lambda loss: causes[loss], reverse=True)
-        return QueryLoss(sum(count for _, count in causes.values()), self.judged[query], tuple(order))
+        counts = tuple(causes[loss][1] for loss in order)
+        return QueryLoss(sum(counts), self.judged[query], tuple(order), counts)
 
 
 def _by_cause(documents: Collection[LostDocument]) -> dict[str, tuple[float, int]]:

@@ -17,7 +17,7 @@ def benchmark(db: None) -> Benchmark:
 
 @pytest.fixture
 def ada(db: None) -> User:
-    return User.objects.create_user("ada")
+    return User.objects.create_user("ada", is_staff=True)
 
 
 def test_the_newest_approval_of_a_name_is_current_and_the_others_stay_as_history(

@@ -18,8 +18,8 @@ from apps.benchmarks.rescoring import rescore
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.results.exporters import EXPORTERS
-from apps.results.exporters.base import ExportError
 from apps.results.exporting import export, export_to
+from apps.results.versions import NoValuesError
 from benchbench.panels import change_url
 from tests.benchmarks.test_rescoring import freeze_and_resolve, turn
 from tests.results.test_exporting import subject_of, whole
@@ -72,7 +72,7 @@ def test_the_values_are_those_of_the_evaluation_and_the_file_names_the_version(r
 
 
 def test_a_version_without_values_is_refused(rescored: Benchmark, tmp_path: Path) -> None:
-    with pytest.raises(ExportError, match=r"has no values on version 7 of its dataset; versions with values: 1, 2"):
+    with pytest.raises(NoValuesError, match=r"has no values on version 7 of its dataset; versions with values: 1, 2"):
         export(rescored, "csv", version=7)
     with pytest.raises(CommandError, match="no values on version 7"):
         call_command(

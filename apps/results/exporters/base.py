@@ -8,7 +8,7 @@ from django.utils.text import slugify
 
 from apps.benchmarks.models import Benchmark
 from apps.datasets.models import DatasetVersion
-from benchbench.errors import BenchbenchError
+from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.files.placing import Files, Piece
 
 
@@ -16,6 +16,10 @@ class ExportError(BenchbenchError):
     """Results that cannot be written in a format."""
 
     code = "export"
+
+
+class ExportStateError(ExportError, ConflictError):
+    """The benchmark or the run is in a state in which it has no results."""
 
 
 @dataclass(frozen=True, slots=True)

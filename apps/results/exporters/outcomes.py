@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from apps.benchmarks.models import Evaluation, QueryResult, Run
 from apps.collections.models import Document
 from apps.datasets.models import DatasetVersion, Query
-from apps.results.exporters.base import ExportError
+from apps.results.exporters.base import ExportStateError
 from apps.results.queries import evaluation_of, results_by_query
 
 AT_ONCE = 500
@@ -29,14 +29,14 @@ class Outcome:
 
 
 def measured(run: Run, version: DatasetVersion) -> Evaluation:
-    """Return the evaluation of a completed run on `version`; raise an ExportError that says why there is none."""
+    """Return the evaluation of a completed run on `version`; raise an ExportStateError that says why there is none."""
     completed = run.status == Run.Status.COMPLETED
     evaluation = evaluation_of(run, version=version) if completed else None
     if evaluation is None and completed:
-        raise ExportError(f'The run "{run}" has no values on {version}: re-score its benchmark.')
+        raise ExportStateError(f'The run "{run}" has no values on {version}: re-score its benchmark.')
     if evaluation is None:
         why = f": {run.error_message}" if run.error_message else "."
-        raise ExportError(f'The run "{run}" is {run.status} and has nothing to export{why}')
+        raise ExportStateError(f'The run "{run}" is {run.status} and has nothing to export{why}')
     return evaluation
 
 
