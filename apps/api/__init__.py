@@ -22,7 +22,8 @@ How to add an endpoint, by the example of datasets:
    - A POST that makes or starts something is `@idempotent`. Errors are raised, never answered: any `BenchbenchError`
      becomes its status and code.
    - `@extend_schema(operation_id=…, request=…, parameters=[PageQuery], responses={201: ThingFacts})` outside of
-     `@idempotent`; the method's docstring is the summary and the description. Errors and headers are added.
+     `@idempotent`; the method's docstring is the summary and the description. Errors and headers are added; a
+     GET that may be 409 says so: `responses={200: ThingFacts} | refusals(409)`.
 3. `urls.py`: a line, without a slash at the end. Then `make openapi`, and commit docs/openapi.yaml.
 4. Tests in tests/api: test_isolation.py asks every address as everybody by itself; a parameter that is new gets a row
    in its `world()`. The fixture `callers` (owner, other, overseer, reader, idle, visitor, anonymous) asks with

@@ -36,6 +36,11 @@ class Error(serializers.Serializer):
     reference = serializers.CharField(required=False, help_text="Of a fault of the server, as it is in its log.")
 
 
+def refusals(*statuses: int) -> dict[int, OpenApiResponse]:
+    """Return the errors of an operation besides those that the base of endpoints may answer, for its `responses`."""
+    return {status: OpenApiResponse(Error, ERRORS[str(status)]) for status in statuses}
+
+
 class Schema(AutoSchema):
     """Adds to each operation the errors that the base of endpoints may answer, and its headers."""
 

@@ -69,3 +69,8 @@ class DatasetParser(UploadParser):
 class CorpusParser(UploadParser):
     limit = "BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES"
     remedy = "Larger ones are imported by the command manage.py import_collection."
+
+
+class RunParser(UploadParser):
+    limit = "BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES"
+    remedy = "Larger ones are imported by the command manage.py import_run."

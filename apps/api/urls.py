@@ -6,11 +6,15 @@ from drf_spectacular.views import SpectacularAPIView
 from apps.api.errors import unknown
 from apps.api.resources import (
     auth,
+    baselines,
     benchmark_acts,
     benchmarks,
     collections,
+    comparisons,
     dataset_exports,
     datasets,
+    exports,
+    external_runs,
     gates,
     indexes,
     judgments,
@@ -18,6 +22,7 @@ from apps.api.resources import (
     operations,
     queries,
     results,
+    triage,
     versions,
 )
 
@@ -78,6 +83,18 @@ urlpatterns = [
     path("operations", operations.Operations.as_view(), name="operations"),
     path("operations/<uuid:operation_id>", operations.OneOperation.as_view(), name="operation"),
     path("operations/<uuid:operation_id>/cancel", operations.OperationCancel.as_view(), name="cancel_operation"),
+    path(f"{DATASET}/baselines", baselines.Baselines.as_view(), name="baselines"),
+    path(f"{DATASET}/baselines/<uuid:baseline_id>", baselines.OneBaseline.as_view(), name="baseline"),
+    path(f"{DATASET}/baselines/<uuid:baseline_id>/retire", baselines.RetireBaseline.as_view(), name="retire_baseline"),
+    path(f"{DATASET}/external-runs", external_runs.ExternalRuns.as_view(), name="external_runs"),
+    path("export-formats", exports.Formats.as_view(), name="export_formats"),
+    path("benchmarks/<uuid:benchmark_id>/export", exports.BenchmarkExport.as_view(), name="export_benchmark"),
+    path("benchmarks/<uuid:benchmark_id>/runs/<uuid:run_id>/export", exports.RunExport.as_view(), name="export_run"),
+    path("runs/<uuid:run_id>/triage", triage.Triage.as_view(), name="triage_run"),
+    path("runs/<uuid:run_id>/triage/documents", triage.LostDocuments.as_view(), name="lost_documents"),
+    path("runs/<uuid:run_id>/slices", triage.Slices.as_view(), name="slice_run"),
+    path("comparison", comparisons.Comparison.as_view(), name="comparison"),
+    path("comparison/queries", comparisons.ComparisonQueries.as_view(), name="comparison_queries"),
     path("schema", SpectacularAPIView.as_view(throttle_classes=[]), name="schema"),
     re_path("", unknown),
 ]

@@ -12,6 +12,7 @@ from django.urls import reverse
 
 from apps.api import urls
 from apps.api.endpoint import Endpoint
+from apps.benchmarks.baselines import approve
 from apps.retrieval.indexing import build_index
 from apps.retrieval.models import Index
 from tests.api.callers import ROOT, Caller, Callers
@@ -64,6 +65,7 @@ def world(owner: User) -> dict[str, Any]:
     mapping = make_mapping(dataset, collection, owner=owner)
     benchmark = make_benchmark(mapping, [0.5], owner=owner)
     index = Index.objects.create(collection=collection, name="index", encoder="keyword:a", owner=owner)
+    baseline = approve(benchmark.runs.get(), name="main", reason="Because.", by=owner)
     return {
         "collection_id": collection.pk,
         "dataset_id": dataset.pk,
@@ -76,6 +78,7 @@ def world(owner: User) -> dict[str, Any]:
         "index_id": index.pk,
         "operation_id": build_index(index).pk,
         "run_id": benchmark.runs.get().pk,
+        "baseline_id": baseline.pk,
     }
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema_field
+from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
 from apps.api.serializers.base import StrictSerializer, Text
@@ -87,6 +87,39 @@ class GateBaselineFacts(serializers.Serializer):
     label = serializers.CharField()
 
 
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "A gate that passed",
+            {
+                "outcome": "passed",
+                "benchmark": {"id": "8a6f6a52-7c3a-4f5e-9c5f-0a6a4f2f9e77", "name": "nightly"},
+                "dataset_version": "Support questions v1",
+                "baseline": None,
+                "alpha": 0.05,
+                "chosen": "the only completed run",
+                "warnings": [],
+                "runs": [
+                    {
+                        "id": "c1f1f9a0-8a43-4f44-8f53-0c4b7e3d0f55",
+                        "run_order": 1,
+                        "label": "hybrid · top 100",
+                        "config": {"search_mode": "hybrid", "top_k": 100},
+                        "outcome": "passed",
+                        "checks": [
+                            {
+                                **{"name": "RR", "wanted": "at least 0.7", "found": "0.7510", "outcome": "passed"},
+                                **{"n": 120, "value": 0.751, "note": ""},
+                            }
+                        ],
+                    }
+                ],
+                "markdown": "## Gate passed: all 1 checks\n…",
+            },
+            response_only=True,
+        )
+    ]
+)
 class GateFacts(serializers.Serializer):
     """The outcome of a gate, and how it came about."""
 

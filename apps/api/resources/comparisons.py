@@ -1,0 +1,89 @@
+"""Runs held against each other."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.api.access import find_visible
+from apps.api.endpoint import Endpoint
+from apps.api.openapi import refusals
+from apps.api.paging import answer_page
+from apps.api.serializers.base import valid
+from apps.api.serializers.comparisons import (
+    ComparisonFacts,
+    ComparisonQuery,
+    QueryDifferencePage,
+    QueryDifferenceQuery,
+)
+from apps.benchmarks.models import Run
+from apps.datasets.finding import find_version
+from apps.results.comparing import RunComparison, compare_runs
+from apps.results.comparison_report import comparison_facts
+from apps.results.query_differences import every_difference, told_differences
+from benchbench.access import visible
+
+
+class Comparison(Endpoint):
+    model = Run
+    acts = {"GET": "view"}
+
+    @extend_schema(
+        operation_id="compare_runs",
+        parameters=[ComparisonQuery],
+        responses={200: ComparisonFacts} | refusals(404, 409),
+        tags=["comparison"],
+    )
+    def get(self, request: Request) -> Response:
+        """Hold runs of one dataset against each other, query by query: all pairs, or all against a baseline.
+
+        409 (`incomparable`) where they were measured against different truths: `detail` says in what they differ, and
+        how to mend it. The outcome is told, not judged: that is what a gate does.
+        """
+        stated = valid(ComparisonQuery, request.query_params)
+        return Response(ComparisonFacts(comparison_facts(compared(request, stated, stated["run"]))).data)
+
+
+class ComparisonQueries(Endpoint):
+    model = Run
+    acts = {"GET": "view"}
+
+    @extend_schema(
+        operation_id="list_query_differences",
+        parameters=[QueryDifferenceQuery],
+        responses={200: QueryDifferencePage} | refusals(404, 409),
+        tags=["comparison"],
+    )
+    def get(self, request: Request) -> Response:
+        """List the queries that two runs answered, those first on which they are furthest apart."""
+        stated = valid(QueryDifferenceQuery, request.query_params)
+        comparison = compared(request, stated, [stated["run"]])
+        run = next(place for place, one in enumerate(comparison.runs) if one.pk == stated["run"])
+        return answer_page(QueryDifferencePage, every_difference(comparison, run), stated, tell=told_differences)
+
+
+def compared(request: Request, stated: dict[str, Any], run_ids: Sequence[UUID]) -> RunComparison:
+    """Return the comparison that a query string asks for."""
+    baseline_id = stated.get("baseline")
+    runs = find_all(request, {*run_ids, *([baseline_id] if baseline_id else [])})
+    number = stated.get("version")
+    return compare_runs(
+        runs.values(),
+        measure=stated.get("measure"),
+        baseline=runs[baseline_id] if baseline_id else None,
+        slice=stated.get("slice"),
+        seed=stated.get("seed"),
+        version=find_version(next(iter(runs.values())).benchmark.dataset_version.dataset, number) if number else None,
+    )
+
+
+def find_all(request: Request, run_ids: set[UUID]) -> dict[UUID, Run]:
+    """Return the runs of these ids; NotFound or PermissionDenied for the first that there is not, or is another's."""
+    rows = Run.objects.select_related("benchmark__dataset_version__dataset")
+    runs = {run.pk: run for run in visible(rows.filter(pk__in=run_ids), request.user, through="benchmark")}
+    for missing in sorted(run_ids - runs.keys()):
+        find_visible(rows, missing, request.user, through="benchmark")
+    return runs

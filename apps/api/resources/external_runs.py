@@ -1,0 +1,85 @@
+"""Runs that were made elsewhere: upload the rankings."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.exceptions import PermissionDenied
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.api.access import find_visible
+from apps.api.endpoint import Endpoint
+from apps.api.idempotency import idempotent
+from apps.api.parsers import RunParser
+from apps.api.serializers.base import valid
+from apps.api.serializers.external_runs import RunImportFacts, RunUpload
+from apps.benchmarks.importing_runs import import_runs
+from apps.benchmarks.measures import besides_the_usual
+from apps.benchmarks.models import Benchmark
+from apps.benchmarks.progress import metrics_of
+from apps.benchmarks.uploading_runs import stored_run
+from apps.datasets.finding import find_version
+from apps.datasets.models import Dataset
+from benchbench.access import may_change
+from benchbench.errors import BenchbenchError
+
+
+class ExternalRuns(Endpoint):
+    model = Benchmark
+    acts = {"POST": "add"}
+    throttles = {"POST": "upload"}
+    parser_classes = [RunParser]
+
+    @extend_schema(
+        operation_id="upload_run", request={"multipart/form-data": RunUpload}, responses={201: RunImportFacts}
+    )
+    @idempotent
+    def post(self, request: Request, dataset_id: UUID) -> Response:
+        """Upload rankings that were made elsewhere, and measure them as any other run.
+
+        They become the run of a new benchmark, or one more of the benchmark that is named. What is wrong with a file is
+        said with its line. 409 where the benchmark has these rankings already.
+        """
+        dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
+        stated = valid(RunUpload, request.data)
+        benchmark = find_benchmark(request, dataset, stated)
+        with stored_run(stated["file"]) as path, naming():
+            imported = import_runs(
+                [path],
+                dataset=dataset,
+                version=find_version(dataset, stated["version"]) if "version" in stated else None,
+                benchmark=benchmark,
+                owner=request.user,
+                order_by=stated.get("order_by"),
+                format=stated.get("format", ""),
+                name=stated["name"],
+                k=stated["k"],
+                measures=besides_the_usual(stated["measures"]),
+            )
+        ((run, report),) = imported.runs
+        told = {"id": run.pk, "run_order": run.run_order, "label": run.label, "metrics_flat": metrics_of(run)}
+        facts = {"benchmark": imported.benchmark, "run": told, "report": report}
+        return Response(RunImportFacts(facts).data, status=201)
+
+
+def find_benchmark(request: Request, dataset: Dataset, stated: dict[str, Any]) -> Benchmark | None:
+    """Return the benchmark that a run is to be added to, which changes it."""
+    if "benchmark_id" not in stated:
+        return None
+    benchmark = find_visible(Benchmark.objects.filter(mapping__dataset=dataset), stated["benchmark_id"], request.user)
+    if not may_change(benchmark, request.user):
+        raise PermissionDenied("You may not change any benchmark: ask an administrator for the permission.")
+    return benchmark
+
+
+@contextmanager
+def naming() -> Iterator[None]:
+    """Let an error about the benchmark or the dataset name them as the request does: the dataset is in the address."""
+    try:
+        yield
+    except BenchbenchError as error:
+        error.field = {"benchmark": "benchmark_id", "dataset": None}.get(error.field or "", error.field)
+        raise

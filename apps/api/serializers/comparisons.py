@@ -1,0 +1,130 @@
+"""Runs held against each other, on the wire."""
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from apps.api.paging import Page, PageQuery
+from apps.api.serializers.base import StrictSerializer, Text, Whole
+from apps.api.serializers.results import GREATEST
+from apps.benchmarks.measures import LONGEST
+from apps.results.comparing import MOST_RUNS, STANDINGS
+
+
+class MeasuredOn(StrictSerializer):
+    """By which measure, on which queries."""
+
+    version = Whole(
+        required=False,
+        min_value=1,
+        max_value=GREATEST,
+        help_text="Of the dataset; by default the newest on which all have values.",
+    )
+    measure = Text(required=False, max_length=LONGEST, help_text="Such as mrr; by default the primary one.")
+    slice = Text(required=False, max_length=500, trim_whitespace=False, help_text="Such as `category: billing`.")
+
+
+class ComparisonQuery(MeasuredOn):
+    """Which runs are held against each other."""
+
+    run = serializers.ListField(
+        child=serializers.UUIDField(),
+        min_length=1,
+        max_length=MOST_RUNS,
+        help_text="Ids of runs, of any benchmarks: run=…&run=….",
+    )
+    baseline = serializers.UUIDField(
+        required=False, help_text="The run that all others are held against; without it every pair is compared."
+    )
+    seed = Whole(required=False, min_value=0, max_value=GREATEST, help_text="By default that of the oldest benchmark.")
+
+
+class QueryDifferenceQuery(PageQuery, MeasuredOn):
+    """Which two runs are held against each other, query by query."""
+
+    run = serializers.UUIDField()
+    baseline = serializers.UUIDField()
+
+
+@extend_schema_field({"type": ["array", "null"], "items": {"type": "number"}, "minItems": 2, "maxItems": 2})
+class IntervalField(serializers.Field):
+    """The ends of an interval: [low, high]."""
+
+    def to_representation(self, value: list[float]) -> list[float]:
+        return value
+
+
+class ComparedRunFacts(serializers.Serializer):
+    """A run among those that are compared."""
+
+    id = serializers.UUIDField()
+    label = serializers.CharField(help_text="Distinct among these runs.")
+    benchmark = serializers.CharField(help_text="Name of the benchmark.")
+    benchmark_id = serializers.UUIDField()
+    config = serializers.DictField()
+    git_sha = serializers.CharField(allow_null=True)
+    failed_queries = serializers.IntegerField()
+    duration_ms = serializers.IntegerField(allow_null=True)
+    mean = serializers.FloatField(help_text="Over the compared queries.")
+    standing = serializers.ChoiceField(STANDINGS, allow_null=True, help_text="null: nothing is tested.")
+
+
+class DifferenceFacts(serializers.Serializer):
+    """A run against another: `run` − `against`."""
+
+    run = serializers.UUIDField()
+    against = serializers.UUIDField()
+    difference = serializers.FloatField()
+    interval = IntervalField(help_text="95 % bootstrap interval of this difference alone.")
+    simultaneous = IntervalField(allow_null=True, help_text="The interval that holds for all differences at once.")
+    p = serializers.FloatField(allow_null=True, help_text="Adjusted for all that are compared; null: not tested.")
+    significant = serializers.BooleanField(allow_null=True)
+    effect = serializers.FloatField(allow_null=True, help_text="Cohen's d.")
+    wins = serializers.IntegerField(help_text="Queries on which `run` is better.")
+    ties = serializers.IntegerField()
+    losses = serializers.IntegerField()
+
+
+class DescribedFacts(serializers.Serializer):
+    """One measure of one run, and how far it is from the reference. It describes: nothing is tested."""
+
+    run = serializers.UUIDField()
+    mean = serializers.FloatField(allow_null=True, help_text="Over the queries that it answered.")
+    difference = serializers.FloatField(allow_null=True, help_text="Over those that the reference answered too.")
+    interval = IntervalField(allow_null=True)
+
+
+class ComparisonFacts(serializers.Serializer):
+    """Runs held against each other, query by query."""
+
+    verdict = serializers.CharField(allow_null=True, help_text="A sentence; null where nothing is tested.")
+    tested = serializers.BooleanField(help_text="Only the primary measure is tested, and no slice that is small.")
+    about = serializers.ListField(child=serializers.CharField(), help_text="What was compared, and what was left out.")
+    dataset_version = serializers.CharField()
+    measure = serializers.CharField()
+    slice = serializers.CharField(allow_null=True)
+    queries = serializers.IntegerField(help_text="Those that every run answered.")
+    seed = serializers.IntegerField()
+    alpha = serializers.FloatField()
+    baseline = serializers.UUIDField(allow_null=True)
+    reference = serializers.UUIDField(help_text="The baseline, or else the best run.")
+    runs = ComparedRunFacts(many=True, help_text="Best first.")
+    differences = DifferenceFacts(many=True)
+    measures = serializers.DictField(child=DescribedFacts(many=True), help_text="Of every measure that all have.")
+    warnings = serializers.ListField(child=serializers.CharField(), help_text="What else differs between the runs.")
+
+
+class QueryDifferenceFacts(serializers.Serializer):
+    """One query of two runs: `difference` is `value` − `baseline_value`."""
+
+    query_id = serializers.IntegerField(source="query.pk")
+    query_key = serializers.CharField(source="query.key")
+    query_text = serializers.CharField(source="query.text")
+    value = serializers.FloatField()
+    baseline_value = serializers.FloatField(source="reference_value")
+    difference = serializers.FloatField()
+
+
+class QueryDifferencePage(Page):
+    """A page of queries on which two runs differ."""
+
+    results = QueryDifferenceFacts(many=True)

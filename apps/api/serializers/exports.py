@@ -1,0 +1,41 @@
+"""What is asked and told of results as files."""
+
+from rest_framework import serializers
+
+from apps.api.serializers.results import VersionQuery
+from apps.results.exporters import EXPORTERS
+
+
+def formats_of(kind: str) -> list[str]:
+    return [exporter.name for exporter in EXPORTERS.values() if exporter.exports == kind]
+
+
+class BenchmarkExportQuery(VersionQuery):
+    """What of a benchmark is downloaded."""
+
+    format = serializers.ChoiceField(formats_of("benchmark"))
+
+
+class RunExportQuery(VersionQuery):
+    """What of a run is downloaded."""
+
+    format = serializers.ChoiceField(formats_of("run"))
+
+
+class ResultsFormat(serializers.Serializer):
+    """A format that results are written in; a directory comes as a zip."""
+
+    name = serializers.CharField()
+    label = serializers.CharField(source="title")
+    exports = serializers.ChoiceField(["benchmark", "run"], help_text="What it is of.")
+    content_type = serializers.CharField()
+    extension = serializers.CharField()
+    marks_failures = serializers.BooleanField(
+        help_text="Whether it can say that a query failed; else that is left out."
+    )
+
+
+class ResultsFormats(serializers.Serializer):
+    """Formats by the names that `format` takes."""
+
+    formats = ResultsFormat(many=True)

@@ -1,0 +1,118 @@
+"""Runs that were made elsewhere, on the wire."""
+
+from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
+from rest_framework import serializers
+
+from apps.api.serializers.base import StrictSerializer, Text, Whole
+from apps.api.serializers.gates import GatedBenchmarkFacts
+from apps.api.serializers.results import GREATEST
+from apps.benchmarks.importing_runs import LONGEST_LABEL
+from apps.benchmarks.measures import GREATEST_CUTOFF, LONGEST, MOST
+from apps.benchmarks.run_reports import RunReport
+from benchbench.files.runs import FORMATS
+
+
+class RunUpload(StrictSerializer):
+    """A file of rankings, and how to measure them."""
+
+    file = serializers.FileField(
+        help_text="A TREC run (lines qid Q0 docno rank score tag) or a Flowbaby run (JSON); it may be a .gz."
+    )
+    name = Text(
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=LONGEST_LABEL,
+        help_text="Of the new benchmark; by default the tag of the run, or the name of the file.",
+    )
+    benchmark_id = serializers.UUIDField(
+        required=False,
+        help_text="A benchmark of external runs of the dataset to add this one to; its version and measures hold.",
+    )
+    version = Whole(
+        required=False,
+        min_value=1,
+        max_value=GREATEST,
+        help_text="Of the dataset, for a new benchmark; by default the newest frozen one.",
+    )
+    format = serializers.ChoiceField(list(FORMATS), required=False, help_text="Without it the content tells.")
+    order_by = serializers.ChoiceField(
+        ["score", "rank"],
+        required=False,
+        help_text="Of a Flowbaby run whose scores and ranks disagree: which of them orders.",
+    )
+    k = serializers.ListField(
+        child=Whole(min_value=1, max_value=GREATEST_CUTOFF),
+        required=False,
+        default=list,
+        max_length=MOST,
+        help_text="Cutoffs of a new benchmark, 5, 10 and 20 by default; 10 is always among them.",
+    )
+    measures = serializers.ListField(
+        child=Text(max_length=LONGEST),
+        required=False,
+        default=list,
+        max_length=MOST,
+        help_text="Of a new benchmark besides precision, recall, ndcg, mrr and ap, such as ERR@20.",
+    )
+
+
+class RunReportFacts(serializers.Serializer):
+    """What a file holds for the queries of the dataset version."""
+
+    file = serializers.CharField()
+    format = serializers.ChoiceField(list(FORMATS))
+    tags = serializers.ListField(child=serializers.CharField(allow_blank=True))
+    queries = serializers.IntegerField(help_text="Of the version.")
+    answered = serializers.IntegerField(help_text="Those of them that the file ranks documents for.")
+    results = serializers.IntegerField(help_text="Ranked documents.")
+    documents = serializers.IntegerField(help_text="Distinct ones.")
+    missing = serializers.IntegerField(help_text="Judged queries that the file lacks; they count as 0.")
+    unjudged = serializers.IntegerField(help_text="Queries of the version without a judgment.")
+    unknown = serializers.IntegerField(help_text="Queries of the file that the version lacks; they are left out.")
+    first_unknown = serializers.ListField(child=serializers.CharField())
+    tied = serializers.IntegerField(help_text="Queries in which ids decided between equal scores.")
+    notes = serializers.SerializerMethodField(help_text="A sentence for each thing that moves the values.")
+
+    def get_notes(self, report: RunReport) -> list[str]:
+        return list(report.notes())
+
+
+class ImportedRunFacts(serializers.Serializer):
+    """A run that was made of a file."""
+
+    id = serializers.UUIDField()
+    run_order = serializers.IntegerField()
+    label = serializers.CharField()
+    metrics_flat = serializers.DictField(child=serializers.FloatField(allow_null=True))
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "An imported run",
+            {
+                "benchmark": {"id": "8a6f6a52-7c3a-4f5e-9c5f-0a6a4f2f9e77", "name": "bm25-tuned"},
+                "run": {
+                    "id": "c1f1f9a0-8a43-4f44-8f53-0c4b7e3d0f55",
+                    "run_order": 1,
+                    "label": "bm25-tuned",
+                    "metrics_flat": {"ndcg@10": 0.687, "mrr": 0.661},
+                },
+                "report": {
+                    **{"file": "bm25.run", "format": "trec", "tags": ["bm25-tuned"], "queries": 300},
+                    **{"answered": 300, "results": 30000, "documents": 5021, "missing": 0, "unjudged": 0},
+                    **{"unknown": 0, "first_unknown": [], "tied": 2},
+                    "notes": ["Queries in which documents have equal scores, ordered by id, descending: 2."],
+                },
+            },
+            response_only=True,
+        )
+    ]
+)
+class RunImportFacts(serializers.Serializer):
+    """An imported run, the benchmark that it stands in, and what is to be told of its file."""
+
+    benchmark = GatedBenchmarkFacts()
+    run = ImportedRunFacts()
+    report = RunReportFacts()

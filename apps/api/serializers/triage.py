@@ -1,0 +1,124 @@
+"""What a run lost, and where it is weak, on the wire."""
+
+from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
+from rest_framework import serializers
+
+from apps.api.paging import Page, PageQuery
+from apps.api.serializers.results import VersionQuery
+from apps.results.causes import CAUSES
+from benchbench.ir.triage import Loss
+
+LOSSES = [(loss.value, cause.name) for loss, cause in CAUSES.items()]
+
+
+class LostDocumentQuery(PageQuery, VersionQuery):
+    """Which page of which lost documents."""
+
+    cause = serializers.ChoiceField(LOSSES, required=False, help_text="Without it all.")
+
+    def validate_cause(self, value: str) -> Loss:
+        return Loss(value)
+
+
+class CauseFacts(serializers.Serializer):
+    """One way in which a run lost documents."""
+
+    cause = serializers.ChoiceField(LOSSES, source="value")
+    name = serializers.CharField()
+    remedy = serializers.CharField()
+    documents = serializers.IntegerField(min_value=1)
+    queries = serializers.IntegerField(min_value=1)
+
+
+@extend_schema_serializer(
+    examples=[
+        OpenApiExample(
+            "What a run lost",
+            {
+                "run_id": "c1f1f9a0-8a43-4f44-8f53-0c4b7e3d0f55",
+                "dataset_version": 1,
+                "k": 10,
+                "queries": 120,
+                "losing_queries": 31,
+                "lost_documents": 40,
+                "untraced_queries": 0,
+                "is_current": True,
+                "causes": [
+                    {
+                        "cause": "demoted by reranker",
+                        "name": "Demoted by the reranker",
+                        "remedy": "Try another reranker, or a smaller rerank_depth.",
+                        "documents": 40,
+                        "queries": 31,
+                    }
+                ],
+            },
+            response_only=True,
+        )
+    ]
+)
+class TriageFacts(serializers.Serializer):
+    """The relevant documents that are not among the first k of a run, counted by what kept them out."""
+
+    run_id = serializers.UUIDField()
+    dataset_version = serializers.IntegerField(help_text="Number of the version whose judgments are meant.")
+    k = serializers.IntegerField(help_text="The primary k of the benchmark.")
+    queries = serializers.IntegerField(help_text="Those that were answered and for which something is relevant.")
+    losing_queries = serializers.IntegerField(help_text="Those of them that lost a document.")
+    lost_documents = serializers.IntegerField()
+    untraced_queries = serializers.IntegerField(help_text="Those whose stage lists are not kept.")
+    is_current = serializers.BooleanField(help_text="Whether the judgments stand as when the run was measured.")
+    causes = CauseFacts(many=True, help_text="In the order of the stages.")
+
+
+class LostDocumentFacts(serializers.Serializer):
+    """A relevant document that is not among the first k of a query."""
+
+    query_id = serializers.IntegerField(source="query.pk")
+    query_key = serializers.CharField(source="query.key")
+    query_text = serializers.CharField(source="query.text")
+    document_id = serializers.CharField(
+        source="document", allow_null=True, help_text="External id; null: the judgment stands for no document."
+    )
+    reference = serializers.CharField(help_text="How the judgment names it, where there is no document.")
+    grade = serializers.IntegerField()
+    cause = serializers.ChoiceField(LOSSES, source="loss")
+    share = serializers.FloatField(help_text="Of the ideal DCG@k, what it would bring.")
+    sentence = serializers.CharField(help_text="What happened to it.")
+    remedy = serializers.CharField()
+
+
+class LostDocumentPage(Page):
+    """A page of lost documents."""
+
+    documents = LostDocumentFacts(many=True)
+
+
+class WeakFacts(serializers.Serializer):
+    """Why a slice is an area to improve: it is significantly below all other queries."""
+
+    mean = serializers.FloatField()
+    others = serializers.FloatField(help_text="The mean over all other queries.")
+    p = serializers.FloatField(help_text="Adjusted for the number of slices.")
+
+
+class SliceFacts(serializers.Serializer):
+    """The means of a run over one kind of queries."""
+
+    name = serializers.CharField(help_text="What `slice` takes elsewhere.")
+    partition = serializers.CharField()
+    label = serializers.CharField(allow_blank=True)
+    queries = serializers.IntegerField(help_text="Those that are in the mean of the primary measure.")
+    is_small = serializers.BooleanField(help_text="Too few queries to conclude anything from.")
+    metrics_flat = serializers.DictField(child=serializers.FloatField(allow_null=True))
+    weak = WeakFacts(allow_null=True)
+
+
+class SlicesFacts(serializers.Serializer):
+    """A run by the slices of the dataset's queries."""
+
+    run_id = serializers.UUIDField()
+    dataset_version = serializers.IntegerField()
+    primary = serializers.CharField(help_text="The measure by which slices are weak.")
+    metrics_flat = serializers.DictField(child=serializers.FloatField(allow_null=True), help_text="Over all queries.")
+    slices = SliceFacts(many=True)
