@@ -22,6 +22,7 @@ from apps.api.resources import (
     operations,
     queries,
     results,
+    run_measures,
     triage,
     versions,
 )
@@ -92,6 +93,9 @@ urlpatterns = [
     path("benchmarks/<uuid:benchmark_id>/runs/<uuid:run_id>/export", exports.RunExport.as_view(), name="export_run"),
     path("runs/<uuid:run_id>/triage", triage.Triage.as_view(), name="triage_run"),
     path("runs/<uuid:run_id>/triage/documents", triage.LostDocuments.as_view(), name="lost_documents"),
+    path("runs/<uuid:run_id>/coverage", run_measures.Coverage.as_view(), name="run_coverage"),
+    path("runs/<uuid:run_id>/sections", run_measures.Sections.as_view(), name="run_sections"),
+    path("runs/<uuid:run_id>/content", run_measures.Content.as_view(), name="run_content"),
     path("runs/<uuid:run_id>/slices", triage.Slices.as_view(), name="slice_run"),
     path("comparison", comparisons.Comparison.as_view(), name="comparison"),
     path("comparison/queries", comparisons.ComparisonQueries.as_view(), name="comparison_queries"),

@@ -1,0 +1,96 @@
+"""What else is measured of a run: how far it is judged, its sections, the texts that it found."""
+
+from dataclasses import asdict
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.api.endpoint import Endpoint
+from apps.api.openapi import refusals
+from apps.api.resources.triage import find
+from apps.api.serializers.base import valid
+from apps.api.serializers.results import VersionQuery
+from apps.api.serializers.run_measures import ContentFacts, CoverageFacts, SectionMeansFacts
+from apps.benchmarks.models import Evaluation, Run
+from apps.results.content import NAMES, content_of
+from apps.results.coverage import coverage_of
+from apps.results.queries import values_on
+from apps.results.sections import section_means
+from benchbench.ir.measures import Measure
+
+
+class Coverage(Endpoint):
+    model = Run
+    acts = {"GET": "view"}
+
+    @extend_schema(
+        operation_id="get_run_coverage",
+        parameters=[VersionQuery],
+        responses={200: CoverageFacts} | refusals(409),
+        tags=["runs"],
+    )
+    def get(self, request: Request, run_id: UUID) -> Response:
+        """Tell how far the values of a run rest on judgments."""
+        evaluation = measured(request, run_id)
+        rows = [asdict(row) | {"name": Measure.parse(row.name).wire} for row in coverage_of(evaluation)]
+        return Response(CoverageFacts(about(evaluation) | {"measures": rows}).data)
+
+
+class Sections(Endpoint):
+    model = Run
+    acts = {"GET": "view"}
+
+    @extend_schema(
+        operation_id="get_run_sections",
+        parameters=[VersionQuery],
+        responses={200: SectionMeansFacts} | refusals(409),
+        tags=["runs"],
+    )
+    def get(self, request: Request, run_id: UUID) -> Response:
+        """Tell how well a run finds the sections that judgments name."""
+        evaluation = measured(request, run_id)
+        found = section_means(evaluation)
+        facts = {
+            "judgments": found.n if found else 0,
+            "rows": found.rows if found else [],
+            "doc_mrr": found and found.doc_mrr,
+            "section_mrr": found and found.section_mrr,
+        }
+        return Response(SectionMeansFacts(about(evaluation) | facts).data)
+
+
+class Content(Endpoint):
+    model = Run
+    acts = {"GET": "view"}
+
+    @extend_schema(
+        operation_id="get_run_content",
+        parameters=[VersionQuery],
+        responses={200: ContentFacts} | refusals(409),
+        tags=["runs"],
+    )
+    def get(self, request: Request, run_id: UUID) -> Response:
+        """Tell what the first chunks of a run hold of the evidence and the answers that queries state."""
+        evaluation = measured(request, run_id)
+        found = content_of(evaluation)
+        facts = {
+            "k": found.k,
+            "queries": len(found.queries),
+            "unanswered": found.unanswered,
+            "means": [
+                {"name": name, "mean": mean, "queries": queries}
+                for name, (_, mean, queries) in zip(NAMES, found.means, strict=True)
+            ],
+        }
+        return Response(ContentFacts(about(evaluation) | facts).data)
+
+
+def measured(request: Request, run_id: UUID) -> Evaluation:
+    return values_on(find(request, run_id), **valid(VersionQuery, request.query_params))
+
+
+def about(evaluation: Evaluation) -> dict[str, Any]:
+    return {"run_id": evaluation.run_id, "dataset_version": evaluation.dataset_version.number}
