@@ -62,7 +62,6 @@ class MappingFacts(serializers.Serializer):
     dataset_id = serializers.UUIDField()
     dataset_version = serializers.IntegerField(
         source="dataset_version.number",
-        default=None,
         allow_null=True,
         help_text="Number of the version whose judgments the counts speak of; null before the mapping is resolved.",
     )
