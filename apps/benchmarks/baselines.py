@@ -59,6 +59,13 @@ def retire(baseline: Baseline, *, by: Any) -> None:
         raise BaselineError(f'The baseline "{baseline.name}" of {baseline.dataset} is retired already.')
 
 
+def delete_baseline(baseline: Baseline) -> None:
+    """Delete a retired baseline, so that its benchmark can be deleted. Raises BaselineError for a current one."""
+    deleted, _ = Baseline.objects.filter(pk=baseline.pk, retired_at__isnull=False).delete()
+    if not deleted:
+        raise BaselineError(f'The baseline "{baseline.name}" of {baseline.dataset} is current: retire it first.')
+
+
 def current_baselines(dataset: Dataset) -> QuerySet[Baseline]:
     """Return the baselines of a dataset that are not retired, by name."""
     return Baseline.objects.filter(dataset=dataset, retired_at=None).select_related("run__benchmark").order_by("name")

@@ -84,6 +84,15 @@ def test_it_retires_once(callers: Callers, benchmark: Benchmark) -> None:
     assert "is retired already" in refused.json()["detail"]
 
 
+def test_it_is_deleted_once_it_is_retired(callers: Callers, benchmark: Benchmark) -> None:
+    address = f"{path(benchmark)}/{pin(callers.owner, benchmark.runs.get(run_order=1)).json()['id']}"
+    refused = callers.owner.delete(address)
+    assert (refused.status_code, refused.json()["code"]) == (409, "baseline")
+    callers.owner.post(f"{address}/retire")
+    assert [callers.owner.delete(address).status_code for _ in range(2)] == [204, 404]
+    assert callers.owner.delete(f"/benchmarks/{benchmark.pk}").status_code == 204
+
+
 @pytest.mark.parametrize(
     ("order", "fields", "status", "field", "told"),
     [

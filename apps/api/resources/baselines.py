@@ -1,4 +1,4 @@
-"""Baselines of a dataset: approve a run, list, look, retire."""
+"""Baselines of a dataset: approve a run, list, look, retire, delete."""
 
 from typing import Any
 from uuid import UUID
@@ -14,7 +14,7 @@ from apps.api.idempotency import idempotent
 from apps.api.paging import answer_page
 from apps.api.serializers.base import valid
 from apps.api.serializers.baselines import BaselineFacts, BaselinePage, BaselineQuery, NewBaseline
-from apps.benchmarks.baselines import approve, retire
+from apps.benchmarks.baselines import approve, delete_baseline, retire
 from apps.benchmarks.models import Baseline, Run
 from apps.datasets.models import Dataset
 from benchbench.access import visible
@@ -54,12 +54,18 @@ class Baselines(Endpoint):
 
 class OneBaseline(Endpoint):
     model = Baseline
-    acts = {"GET": "view"}
+    acts = {"GET": "view", "DELETE": "delete"}
 
     @extend_schema(operation_id="get_baseline", responses=BaselineFacts)
     def get(self, request: Request, dataset_id: UUID, baseline_id: UUID) -> Response:
         """Tell about a baseline."""
         return Response(BaselineFacts(find(request, dataset_id, baseline_id)).data)
+
+    @extend_schema(operation_id="delete_baseline", responses={204: None})
+    def delete(self, request: Request, dataset_id: UUID, baseline_id: UUID) -> Response:
+        """Delete a retired baseline, which keeps its benchmark from being deleted; 409 while it is current."""
+        delete_baseline(find(request, dataset_id, baseline_id))
+        return Response(status=204)
 
 
 class RetireBaseline(Endpoint):
