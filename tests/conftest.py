@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -86,17 +86,28 @@ def manage(process_environment: dict[str, str], processes: list["subprocess.Pope
 
 
 @pytest.fixture
-def site(manage: Any) -> str:
-    """The address of a site served by daphne, as in production."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = manage("-m", "daphne", "-v", "0", "-b", "127.0.0.1", "-p", str(port), "benchbench.asgi:application")
-    address = f"http://127.0.0.1:{port}"
-    deadline = time.monotonic() + SERVER_SECONDS
-    while True:
-        with contextlib.suppress(OSError), urllib.request.urlopen(f"{address}/admin/login/", timeout=5):
-            return address
-        assert server.poll() is None, "the server ended"
-        assert time.monotonic() < deadline, f"the server did not answer within {SERVER_SECONDS} s"
-        time.sleep(0.1)
+def serve(manage: Any) -> Callable[..., str]:
+    """Serve a site by daphne, as in production, with further settings by name; return its address."""
+
+    def start(**more: str) -> str:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        daphne = ("-m", "daphne", "-v", "0", "-b", "127.0.0.1", "-p", str(port), "benchbench.asgi:application")
+        server = manage(*daphne, **more)
+        address = f"http://127.0.0.1:{port}"
+        deadline = time.monotonic() + SERVER_SECONDS
+        while True:
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"{address}/admin/login/", timeout=5):
+                return address
+            assert server.poll() is None, "the server ended"
+            assert time.monotonic() < deadline, f"the server did not answer within {SERVER_SECONDS} s"
+            time.sleep(0.1)
+
+    return start
+
+
+@pytest.fixture
+def site(serve: Callable[..., str]) -> str:
+    """The address of a site with the settings that it has where none are set."""
+    return serve()

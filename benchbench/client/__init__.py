@@ -1,0 +1,9 @@
+"""The client of the REST API, for pipelines and scripts: docs/client.md.
+
+It stands on httpx alone, so that a machine without PostgreSQL, Redis or a model can use it.
+"""
+
+from benchbench.client.client import Client
+from benchbench.client.errors import ClientError
+
+__all__ = ["Client", "ClientError"]

@@ -1,0 +1,219 @@
+"""A benchmark from upload to verdict, with a function for each step."""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, cast
+from uuid import UUID
+
+from benchbench.client import answers
+from benchbench.client.connection import Connection
+from benchbench.client.errors import ClientError
+from benchbench.client.progress import GOING_ON, ended_well, told
+
+ADDRESS = "BENCHBENCH_URL"
+TOKEN = "BENCHBENCH_TOKEN"
+PER_PAGE = 100
+FIRST_LOOK = 0.2  # seconds after which `wait` looks again, first; it looks less and less often, at last every `every`
+Thing = Mapping[str, Any] | UUID | str  # an answer that has an id, or the id
+
+
+class Client:
+    """The use cases of BenchBench on the site at `address` (https://bench.example.org, without /api/v2).
+
+    `token` is a personal token or an access token. What is not stated is that of the environment: BENCHBENCH_URL,
+    BENCHBENCH_TOKEN. What is returned is the JSON that the site answered, typed: ids and times are strings. Where a
+    function takes a thing, its id will do. Every function may raise ClientError. Threads may share a client; as a
+    context manager it closes its connections.
+    """
+
+    def __init__(self, address: str | None = None, *, token: str | None = None) -> None:
+        address = os.environ.get(ADDRESS, "") if address is None else address
+        if not address:
+            raise ClientError(f"Which site? Name its address, or set {ADDRESS}.", code="no_address")
+        self._site = Connection(address, token=os.environ.get(TOKEN, "") if token is None else token)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._site.close()
+
+    def upload(
+        self, file: str | Path, *, name: str, description: str = "", format: str = "", split: str = ""
+    ) -> answers.Dataset:
+        """Upload judged queries, and return the dataset that has them.
+
+        A name and content that are there already are no error. Other content under a name needs a new
+        `metadata.version` in the file, and makes the next version of the dataset.
+        """
+        stated = {"name": name, "description": description, "format": format, "split": split}
+        form = {key: value for key, value in stated.items() if value}
+        with Path(file).open("rb") as content:
+            files = {"file": (Path(file).name, content)}
+            return cast(
+                answers.Dataset, self._site.ask("POST", "/benchmark-datasets", once=True, data=form, files=files)
+            )
+
+    def find_collection(self, name: str) -> answers.Collection:
+        """Return the collection of a name; raise ClientError where you see none, or, of several owners, several."""
+        found = [collection for collection in self.rows("/collections") if collection["name"] == name]
+        if len(found) == 1:
+            return cast(answers.Collection, found[0])
+        several = "".join(f" {collection['id']}" for collection in found)
+        raise ClientError(
+            f"There are {len(found)} collections named {name!r}: choose by the id.{several}"
+            if found
+            else f"You see no collection named {name!r}.",
+            code="ambiguous" if found else "not_found",
+        )
+
+    def map(self, dataset: Thing, collection: Thing) -> answers.Mapping:
+        """Lay a dataset over a collection, and return the mapping; the one that is there, where there is one."""
+        path = f"/benchmark-datasets/{id_of(dataset)}/mappings"
+        try:
+            return cast(
+                answers.Mapping, self._site.ask("POST", path, once=True, json={"collection_id": id_of(collection)})
+            )
+        except ClientError as error:
+            if error.code == "mapping_exists":
+                for mapping in self.rows(path):
+                    if mapping["collection_id"] == id_of(collection).lower():
+                        return cast(answers.Mapping, mapping)
+            raise
+
+    def resolve(self, mapping: answers.Mapping, *, progress: Callable[[str], object] | None = None) -> answers.Mapping:
+        """Find the document of each judgment, wait where the site does that on its queue, and return the mapping."""
+        path = f"/benchmark-datasets/{mapping['dataset_id']}/mappings/{mapping['id']}"
+        resolution = self._site.ask("POST", f"{path}/resolve", once=True)
+        if resolution["operation_uuid"] is not None:
+            self.wait(resolution, progress=progress)
+        return cast(answers.Mapping, self._site.ask("GET", path))
+
+    def create_benchmark(
+        self,
+        name: str,
+        mapping: Thing,
+        config_matrix: Mapping[str, Any] | None = None,
+        *,
+        metrics: Sequence[str] = (),
+        **more: Any,
+    ) -> answers.Benchmark:
+        """Make a benchmark with a run for each configuration of the matrix; `more` is further keys of the API's body.
+
+        An error about the matrix has its key in `errors`.
+        """
+        stated = {"name": name, "mapping_id": id_of(mapping), "config_matrix": dict(config_matrix or {})}
+        body = stated | {"metrics_to_compute": list(metrics)} | more
+        return cast(answers.Benchmark, self._site.ask("POST", "/benchmarks", once=True, json=body))
+
+    def start(self, benchmark: Thing) -> answers.Started:
+        return cast(answers.Started, self._site.ask("POST", f"/benchmarks/{id_of(benchmark)}/start", once=True))
+
+    def cancel(self, benchmark: Thing) -> answers.Benchmark:
+        return cast(answers.Benchmark, self._site.ask("POST", f"/benchmarks/{id_of(benchmark)}/cancel", once=True))
+
+    def operation(self, operation: Thing) -> answers.Operation:
+        """Return how far an operation is: one that an answer tells of (`start`, `cancel`, an index that is built)."""
+        return cast(answers.Operation, self._site.ask("GET", f"/operations/{operation_of(operation)}"))
+
+    def wait(
+        self,
+        operation: Thing,
+        *,
+        progress: Callable[[str], object] | None = None,
+        every: float = 2.0,
+        timeout: float | None = None,
+    ) -> answers.Operation:
+        """Wait until an operation has ended, and return it.
+
+        `progress` (such as `print`) is called with a sentence at first and whenever there is another to say. The site
+        is asked every `every` seconds, more often in the beginning. Raises ClientError where the operation failed (code
+        `operation_failed`), was cancelled (`operation_cancelled`), or has not ended after `timeout` seconds
+        (`timeout`): it goes on then.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        said = ""
+        pause = min(FIRST_LOOK, every)
+        while True:
+            now = self.operation(operation)
+            sentence = told(now)
+            if progress is not None and sentence != said:
+                progress(sentence)
+            said = sentence
+            if now["status"] not in GOING_ON:
+                return ended_well(now)
+            if deadline is not None and time.monotonic() + pause > deadline:
+                raise ClientError(f"After {timeout:g} s it goes on. {sentence}", code="timeout")
+            time.sleep(pause)
+            pause = min(pause * 1.5, every)
+
+    def results(self, benchmark: Thing) -> answers.Results:
+        return cast(answers.Results, self._site.ask("GET", f"/benchmarks/{id_of(benchmark)}/results"))
+
+    def queries(self, benchmark: Thing, run: Thing) -> Iterator[answers.Answer]:
+        """Yield what a run answered to each query."""
+        return cast(Iterator[answers.Answer], self.rows(f"/benchmarks/{id_of(benchmark)}/runs/{id_of(run)}/queries"))
+
+    def gate(
+        self,
+        benchmark: Thing,
+        rules: str | Mapping[str, Any],
+        *,
+        baseline: str | None = None,
+        run: int | str | None = None,
+    ) -> answers.Gate:
+        """Judge a benchmark by rules (docs/gates.md): a YAML text, or the same as an object.
+
+        Its best run is judged, else the one of the number `run`, or "all"; held against the baseline of that name. The
+        `outcome` is passed, failed or undecided, none of which is an error here.
+        """
+        body = {"rules": rules if isinstance(rules, str) else dict(rules), "baseline": baseline, "run": run}
+        return cast(answers.Gate, self._site.ask("POST", f"/benchmarks/{id_of(benchmark)}/gate", reads=True, json=body))
+
+    def export(self, benchmark: Thing, format: str, *, run: Thing | None = None) -> bytes:
+        """Return the results of a benchmark, or of a run of it, as a file (docs/formats.md names the formats)."""
+        of_run = "" if run is None else f"/runs/{id_of(run)}"
+        return self._site.download(f"/benchmarks/{id_of(benchmark)}{of_run}/export", format=format)
+
+    def ask(self, method: str, path: str, **content: Any) -> Any:
+        """Return what the API answers to anything else: `ask("GET", "/indexes", params={"page": 2})`.
+
+        `path` begins after /api/v2; `content` is that of httpx: json, params, data, files. With `once=True` the request
+        carries an Idempotency-Key, for an address that honours it, and is sent again when its answer was lost.
+        """
+        return self._site.ask(method, path, **content)
+
+    def rows(self, path: str, **params: Any) -> Iterator[Any]:
+        """Yield the rows of a list, page by page."""
+        page = 1
+        seen = 0
+        while True:
+            answer = self._site.ask("GET", path, params=params | {"page": page, "per_page": PER_PAGE})
+            (rows,) = (value for value in answer.values() if isinstance(value, list))
+            yield from rows
+            seen += len(rows)
+            if not rows or seen >= answer["total"]:
+                return
+            page += 1
+
+
+def id_of(thing: Thing) -> str:
+    return str(thing["id"] if isinstance(thing, Mapping) else thing)
+
+
+def operation_of(thing: Thing) -> str:
+    """Return the id of the operation that an answer tells of."""
+    if not isinstance(thing, Mapping):
+        return str(thing)
+    found = thing.get("operation_uuid") or thing.get("operation_id")
+    if found is None:
+        raise ClientError("Nothing is under way: start it first.", code="not_started")
+    return str(found)

@@ -1,0 +1,125 @@
+"""Requests to a site, sent again where that is safe."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
+import httpx
+
+from benchbench.client.errors import ClientError
+
+ROOT = "/api/v2"
+ATTEMPTS = 6
+FIRST_PAUSE = 0.5  # seconds before the second attempt, and twice as many before each further one
+LONGEST_PAUSE = 120.0  # a site that asks for more is not waited for; its own windows last a minute
+ANSWERS_IN_TIME = 100.0  # seconds; an upload is read, checked and stored before it is answered
+TOO_MANY = 429
+GATEWAY = (502, 503, 504)  # said by what stands before the site, which may have done what was asked
+NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+
+class Connection:
+    """A site at an address, asked with a token. Threads may share one.
+
+    A request is sent again, up to ATTEMPTS times, when it never arrived, and when the site said that it comes too
+    often, after as long as the site asked for. When the answer was lost, it is sent again only if twice does no more
+    than once: what reads, and what carries an Idempotency-Key.
+    """
+
+    def __init__(self, address: str, *, token: str = "") -> None:
+        self.address = address.rstrip("/")
+        token = token.strip()  # of a file it has the end of its line
+        if not (token.isascii() and token.isprintable()):
+            raise ClientError("The token has characters that no token has: copy it anew.", code="invalid_token")
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        # A redirect is refused: it would send the token wherever it leads.
+        timeout = httpx.Timeout(ANSWERS_IN_TIME, connect=10)
+        self._http = httpx.Client(headers=headers, timeout=timeout, follow_redirects=False)
+
+    def close(self) -> None:
+        self._http.close()
+
+    def ask(self, method: str, path: str, *, once: bool = False, reads: bool = False, **content: Any) -> Any:
+        """Return the JSON that `path`, which begins after /api/v2, answers; None for an answer without a body.
+
+        `once`: the address honours Idempotency-Key, and the request carries one. `reads`: it changes nothing, though it
+        is a POST. `content` is httpx's: json, params, data, files. Raises ClientError.
+        """
+        headers = {"Idempotency-Key": str(uuid4())} if once else {}
+        answer = self._send(method, path, repeatable=once or reads or method == "GET", headers=headers, **content)
+        if answer.is_success:
+            return _json_of(answer) if answer.content else None
+        raise _refusal(answer)
+
+    def download(self, path: str, **params: Any) -> bytes:
+        """Return the file that `path` answers. Raises ClientError."""
+        answer = self._send("GET", path, repeatable=True, params=params)
+        if answer.is_success:
+            return answer.content
+        raise _refusal(answer)
+
+    def _send(self, method: str, path: str, *, repeatable: bool, **content: Any) -> httpx.Response:
+        url = f"{self.address}{ROOT}{path}"
+        attempt = 1
+        while True:
+            pause = FIRST_PAUSE * 2 ** (attempt - 1)
+            try:
+                answer = self._http.request(method, url, **content)
+            except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+                raise ClientError(f"{self.address!r} is no address of a site: {error}") from None
+            except httpx.RequestError as error:
+                if attempt == ATTEMPTS or not (repeatable or isinstance(error, NOT_SENT)):
+                    raise _unanswered(method, url, error) from error
+            else:
+                if answer.status_code == TOO_MANY:
+                    pause = _asked_for(answer, pause)
+                elif answer.status_code not in GATEWAY or not repeatable:
+                    return answer
+                if attempt == ATTEMPTS or pause > LONGEST_PAUSE:
+                    return answer
+            time.sleep(pause)
+            attempt += 1
+
+
+def _asked_for(answer: httpx.Response, otherwise: float) -> float:
+    """Return the seconds of Retry-After."""
+    stated = answer.headers.get("Retry-After", "")
+    return float(stated) if stated.isdecimal() else otherwise
+
+
+def _unanswered(method: str, url: str, error: httpx.RequestError) -> ClientError:
+    told = str(error) or type(error).__name__
+    if isinstance(error, NOT_SENT):
+        return ClientError(f"{url} cannot be reached: {told}. Is the address right, and does the site run?")
+    return ClientError(f"The answer to {method} {url} was lost ({told}): what it asked for may be done or not.")
+
+
+def _refusal(answer: httpx.Response) -> ClientError:
+    body = _json_of(answer)
+    if not isinstance(body, Mapping) or not isinstance(body.get("detail"), str):
+        raise _stranger(answer)
+    return ClientError(
+        body["detail"],
+        status=answer.status_code,
+        code=body.get("code", ""),
+        errors=body.get("errors"),
+        reference=body.get("reference", ""),
+    )
+
+
+def _json_of(answer: httpx.Response) -> Any:
+    try:
+        return answer.json()
+    except ValueError:
+        raise _stranger(answer) from None
+
+
+def _stranger(answer: httpx.Response) -> ClientError:
+    led = f" and leads to {answer.headers['Location']}" if "Location" in answer.headers else ""
+    return ClientError(
+        f"{answer.url} answered {answer.status_code} {answer.reason_phrase}{led}, and not as BenchBench does: is it "
+        "the address of a site, without /api/v2?",
+        status=answer.status_code,
+        code="not_benchbench",
+    )

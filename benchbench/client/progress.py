@@ -1,0 +1,47 @@
+"""An operation in words."""
+
+from collections.abc import Iterator
+
+from benchbench.client.answers import Operation
+from benchbench.client.errors import ClientError
+
+GOING_ON = ("pending", "running")
+
+
+def told(operation: Operation) -> str:
+    """Return how far an operation is: "benchmark: evaluating, 41 %, 1 of 4 runs"."""
+    return f"{operation['kind']}: {', '.join(_parts(operation))}"
+
+
+def _parts(operation: Operation) -> Iterator[str]:
+    progress = operation["progress"]
+    yield str(progress["stage"])
+    if progress.get("waiting_for"):
+        yield str(progress["waiting_for"])
+    elif progress.get("queue_position"):
+        yield f"number {progress['queue_position'] + 1} in the queue"
+    if operation["status"] in GOING_ON and (share := _share(operation)) is not None:
+        yield f"{share:.0f} %"
+    if operation["kind"] == "benchmark":
+        failed = f" ({progress['failed_runs']} failed)" if progress["failed_runs"] else ""
+        yield f"{progress['completed_runs'] + progress['failed_runs']} of {progress['total_runs']} runs{failed}"
+
+
+def _share(operation: Operation) -> float | None:
+    """Return the percentage that is done; None where there is nothing to count yet."""
+    progress = operation["progress"]
+    if "percent" in progress:
+        return float(progress["percent"])
+    noun = "documents" if operation["kind"] == "index" else "refs"
+    total = progress.get(f"total_{noun}")
+    return 100 * progress[f"processed_{noun}"] / total if total else None
+
+
+def ended_well(operation: Operation) -> Operation:
+    """Return an operation that completed; raise ClientError for one that failed or was cancelled."""
+    named = f"The operation {operation['operation_id']} ({operation['kind']})"
+    if operation["status"] == "failed":
+        raise ClientError(f"{named} failed: {operation['error']}", code="operation_failed")
+    if operation["status"] == "cancelled":
+        raise ClientError(f"{named} was cancelled.", code="operation_cancelled")
+    return operation
