@@ -22,17 +22,17 @@ def main() -> None:
         from benchbench.scoring.command import main as score
 
         sys.exit(score(arguments[1:]))
-    if "DJANGO_AUTO_COMPLETE" not in os.environ:
-        if not arguments or arguments[0] in ("-h", "--help"):
-            program = Path(sys.argv[0]).name
-            print(overview("python -m benchbench" if program == "__main__.py" else program))
-            return
-        if sentence := misspelt(arguments[0]):
-            print(sentence, file=sys.stderr)
-            sys.exit(2)
+    completing = "DJANGO_AUTO_COMPLETE" in os.environ  # a word, in a shell
+    if not completing and (not arguments or arguments[0] in ("-h", "--help")):
+        program = Path(sys.argv[0]).name
+        print(overview("python -m benchbench" if program == "__main__.py" else program))
+        return
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchbench.settings")
     if needs_services(arguments):
         _start_services()
+    if not completing and (sentence := misspelt(arguments[0])):
+        print(sentence, file=sys.stderr)
+        sys.exit(2)
 
     from django.core.management import execute_from_command_line
 
@@ -74,7 +74,6 @@ def misspelt(name: str) -> str:
     """Return the sentence for a command that is not there, with the nearest that is; "" for one that is."""
     if name in commands() or name.startswith("-") or name in ("help", "version"):
         return ""
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchbench.settings")
     import django
     from django.core.management import get_commands
 
