@@ -15,6 +15,7 @@ from apps.benchmarks.provenance import provenance_of
 from apps.benchmarks.reading import Rankings, rankings_in, stored_results
 from apps.benchmarks.rescoring import scored_versions
 from apps.benchmarks.timing import timings_of
+from apps.mappings.filters import filter_warnings
 from apps.operations.models import Batch, Operation, Status
 
 RESULT_FIELDS = (
@@ -45,6 +46,7 @@ def finish(operation: Operation) -> None:
             evaluate_runs(benchmark, [*runs, *others], version=version)
     approximations = approximations_of(operation, benchmark, evaluations)
     made_by, timings = made_by_run(operation), timings_of(runs)
+    unfound = filter_warnings(benchmark.mapping, benchmark.dataset_version) if runs else []
     for run in runs:
         run.timing, run.failed_queries = timings[run.pk], evaluations[run.pk].failed_queries
         approximation = approximations.get(run.pk)
@@ -52,7 +54,8 @@ def finish(operation: Operation) -> None:
         if approximation:
             run.provenance["ann"] = approximation
         run.embed_calls = embed_calls(run, len(evaluations[run.pk].query_ids))
-        run.warnings = _warnings(benchmark, run, len(short.get(str(run.pk), ()))) + ann_warnings(approximation)
+        own = _warnings(benchmark, run, len(short.get(str(run.pk), ())))
+        run.warnings = own + unfound + ann_warnings(approximation)
         worked = run.timing["samples"] or not evaluations[run.pk].query_ids
         run.status = Run.Status.COMPLETED if worked else Run.Status.FAILED
         if run.status == Run.Status.FAILED:

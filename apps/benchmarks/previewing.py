@@ -11,6 +11,7 @@ from apps.benchmarks.costs import costs_of
 from apps.benchmarks.creating import choose_indexes, require_current
 from apps.benchmarks.measures import measures_of
 from apps.benchmarks.planning import is_prepared
+from apps.mappings.filters import filter_warnings
 from apps.mappings.missing import require_modules
 from apps.mappings.models import Mapping
 from apps.retrieval.ann_indexes import ann_index_name, find_ann_index
@@ -29,7 +30,7 @@ class Preview:
     `estimate_seconds` is for one worker in shared execution, from costs measured here before where there are any.
     `builds` says what is made before any query, which comes on top of it: approximate indexes and full text that are
     not there yet. `indexes` are those searched, `resident_bytes` is what they take in a worker's memory. `warnings` are
-    sentences about runs that cannot do what the measures ask.
+    sentences about runs that cannot do what the measures ask, and queries that can find nothing.
     """
 
     labels: list[str]
@@ -74,7 +75,7 @@ def preview(
         builds=_builds(planned, used),
         indexes=sorted({str(index) for index in used.values()}),
         resident_bytes=sum(int(index.stats.get("bytes", 0)) for index in set(used.values())),
-        warnings=_warnings(configurations, max(parsed.k_values_for_metrics)),
+        warnings=_warnings(configurations, max(parsed.k_values_for_metrics)) + filter_warnings(mapping, version),
         explanation=planned.explain(queries),
     )
 

@@ -1,9 +1,13 @@
-"""Modules that queries expect and a collection lacks: a run without them is a decision, not an accident."""
+"""Modules that queries expect and cannot find: a run without them is a decision, not an accident."""
 
+import json
 from typing import Any
 
+from apps.collections.models import Document
 from apps.datasets.models import Judgment
+from apps.mappings.filters import filters_of, said
 from apps.mappings.models import Mapping, Resolution
+from apps.retrieval.searching import admitted
 from benchbench.errors import ConflictError
 
 SHOWN = 5
@@ -15,29 +19,48 @@ class MissingModulesError(ConflictError):
     code = "missing_modules"
 
 
-def missing_modules(mapping: Mapping) -> list[str]:
-    """Return the names, sorted, of expected modules that the collection lacks; of any other dataset, nothing.
+def missing_modules(mapping: Mapping) -> dict[str, list[str]]:
+    """Return the expected modules that some query cannot find, by name, sorted; of any other dataset, nothing.
 
-    For the version that the mapping was last resolved for.
+    With each stand the filters, as a sentence has them, that its document does not pass; none where the collection has
+    no such document. For the version that the mapping was last resolved for.
     """
     if mapping.dataset.source_format != "module-queries" or mapping.dataset_version is None:
-        return []
+        return {}
+    expected = Judgment.objects.filter(pk__in=mapping.dataset_version.judgments, grade__gt=0)
     found = Resolution.objects.filter(mapping=mapping, document__isnull=False)
-    lost = Judgment.objects.filter(pk__in=mapping.dataset_version.judgments, grade__gt=0).exclude(
-        pk__in=found.values("judgment")
-    )
-    return sorted({_name(doc_ref) for doc_ref in lost.values_list("doc_ref", flat=True)})
+    lost = expected.exclude(pk__in=found.values("judgment"))
+    absent = {_name(doc_ref) for doc_ref in lost.values_list("doc_ref", flat=True)}
+    hidden: dict[str, list[str]] = {}
+    documents = Document.objects.filter(collection=mapping.collection_id)
+    for text in sorted(filters_of(mapping.dataset_version)):
+        filter = json.loads(text)
+        unseen = found.filter(judgment__in=expected.filter(query__filters=filter)).exclude(
+            document__in=admitted(documents, filter).values("pk")
+        )
+        for doc_ref in unseen.order_by().values_list("judgment__doc_ref", flat=True):
+            filters = hidden.setdefault(_name(doc_ref), [])
+            if said(filter) not in filters:
+                filters.append(said(filter))
+    return {name: [] if name in absent else hidden[name] for name in sorted(absent | hidden.keys())}
 
 
 def require_modules(mapping: Mapping) -> None:
-    """Raise MissingModulesError where the collection lacks expected modules."""
-    if lost := missing_modules(mapping):
-        some = ", ".join(lost[:SHOWN]) + (f" and {len(lost) - SHOWN:,} more" if len(lost) > SHOWN else "")
-        raise MissingModulesError(
-            f'The collection "{mapping.collection}" lacks {len(lost):,} of the modules that "{mapping.dataset}" '
-            f"expects: {some}. Import them, or allow that they are missing: they count as not found.",
-            field="allow_missing",
-        )
+    """Raise MissingModulesError where a query expects a module that the collection, or what it filters by, lacks."""
+    lost = missing_modules(mapping)
+    if not lost:
+        return
+    some = ", ".join(_said(name, filters) for name, filters in list(lost.items())[:SHOWN])
+    more = f" and {len(lost) - SHOWN:,} more" if len(lost) > SHOWN else ""
+    raise MissingModulesError(
+        f'The collection "{mapping.collection}" lacks {len(lost):,} of the modules that "{mapping.dataset}" expects: '
+        f"{some}{more}. Import them, or allow that they are missing: they count as not found.",
+        field="allow_missing",
+    )
+
+
+def _said(name: str, filters: list[str]) -> str:
+    return f"{name} (is there, but not with {' or '.join(filters[:SHOWN])})" if filters else name
 
 
 def _name(doc_ref: Any) -> str:

@@ -152,13 +152,29 @@ def test_missing_modules_stop_a_run_until_they_are_allowed(odoo: None, tmp_path:
         run("--queries", queries, "--collection", "odoo", "--wait")
     assert not Benchmark.objects.exists()
     mapping = Mapping.objects.get()
-    assert missing_modules(mapping) == ["gone"]
+    assert missing_modules(mapping) == {"gone": []}
     with pytest.raises(MissingModulesError):
         preview(mapping, {"search_modes": ["sparse"]})
     assert preview(mapping, {"search_modes": ["sparse"]}, allow_missing=True).labels
     told = run(mapping.name, "--allow-missing", "--verbose")
     assert "Expected: 2 modules" in told
     assert "R@10=0.5" in told
+
+
+def test_a_module_that_is_not_in_the_version_asked_for_is_missing(odoo: None, tmp_path: Path) -> None:
+    wrong = {**QUERIES[0], "version": "17.0", "expected": ["tax", "gone"]}
+    queries = write(tmp_path, [wrong, {**wrong, "id": 3, "version": "18.0", "expected": ["tax"]}, QUERIES[1]])
+    said = r"lacks 2 of the modules .*: gone, tax \(is there, but not with version 17\.0 or version 18\.0\)\. Import .*"
+    with pytest.raises(CommandError, match=said + "--allow-missing"):
+        run("--queries", queries, "--collection", "odoo", "--wait")
+    mapping = Mapping.objects.get()
+    (warning,) = preview(mapping, {"search_modes": ["sparse"]}, allow_missing=True).warnings
+    assert warning.startswith("1 query finds nothing")
+    assert "(version 17.0)" in warning
+    err = io.StringIO()
+    call_command("run_benchmark", mapping.name, "--allow-missing", "--verbose", stdout=io.StringIO(), stderr=err)
+    assert Run.objects.get().warnings == [warning]
+    assert warning in err.getvalue()
 
 
 @pytest.mark.parametrize(

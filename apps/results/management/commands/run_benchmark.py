@@ -216,6 +216,9 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
         text = "\n".join([text_of(benchmark), *(f"Wrote {path}." for path in paths.values())])
         if not options["verbose"] or benchmark.total_runs > 1:
             self.report(facts, text, as_json=options["json"])
+        else:  # the report of SPEC-002 has no place for what is to be known of the run
+            for warning in benchmark.runs.get().warnings:
+                self.warn(warning)
         self.require_completed(benchmark)
 
     def run_experiment(self, **options: Any) -> None:

@@ -1,0 +1,59 @@
+"""What the filters of queries leave of a collection: a query whose filter admits no document finds nothing."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from apps.collections.fingerprints import live
+from apps.datasets.models import DatasetVersion
+from apps.mappings.models import Mapping
+from apps.retrieval.searching import Filter, admitted
+
+SHOWN = 3
+
+
+def filters_of(version: DatasetVersion) -> dict[str, int]:
+    """Return the distinct filters of a version's queries, each as JSON, and how many queries state it."""
+    found: dict[str, int] = {}
+    for filter in version.queries.exclude(filters={}).order_by().values_list("filters", flat=True):
+        text = json.dumps(filter, sort_keys=True)
+        found[text] = found.get(text, 0) + 1
+    return found
+
+
+def filter_warnings(mapping: Mapping, version: DatasetVersion) -> list[str]:
+    """Return the sentence that the filters of some queries admit no document, or none where each admits one.
+
+    One query for each distinct filter: the first document that is admitted ends it, and where there is none it has
+    read the metadata of them all, as searching by that filter would.
+    """
+    documents = live(mapping.collection)
+    empty = {
+        text: queries
+        for text, queries in filters_of(version).items()
+        if not admitted(documents, json.loads(text)).exists()
+    }
+    if not empty:
+        return []
+    queries = sum(empty.values())
+    some = "; ".join(said(json.loads(text)) for text in sorted(empty)[:SHOWN])
+    more = f" and {len(empty) - SHOWN:,} more" if len(empty) > SHOWN else ""
+    return [
+        f"{queries:,} {'queries find' if queries > 1 else 'query finds'} nothing, whatever is searched: no document of "
+        f'the collection "{mapping.collection}" has what they filter by ({some}{more}). Check the metadata of the '
+        "documents, or the filters of the queries."
+    ]
+
+
+def said(filter: Filter) -> str:
+    """Return a filter as a sentence has it: "version 17.0, edition community"."""
+    return ", ".join(_parts(filter))
+
+
+def _parts(filter: Filter) -> Iterator[str]:
+    for key, value in sorted(filter.items()):
+        yield f"{key} {_value(value)}"
+
+
+def _value(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
