@@ -11,7 +11,8 @@ from apps.datasets.exporting import DatasetExport, export_record, record_of
 from apps.datasets.models import DatasetVersion
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
 from apps.mappings.models import Mapping, Resolution
-from apps.mappings.truth import require_resolved
+from apps.mappings.resolving import current_basis
+from apps.mappings.truth import TruthError, require_resolved
 
 UNRESOLVED = "unresolved:"
 Names = MappingOf[tuple[str, str], str]  # the external id of a document, by query key and hash of the reference
@@ -23,7 +24,7 @@ def export_dataset(version: DatasetVersion, format: str, *, mapping: Mapping | N
     With a `mapping` every judgment names its document by external_id, and a BEIR directory holds the corpus too.
     Judgments of a query that name one document are one, with the highest grade; one without a document stays, under the
     document_id that it states or else a made one, which no document has. Raises WriteError for what the format would
-    make wrong, and TruthError for a mapping that was not resolved for this version.
+    make wrong, and TruthError for a mapping that was not resolved for this version, or whose collection has changed.
     """
     name = f"{version.dataset.name}-v{version.number}"
     record = record_of(version)
@@ -38,6 +39,7 @@ def export_dataset(version: DatasetVersion, format: str, *, mapping: Mapping | N
 def _mapped(record: DatasetRecord, version: DatasetVersion, mapping: Mapping) -> tuple[DatasetRecord, list[str]]:
     """Return the record by external ids, and sentences about what that lost."""
     require_resolved(mapping, version)
+    _require_collection(mapping)
     resolved = Resolution.objects.filter(mapping=mapping, judgment__in=version.judgments, document__isnull=False)
     place = ("judgment__query__key", "judgment__ref_hash", "document__external_id")
     names = {(key, ref): name for key, ref, name in resolved.values_list(*place)}
@@ -51,6 +53,15 @@ def _mapped(record: DatasetRecord, version: DatasetVersion, mapping: Mapping) ->
     if merged:
         warnings.append(f"Judgments of a document that another judgment of the query names, left out: {merged:,}.")
     return replace(record, queries=queries), warnings
+
+
+def _require_collection(mapping: Mapping) -> None:
+    """Raise TruthError where the collection has changed since: the corpus, and what names no document, are of today."""
+    if mapping.collection_fingerprint != current_basis(mapping).fingerprint:
+        raise TruthError(
+            f'The documents of "{mapping.collection}" have changed since the mapping "{mapping}" was resolved: '
+            "resolve it again, then export."
+        )
 
 
 def _named(query: QueryRecord, names: Names, made: Iterator[int]) -> list[JudgmentRecord]:

@@ -58,6 +58,17 @@ def test_a_mapping_names_documents_and_brings_the_corpus(mapping: Mapping, tmp_p
     assert list(again.documents.values(*names)) == list(mapping.collection.documents.values(*names))
 
 
+def test_a_mapping_of_documents_that_have_changed_since_is_refused(mapping: Mapping, tmp_path: Path) -> None:
+    """The judgment of "gone" would else find the document that has this id today, and nobody resolved."""
+    (tmp_path / "more.jsonl").write_text(CORPUS + '{"_id": "gone", "text": "back"}\n')
+    import_collection(Source(read_corpus(tmp_path / "more.jsonl")), name="shop")
+    assert mapping.dataset_version is not None
+    for format in ("beir", "benchbench-json"):
+        with pytest.raises(TruthError, match=r'"shop" have changed since .* was resolved: resolve it again'):
+            export_dataset(mapping.dataset_version, format, mapping=mapping)
+    assert export_dataset(mapping.dataset_version, "beir", mapping=resolve_now(mapping))
+
+
 def test_a_version_that_the_mapping_does_not_know_is_refused(mapping: Mapping) -> None:
     dataset = mapping.dataset
     set_judgment(dataset, "q2", {"document_id": "3"}, 1)
