@@ -7,6 +7,7 @@ import math
 import zlib
 from collections.abc import Iterator
 from decimal import Decimal
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -63,10 +64,9 @@ def raw_blocks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
 
     A byte order mark is dropped, `.gz` is unpacked.
     """
-    opened = gzip.open if path.suffix == ".gz" else open
     number = 1
     try:
-        with opened(path, "rb") as file:
+        with _opened(path) as file:
             while lines := file.readlines(BLOCK_BYTES):
                 if number == 1:
                     lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
@@ -80,15 +80,21 @@ def raw_blocks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
 
 def raw_chunks(path: Path, *, size: int = BLOCK_BYTES) -> Iterator[bytes]:
     """Yield a file's bytes, `size` at a time whatever its lines; `.gz` is unpacked."""
-    opened = gzip.open if path.suffix == ".gz" else open
     try:
-        with opened(path, "rb") as file:
+        with _opened(path) as file:
             while chunk := file.read(size):
                 yield chunk
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise MalformedFileError(f"{path.name} cannot be unpacked: {error}.") from None
     except OSError as error:
         raise MalformedFileError(f"{path} cannot be read: {error.strerror or error}.") from None
+
+
+def _opened(path: Path) -> gzip.GzipFile | BufferedReader:
+    """Open a file, unpacked. A pipe is refused: what tells the format has taken its beginning from who reads it."""
+    if path.is_fifo():
+        raise MalformedFileError(f"{path} is a pipe, which gives its content once: write it to a file, and name that.")
+    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
 
 
 def raw_lines(path: Path) -> Iterator[tuple[int, bytes]]:

@@ -20,6 +20,7 @@ from django.core.management.base import (
 
 from benchbench.busy import busy
 from benchbench.errors import BenchbenchError
+from benchbench.printable import printable
 
 BLOCKS = 10
 
@@ -74,7 +75,7 @@ class UseCaseCommand(BaseCommand):
                 options["owner"] = find_owner(options["owner"])
             self.act(**options)
         except BenchbenchError as error:
-            raise CommandError(error.message, returncode=self.error_status) from error
+            raise CommandError(printable(error.message), returncode=self.error_status) from error
         except KeyboardInterrupt:
             raise CommandError("Interrupted.", returncode=130) from None
 
@@ -86,12 +87,12 @@ class UseCaseCommand(BaseCommand):
         return CommandError(sentence, returncode=2)
 
     def report(self, facts: Mapping[str, Any], text: str, *, as_json: bool) -> None:
-        """Print the outcome on stdout: `facts` as one JSON object, or `text`."""
-        self.stdout.write(json.dumps(facts, indent=2, default=str) if as_json else text)
+        """Print the outcome on stdout: `facts` as one JSON object, or `text` without what a terminal would obey."""
+        self.stdout.write(json.dumps(facts, indent=2, default=str) if as_json else printable(text))
 
     def warn(self, sentence: str) -> None:
         """Say on stderr something that did not stop the command."""
-        self.stderr.write(self.style.WARNING(sentence))
+        self.stderr.write(self.style.WARNING(printable(sentence)))
 
     def busy(self, what: str) -> AbstractContextManager[None]:
         """Show on a terminal that `what` goes on ("Reading the queries"), where nobody can say how far it is."""

@@ -5,7 +5,8 @@ import io
 from collections.abc import Iterable
 from typing import Any
 
-STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+FORMULA_SIGNS = "=+-@＝＋－＠"  # full-width ones too: some spreadsheets read them as the others
+STARTS_A_FORMULA = (*FORMULA_SIGNS, "\t", "\r", "\n")
 
 
 def cell(value: Any) -> Any:

@@ -28,6 +28,7 @@ Kind = Literal[
 COLUMNS = {"query_key", "query_text", "doc_ref", "document_id", "uri", "content_hash", "path", "file_name", "grade"}
 # Columns stand between ASCII's white space, as TREC's readers part them: an id may hold any other.
 QREL = re.compile(r"\S+\s+\S+\s+\S+\s+[+-]?\d{1,9}", re.ASCII)
+TOPIC = re.compile(r"\S+ *\t[^\t]+", re.ASCII)
 RESULT = re.compile(r"\S+\s+\S+\s+\S+\s+\S+\s+[+-]?[\d.][\d.eE+-]*\s+\S.*", re.ASCII)
 # In this order: the first key that a file begins with decides. Within a string of JSON a quote has a backslash before
 # it, so these do not stand in a text that is quoted.
@@ -85,11 +86,14 @@ def _columns(lines: list[str], path: Path) -> Kind:
     cells = {cell.strip().strip('"').lower() for cell in lines[0].split(delimiter_of(lines[0]))}
     if len(cells) > 1 and cells & COLUMNS:
         return "table"
+    is_csv = path.name.removesuffix(".gz").endswith(".csv")
+    if not is_csv and all(TOPIC.fullmatch(line.strip()) for line in whole):
+        return "trec-topics"  # before judgments: a question may have three words, and end in a number
     if all(QREL.fullmatch(line.strip()) for line in whole):
         return "trec-qrels"
     if all(RESULT.fullmatch(line.strip()) for line in whole):
         return "trec-run"
-    if path.name.removesuffix(".gz").endswith(".csv"):
+    if is_csv:
         return "table"
     return "trec-topics" if all("\t" in line for line in whole) else ""
 

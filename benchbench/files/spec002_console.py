@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from benchbench.printable import on_one_line
+
 RULE = "=" * 80
 BLOCKS = 24
 LABELS = {"precision@3": "Precision@3:", "precision@5": "Precision@5:", "recall@10": "Recall@10:"}
@@ -13,10 +15,10 @@ def opening(title: str, *, source: str, queries: int) -> list[str]:
     """What stands above the queries: whose run this is, and where they come from."""
     return [
         RULE,
-        _plain(title),
+        on_one_line(title),
         RULE,
         "",
-        f"Loading queries from: {_plain(source)}",
+        f"Loading queries from: {on_one_line(source)}",
         f"✓ Loaded {queries:,} {_plural(queries, 'query', 'queries')} successfully",
         "",
         "Starting benchmark execution...",
@@ -33,11 +35,11 @@ def query_lines(detail: Mapping[str, Any], place: int, of: int, *, noun: str = "
     stated = {"Version": detail["version"], "Category": detail["category"], "Difficulty": detail["difficulty"]}
     expected = len(detail["expected_modules"])
     lines = [
-        " | ".join(f"{name}: {_plain(str(value))}" for name, value in stated.items() if value),
+        " | ".join(f"{name}: {on_one_line(str(value))}" for name, value in stated.items() if value),
         f"Expected: {expected} {_plural(expected, noun, noun + 's')}",
     ]
     if detail["error"] is not None:
-        lines.append(f"✗ Failed: {_plain(detail['error'])}")
+        lines.append(f"✗ Failed: {on_one_line(detail['error'])}")
     else:
         took = detail["execution_time_ms"]
         lines.append("✓ Executed" if took is None else f"✓ Executed in {took:.0f}ms")
@@ -46,7 +48,7 @@ def query_lines(detail: Mapping[str, Any], place: int, of: int, *, noun: str = "
         values |= {"R@10": _short(metrics["recall@10"]), "MRR": _short(metrics["mrr"])}
         lines.append("Metrics: " + " | ".join(f"{name}={value}" for name, value in values.items()))
     indent = " " * len(number)
-    return [f'{number}Query: "{_plain(detail["query"])}"', *(indent + line for line in lines if line), ""]
+    return [f'{number}Query: "{on_one_line(detail["query"])}"', *(indent + line for line in lines if line), ""]
 
 
 def closing(content: Mapping[str, Any], *, written_to: str = "") -> list[str]:
@@ -57,6 +59,7 @@ def closing(content: Mapping[str, Any], *, written_to: str = "") -> list[str]:
     lines += [] if seconds is None else [f"Execution Time: {seconds:,.1f} seconds"]
     lines.append(f"Total Queries: {about['total_queries']:,}")
     lines += [f"Failed Queries: {failed:,}, in no mean"] if failed else []
+    lines += _cut_short(about["limit"])
     lines += ["", "AGGREGATE METRICS:"]
     lines += [
         f"  {label:<13}{_percent(means[name]):>6}  {_bar(means[name])}".rstrip() for name, label in LABELS.items()
@@ -68,11 +71,19 @@ def closing(content: Mapping[str, Any], *, written_to: str = "") -> list[str]:
     return [*lines, RULE]
 
 
+def _cut_short(limit: int) -> list[str]:
+    """Say how many results of a query were looked at, where a measure asks for more."""
+    greatest = max(int(name.partition("@")[2]) for name in LABELS)
+    if limit >= greatest:
+        return []
+    return [f"Results of a Query: {limit}, so that measures at a greater cutoff, up to {greatest}, see no more"]
+
+
 def _by_difficulty(groups: Mapping[str, Mapping[str, Any]]) -> list[str]:
     if not groups:
         return []
     names = [name for name in DIFFICULTIES if name in groups] + [name for name in groups if name not in DIFFICULTIES]
-    rows = [(_plain(name).capitalize(), f"({groups[name]['count']})", groups[name]) for name in names]
+    rows = [(on_one_line(name).capitalize(), f"({groups[name]['count']})", groups[name]) for name in names]
     widths = max(len(name) for name, _, _ in rows), max(len(count) for _, count, _ in rows)
     return [
         "BY DIFFICULTY:",
@@ -100,11 +111,6 @@ def _short(value: float) -> str:
     """Three decimals, without zeros at the end, but one at least: 0.667, 0.5, 1.0."""
     whole, _, decimals = f"{value:.3f}".partition(".")
     return f"{whole}.{decimals.rstrip('0') or '0'}"
-
-
-def _plain(text: str) -> str:
-    """A line of printable characters: a terminal obeys others."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def _plural(count: int, one: str, several: str) -> str:

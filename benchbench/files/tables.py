@@ -11,13 +11,15 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from benchbench.files.cells import STARTS_A_FORMULA
 from benchbench.files.errors import FileFormatError
 from benchbench.strict_json import decode_part, raw_lines, read_objects
 
 DELIMITERS = ",;\t"
 Row = tuple[str, dict[str, Any]]
-FORMULA = re.compile(r"'*[=+\-@\t\r]")  # what a spreadsheet runs, and what was marked as text already
-MARKED = re.compile(r"'+[=+\-@\t\r]")
+STARTS = f"[{re.escape(''.join(STARTS_A_FORMULA))}]"
+FORMULA = re.compile(f"'*{STARTS}")  # what a spreadsheet runs, and what was marked as text already
+MARKED = re.compile(f"'+{STARTS}")
 
 
 def read_table(path: Path) -> tuple[list[str], Iterator[Row]]:

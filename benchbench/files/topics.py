@@ -15,6 +15,7 @@ FIELD = re.compile(rf"<({TAGS})\b[^>]*>(.*?)(?=</?(?:{TAGS})\b|\Z)", re.DOTALL |
 NUMBER = re.compile(r"\b(?:number|id)\s*=\s*[\"']([^\"']*)[\"']", re.IGNORECASE)
 LABEL = re.compile(r"\s*(?:number|topic|description|narrative)\s*:", re.IGNORECASE)  # `<num> Number: 301`
 FULL_NAMES = {"desc": "description", "narr": "narrative"}
+SPACE = " \t\n\v\f\r"  # ASCII's, as judgments and runs part their columns: a key or a text may end in any other
 TEXT = ("title", "query", "question", "description")
 
 
@@ -37,8 +38,8 @@ def read_topics(path: Path) -> list[Topic]:
     places: dict[str, str] = {}
     topics = []
     for where, topic in _blocks(path) if _is_marked_up(path) else _lines(path):
-        if not topic.key or not topic.text:
-            raise FileFormatError(f"{where} has a topic without {'a text' if topic.key else 'a number'}.")
+        if not topic.key.strip() or not topic.text.strip():
+            raise FileFormatError(f"{where} has a topic without {'a text' if topic.key.strip() else 'a number'}.")
         if topic.key in places:
             raise FileFormatError(
                 f"{where} has the number {topic.key[:60]!a} of {places[topic.key].rstrip(',')}: it names one topic."
@@ -54,11 +55,12 @@ def write_topics(topics: Iterable[Topic]) -> Iterator[str]:
     """Yield lines `qid text`, without descriptions and narratives.
 
     Raises FileFormatError for what would be read otherwise: a number with a tab, or that begins as a tag does, and a
-    text with a line break or white space around it.
+    text with a line break or ASCII's white space around it, and blank ones.
     """
     for topic in topics:
         key, text = topic.key, topic.text
-        if "\t" in key or key.startswith("<") or "\n" in key + text or (key, text) != (key.strip(), text.strip()):
+        damaged = "\t" in key or key.startswith("<") or "\n" in key + text
+        if damaged or not key.strip() or not text.strip() or (key, text) != (key.strip(SPACE), text.strip(SPACE)):
             raise FileFormatError(f"The topic {key[:80]!a} does not fit on a line, a tab after its number.")
         yield f"{key}\t{text}\n"
 
@@ -73,7 +75,7 @@ def _lines(path: Path) -> Iterator[tuple[str, Topic]]:
         key, separator, text = line.partition("\t")
         if not separator:
             raise FileFormatError(f"{where} has no tab between the number of a query and its text.")
-        yield where, Topic(key.strip(), text.strip())
+        yield where, Topic(key.strip(SPACE), text.strip(SPACE))
 
 
 def _blocks(path: Path) -> Iterator[tuple[str, Topic]]:

@@ -13,6 +13,7 @@ from apps.datasets.readers import FORMATS, read_dataset
 from apps.datasets.readers.detecting import detect
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord, check
 from benchbench.errors import BenchbenchError
+from benchbench.files.sniffing import sniff
 from tests.files.samples import METADATA, QRELS, RUN, TOPICS, write_dataset, write_file
 
 QRELS_TXT = "q1 0 d1 1\nq1 0 d2 -1\nq3 0 d9 4\n"
@@ -110,6 +111,16 @@ def test_every_format_is_told_by_its_content_and_says_which_it_was(format: str, 
     record = read_dataset(path)
     check(record)
     assert record.source_format == format
+
+
+def test_topics_of_three_words_that_end_in_a_number_are_no_judgments(tmp_path: Path) -> None:
+    topics = write_file(tmp_path / "topics.tsv", "q1\tpopulation of 1950\nq2\tsummer of 69\n")
+    write_file(tmp_path / "qrels.txt", "q1 0 d1 1\nq2\t0\td2\t1\n")
+    assert sniff(topics) == "trec-topics"
+    assert detect(tmp_path) == "trec"
+    assert [query.text for query in read_dataset(tmp_path).queries] == ["population of 1950", "summer of 69"]
+    six = write_file(tmp_path / "six.tsv", "q1\tyears of war were 5 again\n")
+    assert sniff(six) == "trec-topics"
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,13 @@ def test_it_ranks_a_trec_run_by_score_and_then_by_id_descending(tmp_path: Path, 
     assert found.rankings["q1"].scores.tolist() == [0.7, 0.5, 0.5]
     assert (found.tied, found.results) == (1, 3)
     assert found.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_pipe_is_refused_since_it_is_read_more_than_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for format in ("", "trec", "flowbaby"):
+        with pytest.raises(BenchbenchError, match="pipe is a pipe, which gives its content once: write it to a file"):
+            read_run_file(tmp_path / "pipe", {"q1"}, format=format)
 
 
 def test_scores_that_are_equal_as_singles_are_ties(tmp_path: Path) -> None:

@@ -89,9 +89,9 @@ Results saved to: out/baseline_20251122_103045.json
 """
 
 
-def content(answers: list[Answer]) -> dict:
+def content(answers: list[Answer], **options: int) -> dict:
     when = datetime(2025, 11, 22, 10, 30, 45, tzinfo=UTC)
-    return baseline(answers, when=when, search_mode="dense", seconds=45.23)
+    return baseline(answers, when=when, search_mode="dense", seconds=45.23, **options)
 
 
 def test_it_tells_each_query_and_the_totals() -> None:
@@ -125,3 +125,9 @@ def test_without_a_query_that_succeeded_there_is_no_figure() -> None:
     assert "  Precision@3:      –" in told
     assert "  Mean MRR:         –" in told
     assert "BY DIFFICULTY:" not in told
+
+
+def test_it_says_that_fewer_results_were_kept_than_its_measures_ask_for() -> None:
+    said = "Results of a Query: 5, so that measures at a greater cutoff, up to 10, see no more"
+    assert said in closing(content(ANSWERS, limit=5))
+    assert not any(line.startswith("Results of a Query") for line in closing(content(ANSWERS)))

@@ -3,7 +3,7 @@ import gzip
 import pytest
 
 from benchbench.errors import BenchbenchError
-from benchbench.files.topics import Topic, read_topics
+from benchbench.files.topics import Topic, read_topics, write_topics
 from benchbench.files.trec import as_text, read_qrels, read_run
 
 CLASSIC = """
@@ -92,6 +92,13 @@ class TestRun:
 class TestTopics:
     def test_it_reads_lines(self, written):
         assert read_topics(written("1\twhat is it\n2\ta\ttab")) == [Topic("1", "what is it"), Topic("2", "a\ttab")]
+
+    def test_only_ascii_white_space_is_not_part_of_them(self, written):
+        topics = [Topic("1\u00a0", "\u2003what is it\u00a0"), Topic("2", "\u3000x")]
+        assert read_topics(written("".join(write_topics(topics)))) == topics
+        for topic in (Topic("1 ", "a"), Topic("1", "a\r"), Topic("1", "\va"), Topic("1", "\u3000")):
+            with pytest.raises(BenchbenchError, match="does not fit on a line"):
+                list(write_topics([topic]))
 
     def test_it_reads_open_tags(self, written):
         assert read_topics(written(CLASSIC)) == [

@@ -117,7 +117,7 @@ def test_scores_fall_strictly_as_the_singles_that_trec_eval_reads() -> None:
     assert strictly_falling([0.75, 0.5]) == ["0.75", "0.5"]
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1", "＋1", "－1", "＠A1"])
 def test_no_cell_is_run_as_a_formula(text: str) -> None:
     assert cell(text) == f"'{text}"
 
