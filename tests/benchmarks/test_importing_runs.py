@@ -1,7 +1,5 @@
 """Runs that were made elsewhere: measured as `score` measures their files, and treated as any other run."""
 
-import csv
-import gzip
 import io
 import json
 from pathlib import Path
@@ -11,82 +9,32 @@ import pytest
 import pytrec_eval
 from django.core.management import CommandError, call_command
 
-from apps.benchmarks.baselines import approve
 from apps.benchmarks.comparability import differences
-from apps.benchmarks.creating import create_benchmark
-from apps.benchmarks.deleting import delete_benchmark
-from apps.benchmarks.gate_rules import read_rules
-from apps.benchmarks.gating import gate
-from apps.benchmarks.importing_runs import ImportedRuns, import_runs
-from apps.benchmarks.launching import launch
-from apps.benchmarks.manifests import manifest_of
-from apps.benchmarks.models import Benchmark, Evaluation, Run
-from apps.benchmarks.reading import rankings_of
-from apps.benchmarks.rescoring import rescore
-from apps.benchmarks.retrying import retry
+from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.run_reports import preview_run
-from apps.collections.deleting import delete_collection
-from apps.collections.importing import import_documents
-from apps.collections.models import Collection, Document
-from apps.collections.records import DocumentRecord
-from apps.datasets.deleting import delete_dataset
+from apps.collections.models import Collection
 from apps.datasets.models import Dataset, Query
-from apps.mappings.creating import create_mapping
-from apps.mappings.deleting import delete_mapping
-from apps.mappings.external import external_mapping
 from apps.mappings.models import Mapping
-from apps.mappings.resolving import is_stale, resolve
-from apps.results.comparing import compare_runs
-from apps.results.exporting import export, export_to
+from apps.results.exporting import export
 from apps.results.queries import evaluation_of
-from apps.retrieval.indexing import create_index
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.ir.measures import Measure
 from benchbench.scoring.inputs import read_results, read_truth
 from benchbench.scoring.measuring import score
-from tests.factories import add_judgment, add_version, make_dataset
-
-QRELS = "q1 0 a 2\nq1 0 b 0\nq1 0 z 1\nq2 0 a 1\nq3 0 c 1\n"
-# Equal scores, scores that are equal as float32, ranks that lie, a query without results, and one nobody asked.
-RUN = (
-    "q1 Q0 b 1 0.5 bm25\nq1 Q0 a 2 0.5 bm25\nq1 Q0 c 9 0.50000001 bm25\nq1 Q0 e 1 -1e300 bm25\nq1 Q0 f 1 -2e300 bm25\n"
-    "q3 Q0 d 1 3 bm25\nq3 Q0 c 2 3.0000001 bm25\nq3 Q0 a 3 1e-3 bm25\nq9 Q0 a 1 1 bm25\n"
-)
+from tests.benchmarks.imported import QRELS, RUN, imported, make_judged, means_of, stored, write
+from tests.factories import add_version, make_dataset
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def dataset() -> Dataset:
-    judged: dict[str, list[tuple[Any, int]]] = {}
-    for line in QRELS.splitlines():
-        query, _, document, grade = line.split()
-        judged.setdefault(query, []).append(({"document_id": document}, int(grade)))
-    return make_dataset(judged)
+    return make_judged()
 
 
 @pytest.fixture
 def run_file(tmp_path: Path) -> Path:
     return write(tmp_path / "bm25.run", RUN)
-
-
-def write(path: Path, content: str) -> Path:
-    path.write_bytes(gzip.compress(content.encode()) if path.suffix == ".gz" else content.encode())
-    return path
-
-
-def imported(dataset: Dataset, *paths: Path, **options: Any) -> ImportedRuns:
-    return import_runs(paths, dataset=dataset, **options)
-
-
-def stored(run: Run) -> dict[str, list[str]]:
-    keys = dict(Query.objects.values_list("pk", "key"))
-    names = dict(Document.objects.values_list("pk", "external_id"))
-    return {keys[query]: [names[one] for one in ranked] for query, ranked in rankings_of(run).items()}
-
-
-def means_of(run: Run) -> dict[str, Any]:
-    return Evaluation.objects.get(run=run, dataset_version=run.benchmark.dataset_version).means
 
 
 def scored(qrels: Path, run: Path, benchmark: Benchmark) -> dict[str, float]:
@@ -231,71 +179,6 @@ def test_what_is_asked_wrongly_is_said(dataset: Dataset, run_file: Path, tmp_pat
         imported(dataset)
 
 
-def test_a_later_version_is_resolved_and_measured_from_the_same_rankings(dataset: Dataset, run_file: Path) -> None:
-    benchmark = imported(dataset, run_file).benchmark
-    before = means_of(benchmark.runs.get())
-    add_judgment(Query.objects.get(key="q1"), {"uri": "e"}, 1, since=2)  # an id of the run, by another key
-    add_judgment(Query.objects.get(key="q3"), {"document_id": "nowhere"}, 1, since=2)
-    add_version(dataset)
-    assert is_stale(benchmark.mapping)
-    mapping = resolve(benchmark.mapping).mapping
-    assert (mapping.status, mapping.mapped_count) == ("resolved", 7)
-    rescored = rescore(benchmark)
-    assert rescored.evaluations[0].means["R@10"] == pytest.approx((2 / 3 + 0 + 1 / 2) / 3)
-    assert means_of(benchmark.runs.get()) == before
-    newer = imported(dataset, run_file).benchmark
-    assert newer.dataset_version.number == 2
-    assert means_of(newer.runs.get()) == rescored.evaluations[0].means
-    older = imported(dataset, run_file, version=benchmark.dataset_version).benchmark
-    assert means_of(older.runs.get()) == before
-
-
-def test_nothing_of_it_can_be_searched(dataset: Dataset, run_file: Path) -> None:
-    benchmark = imported(dataset, run_file).benchmark
-    stub = benchmark.mapping.collection
-    with pytest.raises(ConflictError, match="made elsewhere: there is nothing to start"):
-        launch(benchmark)
-    with pytest.raises(ConflictError, match="nothing to retry"):
-        retry(benchmark)
-    with pytest.raises(BenchbenchError, match="no manifest"):
-        manifest_of(benchmark)
-    with pytest.raises(BenchbenchError, match="no text to search"):
-        create_index(stub, name="i")
-    with pytest.raises(BenchbenchError, match="choose another mapping, or import runs"):
-        create_benchmark(benchmark.mapping, name="x", matrix={})
-    with pytest.raises(ConflictError, match="holds the ids of external runs"):
-        import_documents(stub, [DocumentRecord("a", "", "text")])
-
-
-def test_deleting_follows_the_usual_rules(dataset: Dataset, run_file: Path, admin_user: Any) -> None:
-    ((run, _),) = imported(dataset, run_file).runs
-    approve(run, name="main", reason="good", by=admin_user)
-    mapping = run.benchmark.mapping
-    with pytest.raises(ConflictError, match="is used by the baseline"):
-        delete_benchmark(run.benchmark)
-    with pytest.raises(ConflictError, match="is used by"):
-        delete_mapping(mapping)
-    with pytest.raises(ConflictError, match="is used by"):
-        delete_collection(mapping.collection)
-    run.baselines.all().delete()
-    delete_benchmark(run.benchmark)
-    with pytest.raises(ConflictError, match="is used by the mapping"):
-        delete_dataset(dataset)
-    delete_mapping(mapping)
-    assert not Collection.objects.exists()
-    delete_dataset(dataset)
-
-
-def test_a_dataset_has_one_mapping_for_all_its_external_runs(dataset: Dataset, admin_user: Any) -> None:
-    Collection.objects.create(name="questions (external runs)")
-    first = external_mapping(dataset)
-    assert external_mapping(dataset) == first
-    assert first.collection.kind == "external"
-    assert first.name.startswith("questions ")
-    with pytest.raises(ConflictError, match="the ids of another dataset's external runs"):
-        create_mapping(make_dataset(name="others"), first.collection)
-
-
 def test_the_command_imports_and_reports(
     dataset: Dataset, run_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -329,26 +212,7 @@ def test_white_space_in_an_id_shifts_the_columns_and_is_told(dataset: Dataset, t
     assert told.startswith("Lines of a.run with more than six columns, of which the rest is not read: 1. ")
 
 
-def test_what_of_an_external_run_is_not_known_is_no_zero(dataset: Dataset, run_file: Path, tmp_path: Path) -> None:
-    directory = export_to(imported(dataset, run_file).benchmark, "strategy", tmp_path)
-    for name, columns in (
-        ("search_results.csv", ["embed_calls", "llm_calls"]),
-        ("summary.csv", ["total_embed_calls", "total_llm_calls"]),
-    ):
-        with (directory / name).open(newline="") as file:
-            assert {row[column] for row in csv.DictReader(file) for column in columns} == {""}
-
-
 def test_a_preview_counts_and_keeps_nothing(dataset: Dataset, run_file: Path) -> None:
     report = preview_run(run_file, version=dataset.versions.get())
     assert (report.answered, report.missing, report.unknown) == (2, 1, 1)
     assert not Collection.objects.exists()
-
-
-def test_an_imported_run_can_be_gated_and_compared(dataset: Dataset, run_file: Path, tmp_path: Path) -> None:
-    found = imported(dataset, run_file, write(tmp_path / "other.run", "q1 Q0 a 1 1 other\n"))
-    first, second = (run for run, _ in found.runs)
-    assert gate(first, rules=read_rules("floors: {nDCG@10: 0.1}")).outcome == "passed"
-    timed = gate(first, rules=read_rules("latency_ms: {mean: 100}"))
-    assert timed.outcome == "cannot be decided"
-    assert compare_runs([first, second]).labels == ("bm25", "other")

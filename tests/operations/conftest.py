@@ -3,11 +3,13 @@
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 
-from apps.operations import handlers
+from apps.operations import consumers, handlers
 from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation
+from tests.sockets import make_watcher
 
 
 class Adding(Handler):
@@ -47,3 +49,13 @@ def handler(monkeypatch: pytest.MonkeyPatch) -> Adding:
     adding.__init__()  # type: ignore[misc]
     monkeypatch.setitem(handlers.HANDLERS, Operation.Kind.IMPORT, f"{__name__}.adding")
     return adding
+
+
+@pytest.fixture
+def staff() -> User:
+    return make_watcher("ada")
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consumers, "LOOK_SECONDS", 0.2)

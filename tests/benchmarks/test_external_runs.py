@@ -1,0 +1,151 @@
+"""What becomes of runs that were made elsewhere, once they are here: they are treated as any other run."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.benchmarks.baselines import approve
+from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.deleting import delete_benchmark
+from apps.benchmarks.gate_rules import read_rules
+from apps.benchmarks.gating import gate
+from apps.benchmarks.launching import launch
+from apps.benchmarks.manifests import manifest_of
+from apps.benchmarks.models import Run
+from apps.benchmarks.rescoring import rescore
+from apps.benchmarks.retrying import retry
+from apps.collections.deleting import delete_collection
+from apps.collections.importing import import_documents
+from apps.collections.models import Collection
+from apps.collections.records import DocumentRecord
+from apps.datasets.deleting import delete_dataset
+from apps.datasets.models import Dataset, Query
+from apps.mappings.creating import create_mapping
+from apps.mappings.deleting import delete_mapping
+from apps.mappings.external import external_mapping
+from apps.mappings.models import Mapping
+from apps.mappings.resolving import is_stale, resolve
+from apps.operations.working import wait
+from apps.results.comparing import compare_runs
+from apps.results.exporting import export, export_to
+from apps.retrieval.indexing import create_index
+from benchbench.errors import BenchbenchError, ConflictError
+from tests.benchmarks.gated import pinned
+from tests.benchmarks.imported import RUN, imported, make_judged, means_of, write
+from tests.factories import add_judgment, add_version, make_dataset
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def dataset() -> Dataset:
+    return make_judged()
+
+
+@pytest.fixture
+def run_file(tmp_path: Path) -> Path:
+    return write(tmp_path / "bm25.run", RUN)
+
+
+def test_a_later_version_is_resolved_and_measured_from_the_same_rankings(dataset: Dataset, run_file: Path) -> None:
+    benchmark = imported(dataset, run_file).benchmark
+    before = means_of(benchmark.runs.get())
+    add_judgment(Query.objects.get(key="q1"), {"uri": "e"}, 1, since=2)  # an id of the run, by another key
+    add_judgment(Query.objects.get(key="q3"), {"document_id": "nowhere"}, 1, since=2)
+    add_version(dataset)
+    assert is_stale(benchmark.mapping)
+    mapping = resolve(benchmark.mapping).mapping
+    assert (mapping.status, mapping.mapped_count) == ("resolved", 7)
+    rescored = rescore(benchmark)
+    assert rescored.evaluations[0].means["R@10"] == pytest.approx((2 / 3 + 0 + 1 / 2) / 3)
+    assert means_of(benchmark.runs.get()) == before
+    newer = imported(dataset, run_file).benchmark
+    assert newer.dataset_version.number == 2
+    assert means_of(newer.runs.get()) == rescored.evaluations[0].means
+    older = imported(dataset, run_file, version=benchmark.dataset_version).benchmark
+    assert means_of(older.runs.get()) == before
+
+
+def test_nothing_of_it_can_be_searched(dataset: Dataset, run_file: Path) -> None:
+    benchmark = imported(dataset, run_file).benchmark
+    stub = benchmark.mapping.collection
+    with pytest.raises(ConflictError, match="made elsewhere: there is nothing to start"):
+        launch(benchmark)
+    with pytest.raises(ConflictError, match="nothing to retry"):
+        retry(benchmark)
+    with pytest.raises(BenchbenchError, match="no manifest"):
+        manifest_of(benchmark)
+    with pytest.raises(BenchbenchError, match="no text to search"):
+        create_index(stub, name="i")
+    with pytest.raises(BenchbenchError, match="choose another mapping, or import runs"):
+        create_benchmark(benchmark.mapping, name="x", matrix={})
+    with pytest.raises(ConflictError, match="holds the ids of external runs"):
+        import_documents(stub, [DocumentRecord("a", "", "text")])
+
+
+def test_deleting_follows_the_usual_rules(dataset: Dataset, run_file: Path, admin_user: Any) -> None:
+    ((run, _),) = imported(dataset, run_file).runs
+    approve(run, name="main", reason="good", by=admin_user)
+    mapping = run.benchmark.mapping
+    with pytest.raises(ConflictError, match="is used by the baseline"):
+        delete_benchmark(run.benchmark)
+    with pytest.raises(ConflictError, match="is used by"):
+        delete_mapping(mapping)
+    with pytest.raises(ConflictError, match="is used by"):
+        delete_collection(mapping.collection)
+    run.baselines.all().delete()
+    delete_benchmark(run.benchmark)
+    with pytest.raises(ConflictError, match="is used by the mapping"):
+        delete_dataset(dataset)
+    delete_mapping(mapping)
+    assert not Collection.objects.exists()
+    delete_dataset(dataset)
+
+
+def test_a_dataset_has_one_mapping_for_all_its_external_runs(dataset: Dataset, admin_user: Any) -> None:
+    Collection.objects.create(name="questions (external runs)")
+    first = external_mapping(dataset)
+    assert external_mapping(dataset) == first
+    assert first.collection.kind == "external"
+    assert first.name.startswith("questions ")
+    with pytest.raises(ConflictError, match="the ids of another dataset's external runs"):
+        create_mapping(make_dataset(name="others"), first.collection)
+
+
+def test_what_of_an_external_run_is_not_known_is_no_zero(dataset: Dataset, run_file: Path, tmp_path: Path) -> None:
+    directory = export_to(imported(dataset, run_file).benchmark, "strategy", tmp_path)
+    for name, columns in (
+        ("search_results.csv", ["embed_calls", "llm_calls"]),
+        ("summary.csv", ["total_embed_calls", "total_llm_calls"]),
+    ):
+        with (directory / name).open(newline="") as file:
+            assert {row[column] for row in csv.DictReader(file) for column in columns} == {""}
+
+
+def test_an_imported_run_can_be_gated_and_compared(dataset: Dataset, run_file: Path, tmp_path: Path) -> None:
+    found = imported(dataset, run_file, write(tmp_path / "other.run", "q1 Q0 a 1 1 other\n"))
+    first, second = (run for run, _ in found.runs)
+    assert gate(first, rules=read_rules("floors: {nDCG@10: 0.1}")).outcome == "passed"
+    timed = gate(first, rules=read_rules("latency_ms: {mean: 100}"))
+    assert timed.outcome == "cannot be decided"
+    assert compare_runs([first, second]).labels == ("bm25", "other")
+
+
+def test_a_run_made_elsewhere_is_gated_against_one_made_here(library: Mapping, tmp_path: Path) -> None:
+    ours = create_benchmark(library, name="ours", matrix={"search_modes": ["sparse"]})
+    wait(launch(ours))
+    own = Run.objects.get(benchmark=ours)
+    lines = "".join(map(str, export(own, "trec-run"))).splitlines(keepends=True)
+    columns = [line.split() for line in lines]
+    worse = "".join(f"{query} Q0 {document} 1 {rank} worse\n" for query, _, document, rank, *_ in columns)
+    dataset = library.dataset
+    files = write(tmp_path / "same.run", "".join(lines)), write(tmp_path / "worse.run", worse)
+    same, reversed_ = (run for run, _ in imported(dataset, *files).runs)
+    rules = read_rules("against_baseline: {ndcg@10: {may_lose: 0.01}}")
+    baseline = pinned(own)
+    held = gate(same, rules=rules, baseline=baseline)
+    assert held.outcome == "passed", held
+    assert gate(reversed_, rules=rules, baseline=baseline).outcome == "failed"
+    assert gate(own, rules=rules, baseline=pinned(same, "theirs")).outcome == "passed"
