@@ -5,12 +5,14 @@
 #   PYTEST_ARGS, DEMO_ARGS  passed on
 #   TEST_PROCESSES=auto     how many processes share the tests, each with services of its own; 0: one, without sharing
 #   FUZZ_EXAMPLES=200000    how many files `make fuzz` damages for each reader; other ones each time
+#   FUZZ_REQUESTS=300       how many requests `make fuzz` makes up of each operation of the API; other ones each time
 #   ADDRESS=127.0.0.1:8000  where `make run` serves
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name))))
 ADDRESS ?= 127.0.0.1:8000
 TEST_PROCESSES ?= auto
 FUZZ_EXAMPLES ?= 200000
+FUZZ_REQUESTS ?= 300
 BIN := .venv/bin
 MANAGE := $(BIN)/python manage.py
 INSTALLED := .venv/installed
@@ -27,8 +29,9 @@ demo: $(INSTALLED) ## benchmark real text with a real model, print the leaderboa
 test: $(INSTALLED) ## run the tests
 	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --maxprocesses 4 --dist worksteal $(PYTEST_ARGS)
 
-fuzz: $(INSTALLED) ## read FUZZ_EXAMPLES damaged files with each reader, import a part of them, go round with whole ones
-	BENCHBENCH_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) $(BIN)/python -m pytest -k "fuzzing or round_trips or survives" \
+fuzz: $(INSTALLED) ## read FUZZ_EXAMPLES damaged files with each reader, import a part, go round with whole ones; try the API
+	BENCHBENCH_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) BENCHBENCH_FUZZ_REQUESTS=$(FUZZ_REQUESTS) \
+	  $(BIN)/python -m pytest -k "fuzzing or round_trips or survives or as_its_schema_says" \
 	  --numprocesses $(TEST_PROCESSES) --maxprocesses 4 --dist worksteal $(PYTEST_ARGS)
 
 install: $(INSTALLED) ## make the virtual environment .venv with the pinned packages

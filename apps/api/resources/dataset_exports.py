@@ -23,7 +23,7 @@ from benchbench.downloads import attachment
 
 WARNINGS = "Export-Warnings"
 FILES = {(200, writer.content_type): OpenApiTypes.BINARY for writer in WRITERS.values()}
-FILES[200, JSON] = OpenApiTypes.OBJECT
+FILES[200, JSON] = OpenApiTypes.ANY
 
 
 class Formats(Endpoint):

@@ -37,7 +37,8 @@ class Formats(Endpoint):
 def files_of(kind: str) -> dict[Any, Any]:
     """Return the answers of an export as the schema has them: a file of any type that a format has, or a conflict."""
     types = sorted({exporter.content_type for exporter in EXPORTERS.values() if exporter.exports == kind})
-    return {(200, content_type): OpenApiTypes.BINARY for content_type in types} | refusals(409)
+    shapes = {"application/json": OpenApiTypes.ANY}
+    return {(200, name): shapes.get(name, OpenApiTypes.BINARY) for name in types} | refusals(409)
 
 
 TOLD_BESIDE = OpenApiParameter(

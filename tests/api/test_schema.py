@@ -1,0 +1,109 @@
+"""The API against its schema: schemathesis asks all that docs/openapi.yaml has, well and ill, and reads the answers.
+
+What is asked well may be refused for what is there, with 400 too, so that it is done is not checked. Most of it is done
+nevertheless: the ids in it are made those of real rows.
+"""
+
+import os
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+import pytest
+import schemathesis
+import yaml
+from django.contrib.auth.models import User
+from django.core.signals import request_finished, request_started
+from django.core.wsgi import get_wsgi_application
+from django.db import close_old_connections, transaction
+from hypothesis import HealthCheck, settings
+from schemathesis.checks import CHECKS, load_all_checks
+from schemathesis.core import NotSet
+from schemathesis.core.parameters import ParameterLocation
+
+from tests.api.callers import Caller
+from tests.api.test_openapi import CHECKED_IN
+from tests.api.worlds import World, worlds
+
+FUZZED = int(os.environ.get("BENCHBENCH_FUZZ_REQUESTS", "0"))  # so many of each, other ones each time
+FEW = 8  # and the same each time; the boundaries of every field come on top
+UUID_LENGTH = 36
+
+pytestmark = pytest.mark.django_db
+schema = schemathesis.openapi.from_dict(yaml.safe_load(CHECKED_IN.read_text()))
+schema.app = get_wsgi_application()
+schema.config.generation.update(with_security_parameters=False)
+schema.config.phases.update(phases=["examples", "coverage", "fuzzing"])
+load_all_checks()
+NEGATIVE = CHECKS.get_one("negative_data_rejection")
+CHECKED = CHECKS.get_by_names(
+    [
+        "not_a_server_error",
+        "status_code_conformance",
+        "content_type_conformance",
+        "response_headers_conformance",
+        "response_schema_conformance",
+        "negative_data_rejection",
+        "unsupported_method",
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def made(django_db_setup: None, django_db_blocker: Any) -> Iterator[tuple[Caller, list[World]]]:
+    """Somebody who may do everything, and what it can be done to; for all tests, in a transaction without an end."""
+    signals = (request_started, request_finished)
+    with django_db_blocker.unblock(), transaction.atomic():
+        for signal in signals:
+            signal.disconnect(close_old_connections)
+        user = User.objects.create_superuser("ada")
+        yield Caller(user), worlds(user)
+        for signal in signals:
+            signal.connect(close_old_connections)
+        transaction.set_rollback(True)
+
+
+@schema.parametrize()
+@settings(
+    max_examples=FUZZED or FEW,
+    derandomize=not FUZZED,
+    database=None,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+def test_it_answers_as_its_schema_says(case: Any, made: tuple[Caller, list[World]]) -> None:
+    caller, rows = made
+    # What was drawn chooses the world, so that the same case always asks the same.
+    world = Random(repr((case.path_parameters, case.query, case.body))).choice(rows)
+    if not case.meta.is_negative_at(ParameterLocation.PATH):
+        case.path_parameters = {name: world[name] for name in case.path_parameters}
+    if not case.meta.is_negative_at(ParameterLocation.QUERY):
+        case.query = real(case.query, world)
+    case.body = real(case.body, world)
+    with transaction.atomic():
+        answer = case.call(headers={"Authorization": caller.client.defaults["HTTP_AUTHORIZATION"]})
+        transaction.set_rollback(True)
+    checks = set(CHECKED)
+    if isinstance(case.body, NotSet) and not case.operation.definition.raw.get("requestBody", {}).get("required"):
+        checks -= {NEGATIVE}  # nothing is a body too, where none is required; schemathesis takes it for an ill one
+    case.validate_response(answer, checks=[*checks])
+
+
+def real(stated: Any, world: World) -> Any:
+    """Return what is stated with what a world has in the place of what is made up."""
+    if isinstance(stated, list):
+        return [real(value, world) for value in stated]
+    if not isinstance(stated, dict):
+        return stated
+    return {name: known(name, value, world) for name, value in stated.items()}
+
+
+def known(name: str, value: Any, world: World) -> Any:
+    there = world.get(name)
+    if isinstance(there, list):
+        return there if isinstance(value, list) else there[0] if is_id(value) else value
+    return there if there and (is_id(value) or (name == "query_key" and isinstance(value, str))) else real(value, world)
+
+
+def is_id(value: Any) -> bool:
+    return isinstance(value, str) and len(value) == UUID_LENGTH

@@ -1,0 +1,98 @@
+"""Rows for whoever tries every address: in each world the parameters of addresses name things that belong together."""
+
+from typing import Any
+
+from django.contrib.auth.models import User
+
+from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.launching import launch
+from apps.benchmarks.models import Benchmark, Run
+from apps.collections.models import Collection
+from apps.datasets.models import Dataset
+from apps.datasets.query_editing import add_query
+from apps.datasets.records import QueryRecord
+from apps.mappings.models import Mapping
+from apps.operations.models import Operation, Status
+from apps.retrieval.indexing import build_index, create_index
+from apps.retrieval.models import Index
+from tests.benchmarks.conftest import make_library
+from tests.benchmarks.gated import GOOD, POOR, make_gated, pinned, search
+from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
+
+World = dict[str, Any]  # values as they stand in JSON
+
+
+def measured() -> World:
+    """A benchmark of two runs with values for each query, the first a baseline; an index that is being built."""
+    mapping = make_gated()
+    Collection.objects.update(name="shelf")
+    Dataset.objects.update(name="gated")
+    benchmark = search(mapping, GOOD, POOR)
+    index = Index.objects.create(collection=mapping.collection, name="words", encoder="keyword:a")
+    run = benchmark.runs.get(run_order=1)
+    return told(mapping, benchmark, run, index, build_index(index)) | {"baseline_id": str(pinned(run).pk)}
+
+
+def ready(mapping: Mapping) -> World:
+    """A mapping that was resolved over an index that is ready, a benchmark that can start, and a draft."""
+    benchmark = create_benchmark(mapping, name="can start", matrix={"search_modes": ["sparse"]})
+    index = mapping.collection.indexes.get(name="keywords")
+    add_query(mapping.dataset, QueryRecord("new", "What is new?"))
+    return told(mapping, benchmark, benchmark.runs.first(), index, Operation.objects.filter(subject_id=index.pk).get())
+
+
+def running(mapping: Mapping) -> World:
+    """A benchmark that runs, with a run that failed; an index that was never built."""
+    benchmark = create_benchmark(mapping, name="runs", matrix={"search_modes": ["sparse"], "top_k_values": [20, 50]})
+    operation = launch(benchmark)
+    failed = benchmark.runs.get(run_order=2)
+    Run.objects.filter(pk=failed.pk).update(status=Run.Status.FAILED, error_message="The encoder is gone.")
+    index = create_index(mapping.collection, name="not built", encoder="keyword:a")
+    world = told(mapping, benchmark, failed, index, operation)
+    return {name: value for name, value in world.items() if name != "query_key"}  # so that new ones can be added
+
+
+def unused() -> World:
+    """What nothing else needs, so that it can be deleted and mapped; and a benchmark to be retried."""
+    mapping = make_mapping(make_dataset({"q": []}, "failed"), make_collection("failed", [{}]), name="failed")
+    benchmark = make_benchmark(mapping, [None], name="failed", status=Status.FAILED)
+    collection, dataset = make_collection("unused", [{}]), make_dataset({"q": [({"document_id": "d1"}, 1)]}, "unused")
+    index = create_index(collection, name="unused", encoder="keyword:a")
+    operation = Operation.objects.create(kind="index", subject_id=index.pk, status=Status.COMPLETED)
+    of_them = make_mapping(dataset, make_collection("other", [{}]), name="unused")
+    world = told(of_them, benchmark, benchmark.runs.get(), index, operation)
+    return world | {"collection_id": str(collection.pk), "document_id": str(collection.documents.get().uuid)}
+
+
+def told(mapping: Mapping, benchmark: Benchmark, run: Run | None, index: Index, operation: Operation) -> World:
+    """Return the values of the parameters."""
+    query = mapping.dataset.queries.filter(judgments__isnull=False).order_by("id").first()
+    document = mapping.collection.documents.order_by("id").first()
+    assert query
+    assert document
+    assert run
+    return {
+        "collection_id": str(mapping.collection_id),
+        "dataset_id": str(mapping.dataset_id),
+        "mapping_id": str(mapping.pk),
+        "query_id": query.pk,
+        "judgment_id": query.judgments.order_by("id")[0].pk,
+        "number": mapping.dataset.versions.order_by("-number")[0].number,
+        "benchmark_id": str(benchmark.pk),
+        "document_id": str(document.uuid),
+        "index_id": str(index.pk),
+        "operation_id": str(operation.pk),
+        "run_id": str(run.pk),
+        "query_key": query.key,  # and what other parameters and bodies name
+        "run": list(map(str, benchmark.runs.order_by("run_order").values_list("pk", flat=True))),
+    }
+
+
+def worlds(owner: User) -> list[World]:
+    """Return one of each, whose collections, datasets, mappings, benchmarks, indexes and operations are the owner's."""
+    made = [measured()]
+    library = make_library(documents=6, queries=2)
+    made += [running(library), ready(library), unused()]
+    for model in (Collection, Dataset, Mapping, Benchmark, Index, Operation):
+        model.objects.update(owner=owner)
+    return [{"baseline_id": made[0]["baseline_id"]} | world for world in made]
