@@ -38,7 +38,10 @@ def require_origin(headers: Mapping[bytes, bytes]) -> None:
     origin = headers.get(b"origin", b"").decode("latin-1")
     if not origin:
         return
-    given = urlsplit(origin)
+    try:
+        given = urlsplit(origin)
+    except ValueError:  # no address at all, such as "http://["
+        given = urlsplit("")
     trusted = [urlsplit(pattern) for pattern in settings.CSRF_TRUSTED_ORIGINS]
     host = headers.get(b"host", b"").decode("latin-1")
     if validate_host(split_domain_port(host)[0], settings.ALLOWED_HOSTS):

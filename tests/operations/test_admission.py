@@ -42,7 +42,15 @@ class TestAdmission:
 
     @pytest.mark.parametrize(
         "origin",
-        ["https://evil.example", "http://localhost:3000", f"https://{HOST}", f"http://evil.{HOST}", "null", "x"],
+        [
+            "https://evil.example",
+            "http://localhost:3000",
+            f"https://{HOST}",
+            f"http://evil.{HOST}",
+            "null",
+            "x",
+            "http://[",
+        ],
     )
     def test_it_refuses_a_page_of_another_site(self, handler: Adding, staff: User, origin: str) -> None:
         assert async_to_sync(refused)(socket(ALL, staff, origin=origin)) == ("origin", 4003)
