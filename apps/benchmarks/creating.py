@@ -229,8 +229,8 @@ CHOICES = {
 
 def _require(name: str, runs_per_query: int, seed: int, **chosen: str) -> None:
     """Raise BenchmarkError for the first of a benchmark's own values that cannot be."""
-    if not name.strip():
-        raise BenchmarkError("The benchmark needs a name.", field="name")
+    if not name.strip() or not name.strip().isprintable():
+        raise BenchmarkError("The benchmark needs a name of printable characters.", field="name")
     if not 1 <= runs_per_query <= MAX_REPETITIONS:
         raise BenchmarkError(
             f"runs_per_query is {runs_per_query}; it must be 1 to {MAX_REPETITIONS}.", field="runs_per_query"

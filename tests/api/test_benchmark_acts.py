@@ -109,6 +109,11 @@ def test_it_runs_a_manifest_again_and_says_whether_it_is_the_same(callers: Calle
     assert told == {"reproduces": True, "source": "first", "differences": [], "environment": []}
 
 
+def test_a_manifest_names_no_path_of_the_server(callers: Callers) -> None:
+    answer = callers.owner.post("/benchmarks/manifest", {"manifest": {"matrix": {"rerankers": ["../models/x"]}}})
+    assert (answer.status_code, list(answer.json()["errors"])) == (400, ["rerankers"])
+
+
 @pytest.mark.parametrize("manifest", [7, [], {}, "x", {"schema": "benchbench-manifest", "schema_version": "1.0"}])
 def test_what_is_no_manifest_is_told(callers: Callers, manifest: Any) -> None:
     answer = callers.owner.post("/benchmarks/manifest", {"manifest": manifest})

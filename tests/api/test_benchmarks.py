@@ -112,6 +112,8 @@ def test_depth_and_cutoffs_are_those_of_the_earlier_api(
 
 
 WRONG: list[tuple[dict[str, Any], str, str]] = [
+    ({"config_matrix": HALF | {"use_reranker": [True], "rerankers": ["/srv/models/x"]}}, "rerankers", "in the admin"),
+    ({"config_matrix": HALF | {"use_reranker": [True], "rerankers": [None, "~/x"]}}, "rerankers", "in the admin"),
     ({"config_matrix": {"k_values_for_metrics": [10, 20], "top_k_values": [5]}}, "top_k_values", "5 is less than"),
     ({"config_matrix": {"top_k_values": [5]}}, "top_k_values", "10 (primary_k is always one of them)"),
     ({"config_matrix": {"search_mode": ["dense"]}}, "search_mode", "did you mean search_modes?"),
@@ -139,6 +141,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
 ]
 WRONG_OF_A_BENCHMARK: list[tuple[dict[str, Any], str, str]] = [
     ({"name": " "}, "name", "may not be blank"),
+    ({"name": "a\r\nb"}, "name", "printable characters"),
     ({"name": "x" * 201}, "name", "no more than 200"),
     ({"name": 7}, "name", "must be a string"),
     ({"seed": 2**63}, "seed", "less than or equal to"),

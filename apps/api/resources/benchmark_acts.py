@@ -22,6 +22,7 @@ from apps.api.serializers.benchmark_acts import (
     VerificationFacts,
 )
 from apps.api.serializers.benchmarks import BenchmarkFacts
+from apps.api.serializers.matrices import require_published
 from apps.benchmarks.cloning import clone
 from apps.benchmarks.manifests import manifest_of
 from apps.benchmarks.measures import add_measures, besides_the_usual
@@ -109,6 +110,8 @@ class RunManifest(Endpoint):
         400 where the manifest is none, or its data is not here; the sentence says what is missing or differs.
         """
         stated = valid(ManifestToRun, request.data)
+        if isinstance(stated["manifest"], dict):
+            require_published(stated["manifest"].get("matrix"))
         made = benchmark_from(stated["manifest"], owner=request.user, name=stated["name"])
         return Response(facts(made), status=201)
 

@@ -24,7 +24,7 @@ from apps.api.serializers.benchmarks import (
     PreviewFacts,
     StartedFacts,
 )
-from apps.api.serializers.matrices import completed
+from apps.api.serializers.matrices import completed, require_published
 from apps.benchmarks.cancelling import cancel
 from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.deleting import delete_benchmark
@@ -167,6 +167,7 @@ def searched(request: Request, stated: dict[str, Any]) -> tuple[Mapping, dict[st
     """Return the mapping that a request names, and the matrix and the measures as use cases take them."""
     rows = Mapping.objects.select_related("collection", "dataset", "dataset_version")
     mapping = find_visible(rows, stated["mapping_id"], request.user)
+    require_published(stated["config_matrix"])
     with naming("metrics_to_compute"):
         measures = besides_the_usual(stated["metrics_to_compute"])
     return mapping, {

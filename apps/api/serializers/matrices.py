@@ -6,7 +6,8 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from benchbench.ir.matrix import AXES, FUSIONS, K_VALUES, LEXICAL, MAX_DEPTH, MAX_TOP_K, SEARCH_MODES
+from apps.retrieval.model_files import PUBLISHED
+from benchbench.ir.matrix import AXES, FUSIONS, K_VALUES, LEXICAL, MAX_DEPTH, MAX_TOP_K, SEARCH_MODES, MatrixError
 from benchbench.strict_json import kind
 
 NAME = {"type": ["string", "null"], "pattern": r"\S"}
@@ -18,7 +19,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "indexes": NAME,
     "search_modes": {"enum": list(SEARCH_MODES)},
     "use_reranker": {"type": "boolean"},
-    "rerankers": NAME,
+    "rerankers": NAME | {"pattern": f"^{PUBLISHED.pattern}$"},
     "rerank_depths": DEPTH | OR_DEFAULT,
     "top_k_values": K,
     "candidates": DEPTH | OR_DEFAULT,
@@ -86,3 +87,18 @@ def completed(matrix: Mapping[str, Any], top_k: int | None) -> dict[str, Any]:
         reached = [k for k in K_VALUES.default if k <= min(depths, default=0)]
         whole["k_values_for_metrics"] = reached or [whole.get("primary_k", 10)]
     return whole
+
+
+def require_published(matrix: Any) -> None:
+    """Raise MatrixError for a reranker that is no published name: no client names a path of the server.
+
+    What else may be wrong with a matrix is left to the use case.
+    """
+    rerankers = matrix.get("rerankers") if isinstance(matrix, Mapping) else None
+    for name in rerankers if isinstance(rerankers, list) else ():
+        if isinstance(name, str) and name.strip() and not PUBLISHED.fullmatch(name):
+            raise MatrixError(
+                f'rerankers: {name[:80]!r} is not the name of a model, as in "cross-encoder/ms-marco-MiniLM-L6-v2": '
+                "paths of the server can be named in the admin only.",
+                field="rerankers",
+            )
