@@ -30,8 +30,17 @@ def visible(queryset: QuerySet[M], user: Any, *, through: str = "") -> QuerySet[
     return queryset.filter(mine)
 
 
+def may_view(row: Model, user: Any) -> bool:
+    """Tell whether `user` sees a root of the object tree and has the permission to view such rows."""
+    return _may(row, user, "view", "change")  # who may change may look, as in the admin
+
+
 def may_change(row: Model, user: Any) -> bool:
     """Tell whether `user` sees a root of the object tree and has the permission to change such rows."""
+    return _may(row, user, "change")
+
+
+def _may(row: Model, user: Any, *acts: str) -> bool:
     meta = row._meta
-    permitted = user.has_perm(f"{meta.app_label}.change_{meta.model_name}")
+    permitted = any(user.has_perm(f"{meta.app_label}.{act}_{meta.model_name}") for act in acts)
     return permitted and visible(type(row)._default_manager.filter(pk=row.pk), user).exists()

@@ -10,6 +10,7 @@ from apps.datasets.downloading import download
 from apps.datasets.writers import WRITERS
 from apps.mappings.exporting import export_dataset
 from apps.mappings.models import Mapping
+from benchbench.access import may_view
 from benchbench.admin import SiteAdmin
 from benchbench.panels import change_url
 
@@ -24,5 +25,7 @@ def download_mapped(
     mapping = model_admin.get_object(request, str(object_id))
     if not isinstance(mapping, Mapping) or mapping.dataset_version is None or format not in WRITERS:
         raise Http404
+    if not may_view(mapping.collection, request.user):  # whose documents the files would tell
+        raise PermissionDenied
     version = mapping.dataset_version
     return download(request, lambda: export_dataset(version, format, mapping=mapping), back=change_url(mapping))

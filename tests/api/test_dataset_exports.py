@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from apps.collections.models import Collection
+from apps.datasets.models import Dataset
 from apps.datasets.readers import FORMATS
 from apps.datasets.writers import WRITERS
+from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve_now
 from tests.api.callers import Callers
 from tests.api.test_isolation import UNKNOWN
@@ -62,6 +65,28 @@ def test_a_mapping_that_is_not_resolved_names_no_documents(callers: Callers) -> 
     path = f"/benchmark-datasets/{mapping.dataset_id}/export"
     answer = callers.owner.get(path, format="csv", mapping_id=str(mapping.pk))
     assert (answer.status_code, answer.json()["code"]) == (409, "mapping_not_resolved")
+
+
+@pytest.mark.parametrize("format", ["beir", "csv"])
+def test_the_documents_of_a_mapping_are_for_whoever_may_view_them(callers: Callers, format: str) -> None:
+    mapping, _ = mapped(callers.owner)
+    resolve_now(mapping)
+    path = f"/benchmark-datasets/{mapping.dataset_id}/export"
+    Dataset.objects.update(owner=None)
+    Mapping.objects.update(owner=None)
+    query = {"format": format, "mapping_id": str(mapping.pk)}
+    assert callers.other.get(path, **query).status_code == 403  # the collection is the owner's
+    assert callers.other.get(path, format="benchbench-json").status_code == 200
+    Collection.objects.update(owner=None)
+    assert callers.other.get(path, **query).status_code == 200
+    for codename in ("collection", "mapping"):
+        permissions = callers.owner.user.user_permissions
+        taken = permissions.filter(codename__in=[f"view_{codename}", f"change_{codename}"])
+        before = list(taken)
+        permissions.remove(*before)
+        assert callers.owner.get(path, **query).status_code == 403
+        permissions.add(*before)
+    assert callers.owner.get(path, **query).status_code == 200
 
 
 def test_it_lists_the_formats(callers: Callers) -> None:

@@ -6,6 +6,7 @@ from uuid import UUID
 from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -19,6 +20,7 @@ from apps.datasets.models import Dataset
 from apps.datasets.readers import FORMATS
 from apps.datasets.writers import JSON, WRITERS
 from apps.mappings.exporting import export_dataset
+from benchbench.access import may_view
 from benchbench.downloads import attachment
 
 WARNINGS = "Export-Warnings"
@@ -68,6 +70,7 @@ class DatasetExport(Endpoint):
         """Download a version in one of the formats.
 
         With a mapping every judgment names its document as the collection does, and a BEIR directory holds the corpus.
+        For that you must see the mapping and its collection.
         400 where the format would make the dataset wrong, 409 where the mapping was not resolved for the version.
         """
         dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
@@ -75,7 +78,12 @@ class DatasetExport(Endpoint):
         version = find_version(dataset, stated.get("version"))
         mapping = None
         if "mapping_id" in stated:
-            mapping = find_visible(dataset.mappings.all(), stated["mapping_id"], request.user)
+            mapping = find_visible(dataset.mappings.select_related("collection"), stated["mapping_id"], request.user)
+            if not (may_view(mapping, request.user) and may_view(mapping.collection, request.user)):
+                raise PermissionDenied(
+                    "The export would tell the documents of the mapping, which you may not view, or not its "
+                    "collection: ask the owner to share them with your team, or leave mapping_id out."
+                )
         export = export_dataset(version, stated["format"], mapping=mapping)
         answer = attachment(export.write, export.name, export.writer.content_type)
         answer[WARNINGS] = json.dumps(export.warnings)  # in ASCII, as a header must be
