@@ -57,6 +57,7 @@ def launch(benchmark: Benchmark, *, owner: User | None = None) -> Operation:
             Operation.Kind.BENCHMARK,
             subject_id=benchmark.pk,
             owner=owner or benchmark.owner,
+            team=benchmark.team,
             queue="gpu",
             batches=[({"prepare": True}, 0)] if needs_preparing(plan_of(runs)) else query_batches(benchmark, runs),
             parameters={"run_ids": [str(run.pk) for run in runs]},

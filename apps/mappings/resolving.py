@@ -83,7 +83,11 @@ def resolve(mapping: Mapping, *, owner: Any = None) -> Resolved:
         except TookTooLongError:
             mapping.refresh_from_db()
     operation = start_operation(
-        Operation.Kind.RESOLVE, subject_id=mapping.pk, owner=owner, batches=[({"refs": references}, max(1, references))]
+        Operation.Kind.RESOLVE,
+        subject_id=mapping.pk,
+        owner=owner,
+        team=mapping.team,
+        batches=[({"refs": references}, max(1, references))],
     )
     return Resolved(mapping, operation)
 

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.db import IntegrityError, transaction
 
 from apps.operations import events
@@ -26,17 +26,19 @@ def start_operation(
     subject_id: uuid.UUID,
     batches: Iterable[tuple[dict[str, Any], int]],
     owner: User | None = None,
+    team: Group | None = None,
     queue: str = "default",
     parameters: dict[str, Any] | None = None,
 ) -> Operation:
     """Create an operation with its first batches (payload, units of work) and put them on `queue` after commit.
 
+    It belongs to `owner`, who starts it, and to `team`, which is that of the subject: who sees that watches this.
     Raises OperationActiveError while another operation of the kind works on the subject.
     """
     try:
         with transaction.atomic():
             operation = Operation.objects.create(
-                kind=kind, subject_id=subject_id, owner=owner, queue=queue, parameters=parameters or {}
+                kind=kind, subject_id=subject_id, owner=owner, team=team, queue=queue, parameters=parameters or {}
             )
             add_batches(operation, batches)
     except IntegrityError as error:

@@ -86,6 +86,7 @@ def build_index(index: Index, *, owner: User | None = None) -> Operation:
         Operation.Kind.INDEX,
         subject_id=index.pk,
         owner=owner or index.owner,
+        team=index.team,
         queue="gpu",
         batches=[({"part": "chunk"}, 1)],
     )

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group
 
 from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.mappings.models import Mapping
@@ -86,3 +87,14 @@ def test_a_key_makes_and_starts_once(callers: Callers, library: Mapping) -> None
     first, again = (callers.owner.post(start, idempotency_key="k") for _ in range(2))
     assert (first.status_code, first.content) == (200, again.content)
     assert Operation.objects.filter(kind="benchmark").count() == 1
+
+
+def test_the_team_of_a_benchmark_watches_it(callers: Callers, library: Mapping) -> None:
+    benchmark = made(callers.owner, library)
+    team = Group.objects.create(name="search")
+    callers.other.user.groups.add(team)
+    Benchmark.objects.update(team=team)
+    begun = callers.owner.post(f"{PATH}/{benchmark.pk}/start").json()
+    assert callers.other.get(f"/operations/{begun['operation_uuid']}").status_code == 200
+    listed = callers.other.get("/operations").json()["operations"]
+    assert begun["operation_uuid"] in [one["operation_id"] for one in listed]
