@@ -5,6 +5,7 @@ from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularSwaggerView
 
 # Errors of the API are JSON; those of pages are what Django makes of them.
+handler400 = "apps.api.errors.bad_request"
 handler500 = "apps.api.errors.server_error"
 docs = SpectacularSwaggerView.as_view(url_name="api:schema", throttle_classes=[])
 urlpatterns = [

@@ -58,6 +58,14 @@ def unknown(request: HttpRequest, **kwargs: Any) -> HttpResponse:
     return JsonResponse(_body(f"There is nothing at {request.path[:200]}.", "not_found"), status=404)
 
 
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answer a request that Django refuses before a view sees it, such as one for an unknown host."""
+    if not request.path.startswith(ROOT):
+        return defaults.bad_request(request, exception)
+    detail = "The request was refused before it was read: its Host, or another header, is not one that the site takes."
+    return JsonResponse(_body(detail, "malformed"), status=400)
+
+
 def server_error(request: HttpRequest) -> HttpResponse:
     """Answer a fault of ours: to the API with a reference that is in the log, elsewhere as Django does."""
     if not request.path.startswith(ROOT):

@@ -4,6 +4,7 @@ from uuid import UUID
 
 import pytest
 from django.db import IntegrityError, connection, transaction
+from django.test import Client
 from rest_framework.exceptions import Throttled, ValidationError
 
 from apps.api.errors import present
@@ -32,6 +33,13 @@ def test_it_has_one_shape(error: Exception, status: int, body: dict[str, object]
     response = present(error, {})
     assert response is not None
     assert (response.status_code, response.data) == (status, body)
+
+
+def test_a_host_that_is_not_ours_is_told_in_the_shape() -> None:
+    answer = Client().get("/api/v2/benchmarks", headers={"Host": "evil.example"})
+    assert (answer.status_code, answer.json()["code"]) == (400, "malformed")
+    assert "evil" not in answer.json()["detail"]
+    assert Client().get("/admin/", headers={"Host": "evil.example"})["Content-Type"].startswith("text/html")
 
 
 def test_it_keeps_the_headers_of_an_error() -> None:
