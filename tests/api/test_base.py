@@ -42,7 +42,9 @@ def test_every_method_of_an_endpoint_says_what_it_needs() -> None:
 
 
 def test_it_signs_in_goes_on_and_signs_out(callers: Callers) -> None:
-    pair = sign_in(callers.owner.user).json()
+    given = sign_in(callers.owner.user)
+    assert "no-store" in given["Cache-Control"]
+    pair = given.json()
     assert bearer(pair["access"]).get(ROOT + PATH).status_code == 200
     fresh = Caller().post("/auth/token/refresh", {"refresh": pair["refresh"]}).json()
     assert bearer(fresh["access"]).get(ROOT + PATH).status_code == 200

@@ -88,6 +88,7 @@ def test_a_second_mapping_of_the_two_is_a_conflict(callers: Callers) -> None:
         ({"collection_id": str(UNKNOWN)}, 404, f"There is no collection {UNKNOWN} here."),
         ({"collection_id": str(UNKNOWN), "top_k": 1}, 400, "There is no key 'top_k' here"),
         ([], 400, "The body is a list"),
+        ({"collection_id": 5}, 400, "collection_id must be a string"),
     ],
 )
 def test_it_names_what_is_wrong_with_a_mapping(callers: Callers, body: Any, status: int, told: str) -> None:

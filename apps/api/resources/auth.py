@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -13,6 +15,7 @@ from apps.api.serializers.base import valid
 from apps.api.signing_in import exchange, sign_in, sign_out
 
 
+@method_decorator(never_cache, name="dispatch")  # nobody in between keeps a token
 class OpenEndpoint(Endpoint):
     """An endpoint for those who have no token yet."""
 

@@ -4,13 +4,13 @@ from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.base import Flag, StrictSerializer, Text
+from apps.api.serializers.base import Flag, Identifier, StrictSerializer, Text
 
 
 class NewBaseline(StrictSerializer):
     """A run that others of its dataset are to be held against."""
 
-    run_id = serializers.UUIDField(help_text="A completed run of the dataset.")
+    run_id = Identifier(help_text="A completed run of the dataset.")
     name = Text(
         max_length=200, help_text="What rules and commands call it. The baseline of that name so far is retired."
     )

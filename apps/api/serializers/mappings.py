@@ -4,7 +4,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.base import StrictSerializer, Text, Whole
+from apps.api.serializers.base import Identifier, StrictSerializer, Text, Whole
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.unresolved import MOST_CANDIDATES
 from benchbench.names import MAX_LENGTH
@@ -49,7 +49,7 @@ LOST_EXAMPLE = {
 class MappingRequest(StrictSerializer):
     """Which collection the dataset is laid over."""
 
-    collection_id = serializers.UUIDField()
+    collection_id = Identifier()
     name = Text(required=False, default="", allow_blank=True, max_length=MAX_LENGTH, help_text="Without: after both.")
 
 
