@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from apps.collections.models import Collection
 from apps.datasets.editing import set_judgment
 from apps.datasets.importing import import_dataset
 from apps.datasets.writers import WRITERS
@@ -68,6 +69,9 @@ def test_the_page_of_a_mapping_gives_the_dataset_by_its_documents(admin_client: 
     stranger = Client()
     stranger.force_login(make_staff("bob", may=("view",)))
     assert stranger.get(url).status_code == 404
+    Mapping.objects.update(owner=None)
+    Collection.objects.update(owner=make_staff("eve"))
+    assert stranger.get(url).status_code == 403, "its documents are somebody else's"
 
 
 def test_a_stranger_gets_no_file(make_staff: Any) -> None:
