@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 from django.db import transaction
+from django.db.models import Case, When
 from django.http import HttpResponse, QueryDict
 from django.utils import timezone
 from rest_framework.renderers import JSONRenderer
@@ -23,6 +24,7 @@ from benchbench.strict_json import canonical
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"
 KEY = re.compile(r"[!-~]{1,200}")
+FORGOTTEN = 100  # old answers that one request drops
 Handler = Callable[..., Response]
 
 
@@ -49,7 +51,7 @@ def idempotent(handler: Handler) -> Callable[..., HttpResponse]:
             raise BenchbenchError(f"{HEADER} must be 1 to 200 visible ASCII characters, such as a UUID.", field=HEADER)
         digest = body_hash(request.data)
         with transaction.atomic():
-            _forget_old(request.user)
+            _forget_old(request.user, request.path[:300], key)
             # The unique row is the lock: whoever comes second waits here until the first commits or fails.
             kept, first = KeptAnswer.objects.get_or_create(
                 user=request.user, path=request.path[:300], key=key, defaults={"body_hash": digest}
@@ -92,9 +94,13 @@ def _again(kept: KeptAnswer, digest: str) -> HttpResponse:
     return HttpResponse(kept.body, status=kept.status, content_type="application/json", headers={REPLAYED: "true"})
 
 
-def _forget_old(user: Any) -> None:
-    """Drop a user's answers past their time; those that another request drops right now are left to it."""
+def _forget_old(user: Any, path: str, key: str) -> None:
+    """Drop the answer of this key where it is past its time, and some more of the user's that are.
+
+    Those that another request drops right now are left to it.
+    """
     past = timezone.now() - timedelta(hours=settings.BENCHBENCH_IDEMPOTENCY_HOURS)
     old = KeptAnswer.objects.filter(user=user, created_at__lt=past).select_for_update(skip_locked=True)
-    if found := list(old.values_list("pk", flat=True)[:100]):
+    first = Case(When(path=path, key=key, then=0), default=1)
+    if found := list(old.order_by(first, "pk").values_list("pk", flat=True)[:FORGOTTEN]):
         KeptAnswer.objects.filter(pk__in=found).delete()

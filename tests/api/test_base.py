@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from apps.api import urls
+from apps.api import idempotency, urls
 from apps.api.endpoint import Endpoint
 from apps.api.models import AccessToken, KeptAnswer
 from apps.api.tokens import issue_token, revoke_token
@@ -175,6 +175,8 @@ def test_an_error_keeps_no_key(callers: Callers) -> None:
 
 
 def test_a_key_is_free_again_after_its_time(callers: Callers) -> None:
+    for number in range(idempotency.FORGOTTEN):
+        KeptAnswer.objects.create(user=callers.owner.user, path="/old", key=str(number), body_hash="")
     callers.owner.upload(PATH, questions("a"), name="n", idempotency_key="k")
     KeptAnswer.objects.update(created_at=timezone.now() - timedelta(hours=25))
     other = callers.owner.upload(PATH, questions("b"), name="m", idempotency_key="k")
