@@ -11,8 +11,11 @@ from django.db import connections
 
 from apps.api.models import KeptAnswer
 from apps.datasets.models import Dataset
+from apps.operations.models import Operation
 from tests.api.callers import Caller, Callers
+from tests.api.test_benchmarks import made
 from tests.api.test_datasets import PATH, questions
+from tests.benchmarks.conftest import make_library
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -61,3 +64,19 @@ def test_requests_at_once_are_all_counted(callers: Callers, settings: Any) -> No
     cache.clear()
     statuses = at_once(8, lambda order: clients[order].get(PATH).status_code)
     assert sorted(statuses) == [200] * 4 + [429] * 4
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_starts_at_once_do_not_pass_the_quota(callers: Callers, settings: Any, keyed: bool) -> None:
+    settings.BENCHMARK_MAX_RUNNING_PER_USER = 2
+    mapping = make_library(documents=6, queries=2)
+    rows = [made(callers.owner, mapping, name=str(number)) for number in range(6)]
+    clients = [Caller(callers.owner.user) for _ in rows]
+
+    def start(order: int) -> tuple[int, str]:
+        headers = {"idempotency_key": "k"} if keyed else {}
+        answer = clients[order].post(f"/benchmarks/{rows[order].pk}/start", **headers)
+        return answer.status_code, answer.json().get("code", "")
+
+    assert sorted(at_once(6, start)) == [(200, "")] * 2 + [(409, "quota")] * 4
+    assert Operation.objects.filter(kind="benchmark").count() == 2
