@@ -68,13 +68,29 @@ def alternating(acts: dict[str, Callable[[], object]], *, units: int, rounds: in
     return rates
 
 
-def writing() -> None:
-    """Vectors into the table of an index, committed, as a build does, against a bare COPY of the same rows."""
+def empty_index() -> Index:
+    """Return an index of so many short documents, with a table and no vectors in it."""
     collection = create_collection("numbers")
     import_documents(collection, [DocumentRecord(f"{number:06}", "", f"number {number}") for number in range(VECTORS)])
     index = create_index(collection, name="numbers", lexical=False, encoder="keyword:number")
     chunk_set = make_chunk_set(collection, strategy="flat", parameters={})
     prepare_table(index, chunk_set, revision="1", dimension=DIMENSION)
+    return index
+
+
+@transaction.atomic
+def copy_bare(table: str, stream: bytes) -> None:
+    with (
+        connection.cursor() as cursor,
+        cursor.cursor.copy(f"COPY {table} FROM STDIN (FORMAT BINARY)") as copy,
+    ):
+        for start in range(0, len(stream), WRITE_BYTES):
+            copy.write(stream[start : start + WRITE_BYTES])
+
+
+def writing() -> None:
+    """Vectors into the table of an index, committed, as a build does, against a bare COPY of the same rows."""
+    index = empty_index()
     vectors = np.random.default_rng(1).standard_normal((VECTORS, DIMENSION)).astype(np.float32)
     positions = np.arange(VECTORS)
     store, name = table_store(), index.vector_table
@@ -88,15 +104,6 @@ def writing() -> None:
     with connection.cursor() as cursor, cursor.cursor.copy(f"COPY {name} TO STDOUT (FORMAT BINARY)") as copy:
         stream = b"".join(copy)  # the rows in PostgreSQL's own words
 
-    def bare() -> None:
-        with (
-            transaction.atomic(),
-            connection.cursor() as cursor,
-            cursor.cursor.copy(f"COPY {name} FROM STDIN (FORMAT BINARY)") as copy,
-        ):
-            for start in range(0, len(stream), WRITE_BYTES):
-                copy.write(stream[start : start + WRITE_BYTES])
-
     @transaction.atomic
     def by_store() -> None:
         store.insert(name, positions, vectors)
@@ -108,7 +115,7 @@ def writing() -> None:
                 insert_vectors(index, positions[part], vectors[part])
 
     acts = {
-        "bare binary COPY, its bytes made before": bare,
+        "bare binary COPY, its bytes made before": lambda: copy_bare(name, stream),
         "the store": by_store,
         "a build, which looks for metadata": by_build,
     }

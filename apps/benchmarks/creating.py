@@ -59,12 +59,7 @@ def create_benchmark(
     dataset changed, and for expected modules that the collection lacks, unless `allow_missing`.
     """
     _require(name, runs_per_query, seed, execution=execution, unresolved=unresolved, empty_queries=empty_queries)
-    if mapping.collection.kind == Collection.Kind.EXTERNAL:
-        raise BenchmarkError(
-            f"The mapping {mapping.name!r} is for external runs, whose documents are not here to be searched: "
-            "choose another mapping, or import runs.",
-            field="mapping",
-        )
+    _require_documents(mapping)
     newest = require_current(mapping)
     if not allow_missing:
         require_modules(mapping)
@@ -98,6 +93,15 @@ def create_benchmark(
             for order, configuration in enumerate(configurations, start=1)
         )
     return benchmark
+
+
+def _require_documents(mapping: Mapping) -> None:
+    if mapping.collection.kind == Collection.Kind.EXTERNAL:
+        raise BenchmarkError(
+            f"The mapping {mapping.name!r} is for external runs, whose documents are not here to be searched: "
+            "choose another mapping, or import runs.",
+            field="mapping",
+        )
 
 
 def run_of(benchmark: Benchmark, order: int, configuration: Configuration, index: Index) -> Run:

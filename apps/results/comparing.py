@@ -7,16 +7,13 @@ from typing import Any
 
 import numpy as np
 from django.core.cache import cache
-from django.db.models.expressions import RawSQL
 from numpy.typing import NDArray
 
 from apps.benchmarks.comparability import Comparability, differences
-from apps.benchmarks.evaluating import policies_of
-from apps.benchmarks.models import Baseline, Benchmark, Evaluation, Run
+from apps.benchmarks.models import Baseline, Run
 from apps.datasets.models import DatasetVersion
+from apps.results.found_values import Found
 from apps.results.labels import distinct_labels
-from apps.results.leaderboard import primary_measure
-from apps.results.slicing import slicing_of
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.ir.measures import Measure, Values, definition_of
 from benchbench.ir.resampling import MeanInterval, mean_intervals
@@ -133,7 +130,7 @@ def compare_runs(
     comparability = differences(known, version=version)
     if comparability.version is None:
         raise IncomparableError(comparability)
-    found = _Found.of(known, comparability.version)
+    found = Found.of(known, comparability.version)
     primary = found.primary
     by_wire_name = {Measure.parse(name).wire: name for name in found.values}
     wanted = by_wire_name.get(measure, measure) if measure else primary
@@ -197,64 +194,6 @@ def described(comparison: RunComparison) -> list[Described]:
     return [Described(name, *parts[2 * place : 2 * place + 2]) for place, name in enumerate(names)]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Found:
-    """What the evaluations of runs hold, for the queries that are in the means."""
-
-    benchmark: Benchmark  # the oldest, which decides where they differ
-    values: dict[str, Values]
-    query_ids: NDArray[np.int64]
-    slices: tuple[Slice, ...]
-    skipped: int
-
-    @property
-    def primary(self) -> str:
-        return primary_measure(self.benchmark)
-
-    @classmethod
-    def of(cls, runs: Sequence[Run], version: DatasetVersion) -> "_Found":
-        """Read them in the order of the runs, in two queries and what the slices cost."""
-        benchmark = runs[0].benchmark
-        kept = Evaluation.objects.filter(run__in=runs, dataset_version=version, policies=policies_of(benchmark))
-        measures: dict[Any, list[str]] = dict(kept.values_list("run", "measures"))
-        common = [name for name in measures[runs[0].pk] if all(name in names for names in measures.values())]
-        columns = {f"column_{place}": _column(name) for place, name in enumerate(common)}
-        rows = {row.run_id: row for row in kept.defer("values").annotate(**columns)}
-        query_ids = rows[runs[0].pk].query_ids
-        array = np.array([_values_on(query_ids, rows[run.pk], list(columns)) for run in runs])
-        slicing = slicing_of(benchmark, rows[runs[0].pk])
-        counted = np.ones(len(query_ids), bool)
-        if benchmark.empty_queries == "skip":
-            for run in {run.benchmark.mapping_id: run for run in runs}.values():
-                counted &= slicing_of(run.benchmark, rows[run.pk]).has_relevant
-        return cls(
-            benchmark,
-            {name: array[:, place, counted] for place, name in enumerate(common)},
-            np.array(query_ids, np.int64)[counted],
-            tuple(_narrowed(one, counted) for one in slicing.slices),
-            int((~counted).sum()),
-        )
-
-
-def _values_on(query_ids: Sequence[int], evaluation: Evaluation, columns: Sequence[str]) -> Values:
-    """The annotated columns of an evaluation on these queries, (measures, queries), NaN where it has none."""
-    own = evaluation.query_ids
-    stated = np.array([getattr(evaluation, column)[0] if own else [] for column in columns], float)
-    if own == query_ids:
-        return stated
-    place = {query_id: place for place, query_id in enumerate(own)}
-    values = np.full((len(columns), len(query_ids)), np.nan)
-    for column, query_id in enumerate(query_ids):
-        if query_id in place:
-            values[:, column] = stated[:, place[query_id]]
-    return values
-
-
-def _narrowed(one: Slice, counted: NDArray[np.bool_]) -> Slice:
-    members = one.members[counted]
-    return replace(one, members=members, is_small=bool(members.sum() < MINIMUM))
-
-
 def _load(runs: Iterable[Run]) -> list[Run]:
     """Read the runs anew, the oldest benchmark's first: a fixed order, in which equal runs have equal statistics."""
     keys = {run.pk for run in runs}
@@ -263,13 +202,6 @@ def _load(runs: Iterable[Run]) -> list[Run]:
     related = ("index", "benchmark__dataset_version__dataset", "benchmark__mapping")
     found = Run.objects.filter(pk__in=keys).select_related(*related)
     return list(found.order_by("benchmark__created_at", "benchmark", "run_order"))
-
-
-def _column(measure: str) -> RawSQL:
-    """The values of one measure, which the database picks out of the array: [[…]]."""
-    return RawSQL(
-        '"values"[array_position(measures, %s::varchar):array_position(measures, %s::varchar)]', [measure, measure]
-    )
 
 
 def _chosen(name: str, names: Sequence[str], what: str, lacking: str) -> str:

@@ -6,8 +6,8 @@ from typing import Any
 from django.utils.http import urlencode
 
 from apps.benchmarks.models import Run
-from apps.results.axes import effects_of
-from apps.results.choosing import Bounds, costs_of
+from apps.results.axes import Effect, effects_of
+from apps.results.choosing import Bounds, Costs, costs_of
 from apps.results.comparing import Described, RunComparison, described, falls, pinned_baselines
 from apps.results.comparison_figures import (
     Figure,
@@ -20,7 +20,7 @@ from apps.results.comparison_figures import (
 )
 from apps.results.configurations import phrases, varying
 from apps.results.coverage import is_coverage, judged_name, uneven
-from apps.results.query_differences import query_differences
+from apps.results.query_differences import QueryDifferences, query_differences
 from apps.results.sentences import (
     choice_sentence,
     family_sentence,
@@ -28,7 +28,7 @@ from apps.results.sentences import (
     reversal_sentence,
     verdict_sentence,
 )
-from apps.results.slice_differences import by_slice, reversed_runs
+from apps.results.slice_differences import SliceDifferences, by_slice, reversed_runs
 from benchbench.ir.slices import MINIMUM
 
 MOST_COLUMNS = 8  # runs beside each other in a table: the reference and the best of the others
@@ -39,19 +39,9 @@ def comparison_context(comparison: RunComparison, bounds: Bounds) -> dict[str, A
     costs = costs_of(comparison, bounds)
     effects = effects_of(comparison) if len(comparison.runs) > 2 else []
     slices = by_slice(comparison)
-    figures: dict[str, Figure | None] = {
-        "differences": difference_figure(comparison),
-        "pairs": pair_figure(comparison),
-        "effects": effect_figure(effects, comparison.measure) if effects else None,
-        "frontier": frontier_figure(comparison, costs),
-        "slices": slice_figure(comparison, slices) if slices else None,
-    }
     measures = described(comparison)
     others = [run for run in comparison.order if run != comparison.reference]
     queries = query_differences(comparison, others[0]) if len(others) == 1 else None
-    if queries:
-        figures["queries"] = query_figure(queries.differences, comparison.measure)
-    columns = [comparison.reference, *others][:MOST_COLUMNS]
     return {
         "comparison": comparison,
         "statistics": comparison.comparison,
@@ -69,10 +59,7 @@ def comparison_context(comparison: RunComparison, bounds: Bounds) -> dict[str, A
         "pairs": _pairs(comparison),
         "queries": queries,
         "query_labels": [comparison.labels[others[0]], comparison.labels[comparison.reference]],
-        "columns": [comparison.labels[run] for run in columns],
-        "hidden_columns": len(comparison.runs) - len(columns),
-        "measures": [(one.measure, [(one.means[run], one.differences[run]) for run in columns]) for one in measures],
-        "slices": [(one.slice, [(one.means[run], one.differences[run]) for run in columns]) for one in slices],
+        **_beside_each_other(comparison, [comparison.reference, *others][:MOST_COLUMNS], measures, slices),
         "minimum": MINIMUM,
         "reversals": [reversal_sentence(comparison, one.run, one.reversal) for one in reversed_runs(comparison)],
         "effects": effects,
@@ -83,8 +70,39 @@ def comparison_context(comparison: RunComparison, bounds: Bounds) -> dict[str, A
         "chosen": costs.choice and comparison.runs[costs.choice.run],
         "choice": choice_sentence(comparison, costs),
         "bounds": bounds,
-        "figures": {name: figure for name, figure in figures.items() if figure},
+        "figures": _figures(comparison, costs, effects, slices, queries),
     }
+
+
+def _beside_each_other(
+    comparison: RunComparison, columns: Sequence[int], measures: Sequence[Described], slices: Sequence[SliceDifferences]
+) -> dict[str, Any]:
+    """Return the tables with a column for each of some runs."""
+    return {
+        "columns": [comparison.labels[run] for run in columns],
+        "hidden_columns": len(comparison.runs) - len(columns),
+        "measures": [(one.measure, [(one.means[run], one.differences[run]) for run in columns]) for one in measures],
+        "slices": [(one.slice, [(one.means[run], one.differences[run]) for run in columns]) for one in slices],
+    }
+
+
+def _figures(
+    comparison: RunComparison,
+    costs: Costs,
+    effects: Sequence[Effect],
+    slices: Sequence[SliceDifferences],
+    queries: QueryDifferences | None,
+) -> dict[str, Figure]:
+    """Return the figures that there is anything to show in."""
+    figures: dict[str, Figure | None] = {
+        "differences": difference_figure(comparison),
+        "pairs": pair_figure(comparison),
+        "effects": effect_figure(effects, comparison.measure) if effects else None,
+        "frontier": frontier_figure(comparison, costs),
+        "slices": slice_figure(comparison, slices) if slices else None,
+        "queries": query_figure(queries.differences, comparison.measure) if queries else None,
+    }
+    return {name: figure for name, figure in figures.items() if figure}
 
 
 def _uneven(comparison: RunComparison, measures: Sequence[Described]) -> str:

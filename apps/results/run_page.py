@@ -9,6 +9,7 @@ from apps.benchmarks.approximations import ann_text
 from apps.benchmarks.baselines import baseline_names
 from apps.benchmarks.comparability import differences
 from apps.benchmarks.models import Evaluation, Run
+from apps.datasets.models import DatasetVersion
 from apps.results import queries
 from apps.results.by_slice import slices_context
 from apps.results.configurations import keys_of, phrases
@@ -36,9 +37,7 @@ def run_context(run: Run, asked: Mapping[str, str], *, against: Run | None = Non
     at = version_shown(benchmark, asked.get("version", ""))
     evaluation = queries.evaluation_of(run, version=at.version)
     losses = losses_of(run, evaluation) if evaluation else None
-    refusals = differences([run, against], version=at.version).refusals if against else []
-    against = None if refusals else against
-    other = queries.evaluation_of(against, version=at.version) if against else None
+    against, other, refusals = _beside(run, against, at.version)
     names = [primary_measure(benchmark), *measures_at(benchmark, benchmark.primary_k)]
     measure = asked.get("by", "") if asked.get("by") in names else names[0]
     order = _order(asked.get("order", ""), bool(evaluation and other))
@@ -53,20 +52,12 @@ def run_context(run: Run, asked: Mapping[str, str], *, against: Run | None = Non
     columns = [measure, *(name for name in names if name != measure)] if other else names
     beside = column_of(other, measure) if other else None
     return {
-        "run": run,
-        "benchmark": benchmark,
+        **_about(run),
+        **_measured(run, evaluation),
         "at": at,
-        "baselines": baseline_names(benchmark).get(run.pk, []),
-        "evaluation": evaluation,
-        "means": _means(evaluation) if evaluation else [],
         **slices_context(evaluation, slicing, names),
         "unsliced": unsliced,
         "chosen": chosen,
-        "has_sections": evaluation is not None and names_sections(evaluation),
-        "has_content": evaluation is not None and has_content(evaluation),
-        "facts": phrases(run.config, keys_of([run.config])),
-        "file": run.provenance.get("file"),
-        "ann": ann_text(run.provenance.get("ann")),
         "measures": names,
         "columns": columns,
         "measure": measure,
@@ -80,6 +71,36 @@ def run_context(run: Run, asked: Mapping[str, str], *, against: Run | None = Non
         "cause": str(cause),
         "against": against,
         "refusals": refusals,
+    }
+
+
+def _beside(run: Run, against: Run | None, version: DatasetVersion) -> tuple[Run | None, Evaluation | None, list[str]]:
+    """Return the run to compare with and its values, or why the two do not compare."""
+    refusals = differences([run, against], version=version).refusals if against else []
+    if against is None or refusals:
+        return None, None, refusals
+    return against, queries.evaluation_of(against, version=version), []
+
+
+def _about(run: Run) -> dict[str, Any]:
+    """Return what is known of a run whatever it is measured on."""
+    return {
+        "run": run,
+        "benchmark": run.benchmark,
+        "baselines": baseline_names(run.benchmark).get(run.pk, []),
+        "facts": phrases(run.config, keys_of([run.config])),
+        "file": run.provenance.get("file"),
+        "ann": ann_text(run.provenance.get("ann")),
+    }
+
+
+def _measured(run: Run, evaluation: Evaluation | None) -> dict[str, Any]:
+    """Return the means of a run, what else can be measured of its rankings, and the runs to hold them against."""
+    return {
+        "evaluation": evaluation,
+        "means": _means(evaluation) if evaluation else [],
+        "has_sections": evaluation is not None and names_sections(evaluation),
+        "has_content": evaluation is not None and has_content(evaluation),
         "siblings": _siblings(run) if evaluation else [],
     }
 
