@@ -56,7 +56,7 @@ def made(django_db_setup: None, django_db_blocker: Any) -> Iterator[tuple[Caller
     with django_db_blocker.unblock(), transaction.atomic():
         for signal in signals:
             signal.disconnect(close_old_connections)
-        user = User.objects.create_superuser("ada")
+        user = User.objects.create_superuser("ada", password="correct horse battery staple")  # as in the examples
         yield Caller(user), worlds(user)
         for signal in signals:
             signal.connect(close_old_connections)

@@ -1,18 +1,21 @@
 """Serializers and fields that read as strictly as everything here: unknown keys and other types are errors."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from re import ASCII, fullmatch
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 from uuid import UUID
 
 from django.core.files.uploadedfile import UploadedFile
 from django.http import QueryDict
 from drf_spectacular.extensions import OpenApiSerializerExtension, OpenApiSerializerFieldExtension
+from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.settings import api_settings
 
 from benchbench.strict_json import kind
+
+S = TypeVar("S", bound=type[serializers.Serializer])
 
 
 class StrictSerializer(serializers.Serializer):
@@ -47,6 +50,11 @@ def valid(serializer: type[serializers.Serializer], data: Any) -> dict[str, Any]
     reading = serializer(data=data)
     reading.is_valid(raise_exception=True)
     return reading.validated_data
+
+
+def asked(name: str, value: dict[str, Any]) -> Callable[[S], S]:
+    """Give the serializer of a request an example for the schema."""
+    return extend_schema_serializer(examples=[OpenApiExample(name, value, request_only=True)])
 
 
 def typed(field: Any, data: Any, kinds: tuple[type, ...], wanted: str) -> Any:

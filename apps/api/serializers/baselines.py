@@ -4,9 +4,13 @@ from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.base import Flag, Identifier, StrictSerializer, Text
+from apps.api.serializers.base import Flag, Identifier, StrictSerializer, Text, asked
 
 
+@asked(
+    "The best run of a nightly benchmark",
+    {"run_id": "3b0f3f0e-7a8e-4f0e-9d66-0f6b6a5d4c22", "name": "main", "reason": "The best so far, and twice as fast."},
+)
 class NewBaseline(StrictSerializer):
     """A run that others of its dataset are to be held against."""
 

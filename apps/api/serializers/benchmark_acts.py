@@ -5,11 +5,12 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from apps.api.serializers.base import Flag, StrictSerializer, Text, Whole
+from apps.api.serializers.base import Flag, StrictSerializer, Text, Whole, asked
 from apps.benchmarks.measures import LONGEST, MOST
 from benchbench.names import MAX_LENGTH
 
 
+@asked("A copy", {"name": "Dense or hybrid, on new indexes"})
 class Cloning(StrictSerializer):
     """What is to be other about the copy."""
 
@@ -19,6 +20,7 @@ class Cloning(StrictSerializer):
     )
 
 
+@asked("Two more", {"metrics_to_compute": ["ap@10", "ERR@20"]})
 class MeasuresWanted(StrictSerializer):
     """Measures to be computed from the rankings that are stored."""
 
@@ -34,6 +36,7 @@ class MeasuresFacts(serializers.Serializer):
     measures = serializers.ListField(child=serializers.CharField(), help_text="All, by their own names.")
 
 
+@asked("On the second version", {"version": 2})
 class Rescoring(StrictSerializer):
     """The version of the dataset to measure on."""
 

@@ -6,7 +6,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.base import Flag, Identifier, StrictSerializer, Text, Whole
+from apps.api.serializers.base import Flag, Identifier, StrictSerializer, Text, Whole, asked
 from apps.api.serializers.matrices import MatrixField
 from apps.benchmarks.creating import CHOICES, MAX_REPETITIONS, MAX_SEED
 from apps.benchmarks.measures import LONGEST, MOST
@@ -44,6 +44,13 @@ class MatrixRequest(StrictSerializer):
     )
 
 
+@asked(
+    "Two ways to search",
+    {
+        "mapping_id": "5f0d53d6-91fd-4a0c-8c2b-6f9d1c1e2b11",
+        "config_matrix": {"search_modes": ["dense", "hybrid"], "top_k_values": [100]},
+    },
+)
 class BenchmarkPreview(MatrixRequest):
     """A matrix to be planned."""
 

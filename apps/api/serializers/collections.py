@@ -4,7 +4,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.base import Flag, StrictSerializer, Text, Whole
+from apps.api.serializers.base import Flag, StrictSerializer, Text, Whole, asked
 from apps.collections.models import Collection
 from apps.collections.records import LIMITS, SECTION_ID_LENGTH, URI_BYTES
 from benchbench.names import MAX_LENGTH
@@ -18,6 +18,7 @@ FILE = (
 PREFIX = "Stands before the path of each file of a zip, and makes its uri. Without it the path is the uri."
 
 
+@asked("An empty one", {"name": "Product handbook, May"})
 class NewCollection(StrictSerializer):
     """An empty collection."""
 
@@ -32,6 +33,7 @@ class CollectionUpload(NewCollection):
     uri_prefix = Text(required=False, default="", allow_blank=True, max_length=URI_BYTES, help_text=PREFIX)
 
 
+@asked("Another name", {"name": "Product handbook, June"})
 class CollectionChange(StrictSerializer):
     """What is to be different; the rest stays."""
 
@@ -111,6 +113,21 @@ class DocumentStated(StrictSerializer):
     sections = SectionStated(many=True, required=False, default=list, help_text="In the document's order, depth first.")
 
 
+@asked(
+    "A document with a section",
+    {
+        "documents": [
+            {
+                "external_id": "reset-password",
+                "text": "# Reset\nPress the button twice.",
+                "title": "Reset your password",
+                "uri": "file:///handbook/reset.md",
+                "metadata": {"product": "base"},
+                "sections": [{"section_id": "reset", "heading": "Reset", "start": 0, "end": 31}],
+            }
+        ]
+    },
+)
 class DocumentRecords(StrictSerializer):
     """Documents to be in a collection: new ones are added, known ones brought to this state."""
 

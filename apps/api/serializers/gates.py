@@ -5,7 +5,7 @@ from typing import Any
 from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
-from apps.api.serializers.base import StrictSerializer, Text
+from apps.api.serializers.base import StrictSerializer, Text, asked
 
 OUTCOMES = ["passed", "failed", "undecided"]
 
@@ -35,6 +35,10 @@ class RunField(serializers.Field):
         raise serializers.ValidationError('run must be the number of a run, such as 3, or "all".')
 
 
+@asked(
+    "A floor, and no loss against the baseline",
+    {"rules": {"floors": {"mrr": 0.5}, "against_baseline": {"nDCG@10": {"may_lose": 0.01}}}, "baseline": "main"},
+)
 class GateRules(StrictSerializer):
     """The rules by which a run is judged."""
 
@@ -42,6 +46,7 @@ class GateRules(StrictSerializer):
     baseline = Text(required=False, allow_null=True, default=None, help_text="Name or id of a current baseline.")
 
 
+@asked("A floor for every run", {"rules": "floors:\n  mrr: 0.5\n", "run": "all"})
 class BenchmarkGateRules(GateRules):
     """The rules by which runs of a benchmark are judged."""
 

@@ -7,7 +7,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_sc
 from rest_framework import serializers
 
 from apps.api.paging import Page
-from apps.api.serializers.base import Flag, StrictSerializer, Text
+from apps.api.serializers.base import Flag, StrictSerializer, Text, asked
 from apps.retrieval.encoders import ENCODERS
 from apps.retrieval.model_files import PUBLISHED
 from apps.retrieval.models import Index
@@ -22,6 +22,14 @@ NO_NAME = (
 )
 
 
+@asked(
+    "Chunks of 500 characters",
+    {
+        "name": "minilm",
+        "encoder": "sentence-transformers/all-MiniLM-L6-v2",
+        "chunk_parameters": {"size": 500, "overlap": 50, "title": False},
+    },
+)
 class NewIndex(StrictSerializer):
     """How a collection is to be made searchable."""
 

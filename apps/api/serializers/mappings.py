@@ -4,7 +4,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.base import Identifier, StrictSerializer, Text, Whole
+from apps.api.serializers.base import Identifier, StrictSerializer, Text, Whole, asked
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.unresolved import MOST_CANDIDATES
 from benchbench.names import MAX_LENGTH
@@ -46,6 +46,7 @@ LOST_EXAMPLE = {
 }
 
 
+@asked("A collection", {"collection_id": "d5b0c8e7-1f7a-4d0c-9b11-8e2a6f3c4d55"})
 class MappingRequest(StrictSerializer):
     """Which collection the dataset is laid over."""
 
@@ -137,6 +138,7 @@ class ResolvedFacts(MappingFacts):
     unresolved = UnresolvedFacts(many=True, help_text="The first of them; …/unresolved lists all. Empty where queued.")
 
 
+@asked("The second version", {"version": 2})
 class CheckRequest(StrictSerializer):
     """Which version of the dataset is looked up."""
 
