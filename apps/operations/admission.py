@@ -49,7 +49,7 @@ def require_origin(headers: Mapping[bytes, bytes]) -> None:
     if not any(
         given.scheme == one.scheme and is_same_domain(given.netloc, one.netloc.removeprefix("*")) for one in trusted
     ):
-        sentence = f"Pages of {origin} may not open a socket here: name the origin in CSRF_TRUSTED_ORIGINS."
+        sentence = f"Pages of {origin} may not ask here: name the origin in CSRF_TRUSTED_ORIGINS."
         raise RefusedError("origin", sentence, close_code=CLOSE_ORIGIN)
 
 

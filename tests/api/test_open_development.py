@@ -1,5 +1,6 @@
 """DISABLE_AUTH: for development, loudly, and nowhere else."""
 
+import json
 import os
 import subprocess
 import sys
@@ -7,9 +8,11 @@ from typing import Any
 
 import pytest
 from django.core.checks import run_checks
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
 
 from tests.admin.conftest import MakeStaff
-from tests.api.callers import Caller
+from tests.api.callers import ROOT, Caller
 from tests.api.test_datasets import PATH, questions
 from tests.test_house import CHECKOUT
 
@@ -42,6 +45,20 @@ def test_everybody_is_the_named_user(make_staff: MakeStaff, settings: Any) -> No
     settings.DISABLE_AUTH, settings.DISABLE_AUTH_USER = True, "ada"
     assert Caller().upload(PATH, questions("a"), name="n").json()["owner_id"] == user.pk
     assert Caller(make_staff("grace")).upload(PATH, questions("a"), name="n").json()["owner_id"] != user.pk
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"), [("https://evil.example", 403), ("null", 403), ("http://testserver", 201), (None, 201)]
+)
+def test_a_page_of_another_site_is_not_everybody(
+    make_staff: MakeStaff, settings: Any, origin: str | None, status: int
+) -> None:
+    make_staff("ada")
+    settings.DISABLE_AUTH, settings.DISABLE_AUTH_USER = True, "ada"
+    stated = {"name": "n", "file": SimpleUploadedFile("q.json", json.dumps(questions("a")).encode())}
+    answer = Client().post(ROOT + PATH, stated, headers={"Origin": origin} if origin else {})
+    assert answer.status_code == status, answer.content
+    assert answer.json().get("code", "origin") == "origin"
 
 
 @pytest.mark.parametrize("change", [{"is_active": False}, {"is_staff": False}, {"username": "other"}])
