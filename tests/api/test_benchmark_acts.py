@@ -109,6 +109,13 @@ def test_it_runs_a_manifest_again_and_says_whether_it_is_the_same(callers: Calle
     assert told == {"reproduces": True, "source": "first", "differences": [], "environment": []}
 
 
+def test_a_clone_needs_the_mapping(callers: Callers, library: Mapping) -> None:
+    source = create_benchmark(library, name="ours", matrix={"search_modes": ["sparse"]})
+    Mapping.objects.update(owner=callers.other.user)
+    assert callers.owner.post(act(source, "clone"), {}).status_code == 403
+    assert callers.overseer.post(act(source, "clone"), {}).status_code == 201
+
+
 def test_a_manifest_names_no_path_of_the_server(callers: Callers) -> None:
     answer = callers.owner.post("/benchmarks/manifest", {"manifest": {"matrix": {"rerankers": ["../models/x"]}}})
     assert (answer.status_code, list(answer.json()["errors"])) == (400, ["rerankers"])

@@ -7,6 +7,7 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from apps.api.access import find_visible
 from apps.api.endpoint import Endpoint
 from apps.api.idempotency import idempotent
 from apps.api.openapi import ERRORS, Error
@@ -30,6 +31,7 @@ from apps.benchmarks.models import Benchmark
 from apps.benchmarks.reproducing import benchmark_from
 from apps.benchmarks.rescoring import find_version, rescore
 from apps.benchmarks.verifying import verify
+from apps.mappings.models import Mapping
 
 
 class Clone(Endpoint):
@@ -41,6 +43,7 @@ class Clone(Endpoint):
     def post(self, request: Request, benchmark_id: UUID) -> Response:
         """Make the benchmark once more, pending, on the mapping and the indexes as they are now; it is then yours."""
         benchmark = find(request, benchmark_id)
+        find_visible(Mapping.objects.all(), benchmark.mapping_id, request.user)  # as for a new one
         stated = valid(Cloning, request.data)
         return Response(facts(clone(benchmark, owner=request.user, **stated)), status=201)
 
