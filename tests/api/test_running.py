@@ -44,6 +44,18 @@ def test_it_starts_and_ends_and_does_not_start_again(callers: Callers, library: 
     assert callers.owner.get(f"{PATH}/{row.pk}").status_code == 404
 
 
+@pytest.mark.parametrize("act", ["start", "cancel", "retry"])
+def test_it_starts_nothing_where_something_is_stated_that_does_nothing(
+    callers: Callers, library: Mapping, act: str
+) -> None:
+    row = made(callers.owner, library)
+    refused = callers.owner.post(f"{PATH}/{row.pk}/{act}", {"dry_run": True})
+    assert refused.status_code == 400
+    assert "Nothing can be stated here: leave out 'dry_run'." in refused.content.decode()
+    row.refresh_from_db()
+    assert row.status == Status.PENDING
+
+
 def test_it_cancels_and_resumes(callers: Callers, library: Mapping) -> None:
     row = made(callers.owner, library)
     early = callers.owner.post(f"{PATH}/{row.pk}/cancel")

@@ -12,7 +12,7 @@ from apps.api.access import find_visible
 from apps.api.endpoint import Endpoint
 from apps.api.idempotency import idempotent
 from apps.api.paging import answer_page
-from apps.api.serializers.base import valid
+from apps.api.serializers.base import require_empty, valid
 from apps.api.serializers.baselines import BaselineFacts, BaselinePage, BaselineQuery, NewBaseline
 from apps.benchmarks.baselines import approve, delete_baseline, retire
 from apps.benchmarks.models import Baseline, Run
@@ -77,6 +77,7 @@ class RetireBaseline(Endpoint):
     def post(self, request: Request, dataset_id: UUID, baseline_id: UUID) -> Response:
         """Let a baseline serve no longer; it stays in the list. 409 where it is retired already."""
         baseline = find(request, dataset_id, baseline_id)
+        require_empty(request.data)
         retire(baseline, by=request.user)
         return Response(BaselineFacts(baseline).data)
 

@@ -14,7 +14,7 @@ from apps.api.access import find_visible
 from apps.api.endpoint import Endpoint
 from apps.api.idempotency import idempotent
 from apps.api.paging import answer_page
-from apps.api.serializers.base import valid
+from apps.api.serializers.base import require_empty, valid
 from apps.api.serializers.benchmarks import (
     BenchmarkFacts,
     BenchmarkPage,
@@ -117,6 +117,7 @@ class Start(Endpoint):
         many running as one may (`quota`).
         """
         benchmark = find(request, benchmark_id)
+        require_empty(request.data)
         launch(benchmark, owner=request.user)
         return started(benchmark, "The benchmark is started.")
 
@@ -131,6 +132,7 @@ class Retry(Endpoint):
     def post(self, request: Request, benchmark_id: UUID) -> Response:
         """Run what failed again: failed runs, and queries that failed in the others; 409 where nothing did."""
         benchmark = find(request, benchmark_id)
+        require_empty(request.data)
         retry(benchmark, owner=request.user)
         return started(benchmark, "What failed is run again.")
 
@@ -144,6 +146,7 @@ class Cancel(Endpoint):
     def post(self, request: Request, benchmark_id: UUID) -> Response:
         """Cancel a running benchmark, which can be resumed by starting it; 409 where it does not run."""
         benchmark = find(request, benchmark_id)
+        require_empty(request.data)
         cancel(benchmark)
         return Response(facts(benchmark))
 

@@ -10,7 +10,7 @@ from apps.api.access import find_visible
 from apps.api.endpoint import Endpoint
 from apps.api.idempotency import idempotent
 from apps.api.paging import PageQuery, answer_page
-from apps.api.serializers.base import valid
+from apps.api.serializers.base import require_empty, valid
 from apps.api.serializers.indexes import BuildStarted, IndexFacts, IndexOptions, IndexPage, NewIndex
 from apps.collections.models import Collection
 from apps.retrieval.deleting import delete_index
@@ -96,6 +96,7 @@ class IndexBuild(Endpoint):
         409 where it is ready, and so never changes, or is being built.
         """
         index = find_visible(Index.objects.all(), index_id, request.user)
+        require_empty(request.data)
         operation = build_index(index, owner=request.user)
         facts = {"id": index.pk, "status": index.status, "operation_uuid": operation.pk}
         return Response(BuildStarted(facts).data, status=202)

@@ -10,7 +10,7 @@ from apps.api.access import find_visible
 from apps.api.endpoint import Endpoint
 from apps.api.idempotency import idempotent
 from apps.api.paging import PageQuery, answer_page
-from apps.api.serializers.base import valid
+from apps.api.serializers.base import require_empty, valid
 from apps.api.serializers.mappings import (
     CheckedFacts,
     CheckRequest,
@@ -89,7 +89,9 @@ class ResolveMapping(Endpoint):
         200 where that was quick; 202 where it is left to the queue, with the operation to watch: until that ends the
         mapping keeps what it had. 409 while an operation resolves it, and where no version is frozen yet.
         """
-        resolved = resolve(mapping_at(request, dataset_id, mapping_id), owner=request.user)
+        mapping = mapping_at(request, dataset_id, mapping_id)
+        require_empty(request.data)
+        resolved = resolve(mapping, owner=request.user)
         mapping, operation = resolved.mapping, resolved.operation
         lost = [] if operation else with_candidates(mapping, list(unresolved_of(mapping)[:SAMPLES]))
         facts = {

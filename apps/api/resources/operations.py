@@ -10,7 +10,7 @@ from apps.api.access import find_visible
 from apps.api.endpoint import Endpoint
 from apps.api.idempotency import idempotent
 from apps.api.paging import answer_page
-from apps.api.serializers.base import valid
+from apps.api.serializers.base import require_empty, valid
 from apps.api.serializers.operations import OperationFacts, OperationPage, OperationQuery, OperationState
 from apps.operations.launching import cancel_operation
 from apps.operations.models import Operation
@@ -50,6 +50,7 @@ class OperationCancel(Endpoint):
     def post(self, request: Request, operation_id: UUID) -> Response:
         """Cancel an operation: workers stop between parts, and what they have stored stays. 409 after its end."""
         operation = find_visible(Operation.objects.all(), operation_id, request.user)
+        require_empty(request.data)
         cancel_operation(operation)
         return state_of(operation)
 

@@ -52,6 +52,13 @@ def valid(serializer: type[serializers.Serializer], data: Any) -> dict[str, Any]
     return reading.validated_data
 
 
+def require_empty(data: Any) -> None:
+    """Refuse a body where nothing can be stated: a key that does nothing must not look as if it did."""
+    if data:
+        stated = ", ".join(repr(str(key)[:40]) for key in data) if isinstance(data, Mapping) else kind(data)
+        raise ValidationError({api_settings.NON_FIELD_ERRORS_KEY: [f"Nothing can be stated here: leave out {stated}."]})
+
+
 def asked(name: str, value: dict[str, Any]) -> Callable[[S], S]:
     """Give the serializer of a request an example for the schema."""
     return extend_schema_serializer(examples=[OpenApiExample(name, value, request_only=True)])
