@@ -26,6 +26,7 @@ class MalformedFileError(BenchbenchError):
 def parse(text: str, *, where: str) -> Any:
     """Return the value of one JSON text. `where` begins the sentence of an error: "corpus.jsonl, line 3,".
 
+    Where it ends with a comma it has told the line, so that a fault has only its column.
     Refused besides broken JSON: NaN and Infinity, numbers past the range of a double, a key twice in one object, NUL
     characters and lone surrogates (PostgreSQL stores neither), nesting deeper than 100.
     """
@@ -34,9 +35,7 @@ def parse(text: str, *, where: str) -> Any:
             text, object_pairs_hook=_object, parse_constant=_refuse_constant, parse_float=_float, parse_int=_int
         )
     except json.JSONDecodeError as error:
-        raise MalformedFileError(
-            f"{where} is not JSON: {error.msg} (line {error.lineno}, column {error.colno})."
-        ) from None
+        raise MalformedFileError(_not_json(text, where, error)) from None
     except RecursionError:
         raise MalformedFileError(f"{where} is nested deeper than {MAX_DEPTH} levels.") from None
     except ValueError as error:
@@ -187,6 +186,14 @@ def canonical(value: Any) -> str:
 def same(one: Any, other: Any) -> bool:
     """Whether two values are the same JSON: `True == 1` in Python, and here it is not."""
     return canonical(one) == canonical(other)
+
+
+def _not_json(text: str, where: str, error: json.JSONDecodeError) -> str:
+    if not text.strip():
+        return f"{where} is empty: JSON is expected."
+    if where.endswith(","):
+        return f"{where} column {error.colno}, is not JSON: {error.msg}."
+    return f"{where} is not JSON: {error.msg} (line {error.lineno}, column {error.colno})."
 
 
 def _plain(value: Any) -> Any:

@@ -194,7 +194,7 @@ def _no_index(mapping: Mapping, name: str | None, there: list[str]) -> MatrixErr
 def _require_mode(index: Index, configuration: Configuration) -> None:
     mode = configuration.search_mode
     if mode in ("dense", "hybrid") and not index.has_vectors:
-        lack = "vectors: it was built without an encoder"
+        lack = "vectors: it was built without an encoder. Name the mode sparse, or an index with vectors"
     elif mode in ("sparse", "hybrid") and configuration.lexical == "bm25" and index.lexical_index_id is None:
         lack = "lexical side"
     else:

@@ -38,7 +38,7 @@ def unpacked(path: Path, *, max_bytes: int) -> Iterator[Path]:
             RuntimeError,
             ValueError,
         ) as error:
-            raise FileFormatError(f"{path.name} cannot be unpacked: {error}.") from None
+            raise FileFormatError(f"{path.name} cannot be unpacked: {_said(path, error)}.") from None
         inside = list(target.iterdir())
         yield inside[0] if len(inside) == 1 and inside[0].is_dir() else target
 
@@ -52,6 +52,12 @@ def require_unpacked_size(path: Path, *, max_bytes: int) -> int:
             if size > max_bytes:
                 raise FileFormatError(f"{path.name} unpacks to more than {max_bytes:,} bytes, the most that is taken.")
     return size
+
+
+def _said(path: Path, error: Exception) -> str:
+    if isinstance(error, zipfile.BadZipFile) and not zipfile.is_zipfile(path):
+        return "it was cut short, or is no zip. Pack it, or copy it, again"
+    return str(error)
 
 
 def _extract(archive: zipfile.ZipFile, target: Path, max_bytes: int) -> None:

@@ -89,11 +89,14 @@ def _detect(path: Path) -> str:
     kind = sniff(path)
     if kind in DETECTED:
         return DETECTED[kind]
-    _, first = next(raw_lines(path), (1, b""))
-    if len(first.split()) != len(COLUMNS):  # if it has as many, the reader says which line is wrong
+    number, first = next(((number, line) for number, line in raw_lines(path) if line.strip()), (0, b""))
+    if not number:
+        raise FileFormatError(f"{path.name} is empty: a run is expected.")
+    if (there := len(first.split())) != len(COLUMNS):  # if it has as many, the reader says which line is wrong
         raise FileFormatError(
-            f"{path.name} does not look like a run: a TREC run has lines `{' '.join(COLUMNS)}`, a Flowbaby run "
-            "is a JSON object with run_id and entries. Name the format if it is one of these.",
+            f"{path.name} does not look like a run: a TREC run has lines `{' '.join(COLUMNS)}`, and line {number} has "
+            f"{there} column{'' if there == 1 else 's'}; a Flowbaby run is a JSON object with run_id and entries. Name "
+            f"the format ({' or '.join(FORMATS)}) if it is one of these.",
             field="format",
         )
     return "trec"

@@ -1,18 +1,20 @@
 """BenchBench JSON that is damaged: a dataset, or a sentence."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from apps.datasets.readers.schema1 import read_schema1
 from apps.datasets.records import check
 from benchbench.errors import BenchbenchError
 from tests.datasets.test_schema1 import FULL, parse, refusal
 
 DAMAGED = {
-    "empty": (b"", "The file is not JSON: Expecting value (line 1, column 1)."),
+    "empty": (b"", "The file is empty: JSON is expected."),
     "cut off": (b'{"queries": [', "The file is not JSON: Expecting value (line 1, column 14)."),
     "two values": (b"{} {}", "The file is not JSON: Extra data"),
     "NaN": (b'{"metadata": {"a": NaN}}', "The file holds NaN, which is not JSON."),
@@ -33,6 +35,12 @@ DAMAGED = {
 @pytest.mark.parametrize(("content", "sentence"), DAMAGED.values(), ids=DAMAGED)
 def test_it_refuses_a_damaged_file(content: bytes, sentence: str) -> None:
     assert refusal(content).message.startswith(sentence)
+
+
+def test_it_names_a_file_that_is_damaged(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_bytes(b'{"queries": [')
+    with pytest.raises(BenchbenchError, match=r"x\.json is not JSON: Expecting value \(line 1, column 14\)\."):
+        read_schema1(tmp_path / "x.json")
 
 
 ODD = st.recursive(

@@ -39,7 +39,9 @@ class TestTable:
         ]
         assert said(path, columns={"query": "q"}).startswith("'query' is no field of a table: there are query_key,")
         assert said(path, columns={"grade": "points"}).startswith("t.csv has no column 'points': it has q, question")
-        assert said(path, columns={"query_key": "q"}).startswith("t.csv has no column query_text: it has q, question")
+        assert said(path, columns={"query_key": "q"}).startswith(
+            "t.csv has no column query_text, no grade, no doc_ref (nor one of document_id, uri, "
+        )
 
     def test_json_lines_keep_their_types(self, tmp_path: Path) -> None:
         lines = [
@@ -76,8 +78,11 @@ class TestTable:
         ("content", "sentence"),
         [
             ("query_key,query_text,uri,uri,grade\n", "t.csv has the column 'uri' more than once."),
-            ("query_key,query_text,uri\nq1,red,u\n", "t.csv has no column grade: it has query_key, query_text, uri."),
-            ("query_key,query_text,grade\nq1,red,1\n", "t.csv has no column doc_ref, nor one of document_id, uri, "),
+            (
+                "query_key,query_text,uri\nq1,red,u\n",
+                "t.csv has no column grade: it has query_key, query_text, uri. Say which column holds it (--column",
+            ),
+            ("query_key,query_text,grade\nq1,red,1\n", "t.csv has no column doc_ref (nor one of document_id, uri, "),
             ("query_key,query_text,doc_ref,grade\nq1,red,{,1\n", "t.csv, line 2, doc_ref is not JSON"),
             (
                 'query_key,query_text,doc_ref,grade\nq1,red,"{""url"": ""u""}",1\n',

@@ -64,4 +64,7 @@ def test_what_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
 
 def test_what_is_no_zip_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "a.zip").write_bytes(b"PK\x03\x04 no")
-    assert refusal(tmp_path / "a.zip") == "a.zip cannot be unpacked: File is not a zip file."
+    assert (
+        refusal(tmp_path / "a.zip")
+        == "a.zip cannot be unpacked: it was cut short, or is no zip. Pack it, or copy it, again."
+    )

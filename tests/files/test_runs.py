@@ -69,7 +69,8 @@ def test_a_flowbaby_run_has_its_own_order_or_the_one_asked_for(tmp_path: Path) -
         ("a.run", "q1 Q0 a 1 2 x\nq1 Q0 b 2 1 x\n\nq1 Q0 a 3 0 x\n", "a.run, line 4, ranks the document 'a' .* line 1"),
         ("a.json", flowbaby([*ENTRIES, ("q1", "b", 3, 0.1)]), r"a.json, entries\[3\], .* after entries\[0\]"),
         ("a.run", "q1 Q0 a 1 2 x\nq1 Q0 b 2 high x\n", "a.run, line 2, has the score"),
-        ("qrels.txt", "q1 0 a 1\n", "does not look like a run"),
+        ("qrels.txt", "\nq1 0 a 1\n", "does not look like a run: .*, and line 2 has 4 columns;"),
+        ("empty.run", "\n", "empty.run is empty"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, name: str, content: str, sentence: str) -> None:

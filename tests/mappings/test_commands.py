@@ -29,7 +29,10 @@ def test_resolve_mapping_waits_and_tells_what_came_of_it(mapping, capsys, settin
         "counts": {"resolved": 2, "ambiguous": 0, "not_found": 1, "invalid_ref": 0, "conflicts": 1},
     }
     call_command("resolve_mapping", str(mapping.pk))
-    assert capsys.readouterr().out == 'Mapping "trial" is partial: 2 of 3 judgments (not found 1, conflicts 1).\n'
+    assert capsys.readouterr().out == (
+        'Mapping "trial" is partial: 2 of 3 judgments (not found 1, conflicts 1). '
+        'Without a document: q1 {"document_id": "x"}.\n'
+    )
 
 
 def test_resolve_mapping_needs_one_mapping(mapping, admin_user):

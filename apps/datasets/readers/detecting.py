@@ -4,6 +4,7 @@ from pathlib import Path
 
 from apps.datasets.records import DatasetError
 from benchbench.files.sniffing import Kind, sniff
+from benchbench.strict_json import raw_chunks
 
 # The first of these that a directory holds says what it is; each may be a `.gz`.
 MARKS = (("topics.json", "flowbaby"), ("queries.jsonl", "beir"), ("ground_truth.json", "sectioned"))
@@ -39,7 +40,13 @@ def detect(path: Path) -> str:
         raise DatasetError(f"{path.name} {PARTS[found]}.", field="format")
     if path.name.removesuffix(".gz").endswith(".json"):
         return "benchbench-json"
-    raise DatasetError(f"{path.name} has no format that is known: say which it has.", field="format")
+    if not any(chunk.strip() for chunk in raw_chunks(path)):
+        raise DatasetError(f"{path.name} is empty.")
+    raise DatasetError(
+        f"{path.name} has no format that is known: say which it has (--format; the upload asks for it), of "
+        f"{', '.join(sorted(FILES.values()))}.",
+        field="format",
+    )
 
 
 def _of_directory(directory: Path) -> str:

@@ -51,10 +51,10 @@ def read_schema1(path: Path) -> DatasetRecord:
         content += chunk
         if len(content) > limits.upload_bytes:
             break
-    return parse_schema1(bytes(content), limits=limits)
+    return parse_schema1(bytes(content), limits=limits, where=path.name)
 
 
-def parse_schema1(content: bytes, *, limits: Limits) -> DatasetRecord:
+def parse_schema1(content: bytes, *, limits: Limits, where: str = "The file") -> DatasetRecord:
     """Return the dataset that the bytes of a JSON file of schema 1.0 state.
 
         {schema_version = "1.0", metadata {name, description, version, slice_definitions, …},
@@ -64,11 +64,11 @@ def parse_schema1(content: bytes, *, limits: Limits) -> DatasetRecord:
     A doc_ref is an object with any of DOC_REF_KEYS, or a string that is the uri; an item of relevant_docs may be that
     string itself. A grade is an integer 0..3, or such an integer as a string. A judgment stated twice alike counts once
     and is counted as duplicate. Anything else raises a `BenchbenchError` with status 400 (413 for too many bytes) and a
-    sentence that names query and key.
+    sentence that names query and key; `where` begins those that are about the whole.
     """
     if len(content) > limits.upload_bytes:
-        raise DatasetTooLargeError(f"The file has more than {limits.upload_bytes:,} bytes, the most that is taken.")
-    value = parse(decode(content, where="The file"), where="The file")
+        raise DatasetTooLargeError(f"{where} has more than {limits.upload_bytes:,} bytes, the most that is taken.")
+    value = parse(decode(content, where=where), where=where)
     fields = Fields(value, ("schema_version", "metadata", "queries"))
     _check_schema_version(fields)
     queries = fields.items("queries")

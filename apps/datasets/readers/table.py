@@ -71,10 +71,15 @@ def _require_columns(path: Path, names: list[str], columns: Mapping[str, str]) -
             raise DatasetError(f"{path.name} has no column {column[:60]!a}: it has {there}.", field="columns")
     there_are = {*(name for name in FIELDS if name in names), *columns}
     missing = [name for name in REQUIRED if name not in there_are]
-    if missing or there_are.isdisjoint(REFERENCES):
-        wanted = missing[0] if missing else f"doc_ref, nor one of {', '.join(DOC_REF_KEYS)}"
+    wanted = list(missing)
+    if there_are.isdisjoint(REFERENCES):
+        missing.append("doc_ref")
+        wanted.append(f"doc_ref (nor one of {', '.join(DOC_REF_KEYS)})")
+    if missing:
+        options = " ".join(f"--column {name}=COLUMN" for name in missing)
         raise DatasetError(
-            f"{path.name} has no column {wanted}: it has {', '.join(names)[:200]}. Say which column holds it.",
+            f"{path.name} has no column {', no '.join(wanted)}: it has {', '.join(names)[:200]}. Say which column "
+            f"holds {'it' if len(missing) == 1 else 'each'} ({options}); the upload asks for it.",
             field="columns",
         )
 
