@@ -46,7 +46,10 @@ def preview_text(planned: Preview) -> str:
 
 
 def text_of(benchmark: Benchmark) -> str:
-    """Return the leaderboard as lines of text, best first by the primary measure."""
+    """Return the leaderboard as lines of text, best first by the primary measure.
+
+    The column `run` is the number that commands take as `--run N` and `BENCHMARK:N`.
+    """
     primary = f"ndcg@{benchmark.primary_k}"
     rows = [(metrics_of(run), run) for run in benchmark.runs.select_related("benchmark__dataset_version", "index")]
     rows.sort(key=lambda row: (row[1].status != Run.Status.COMPLETED, -(row[0].get(primary) or 0), row[1].run_order))
@@ -54,15 +57,16 @@ def text_of(benchmark: Benchmark) -> str:
     k = benchmark.primary_k
     searched = sorted({str(run.index) for _, run in rows if run.index})
     lines = [f"{benchmark.name}: {benchmark.status}" + (f", index {', '.join(searched)}" if searched else "")]
-    lines.append(f"{'':4}{'run':{width}}  nDCG@{k:<4} P@{k:<6}  R@{k:<6}  RR       ms/query")
+    lines.append(f"rank  run  {'label':{width}}  nDCG@{k:<4} P@{k:<6}  R@{k:<6}  RR       ms/query")
     for place, (metrics, run) in enumerate(rows, start=1):
+        head = f"{place if metrics else '–':>4}  {run.run_order:>3}  {run.label:{width}}"
         if not metrics:
-            lines.append(f"{place:>3} {run.label:{width}}  {run.status} {run.error_message}".rstrip())
+            lines.append(f"{head}  {run.status} {run.error_message}".rstrip())
             continue
         values = [metrics.get(name) for name in (primary, f"precision@{k}", f"recall@{k}", "mrr")]
         numbers = "  ".join("   –    " if value is None else f"{value:<8.4f}" for value in values)
         ms = run.timing.get("total_ms")
-        lines.append(f"{place:>3} {run.label:{width}}  {numbers} {'–' if ms is None else f'{ms:.1f}'}")
+        lines.append(f"{head}  {numbers} {'–' if ms is None else f'{ms:.1f}'}")
         notes = [ann_text(run.provenance.get("ann")), *run.warnings]
-        lines += [f"{'':4}{note}" for note in notes if note]
+        lines += [f"{'':11}{note}" for note in notes if note]
     return "\n".join(lines)

@@ -3,6 +3,7 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.template.defaultfilters import truncatechars
 from django.urls import URLPattern, path, reverse
 from unfold.decorators import display
 
@@ -170,7 +171,7 @@ class QueryAdmin(LargeAdmin):
 
     @display(description="query", ordering="text")
     def short_text(self, query: Query) -> str:
-        return query.text[:160]
+        return truncatechars(query.text, 160)
 
     def trail(self, obj: Query) -> list[Any]:
         return [obj.dataset]
@@ -192,7 +193,7 @@ class JudgmentAdmin(LargeAdmin):
 
     @display(description="document", ordering="ref_hash")
     def document(self, judgment: Judgment) -> str:
-        return judgment.reference[:160]
+        return truncatechars(judgment.reference, 160)
 
     @display(description="grade", ordering="grade", label=GRADE_COLOURS)
     def grade_label(self, judgment: Judgment) -> str:

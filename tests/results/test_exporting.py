@@ -237,8 +237,15 @@ class TestCommand:
             "--json",
         )
         captured = capsys.readouterr()
-        assert json.loads(captured.out)["path"].endswith("run-2.run")
+        told = json.loads(captured.out)
+        assert told["path"].endswith("run-2.run")
+        assert told["run"] == 2
         assert "1 query of the run failed and is not in this file" in captured.err
+
+    def test_it_says_which_run_it_wrote(self, exported: Benchmark, tmp_path: Path, capsys: Any) -> None:
+        arguments = ["--run", "2", "--format", "trec-run", "--output", str(tmp_path / "a.run")]
+        call_command("export_results", str(exported.pk), *arguments)
+        assert f": run 2, {exported.runs.get(run_order=2).label}, " in capsys.readouterr().out
 
     def test_half_a_file_is_not_kept(self, exported: Benchmark, tmp_path: Path) -> None:
         last = exported.dataset_version.queries.order_by("id").last()

@@ -1,16 +1,21 @@
+import re
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.finding import find_run
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Run
+from apps.benchmarks.reporting import text_of
 from apps.mappings.models import Mapping
 from apps.operations.launching import cancel_operation
 from apps.operations.working import perform_batch, wait
 from apps.results.leaderboard import leaderboard, measures_at
 from tests.benchmarks.conftest import make_library
 from tests.factories import make_benchmark
+from tests.results.test_pages import results_url
 
 Place = tuple[int, int | None, bool]
 
@@ -44,6 +49,25 @@ def test_it_tells_the_distance_to_the_best(mapping: Mapping) -> None:
     assert [row.behind for row in board.rows] == [0.0, -0.5, None]
     assert board.best is not None
     assert board.best.run.run_order == 2
+
+
+def test_as_text_it_has_the_number_that_commands_take_beside_the_rank(mapping: Mapping) -> None:
+    benchmark = make_benchmark(mapping, [0.25, None, 0.75])
+    _, head, *rows = text_of(benchmark).splitlines()
+    assert head.split()[:3] == ["rank", "run", "label"]
+    assert [row.split()[:2] for row in rows] == [["1", "3"], ["2", "1"], ["–", "2"]]
+    for row in rows:
+        number = int(row.split()[1])
+        assert find_run(benchmark, number).label in row
+        assert row.index(find_run(benchmark, number).label) == head.index("label")
+
+
+def test_its_page_has_the_number_that_commands_take_beside_the_rank(admin_client: Client, mapping: Mapping) -> None:
+    benchmark = make_benchmark(mapping, [0.25, None, 0.75], name="lower case")
+    page = admin_client.get(results_url(benchmark)).content.decode()
+    rows = re.findall(r'<td class="bb-number">(?:<input[^>]*> )?(\S+)</td>\s*<td class="bb-number">(\d+)</td>', page)
+    assert rows == [("1", "3"), ("2", "1"), ("–", "2")]
+    assert ">lower case</" in re.sub(r"<h2>.*?</h2>", "", page)  # the name in the top line, as it is written
 
 
 def test_without_a_value_there_is_no_best(mapping: Mapping) -> None:

@@ -15,8 +15,8 @@ def write(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
     yield f"Dataset {text(str(version))} on {code(collection)}, {version.query_count:,} queries.\n"
     if story.shared:
         yield f"All runs: {text(' · '.join(story.shared))}.\n"
-    yield f"\n| # | run | {' | '.join(map(text, story.measures))} | ms per query | standing |\n"
-    yield f"|---:|---|{'---:|' * (len(story.measures) + 1)}---|\n"
+    yield f"\n| rank | run | label | {' | '.join(map(text, story.measures))} | ms per query | standing |\n"
+    yield f"|---:|---:|---|{'---:|' * (len(story.measures) + 1)}---|\n"
     for line in story.lines:
         yield _row(line)
     if story.notes:
@@ -31,6 +31,7 @@ def _row(line: Line) -> str:
         told += f"{', ' if told else ''}**{line.lost}**"
     cells = [
         str(row.rank or "–"),
+        str(row.run.run_order),
         text(line.label),
         *("–" if value is None else f"{value:.4f}" for value in line.cells),
         "–" if ms is None else f"{ms:.1f}",

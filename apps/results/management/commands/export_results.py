@@ -31,7 +31,9 @@ Formats, and what they are of:
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("subject", metavar="BENCHMARK|RUN", help="Name or id of a benchmark, or id of a run.")
-        parser.add_argument("--run", type=int, metavar="N", help="Run N of the benchmark, from 1.")
+        parser.add_argument(
+            "--run", type=int, metavar="N", help="Run N of the benchmark, from 1, as its leaderboard numbers them."
+        )
         parser.add_argument(
             "--format", required=True, choices=EXPORTERS, metavar="FORMAT", help=f"One of {', '.join(EXPORTERS)}."
         )
@@ -61,8 +63,11 @@ Formats, and what they are of:
         if sentence := lost_failures(subject, EXPORTERS[format], version=version):
             self.warn(sentence)
         size = sum(file.stat().st_size for file in (path.iterdir() if path.is_dir() else [path]))
-        facts = {"path": str(path), "format": format, "bytes": size, "warning": sentence or None}
-        self.report(facts, f"Wrote {path}, {size:,} bytes.", as_json=options["json"])
+        run = subject if isinstance(subject, Run) else None
+        named = f": run {run.run_order}, {run.label}" if run else ""
+        facts = {"path": str(path), "format": format, "run": run and run.run_order, "bytes": size}
+        facts["warning"] = sentence or None
+        self.report(facts, f"Wrote {path}{named}, {size:,} bytes.", as_json=options["json"])
 
 
 def chosen(subject: Benchmark | Run, order: int | None) -> Benchmark | Run:
