@@ -81,7 +81,7 @@ def table_of(page: Page, measures: list[str]) -> dict[str, list[str]]:
         figure = row.query_selector(".bb-figure")
         numbers = row.query_selector_all("td.bb-number")
         assert figure is not None
-        values = [cell.inner_text().split("\n")[0] for cell in numbers[2 : 2 + len(measures)]]  # above its coverage
+        values = [cell.inner_text().split("\n")[0] for cell in numbers[3 : 3 + len(measures)]]  # above its coverage
         shown = [figure.inner_text(), *values]
         cells[str(row.get_attribute("data-run"))] = shown
     return cells
