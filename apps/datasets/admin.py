@@ -9,11 +9,11 @@ from unfold.decorators import display
 
 from apps.benchmarks.models import Baseline
 from apps.datasets import export_views, upload_views, views
-from apps.datasets.deleting import delete_dataset
 from apps.datasets.drafts import changes_of
 from apps.datasets.editing import discard_draft, freeze
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.writers import WRITERS
+from apps.mappings.deleting import delete_dataset
 from apps.mappings.models import Mapping
 from apps.results import measure_views
 from apps.results import views as results

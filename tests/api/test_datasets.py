@@ -11,7 +11,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from apps.datasets.models import Dataset
 from tests.api.callers import Caller, Callers
-from tests.factories import add_version, make_collection, make_dataset, make_mapping
+from tests.factories import add_version, make_benchmark, make_collection, make_dataset, make_mapping
 
 PATH = "/benchmark-datasets"
 FIELDS = {"id", "name", "description", "owner_id", "query_count", "schema_version", "created_at", "updated_at"}
@@ -176,12 +176,13 @@ def test_the_count_is_that_of_the_newest_frozen_version(callers: Callers) -> Non
     assert callers.owner.get(f"{PATH}/{made.pk}").json()["query_count"] == 3
 
 
-def test_it_deletes_what_nothing_uses(callers: Callers) -> None:
+def test_it_deletes_a_dataset_with_its_mappings_but_no_results(callers: Callers) -> None:
     used, unused = owned(callers.owner, "used"), owned(callers.owner, "unused")
-    make_mapping(used, make_collection())
+    make_benchmark(make_mapping(used, make_collection("shelf"), name="used"))
+    make_mapping(unused, make_collection())
     refused = callers.owner.delete(f"{PATH}/{used.pk}")
     assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
-    assert "is used by the mapping" in refused.json()["detail"]
+    assert "is used by the benchmark" in refused.json()["detail"]
     assert callers.owner.delete(f"{PATH}/{unused.pk}").status_code == 204
     assert callers.owner.get(f"{PATH}/{unused.pk}").status_code == 404
 

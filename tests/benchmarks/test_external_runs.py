@@ -20,10 +20,9 @@ from apps.collections.deleting import delete_collection
 from apps.collections.importing import import_documents
 from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord
-from apps.datasets.deleting import delete_dataset
 from apps.datasets.models import Dataset, Query
 from apps.mappings.creating import create_mapping
-from apps.mappings.deleting import delete_mapping
+from apps.mappings.deleting import delete_dataset, delete_mapping
 from apps.mappings.external import external_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import is_stale, resolve
@@ -94,14 +93,13 @@ def test_deleting_follows_the_usual_rules(dataset: Dataset, run_file: Path, admi
     with pytest.raises(ConflictError, match="is used by"):
         delete_mapping(mapping)
     with pytest.raises(ConflictError, match="is used by"):
+        delete_dataset(dataset)
+    with pytest.raises(ConflictError, match="is used by"):
         delete_collection(mapping.collection)
     run.baselines.all().delete()
     delete_benchmark(run.benchmark)
-    with pytest.raises(ConflictError, match="is used by the mapping"):
-        delete_dataset(dataset)
-    delete_mapping(mapping)
-    assert not Collection.objects.exists()
     delete_dataset(dataset)
+    assert not Collection.objects.exists()
 
 
 def test_a_dataset_has_one_mapping_for_all_its_external_runs(dataset: Dataset, admin_user: Any) -> None:

@@ -1,8 +1,10 @@
 import pytest
 
 from apps.benchmarks.models import Benchmark
+from apps.collections.models import Collection
+from apps.datasets.models import Dataset, Judgment
 from apps.mappings.creating import MappingExistsError, create_mapping
-from apps.mappings.deleting import delete_mapping
+from apps.mappings.deleting import delete_dataset, delete_mapping
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.resolving import resolve
 from benchbench.errors import ConflictError
@@ -55,3 +57,22 @@ def test_it_does_not_delete_what_is_being_resolved(settings):
     mapping = resolve(create_mapping(make_dataset(), make_collection(documents=[{}]))).mapping
     with pytest.raises(ConflictError, match="used by the operation"):
         delete_mapping(mapping)
+
+
+def test_it_deletes_a_dataset_with_its_versions_and_mappings():
+    dataset = make_dataset({"q1": [({"document_id": "d1"}, 1)]})
+    for name in ("shelf", "library"):
+        resolve(create_mapping(dataset, make_collection(name, documents=[{}])))
+    delete_dataset(dataset)
+    assert not any(model.objects.exists() for model in (Dataset, Judgment, Mapping, Resolution))
+    assert Collection.objects.count() == 2
+
+
+def test_it_does_not_delete_a_dataset_that_has_results():
+    dataset = make_dataset()
+    for name in ("shelf", "library"):
+        mapping = create_mapping(dataset, make_collection(name))
+    Benchmark.objects.create(name="nightly", mapping=mapping, dataset_version=dataset.versions.get(), matrix={})
+    with pytest.raises(ConflictError, match=r'The dataset "questions" cannot be .* used by the benchmark "nightly"'):
+        delete_dataset(dataset)
+    assert (Dataset.objects.count(), Mapping.objects.count()) == (1, 2)

@@ -13,11 +13,11 @@ from apps.api.paging import PageQuery, answer_page
 from apps.api.parsers import DatasetParser
 from apps.api.serializers.base import valid
 from apps.api.serializers.datasets import DatasetFacts, DatasetPage, DatasetUpload
-from apps.datasets.deleting import delete_dataset
 from apps.datasets.describing import with_query_count
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset
 from apps.datasets.uploading import read_upload
+from apps.mappings.deleting import delete_dataset
 from benchbench.access import visible
 
 
@@ -67,6 +67,6 @@ class OneDataset(Endpoint):
 
     @extend_schema(operation_id="delete_dataset", responses={204: None})
     def delete(self, request: Request, dataset_id: UUID) -> Response:
-        """Delete a dataset with all its versions; 409 while a mapping uses it."""
+        """Delete a dataset with all its versions and mappings; 409 while a benchmark uses one of them."""
         delete_dataset(find_visible(Dataset.objects.all(), dataset_id, request.user))
         return Response(status=204)
