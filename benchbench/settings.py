@@ -115,7 +115,6 @@ INSTALLED_APPS = [
     "django.contrib.postgres",
     "channels",
     "rest_framework",
-    "rest_framework_simplejwt.token_blacklist",
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "django_htmx",

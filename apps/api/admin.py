@@ -8,7 +8,6 @@ from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group, User
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from rest_framework_simplejwt.token_blacklist.models import BlacklistedToken, OutstandingToken
 from unfold.admin import ModelAdmin
 from unfold.decorators import display
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
@@ -23,9 +22,6 @@ STATES = {"active": "success", "expired": "warning", "revoked": "danger"}
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
-# What simplejwt keeps of refresh tokens is nothing for people to edit.
-admin.site.unregister(BlacklistedToken)
-admin.site.unregister(OutstandingToken)
 
 
 @admin.register(User)

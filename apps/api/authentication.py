@@ -10,9 +10,11 @@ from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 from rest_framework_simplejwt.authentication import JWTAuthentication
 
-from apps.api.models import AccessToken, Scope
+from apps.api.models import AccessToken, Scope, SignIn
 from apps.api.tokens import PREFIX, find_token
 from apps.operations.admission import require_origin
+
+SIGN_IN = "sign_in"  # the claim of a JWT that names its row
 
 
 class BearerAuthentication(JWTAuthentication):
@@ -37,7 +39,10 @@ def user_of(raw: bytes) -> tuple[Any, Any]:
     if not raw.startswith(PREFIX.encode()):
         jwt = JWTAuthentication()
         token = jwt.get_validated_token(raw)
-        return jwt.get_user(token), token
+        user = jwt.get_user(token)
+        if not SignIn.objects.filter(pk=token.get(SIGN_IN), user_id=user.pk).exists():
+            raise AuthenticationFailed("The token was ended: sign in again.", code="token_not_valid")
+        return user, token
     found = find_token(raw.decode("ascii", errors="replace"))
     if found is None:
         raise AuthenticationFailed("The token is unknown, revoked or expired: make another in the admin.")

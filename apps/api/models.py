@@ -1,4 +1,4 @@
-"""What the API itself keeps: tokens, and the answers that a repeated request gets again."""
+"""What the API itself keeps: tokens, who is signed in, and the answers that a repeated request gets again."""
 
 from django.conf import settings
 from django.db import models
@@ -47,6 +47,20 @@ class AccessToken(PublicModel):
         if self.revoked_at:
             return "revoked"
         return "expired" if self.expires_at and self.expires_at <= timezone.now() else "active"
+
+
+class SignIn(PublicModel):
+    """Somebody who signed in with a password: all pairs of JWTs name this row, and end with it."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    jti = models.CharField(max_length=64, help_text="Of the one refresh token that can be exchanged.")
+    expires_at = models.DateTimeField(db_index=True, help_text="Of that token.")
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.user} since {self.created_at}"
 
 
 class KeptAnswer(models.Model):

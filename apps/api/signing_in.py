@@ -1,15 +1,25 @@
-"""Pairs of JWTs: given for a password, exchanged, and ended."""
+"""Pairs of JWTs: given for a password, exchanged, and ended.
 
+A sign-in is one row, and one refresh token is good for it at a time. Whoever comes with an older one holds a copy, or
+was robbed of the original; nobody can tell which of the two it is, so that the whole sign-in ends (RFC 9700, 4.14.2).
+"""
+
+import logging
 from typing import Any
 
 from django.contrib.auth import authenticate
 from django.http import HttpRequest
+from django.utils import timezone
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework_simplejwt.authentication import JWTAuthentication
 from rest_framework_simplejwt.exceptions import TokenError
 from rest_framework_simplejwt.tokens import RefreshToken
 
+from apps.api.authentication import SIGN_IN
+from apps.api.models import Scope, SignIn
+
 Pair = dict[str, str]
+logger = logging.getLogger(__name__)
 
 
 def sign_in(username: str, password: str, *, scope: str, request: HttpRequest) -> Pair:
@@ -17,32 +27,45 @@ def sign_in(username: str, password: str, *, scope: str, request: HttpRequest) -
     user = authenticate(request, username=username, password=password)
     if user is None:
         raise AuthenticationFailed("No active user has this name and password.")
-    token = RefreshToken.for_user(user)
-    token["scope"] = scope  # the access token and all that follow copy it
-    return _pair(token)
+    SignIn.objects.filter(expires_at__lt=timezone.now()).delete()
+    return _pair(open_sign_in(user, scope=scope))
+
+
+def open_sign_in(user: Any, *, scope: str = Scope.WRITE) -> RefreshToken:
+    """Return the first refresh token of a new sign-in of `user`."""
+    token: RefreshToken = RefreshToken.for_user(user)
+    opened = SignIn.objects.create(user=user, jti=token["jti"], expires_at=_expiry(token))
+    token["scope"], token[SIGN_IN] = str(scope), str(opened.pk)  # the access token and all that follow copy them
+    return token
 
 
 def exchange(refresh: str) -> Pair:
-    """Return the next pair for a refresh token, which ends with that: of two exchanges of one token one is refused.
+    """Return the next pair for a refresh token, which ends with that.
 
-    Raises AuthenticationFailed where the token is none, past or used, where the user is not active any more, and where
-    the password changed since.
+    Raises AuthenticationFailed where the token is none or past, where the user is not active any more, and where the
+    password changed since. A token that was exchanged before ends its sign-in besides, with every token of it.
     """
     token = _read(refresh)
     JWTAuthentication().get_user(token)
-    ended: Any = token.blacklist()  # (row, whether it is new), whatever its annotation says
-    if not ended[1]:
-        raise AuthenticationFailed("The refresh token was used already: sign in again.", code="token_not_valid")
+    opened, spent = SignIn.objects.filter(pk=token.get(SIGN_IN)), token["jti"]
     token.set_jti()
     token.set_exp()
     token.set_iat()
-    token.outstand()
-    return _pair(token)
+    # One conditional update: of two exchanges of one token at the same time the second finds it exchanged.
+    if opened.filter(jti=spent).update(jti=token["jti"], expires_at=_expiry(token), updated_at=timezone.now()):
+        return _pair(token)
+    if opened.delete()[0]:
+        logger.warning("A refresh token of user %s was used twice: that sign-in is ended.", token["user_id"])
+    raise AuthenticationFailed(
+        "The refresh token was used already, so that all tokens of its sign-in are ended: sign in again.",
+        code="token_not_valid",
+    )
 
 
 def sign_out(refresh: str) -> None:
-    """End a refresh token. Access tokens that came of it last their few minutes."""
-    _read(refresh).blacklist()
+    """End the sign-in of a refresh token, and every token that came of it."""
+    if not SignIn.objects.filter(pk=_read(refresh).get(SIGN_IN)).delete()[0]:
+        raise AuthenticationFailed("The sign-in of the refresh token has ended already.", code="token_not_valid")
 
 
 def _read(refresh: Any) -> RefreshToken:
@@ -50,8 +73,12 @@ def _read(refresh: Any) -> RefreshToken:
         return RefreshToken(refresh)
     except TokenError:
         raise AuthenticationFailed(
-            "The refresh token is not valid, past or used already: sign in again.", code="token_not_valid"
+            "The refresh token is not valid, or past: sign in again.", code="token_not_valid"
         ) from None
+
+
+def _expiry(token: RefreshToken) -> Any:
+    return timezone.now() + token.lifetime
 
 
 def _pair(token: RefreshToken) -> Pair:

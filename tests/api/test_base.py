@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from apps.api import idempotency, urls
 from apps.api.endpoint import Endpoint
-from apps.api.models import AccessToken, KeptAnswer
+from apps.api.models import AccessToken, KeptAnswer, SignIn
 from apps.api.tokens import issue_token, revoke_token
 from apps.datasets.models import Dataset
 from benchbench.errors import BenchbenchError
@@ -47,12 +47,27 @@ def test_it_signs_in_goes_on_and_signs_out(callers: Callers) -> None:
     pair = given.json()
     assert bearer(pair["access"]).get(ROOT + PATH).status_code == 200
     fresh = Caller().post("/auth/token/refresh", {"refresh": pair["refresh"]}).json()
-    assert bearer(fresh["access"]).get(ROOT + PATH).status_code == 200
-    again = Caller().post("/auth/token/refresh", {"refresh": pair["refresh"]})
-    assert (again.status_code, again.json()["code"]) == (401, "token_not_valid")
-    assert Caller().post("/auth/token/revoke", {"refresh": fresh["refresh"]}).status_code == 204
-    assert Caller().post("/auth/token/refresh", {"refresh": fresh["refresh"]}).status_code == 401
+    for access in (pair["access"], fresh["access"]):
+        assert bearer(access).get(ROOT + PATH).status_code == 200
     assert bearer(fresh["refresh"]).get(ROOT + PATH).status_code == 401  # it is not for asking
+    assert Caller().post("/auth/token/revoke", {"refresh": fresh["refresh"]}).status_code == 204
+    for way in ("refresh", "revoke"):
+        assert Caller().post(f"/auth/token/{way}", {"refresh": fresh["refresh"]}).status_code == 401
+    assert bearer(fresh["access"]).get(ROOT + PATH).status_code == 401
+
+
+def test_a_refresh_token_that_comes_twice_ends_its_sign_in_and_no_other(callers: Callers) -> None:
+    SignIn.objects.create(user=callers.other.user, jti="old", expires_at=timezone.now() - timedelta(days=1))
+    stolen = sign_in(callers.owner.user).json()
+    elsewhere = Caller().post("/auth/token", {"username": "owner", "password": PASSWORD}).json()
+    fresh = Caller().post("/auth/token/refresh", {"refresh": stolen["refresh"]}).json()
+    again = Caller().post("/auth/token/refresh", {"refresh": stolen["refresh"]})
+    assert (again.status_code, again.json()["code"]) == (401, "token_not_valid")
+    assert "ended" in again.json()["detail"]
+    assert Caller().post("/auth/token/refresh", {"refresh": fresh["refresh"]}).status_code == 401
+    for pair, status in ((stolen, 401), (fresh, 401), (elsewhere, 200)):
+        assert bearer(pair["access"]).get(ROOT + PATH).status_code == status
+    assert SignIn.objects.count() == 1  # of the rows, what is past goes too
 
 
 def test_a_jwt_may_only_read_too_and_what_follows_it(callers: Callers) -> None:

@@ -8,9 +8,10 @@ import pytest
 from asgiref.sync import async_to_sync, sync_to_async
 from django.contrib.auth.models import User
 from django.utils import timezone
-from rest_framework_simplejwt.tokens import AccessToken, RefreshToken
+from rest_framework_simplejwt.tokens import AccessToken
 
 from apps.api.models import AccessToken as PersonalToken
+from apps.api.signing_in import open_sign_in
 from apps.api.tokens import issue_token, revoke_token
 from apps.operations import consumers
 from tests.sockets import closed, make_watcher, opened, refused, socket
@@ -25,7 +26,7 @@ def ada() -> User:
 
 
 def jwt(user: User, **lifetime: float) -> str:
-    token = AccessToken.for_user(user)
+    token = open_sign_in(user).access_token
     if lifetime:
         token.set_exp(lifetime=timedelta(**lifetime))
     return str(token)
@@ -56,7 +57,16 @@ def test_a_token_that_does_not_hold_is_refused_even_with_a_session(ada: User) ->
     past = jwt(another_day)
     another_day.set_password("another")
     another_day.save()
-    bad = [jwt(ada, seconds=-1), str(RefreshToken.for_user(ada)), jwt(ada)[:-2], "", "bb_unknown", revoked, past]
+    bad = [
+        jwt(ada, seconds=-1),
+        str(open_sign_in(ada)),
+        str(AccessToken.for_user(ada)),
+        jwt(ada)[:-2],
+        "",
+        "bb_unknown",
+        revoked,
+        past,
+    ]
     assert {async_to_sync(refused)(socket(ALL, ada, token=token)) for token in bad} == {("not_authenticated", 1008)}
     former = make_watcher("max", is_active=False)
     assert async_to_sync(refused)(socket(ALL, token=jwt(former))) == ("not_authenticated", 1008)

@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
-from rest_framework_simplejwt.tokens import AccessToken
 
+from apps.api.signing_in import open_sign_in
 from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.models import Operation
 from tests.benchmarks.conftest import make_library
@@ -35,7 +35,7 @@ def test_every_event_is_sent_to_its_end_and_is_as_documented(ada: User, site: st
     settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = 0
     address = f"{site.replace('http', 'ws')}/ws/operations"
     page = {"additional_headers": {"Cookie": cookie_of(ada)}, "origin": site}
-    offered = f"access_token.{AccessToken.for_user(ada)}"
+    offered = f"access_token.{open_sign_in(ada).access_token}"
     program = {"subprotocols": [offered]}
     operations = make_operations(library, ada)
     left = {str(operation.pk) for operation in operations.values()}
@@ -108,7 +108,7 @@ def test_a_socket_of_somebody_else_s_or_of_nobody_is_closed_with_its_code(ada: U
     operation = start_operation(Operation.Kind.IMPORT, subject_id=uuid4(), owner=ada, batches=[({"number": 1}, 1)])
     address = f"{site.replace('http', 'ws')}/ws/operations/{operation.pk}"
     bob = {"Cookie": cookie_of(make_watcher("bob"))}
-    expired = AccessToken.for_user(ada)
+    expired = open_sign_in(ada).access_token
     expired.set_exp(lifetime=timedelta(seconds=-1))
     cases: list[tuple[dict[str, Any], str, int]] = [
         ({"additional_headers": bob, "origin": site}, "not_found", 1008),

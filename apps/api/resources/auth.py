@@ -39,13 +39,13 @@ class SignIn(OpenEndpoint):
 class Refresh(OpenEndpoint):
     @extend_schema(operation_id="refresh", request=Refreshing, responses=TokenPair, tags=["auth"])
     def post(self, request: Request) -> Response:
-        """Exchange a refresh token for the next pair; the old one is then used up."""
+        """Exchange a refresh token for the next pair; one that comes a second time ends its sign-in."""
         return Response(exchange(valid(Refreshing, request.data)["refresh"]))
 
 
 class SignOut(OpenEndpoint):
     @extend_schema(operation_id="sign_out", request=Refreshing, responses={204: None}, tags=["auth"])
     def post(self, request: Request) -> Response:
-        """End a refresh token."""
+        """End a sign-in by its refresh token, and every token that came of it."""
         sign_out(valid(Refreshing, request.data)["refresh"])
         return Response(status=204)
