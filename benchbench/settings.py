@@ -201,13 +201,16 @@ SIMPLE_JWT = {
     "REFRESH_TOKEN_LIFETIME": timedelta(days=env_int("BENCHBENCH_JWT_REFRESH_DAYS", 7)),
     "CHECK_REVOKE_TOKEN": True,  # a new password ends the tokens of the old one
 }
-# Requests of one user (signing in: of one address) in a second, minute, hour or day, by what they do.
+# Requests of one user (the last three: of one address, for one name, of one address) in a second, minute, hour or day,
+# by what they do.
 BENCHBENCH_API_RATES = {
     "read": env_rate("BENCHBENCH_API_RATE_READ", "600/min"),
     "write": env_rate("BENCHBENCH_API_RATE_WRITE", "120/min"),
     "start": env_rate("BENCHBENCH_API_RATE_START", "30/min"),
     "upload": env_rate("BENCHBENCH_API_RATE_UPLOAD", "30/min"),
     "auth": env_rate("BENCHBENCH_API_RATE_AUTH", "10/min"),
+    "name": env_rate("BENCHBENCH_API_RATE_NAME", "30/h"),
+    "failed": env_rate("BENCHBENCH_API_RATE_FAILED", "60/min"),
 }
 BENCHBENCH_IDEMPOTENCY_HOURS = env_int("BENCHBENCH_IDEMPOTENCY_HOURS", 24)
 # Development only: everybody is this user, who must exist and be staff.

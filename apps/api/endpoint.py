@@ -1,10 +1,14 @@
 """The base of every endpoint."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.db.models import Model
+from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
 from rest_framework.permissions import SAFE_METHODS
+from rest_framework.request import Request
 from rest_framework.views import APIView
+
+from apps.api.throttling import address_of, count
 
 
 class Endpoint(APIView):
@@ -22,5 +26,26 @@ class Endpoint(APIView):
     def act(self, method: str) -> str | None:
         return self.acts.get("GET" if method == "HEAD" else method)
 
+    def only_reads(self, method: str) -> bool:
+        """Whether a token that only reads will do: for what needs no more than to view, a POST too.
+
+        And for a method that there is not, which is refused as such.
+        """
+        return method in SAFE_METHODS or self.act(method) in ("view", None)
+
     def throttle_scope(self, method: str) -> str:
+        """Return the rate; a POST that only reads computes something, and counts as a write."""
         return self.throttles.get(method, "read" if method in SAFE_METHODS else "write")
+
+    def perform_authentication(self, request: Request) -> None:
+        """Find out who asks; whoever is refused counts for the address, beside those there who are let in."""
+        try:
+            super().perform_authentication(request)
+        except (AuthenticationFailed, PermissionDenied):  # the latter: a session without its CSRF token
+            count("failed", address_of(request))
+            raise
+
+    def permission_denied(self, request: Request, message: Any = None, code: Any = None) -> None:
+        """Count what is refused as any other request: REST framework throttles only what is permitted."""
+        self.check_throttles(request)
+        super().permission_denied(request, message, code)

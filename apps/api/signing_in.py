@@ -10,6 +10,7 @@ from typing import Any
 from django.contrib.auth import authenticate
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.crypto import salted_hmac
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework_simplejwt.authentication import JWTAuthentication
 from rest_framework_simplejwt.exceptions import TokenError
@@ -17,16 +18,23 @@ from rest_framework_simplejwt.tokens import RefreshToken
 
 from apps.api.authentication import SIGN_IN
 from apps.api.models import Scope, SignIn
+from apps.api.throttling import count, uncount
 
 Pair = dict[str, str]
 logger = logging.getLogger(__name__)
 
 
 def sign_in(username: str, password: str, *, scope: str, request: HttpRequest) -> Pair:
-    """Return a pair of tokens for a user whose password is right; raise AuthenticationFailed for anybody else."""
+    """Return a pair of tokens for a user whose password is right; raise AuthenticationFailed for anybody else.
+
+    Raises Throttled after too many wrong passwords for the name, whether somebody has it or not.
+    """
+    # Counted before the password is tried, or attempts at the same time would all be let through.
+    counted = count("name", _hidden(username))
     user = authenticate(request, username=username, password=password)
     if user is None:
         raise AuthenticationFailed("No active user has this name and password.")
+    uncount(counted)
     SignIn.objects.filter(expires_at__lt=timezone.now()).delete()
     return _pair(open_sign_in(user, scope=scope))
 
@@ -75,6 +83,11 @@ def _read(refresh: Any) -> RefreshToken:
         raise AuthenticationFailed(
             "The refresh token is not valid, or past: sign in again.", code="token_not_valid"
         ) from None
+
+
+def _hidden(username: str) -> str:
+    """Return what stands for a name in Redis, where nobody is to read who signs in, or their mistyped passwords."""
+    return salted_hmac("apps.api.signing_in", username.casefold()).hexdigest()
 
 
 def _expiry(token: RefreshToken) -> Any:

@@ -154,18 +154,6 @@ def test_a_fault_of_ours_has_a_reference_that_is_in_the_log(
     assert "a secret" not in answer.content.decode()
 
 
-def test_too_many_requests_are_told_when_to_come_back(callers: Callers, settings: Any) -> None:
-    settings.BENCHBENCH_API_RATES = settings.BENCHBENCH_API_RATES | {"read": (2, 3600), "auth": (1, 3600)}
-    assert [callers.owner.get(PATH).status_code for _ in range(3)] == [200, 200, 429]
-    refused = callers.owner.get(PATH)
-    assert refused.json()["code"] == "throttled"
-    assert 0 < int(refused["Retry-After"]) <= 3600
-    assert callers.other.get(PATH).status_code == 200  # each has their own
-    assert callers.owner.upload(PATH, questions("a"), name="n").status_code == 201  # and each scope
-    guess = {"username": "owner", "password": "guess"}
-    assert [Caller().post("/auth/token", guess).status_code for _ in range(2)] == [401, 429]
-
-
 def test_a_key_makes_a_request_happen_once(callers: Callers) -> None:
     def send(*keys: str, idempotency_key: str = "k1", name: str = "n") -> Any:
         return callers.owner.upload(PATH, questions(*keys), name=name, idempotency_key=idempotency_key)
