@@ -10,8 +10,8 @@ How to add an endpoint, by the example of datasets:
      with one field more, the rows (`DatasetPage`).
 2. `resources/<things>.py`: one `Endpoint` for each address.
    - `model` and `acts` say which permission of the admin each method needs: `acts = {"GET": "view", "POST": "add"}`.
-     A POST that starts or stops something is a "change". `throttles = {"POST": "start"}` where a method is none of
-     read and write.
+     A POST that starts or stops something is a "change", one that only computes a "view", for which a token that reads
+     will do. `throttles = {"POST": "start"}` where a method is none of read and write.
    - What the address names: `find_visible(Thing.objects.all(), thing_id, request.user)`; what is nested, in its
      parent's rows: `find_visible(dataset.mappings.all(), mapping_id, request.user)`. That answers 403 and 404 as it
      should; do it before reading the body, so that whoever may not learns nothing from a 400. Rows whose owner is

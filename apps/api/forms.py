@@ -20,7 +20,7 @@ class TokenForm(PageForm):
     )
     scope = forms.ChoiceField(
         choices=[
-            (Scope.READ.value, "Read: look, and change nothing"),
+            (Scope.READ.value, "Read: look, judge by gates, and change nothing"),
             (Scope.WRITE.value, "Write: all that you may"),
         ],
         widget=UnfoldAdminSelectWidget(),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rest_framework.permissions import SAFE_METHODS, BasePermission
+from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
 from apps.api.authentication import scope_of
@@ -21,7 +21,7 @@ class InScope(BasePermission):
     code = "insufficient_scope"
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        return request.method in SAFE_METHODS or scope_of(request.auth) == Scope.WRITE
+        return view.only_reads(request.method) or scope_of(request.auth) == Scope.WRITE
 
 
 class MayAct(BasePermission):

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.db import transaction
 from django.urls import reverse
 
@@ -18,6 +18,7 @@ from apps.retrieval.models import Index
 from tests.api.callers import ROOT, Caller, Callers
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 
+POSTS_THAT_READ = ["check_mapping", "preview", "gate_benchmark", "gate_run"]
 NUMBERS = {"query_id", "judgment_id", "number"}  # parameters that are whole numbers
 UNKNOWN = UUID("00000000-0000-4000-8000-000000000000")
 
@@ -28,7 +29,7 @@ class Address:
 
     name: str
     parameters: tuple[str, ...]
-    methods: tuple[str, ...]
+    acts: dict[str, str]
 
     def path(self, values: Callable[[str], Any]) -> str:
         whole = reverse(f"api:{self.name}", kwargs={name: values(name) for name in self.parameters})
@@ -40,14 +41,14 @@ def addresses() -> Iterator[Address]:
     for pattern in urls.urlpatterns:
         view = getattr(pattern.callback, "view_class", None)
         if view and issubclass(view, Endpoint) and view.permission_classes:
-            yield Address(str(pattern.name), tuple(pattern.pattern.converters), tuple(view.acts))
+            yield Address(str(pattern.name), tuple(pattern.pattern.converters), view.acts)
 
 
 def outcomes(caller: Caller, values: Callable[[str], Any]) -> dict[tuple[str, str], int]:
     """Ask everything as `caller`, with an empty object as the body, and undo what that did."""
     found = {}
     for address in addresses():
-        for method in address.methods:
+        for method in address.acts:
             with transaction.atomic():
                 answer = caller.ask(method, address.path(values), {} if method != "GET" else None)
                 transaction.set_rollback(True)
@@ -93,8 +94,18 @@ def test_who_may_not_ask_is_refused_everywhere(callers: Callers, name: str, stat
 
 
 def test_a_token_that_reads_may_do_nothing_else(callers: Callers) -> None:
-    for (method, name), status in outcomes(callers.reader, unknown).items():
-        assert (status == 403) == (method != "GET"), (method, name, status)
+    acts = {(method, address.name): act for address in addresses() for method, act in address.acts.items()}
+    for asked, status in outcomes(callers.reader, unknown).items():
+        assert (status == 403) == (acts[asked] != "view"), (asked, status)
+    assert [name for (method, name), act in acts.items() if (method, act) == ("POST", "view")] == POSTS_THAT_READ
+
+
+def test_whoever_may_only_view_can_ask_for_all_that_reads(callers: Callers) -> None:
+    rows = world(callers.owner.user)
+    callers.owner.user.user_permissions.set(Permission.objects.filter(codename__startswith="view_"))
+    asked = {(method, address.name) for address in addresses() for method, act in address.acts.items() if act == "view"}
+    for what, status in outcomes(callers.reader, rows.__getitem__).items():
+        assert (status != 403) == (what in asked), (what, status)
 
 
 def test_what_others_own_is_refused_and_what_is_ones_own_is_not(callers: Callers) -> None:

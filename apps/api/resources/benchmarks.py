@@ -76,7 +76,7 @@ class Benchmarks(Endpoint):
 
 class Preview(Endpoint):
     model = Benchmark
-    acts = {"POST": "add"}
+    acts = {"POST": "view"}
 
     @extend_schema(operation_id="preview_benchmark", request=BenchmarkPreview, responses=PreviewFacts)
     def post(self, request: Request) -> Response:
