@@ -199,7 +199,7 @@ def _load(runs: Iterable[Run]) -> list[Run]:
     keys = {run.pk for run in runs}
     if not 2 <= len(keys) <= MOST_RUNS:
         raise ComparingError(f"A comparison takes 2 to {MOST_RUNS} runs; here is {len(keys)}.", field="run")
-    related = ("index", "benchmark__dataset_version__dataset", "benchmark__mapping")
+    related = ("index", "benchmark__dataset_version__dataset", "benchmark__mapping__dataset_version")
     found = Run.objects.filter(pk__in=keys).select_related(*related)
     return list(found.order_by("benchmark__created_at", "benchmark", "run_order"))
 

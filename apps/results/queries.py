@@ -66,7 +66,10 @@ def evaluation_of(run: Run, *, version: DatasetVersion | None = None) -> Evaluat
     if run.status != Run.Status.COMPLETED:
         return None
     on = version or run.benchmark.dataset_version
-    return run.evaluations.filter(dataset_version=on, policies=policies_of(run.benchmark)).first()
+    found = run.evaluations.filter(dataset_version=on, policies=policies_of(run.benchmark)).first()
+    if found is not None:
+        found.dataset_version = on  # which is known, and need not be asked for again
+    return found
 
 
 def values_on(run: Run, version: int | None = None) -> Evaluation:

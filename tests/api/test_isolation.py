@@ -57,13 +57,13 @@ def outcomes(caller: Caller, values: Callable[[str], Any]) -> dict[tuple[str, st
     return found
 
 
-def world(owner: User) -> dict[str, Any]:
+def world(owner: User, name: str = "world") -> dict[str, Any]:
     """Return something of the owner's for each parameter that an address has: add yours."""
-    collection, dataset = make_collection(documents=[{}]), make_dataset({"q": [({"document_id": "d1"}, 1)]})
+    collection, dataset = make_collection(name, [{}]), make_dataset({"q": [({"document_id": "d1"}, 1)]}, name)
     for row in (collection, dataset):
         row.owner = owner
         row.save()
-    mapping = make_mapping(dataset, collection, owner=owner)
+    mapping = make_mapping(dataset, collection, name=name, owner=owner)
     benchmark = make_benchmark(mapping, [0.5], owner=owner)
     index = Index.objects.create(collection=collection, name="index", encoder="keyword:a", owner=owner)
     baseline = approve(benchmark.runs.get(), name="main", reason="Because.", by=owner)

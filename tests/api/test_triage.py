@@ -51,7 +51,7 @@ def test_a_run_tells_what_it_lost_and_why(transactional_db: None, callers: Calle
         callers.owner.get(f"{path}/documents", per_page=1)
     with CaptureQueriesContext(connection) as many:
         callers.owner.get(f"{path}/documents", per_page=100)
-    assert len(few) == len(many)
+    assert len(few) == len(many) <= 14
 
 
 @pytest.fixture

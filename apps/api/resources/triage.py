@@ -88,5 +88,10 @@ class Slices(Endpoint):
 
 
 def find(request: Request, run_id: UUID) -> Run:
-    rows = Run.objects.select_related("index", "benchmark__mapping__collection", "benchmark__dataset_version__dataset")
+    related = (
+        "benchmark__mapping__collection",
+        "benchmark__mapping__dataset_version",
+        "benchmark__dataset_version__dataset",
+    )
+    rows = Run.objects.select_related("index", *related)
     return find_visible(rows, run_id, request.user, through="benchmark")
