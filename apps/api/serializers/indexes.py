@@ -44,7 +44,7 @@ class NewIndex(StrictSerializer):
         max_length=500,
         validators=[RegexValidator(ENCODER, NO_NAME)],
         help_text="A sentence-transformers model by its published name, looked for when the index is built. Empty: "
-        "lexical search only.",
+        "lexical search only. keyword:apple,pear counts these words: for tests and for trying things out.",
     )
     lexical = Flag(required=False, default=True, help_text="For lexical and hybrid search: BM25 too.")
     strategy = serializers.ChoiceField(list(STRATEGIES), required=False, default="flat")

@@ -29,7 +29,8 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
             "--encoder",
             default="",
             metavar="MODEL",
-            help="Name or path of a model (default: none, search by words only).",
+            help="Name or path of a model (default: none, search by words only). For trying things out, "
+            "keyword:apple,pear counts these words and needs no model.",
         )
         parser.add_argument("--size", type=int, metavar="N", help="Characters a chunk (default: whole documents).")
         parser.add_argument(
