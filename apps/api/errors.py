@@ -11,6 +11,7 @@ from typing import Any
 
 from django.core.exceptions import ObjectDoesNotExist, RequestDataTooBig, SuspiciousOperation
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.urls import Resolver404, resolve
 from django.views import defaults
 from django.views.decorators.csrf import csrf_exempt
 from psycopg.errors import ForeignKeyViolation
@@ -19,6 +20,7 @@ from rest_framework.response import Response
 from rest_framework.settings import api_settings
 from rest_framework.views import exception_handler, set_rollback
 
+from apps.api.sentences import about, of_form, of_refusal
 from benchbench.errors import BenchbenchError
 
 ROOT = "/api/"
@@ -34,10 +36,7 @@ def present(error: Exception, context: dict[str, Any]) -> Response | None:
         return Response(_body(error.message, error.code, named), status=error.status)
     if isinstance(error, SuspiciousOperation):  # a form with too many fields, or too much in them
         large = isinstance(error, RequestDataTooBig)
-        return Response(
-            _body(str(error), "too_large" if large else "malformed"),
-            status=413 if large else 400,
-        )
+        return Response(_body(of_form(error), "too_large" if large else "malformed"), status=413 if large else 400)
     if isinstance(error, ObjectDoesNotExist):
         set_rollback()
         return Response(_body("It was deleted while it was asked for.", "not_found"), status=404)
@@ -48,14 +47,16 @@ def present(error: Exception, context: dict[str, Any]) -> Response | None:
         )
     response = exception_handler(error, context)
     if response is not None:
-        response.data = _in_shape(response.data)
+        response.data = _in_shape(response.data, of_refusal(error, context))
     return response
 
 
 @csrf_exempt
 def unknown(request: HttpRequest, **kwargs: Any) -> HttpResponse:
     """Answer an address of the API that there is not."""
-    return JsonResponse(_body(f"There is nothing at {request.path[:200]}.", "not_found"), status=404)
+    path, without = request.path[:200], request.path.rstrip("/")
+    remedy = f"no address ends in a slash, so ask for {without}" if _is_address(without) else "/api/docs/ lists what is"
+    return JsonResponse(_body(f"There is nothing at {path}: {remedy}.", "not_found"), status=404)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -76,11 +77,18 @@ def server_error(request: HttpRequest) -> HttpResponse:
     return JsonResponse(body, status=500)
 
 
-def _in_shape(data: Any) -> dict[str, Any]:
-    """Return what REST framework says about one of its own errors in the shape of ours."""
+def _is_address(path: str) -> bool:
+    try:
+        return len(path) < 200 and resolve(path).func is not unknown
+    except Resolver404:
+        return False
+
+
+def _in_shape(data: Any, sentence: str | None) -> dict[str, Any]:
+    """Return what REST framework says about one of its own errors in the shape of ours; better, `sentence`."""
     detail = data.get("detail") if isinstance(data, dict) else None
     if isinstance(detail, ErrorDetail):
-        return _body(str(detail), detail.code)
+        return _body(sentence or str(detail), detail.code)
     faults = list(_faults(data))
     told = [sentence if not field or field in sentence else f"{field}: {sentence}" for field, sentence in faults]
     more = f" There are {len(told) - TOLD} more faults." if len(told) > TOLD else ""
@@ -107,7 +115,7 @@ def _faults(data: Any, field: str = "") -> Iterator[tuple[str, str]]:
             else:
                 yield from _faults(inner, field)
     else:
-        yield field, str(data)
+        yield field, about(field, str(data))
 
 
 def _body(detail: str, code: str, errors: dict[str, Any] | None = None, *, reference: str = "") -> dict[str, Any]:

@@ -65,7 +65,7 @@ def test_it_measures_by_more(callers: Callers, nightly: Benchmark) -> None:
         ({"metrics_to_compute": ["mrr"]}, "already"),
         ({"metrics_to_compute": ["Hit@@"]}, "Hit"),
         ({"metrics_to_compute": []}, "at least 1"),
-        ({}, "required"),
+        ({}, "is missing"),
     ):
         refused = callers.owner.post(act(nightly, "measures"), body)
         assert (refused.status_code, set(refused.json()["errors"])) == (400, {"metrics_to_compute"})

@@ -131,7 +131,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"config_matrix": None}, "config_matrix", "config_matrix is null"),
     ({"mapping_id": 7}, "mapping_id", "must be a string"),
     ({"mapping_id": "7"}, "mapping_id", "UUID"),
-    ({"top_k": 0}, "top_k", "greater than or equal to 1"),
+    ({"top_k": 0}, "top_k", "at least 1"),
     ({"top_k": True}, "top_k", "must be a whole number"),
     ({"metrics_to_compute": "ndcg"}, "metrics_to_compute", "list"),
     ({"metrics_to_compute": ["nDCG(@"]}, "metrics_to_compute", "metrics_to_compute"),
@@ -140,13 +140,13 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"owner_id": 1}, "owner_id", "There is no key 'owner_id' here; there are mapping_id"),
 ]
 WRONG_OF_A_BENCHMARK: list[tuple[dict[str, Any], str, str]] = [
-    ({"name": " "}, "name", "may not be blank"),
+    ({"name": " "}, "name", "is empty"),
     ({"name": "a\r\nb"}, "name", "printable characters"),
-    ({"name": "x" * 201}, "name", "no more than 200"),
+    ({"name": "x" * 201}, "name", "more than 200"),
     ({"name": 7}, "name", "must be a string"),
-    ({"seed": 2**63}, "seed", "less than or equal to"),
-    ({"runs_per_query": 101}, "runs_per_query", "less than or equal to 100"),
-    ({"execution": "fast"}, "execution", '"fast" is not a valid choice'),
+    ({"seed": 2**63}, "seed", "at most"),
+    ({"runs_per_query": 101}, "runs_per_query", "at most 100"),
+    ({"execution": "fast"}, "execution", 'cannot be "fast"'),
 ]
 
 

@@ -129,7 +129,7 @@ def test_it_names_what_is_wrong_with_a_file(
 @pytest.mark.parametrize(
     ("body", "field", "told"),
     [
-        ({}, "name", "name: This field is required."),
+        ({}, "name", "name is missing: state it."),
         ({"name": "a\nb"}, "name", "printable"),
         ({"name": "x", "path": "/etc"}, "path", "There is no key 'path' here"),
         ({"name": 7}, "name", "name must be a string, not a number"),
@@ -219,10 +219,10 @@ def test_a_document_belongs_to_its_collection(callers: Callers) -> None:
     ("documents", "told"),
     [
         ([], "at least 1"),
-        ([record("a")] * 1001, "no more than 1000"),
+        ([record("a")] * 1001, "at most 1000 items"),
         ([record("a"), record("a", "pear")], "documents[1]) was stated before with other content"),
         ([record(" ")], "documents[0]"),
-        ([record("x" * 501)], "no more than 500 characters"),
+        ([record("x" * 501)], "more than 500 characters"),
         ([record("a", uri="é" * 1500)], "more than 2000 bytes in its uri"),
         ([{"external_id": "a"}], "documents[0].text"),
         ([record("a", metadata=[])], "documents[0].metadata"),

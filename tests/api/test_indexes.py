@@ -113,15 +113,15 @@ def test_a_build_that_failed_says_why_and_goes_on(callers: Callers, fruit: Colle
 @pytest.mark.parametrize(
     ("stated", "field", "told"),
     [
-        ({}, "name", "name: This field is required."),
+        ({}, "name", "name is missing: state it."),
         ({"name": "a\nb"}, "name", "printable"),
         ({"name": "n", "lexical": False}, None, "would find nothing"),
-        ({"name": "n", "strategy": "none"}, "strategy", '"none" is not a valid choice'),
-        ({"name": "n", "store": "none"}, "store", '"none" is not a valid choice'),
+        ({"name": "n", "strategy": "none"}, "strategy", 'cannot be "none": choose one of '),
+        ({"name": "n", "store": "none"}, "store", 'cannot be "none": choose one of '),
         ({"name": "n", "chunk_parameters": {"size": "big"}}, "chunk_parameters", "Chunk parameters are"),
         ({"name": "n", "chunk_parameters": {"size": 100, "overlap": 60}}, "chunk_overlap", "less than half the size"),
         ({"name": "n", "chunk_parameters": {"size": 10**299, "overlap": 10**299}}, "chunk_overlap", "half the size"),
-        ({"name": "n", "chunk_parameters": 7}, "chunk_parameters", "Expected a dictionary"),
+        ({"name": "n", "chunk_parameters": 7}, "chunk_parameters", "must be an object"),
         ({"name": "n", "store_parameters": {}}, "store_parameters", "There is no key"),
     ],
 )

@@ -3,7 +3,7 @@
 from rest_framework import serializers
 
 from apps.api.models import Scope
-from apps.api.serializers.base import StrictSerializer, Text, asked
+from apps.api.serializers.base import Choice, StrictSerializer, Text, asked
 
 
 @asked("A pipeline that looks", {"username": "ada", "password": "correct horse battery staple", "scope": "read"})
@@ -12,7 +12,7 @@ class Credentials(StrictSerializer):
 
     username = Text(max_length=150)
     password = Text(max_length=1000, trim_whitespace=False, style={"input_type": "password"})
-    scope = serializers.ChoiceField(
+    scope = Choice(
         Scope.choices, required=False, default=Scope.WRITE.value, help_text="read looks, write does all that you may."
     )
 

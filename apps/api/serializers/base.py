@@ -13,18 +13,33 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.settings import api_settings
 
-from benchbench.strict_json import kind
+from apps.api import sentences
+from benchbench.strict_json import kind, storable
 
 S = TypeVar("S", bound=type[serializers.Serializer])
 
 
-class StrictSerializer(serializers.Serializer):
+class Spoken:
+    """Whatever reads a part of a request: it says what is wrong with it in our words."""
+
+    default_error_messages: ClassVar[dict[str, Any]] = sentences.FIELD
+
+
+class StrictList(Spoken, serializers.ListSerializer):
+    default_error_messages = sentences.LIST
+
+
+class StrictSerializer(Spoken, serializers.Serializer):
     """Refuses keys that it does not know, and in forms and query strings keys that stand twice."""
+
+    default_error_messages = sentences.OBJECT
+
+    class Meta:
+        list_serializer_class = StrictList
 
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, Mapping):
-            place = self.field_name or "The body"
-            sentence = f"{place} is {kind(data)}: send an object with {self._known()}."
+            sentence = f"{sentences.KEY} is {kind(data)}: send an object with {self._known()}."
             raise ValidationError({api_settings.NON_FIELD_ERRORS_KEY: [sentence]})
         for key in data:
             if key not in self.fields:
@@ -68,8 +83,8 @@ def typed(field: Any, data: Any, kinds: tuple[type, ...], wanted: str) -> Any:
     """Return `data` where it is of one of the JSON types `kinds`; true and false are numbers for Python only."""
     if isinstance(data, kinds) and not (isinstance(data, bool) and bool not in kinds):
         return data
-    got = "a file" if isinstance(data, UploadedFile) else kind(data)
-    raise ValidationError([f"{field.field_name or 'Each'} must be {wanted}, not {got}."])
+    got = "a file" if isinstance(data, UploadedFile) else repr(data[:40]) if from_form(field) else kind(data)
+    raise ValidationError([f"{sentences.KEY} must be {wanted}, not {got}."])
 
 
 def from_form(field: Any) -> bool:
@@ -77,35 +92,68 @@ def from_form(field: Any) -> bool:
     return isinstance(getattr(field.root, "initial_data", None), QueryDict)
 
 
-class Text(serializers.CharField):
+class Text(Spoken, serializers.CharField):
+    default_error_messages = sentences.TEXT
+
     def to_internal_value(self, data: Any) -> str:
-        return super().to_internal_value(typed(self, data, (str,), "a string"))
+        text = typed(self, data, (str,), "a string")
+        if not storable(text):  # of a form or an address: such JSON is refused as a whole
+            raise ValidationError([sentences.UNSTORABLE])
+        return super().to_internal_value(text)
 
 
-class Identifier(serializers.UUIDField):
+class Identifier(Spoken, serializers.UUIDField):
+    default_error_messages = sentences.UUID
+
     def to_internal_value(self, data: Any) -> UUID:
         return super().to_internal_value(typed(self, data, (str,), "a string"))  # REST framework takes numbers too
 
 
-class Whole(serializers.IntegerField):
+class Whole(Spoken, serializers.IntegerField):
+    default_error_messages = sentences.NUMBER
+
     def to_internal_value(self, data: Any) -> int:
         if from_form(self) and isinstance(data, str) and fullmatch(r"-?\d{1,18}", data, ASCII):
             return int(data)
         return typed(self, data, (int,), "a whole number")
 
 
-class Number(serializers.FloatField):
-    def to_internal_value(self, data: Any) -> float:
-        return super().to_internal_value(data if from_form(self) else typed(self, data, (int, float), "a number"))
-
-
-class Flag(serializers.BooleanField):
+class Flag(Spoken, serializers.BooleanField):
     words: ClassVar[dict[str, bool]] = {"true": True, "false": False}
+    default_error_messages = sentences.FLAG
 
     def to_internal_value(self, data: Any) -> bool:
         if from_form(self) and data in self.words:
             return self.words[data]
         return typed(self, data, (bool,), "true or false")
+
+
+class Choice(Spoken, serializers.ChoiceField):
+    default_error_messages = sentences.CHOICE
+
+    def fail(self, key: str, **told: Any) -> None:
+        choices = ", ".join(str(choice) for choice in self.choices)
+        super().fail(key, **{name: str(value)[:40] for name, value in told.items()}, choices=choices)
+
+
+class ListOf(Spoken, serializers.ListField):
+    default_error_messages = sentences.LIST
+
+
+class AnyObject(Spoken, serializers.DictField):
+    default_error_messages = sentences.OBJECT
+
+
+class AnyJSON(Spoken, serializers.JSONField):
+    default_error_messages = sentences.JSON
+
+
+class FilePart(Spoken, serializers.FileField):
+    default_error_messages = sentences.FILE
+
+
+class AnyValue(Spoken, serializers.Field):
+    """What a subclass, or the use case, reads by itself."""
 
 
 class StrictSchema(OpenApiSerializerExtension):

@@ -5,7 +5,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from apps.api.serializers.base import Flag, StrictSerializer, Text, Whole, asked
+from apps.api.serializers.base import AnyValue, Flag, ListOf, StrictSerializer, Text, Whole, asked
 from apps.benchmarks.measures import LONGEST, MOST
 from benchbench.names import MAX_LENGTH
 
@@ -24,7 +24,7 @@ class Cloning(StrictSerializer):
 class MeasuresWanted(StrictSerializer):
     """Measures to be computed from the rankings that are stored."""
 
-    metrics_to_compute = serializers.ListField(
+    metrics_to_compute = ListOf(
         child=Text(max_length=LONGEST), min_length=1, max_length=MOST, help_text="Such as map@10, ERR@20."
     )
 
@@ -55,7 +55,7 @@ class RescoredFacts(serializers.Serializer):
 
 
 @extend_schema_field({"type": "object", "additionalProperties": True})
-class ManifestField(serializers.Field):
+class ManifestField(AnyValue):
     """A manifest as another benchmark told it: what it holds is judged by the use case."""
 
     def to_internal_value(self, data: Any) -> Any:

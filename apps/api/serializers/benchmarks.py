@@ -6,7 +6,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.base import Flag, Identifier, StrictSerializer, Text, Whole, asked
+from apps.api.serializers.base import Choice, Flag, Identifier, ListOf, StrictSerializer, Text, Whole, asked
 from apps.api.serializers.matrices import MatrixField
 from apps.benchmarks.creating import CHOICES, MAX_REPETITIONS, MAX_SEED
 from apps.benchmarks.measures import LONGEST, MOST
@@ -17,7 +17,7 @@ from benchbench.names import MAX_LENGTH
 
 def choice(name: str, help_text: str) -> Any:
     """Return a field for one of a benchmark's options, whose first value is the default."""
-    return serializers.ChoiceField(CHOICES[name], required=False, default=CHOICES[name][0], help_text=help_text)
+    return Choice(CHOICES[name], required=False, default=CHOICES[name][0], help_text=help_text)
 
 
 class MatrixRequest(StrictSerializer):
@@ -31,7 +31,7 @@ class MatrixRequest(StrictSerializer):
         max_value=MAX_TOP_K,
         help_text="Chunks that a run returns, where config_matrix has no top_k_values.",
     )
-    metrics_to_compute = serializers.ListField(
+    metrics_to_compute = ListOf(
         child=Text(max_length=LONGEST),
         required=False,
         default=list,
@@ -83,7 +83,7 @@ class NewBenchmark(MatrixRequest):
 class BenchmarkQuery(PageQuery):
     """Which page of which benchmarks."""
 
-    status_filter = serializers.ChoiceField(Status.choices, required=False)
+    status_filter = Choice(Status.choices, required=False)
 
 
 @extend_schema_serializer(

@@ -4,7 +4,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.base import Flag, StrictSerializer, Text, Whole, asked
+from apps.api.serializers.base import AnyObject, FilePart, Flag, ListOf, StrictSerializer, Text, Whole, asked
 from apps.collections.models import Collection
 from apps.collections.records import LIMITS, SECTION_ID_LENGTH, URI_BYTES
 from benchbench.names import MAX_LENGTH
@@ -29,7 +29,7 @@ class NewCollection(StrictSerializer):
 class CollectionUpload(NewCollection):
     """A file of documents, and what to call them."""
 
-    file = serializers.FileField(help_text=FILE)
+    file = FilePart(help_text=FILE)
     uri_prefix = Text(required=False, default="", allow_blank=True, max_length=URI_BYTES, help_text=PREFIX)
 
 
@@ -109,7 +109,7 @@ class DocumentStated(StrictSerializer):
         max_length=LIMITS["content_hash"],
         help_text="SHA-256 of the file's bytes; without it that of title, newline, text.",
     )
-    metadata = serializers.DictField(required=False, default=dict, help_text="What filters of queries may ask for.")
+    metadata = AnyObject(required=False, default=dict, help_text="What filters of queries may ask for.")
     sections = SectionStated(many=True, required=False, default=list, help_text="In the document's order, depth first.")
 
 
@@ -131,14 +131,14 @@ class DocumentStated(StrictSerializer):
 class DocumentRecords(StrictSerializer):
     """Documents to be in a collection: new ones are added, known ones brought to this state."""
 
-    documents = serializers.ListField(child=DocumentStated(), min_length=1, max_length=MOST_DOCUMENTS)
+    documents = ListOf(child=DocumentStated(), min_length=1, max_length=MOST_DOCUMENTS)
     remove_missing = Flag(required=False, default=False, help_text="Remove the documents that are not stated here.")
 
 
 class DocumentsUpload(StrictSerializer):
     """The same as a file, for any number of documents."""
 
-    file = serializers.FileField(help_text=FILE)
+    file = FilePart(help_text=FILE)
     uri_prefix = Text(required=False, default="", allow_blank=True, max_length=URI_BYTES, help_text=PREFIX)
     remove_missing = Flag(required=False, default=False, help_text="Remove the documents that the file lacks.")
 

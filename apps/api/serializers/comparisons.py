@@ -4,7 +4,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.base import StrictSerializer, Text, Whole
+from apps.api.serializers.base import Identifier, ListOf, StrictSerializer, Text, Whole
 from apps.api.serializers.results import GREATEST
 from apps.benchmarks.measures import LONGEST
 from apps.results.comparing import MOST_RUNS, STANDINGS
@@ -26,13 +26,13 @@ class MeasuredOn(StrictSerializer):
 class ComparisonQuery(MeasuredOn):
     """Which runs are held against each other."""
 
-    run = serializers.ListField(
-        child=serializers.UUIDField(),
+    run = ListOf(
+        child=Identifier(),
         min_length=1,
         max_length=MOST_RUNS,
         help_text="Ids of runs, of any benchmarks: run=…&run=….",
     )
-    baseline = serializers.UUIDField(
+    baseline = Identifier(
         required=False, help_text="The run that all others are held against; without it every pair is compared."
     )
     seed = Whole(required=False, min_value=0, max_value=GREATEST, help_text="By default that of the oldest benchmark.")
@@ -41,8 +41,8 @@ class ComparisonQuery(MeasuredOn):
 class QueryDifferenceQuery(PageQuery, MeasuredOn):
     """Which two runs are held against each other, query by query."""
 
-    run = serializers.UUIDField()
-    baseline = serializers.UUIDField()
+    run = Identifier()
+    baseline = Identifier()
 
 
 @extend_schema_field({"type": ["array", "null"], "items": {"type": "number"}, "minItems": 2, "maxItems": 2})

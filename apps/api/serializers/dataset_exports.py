@@ -2,7 +2,7 @@
 
 from rest_framework import serializers
 
-from apps.api.serializers.base import StrictSerializer, Whole
+from apps.api.serializers.base import Choice, Identifier, StrictSerializer, Whole
 from apps.api.serializers.mappings import MOST_NUMBER
 from apps.datasets.writers import WRITERS
 
@@ -10,9 +10,9 @@ from apps.datasets.writers import WRITERS
 class ExportQuery(StrictSerializer):
     """What is downloaded, and how documents are named in it."""
 
-    format = serializers.ChoiceField(list(WRITERS))
+    format = Choice(list(WRITERS))
     version = Whole(required=False, min_value=1, max_value=MOST_NUMBER, help_text="Without: the newest frozen one.")
-    mapping_id = serializers.UUIDField(required=False, help_text="Of the dataset, resolved for the version.")
+    mapping_id = Identifier(required=False, help_text="Of the dataset, resolved for the version.")
 
 
 class UploadFormat(serializers.Serializer):

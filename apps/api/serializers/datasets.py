@@ -4,7 +4,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
 from apps.api.paging import Page
-from apps.api.serializers.base import StrictSerializer, Text
+from apps.api.serializers.base import Choice, FilePart, StrictSerializer, Text
 from apps.datasets.readers import FORMATS
 from benchbench.names import MAX_LENGTH
 
@@ -14,11 +14,11 @@ class DatasetUpload(StrictSerializer):
 
     name = Text(max_length=MAX_LENGTH)
     description = Text(required=False, default="", allow_blank=True, max_length=10_000)
-    file = serializers.FileField(
+    file = FilePart(
         help_text="JSON of schema 1.0, module queries, ground_truth.json, CSV or JSON Lines with a row for each "
         "judgment; a zip of a directory: BEIR, Flowbaby, TREC, ground_truth.json with documents/. Any may be a .gz."
     )
-    format = serializers.ChoiceField(list(FORMATS), required=False, help_text="Without it the content tells.")
+    format = Choice(list(FORMATS), required=False, help_text="Without it the content tells.")
     split = Text(required=False, max_length=50, help_text="Of BEIR (test without it) and Flowbaby (all).")
 
 

@@ -2,6 +2,7 @@
 
 from rest_framework import serializers
 
+from apps.api.serializers.base import Choice
 from apps.api.serializers.results import VersionQuery
 from apps.results.exporters import EXPORTERS
 
@@ -13,13 +14,13 @@ def formats_of(kind: str) -> list[str]:
 class BenchmarkExportQuery(VersionQuery):
     """What of a benchmark is downloaded."""
 
-    format = serializers.ChoiceField(formats_of("benchmark"))
+    format = Choice(formats_of("benchmark"))
 
 
 class RunExportQuery(VersionQuery):
     """What of a run is downloaded."""
 
-    format = serializers.ChoiceField(formats_of("run"))
+    format = Choice(formats_of("run"))
 
 
 class ResultsFormat(serializers.Serializer):

@@ -3,7 +3,7 @@
 from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
-from apps.api.serializers.base import StrictSerializer, Text, Whole
+from apps.api.serializers.base import Choice, FilePart, Identifier, ListOf, StrictSerializer, Text, Whole
 from apps.api.serializers.gates import GatedBenchmarkFacts
 from apps.api.serializers.results import GREATEST
 from apps.benchmarks.importing_runs import LONGEST_LABEL
@@ -15,7 +15,7 @@ from benchbench.files.runs import FORMATS
 class RunUpload(StrictSerializer):
     """A file of rankings, and how to measure them."""
 
-    file = serializers.FileField(
+    file = FilePart(
         help_text="A TREC run (lines qid Q0 docno rank score tag) or a Flowbaby run (JSON); it may be a .gz."
     )
     name = Text(
@@ -25,7 +25,7 @@ class RunUpload(StrictSerializer):
         max_length=LONGEST_LABEL,
         help_text="Of the new benchmark; by default the tag of the run, or the name of the file.",
     )
-    benchmark_id = serializers.UUIDField(
+    benchmark_id = Identifier(
         required=False,
         help_text="A benchmark of external runs of the dataset to add this one to; its version and measures hold.",
     )
@@ -35,20 +35,20 @@ class RunUpload(StrictSerializer):
         max_value=GREATEST,
         help_text="Of the dataset, for a new benchmark; by default the newest frozen one.",
     )
-    format = serializers.ChoiceField(list(FORMATS), required=False, help_text="Without it the content tells.")
-    order_by = serializers.ChoiceField(
+    format = Choice(list(FORMATS), required=False, help_text="Without it the content tells.")
+    order_by = Choice(
         ["score", "rank"],
         required=False,
         help_text="Of a Flowbaby run whose scores and ranks disagree: which of them orders.",
     )
-    k = serializers.ListField(
+    k = ListOf(
         child=Whole(min_value=1, max_value=GREATEST_CUTOFF),
         required=False,
         default=list,
         max_length=MOST,
         help_text="Cutoffs of a new benchmark, 5, 10 and 20 by default; 10 is always among them.",
     )
-    measures = serializers.ListField(
+    measures = ListOf(
         child=Text(max_length=LONGEST),
         required=False,
         default=list,

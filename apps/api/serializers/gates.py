@@ -5,13 +5,13 @@ from typing import Any
 from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
-from apps.api.serializers.base import StrictSerializer, Text, asked
+from apps.api.serializers.base import AnyValue, StrictSerializer, Text, asked
 
 OUTCOMES = ["passed", "failed", "undecided"]
 
 
 @extend_schema_field({"oneOf": [{"type": "string"}, {"type": "object", "additionalProperties": True}]})
-class RulesField(serializers.Field):
+class RulesField(AnyValue):
     """Rules of a gate, as docs/gates.md describes them: a YAML text, or the same as an object."""
 
     default_error_messages = {
@@ -26,7 +26,7 @@ class RulesField(serializers.Field):
 
 
 @extend_schema_field({"oneOf": [{"type": "integer"}, {"type": "string", "const": "all"}, {"type": "null"}]})
-class RunField(serializers.Field):
+class RunField(AnyValue):
     """A run by its number, or "all"."""
 
     def to_internal_value(self, data: Any) -> int | str:

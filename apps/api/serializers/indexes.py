@@ -7,7 +7,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_sc
 from rest_framework import serializers
 
 from apps.api.paging import Page
-from apps.api.serializers.base import Flag, StrictSerializer, Text, asked
+from apps.api.serializers.base import AnyObject, Choice, Flag, StrictSerializer, Text, asked
 from apps.retrieval.encoders import ENCODERS
 from apps.retrieval.model_files import PUBLISHED
 from apps.retrieval.models import Index
@@ -47,14 +47,14 @@ class NewIndex(StrictSerializer):
         "lexical search only. keyword:apple,pear counts these words: for tests and for trying things out.",
     )
     lexical = Flag(required=False, default=True, help_text="For lexical and hybrid search: BM25 too.")
-    strategy = serializers.ChoiceField(list(STRATEGIES), required=False, default="flat")
-    chunk_parameters = serializers.DictField(
+    strategy = Choice(list(STRATEGIES), required=False, default="flat")
+    chunk_parameters = AnyObject(
         required=False,
         default=dict,
         help_text='Of the strategy. flat: {} for whole documents, or {"size": 500, "overlap": 50, "title": false}, in '
         "characters.",
     )
-    store = serializers.ChoiceField(list(STORES), required=False, default="pgvector")
+    store = Choice(list(STORES), required=False, default="pgvector")
 
 
 class IndexStats(serializers.Serializer):

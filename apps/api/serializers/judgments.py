@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from apps.api.paging import Page
-from apps.api.serializers.base import StrictSerializer, Text, Whole, asked
+from apps.api.serializers.base import AnyValue, Choice, ListOf, StrictSerializer, Text, Whole, asked
 from apps.api.serializers.queries import StateQuery
 from apps.datasets.models import Judgment
 from apps.datasets.records import DOC_REF_KEYS, GRADES, JUDGE_LENGTH, LENGTHS, doc_ref_fault
@@ -28,7 +28,7 @@ GRADE: dict[str, Any] = {"min_value": GRADES.start, "max_value": GRADES.stop - 1
 
 
 @extend_schema_field(DOC_REF)
-class DocRefField(serializers.Field):
+class DocRefField(AnyValue):
     """What a judgment calls its document."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
@@ -43,10 +43,10 @@ class GradeStated(StrictSerializer):
     """A grade for a document that is judged already, under the reference that it has."""
 
     relevance_grade = Whole(**GRADE, help_text="Above 0 is relevant, 0 judged not relevant.")
-    section_refs = serializers.ListField(
+    section_refs = ListOf(
         child=Text(), required=False, allow_null=True, default=None, help_text="Ids of sections of the document."
     )
-    source = serializers.ChoiceField(Judgment.Source.values, required=False, default=Judgment.Source.HUMAN.value)
+    source = Choice(Judgment.Source.values, required=False, default=Judgment.Source.HUMAN.value)
     judge = Text(required=False, allow_blank=True, default="", max_length=JUDGE_LENGTH, help_text="Empty: your name.")
     note = Text(required=False, allow_blank=True, default="", help_text="Why, for whoever asks later.")
 
@@ -77,7 +77,7 @@ class JudgmentEdited(JudgmentStated):
 class JudgmentsEdited(StrictSerializer):
     """Judgments that are stated together, all or none."""
 
-    judgments = serializers.ListField(child=JudgmentEdited(), min_length=1, max_length=MOST_EDITS)
+    judgments = ListOf(child=JudgmentEdited(), min_length=1, max_length=MOST_EDITS)
 
 
 class JudgmentFacts(serializers.Serializer):

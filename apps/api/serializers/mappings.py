@@ -4,7 +4,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.base import Identifier, StrictSerializer, Text, Whole, asked
+from apps.api.serializers.base import Choice, Identifier, StrictSerializer, Text, Whole, asked
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.unresolved import MOST_CANDIDATES
 from benchbench.names import MAX_LENGTH
@@ -112,7 +112,7 @@ class UnresolvedFacts(serializers.Serializer):
 class UnresolvedQuery(PageQuery):
     """Which page, and of which outcome."""
 
-    outcome = serializers.ChoiceField(LOST, required=False)
+    outcome = Choice(LOST, required=False)
 
 
 class UnresolvedPage(Page):

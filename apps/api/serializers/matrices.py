@@ -6,6 +6,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from apps.api.serializers.base import AnyValue
 from apps.retrieval.model_files import PUBLISHED
 from benchbench.ir.matrix import AXES, FUSIONS, K_VALUES, LEXICAL, MAX_DEPTH, MAX_TOP_K, SEARCH_MODES, MatrixError
 from benchbench.strict_json import kind
@@ -59,7 +60,7 @@ SCHEMA = {
 
 
 @extend_schema_field(SCHEMA)
-class MatrixField(serializers.Field):
+class MatrixField(AnyValue):
     """A matrix as it was stated: what it holds is judged by the use case, which names the key at fault."""
 
     default_error_messages = {

@@ -4,6 +4,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
 from apps.api.paging import Page, PageQuery
+from apps.api.serializers.base import Choice
 from apps.operations.handlers import HANDLERS
 from apps.operations.models import Operation, Status
 
@@ -13,8 +14,8 @@ KINDS = [str(kind) for kind in HANDLERS]
 class OperationQuery(PageQuery):
     """Which operations."""
 
-    status_filter = serializers.ChoiceField(Status.choices, required=False)
-    kind = serializers.ChoiceField(KINDS, required=False)
+    status_filter = Choice(Status.choices, required=False)
+    kind = Choice(KINDS, required=False)
 
 
 class OperationFacts(serializers.Serializer):

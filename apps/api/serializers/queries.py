@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.base import StrictSerializer, Text, Whole, asked
+from apps.api.serializers.base import AnyJSON, AnyObject, ListOf, StrictSerializer, Text, Whole, asked
 from apps.api.serializers.mappings import MOST_NUMBER
 from apps.datasets.records import LENGTHS, SLICE_LENGTH
 
@@ -31,16 +31,16 @@ class QueryChange(StrictSerializer):
     """What is to be different; the rest stays."""
 
     query_text = Text(required=False)
-    slices = serializers.ListField(child=Text(max_length=SLICE_LENGTH), required=False)
+    slices = ListOf(child=Text(max_length=SLICE_LENGTH), required=False)
     category = Text(**BLANK, max_length=LENGTHS["category"])
     difficulty = Text(**BLANK, max_length=LENGTHS["difficulty"])
     query_type = Text(**BLANK, max_length=LENGTHS["query_type"])
     split = Text(**BLANK, max_length=LENGTHS["split"])
-    filters = serializers.DictField(required=False, help_text="Document metadata that the search must match.")
+    filters = AnyObject(required=False, help_text="Document metadata that the search must match.")
     expected_answer = Text(**BLANK)
-    evidence = serializers.ListField(child=serializers.JSONField(allow_null=True), required=False)
+    evidence = ListOf(child=AnyJSON(allow_null=True), required=False)
     notes = Text(**BLANK)
-    metadata = serializers.DictField(required=False)
+    metadata = AnyObject(required=False)
 
 
 @asked("A question", {"query_key": "q121", "query_text": "How do I reset my password?", "slices": ["account"]})

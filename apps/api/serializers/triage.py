@@ -4,6 +4,7 @@ from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
 from apps.api.paging import Page, PageQuery
+from apps.api.serializers.base import Choice
 from apps.api.serializers.results import VersionQuery
 from apps.results.causes import CAUSES
 from benchbench.ir.triage import Loss
@@ -14,7 +15,7 @@ LOSSES = [(loss.value, cause.name) for loss, cause in CAUSES.items()]
 class LostDocumentQuery(PageQuery, VersionQuery):
     """Which page of which lost documents."""
 
-    cause = serializers.ChoiceField(LOSSES, required=False, help_text="Without it all.")
+    cause = Choice(LOSSES, required=False, help_text="Without it all.")
 
     def validate_cause(self, value: str) -> Loss:
         return Loss(value)
