@@ -5,5 +5,6 @@ It stands on httpx alone, so that a machine without PostgreSQL, Redis or a model
 
 from benchbench.client.client import Client
 from benchbench.client.errors import ClientError
+from benchbench.client.pipeline import exit_status, pipeline
 
-__all__ = ["Client", "ClientError"]
+__all__ = ["Client", "ClientError", "exit_status", "pipeline"]

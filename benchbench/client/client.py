@@ -89,12 +89,18 @@ class Client:
                         return cast(answers.Mapping, mapping)
             raise
 
-    def resolve(self, mapping: answers.Mapping, *, progress: Callable[[str], object] | None = None) -> answers.Mapping:
+    def resolve(
+        self,
+        mapping: answers.Mapping,
+        *,
+        progress: Callable[[str], object] | None = None,
+        timeout: float | None = None,
+    ) -> answers.Mapping:
         """Find the document of each judgment, wait where the site does that on its queue, and return the mapping."""
         path = f"/benchmark-datasets/{mapping['dataset_id']}/mappings/{mapping['id']}"
         resolution = self._site.ask("POST", f"{path}/resolve", once=True)
         if resolution["operation_uuid"] is not None:
-            self.wait(resolution, progress=progress)
+            self.wait(resolution, progress=progress, timeout=timeout)
         return cast(answers.Mapping, self._site.ask("GET", path))
 
     def create_benchmark(

@@ -2,6 +2,9 @@
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 from uuid import uuid4
 
@@ -23,8 +26,8 @@ class Connection:
     """A site at an address, asked with a token. Threads may share one.
 
     A request is sent again, up to ATTEMPTS times, when it never arrived, and when the site said that it comes too
-    often, after as long as the site asked for. When the answer was lost, it is sent again only if twice does no more
-    than once: what reads, and what carries an Idempotency-Key.
+    often. When the answer was lost, it is sent again only if twice does no more than once: what reads, and what carries
+    an Idempotency-Key. A pause is as long as the answer asked for, if it did.
     """
 
     def __init__(self, address: str, *, token: str = "") -> None:
@@ -72,10 +75,9 @@ class Connection:
                 if attempt == ATTEMPTS or not (repeatable or isinstance(error, NOT_SENT)):
                     raise _unanswered(method, url, error) from error
             else:
-                if answer.status_code == TOO_MANY:
-                    pause = _asked_for(answer, pause)
-                elif answer.status_code not in GATEWAY or not repeatable:
+                if answer.status_code != TOO_MANY and not (answer.status_code in GATEWAY and repeatable):
                     return answer
+                pause = _asked_for(answer, pause)
                 if attempt == ATTEMPTS or pause > LONGEST_PAUSE:
                     return answer
             time.sleep(pause)
@@ -83,9 +85,13 @@ class Connection:
 
 
 def _asked_for(answer: httpx.Response, otherwise: float) -> float:
-    """Return the seconds of Retry-After."""
+    """Return the seconds of Retry-After, which states them or the moment."""
     stated = answer.headers.get("Retry-After", "")
-    return float(stated) if stated.isdecimal() else otherwise
+    if stated.isascii() and stated.isdecimal():
+        return float(stated)
+    with suppress(ValueError, TypeError):  # TypeError: a moment without a zone
+        return max(0.0, (parsedate_to_datetime(stated) - datetime.now(UTC)).total_seconds())
+    return otherwise
 
 
 def _unanswered(method: str, url: str, error: httpx.RequestError) -> ClientError:

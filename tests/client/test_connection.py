@@ -1,6 +1,9 @@
 """What is sent again, what is not, and what is told of it."""
 
 import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
@@ -59,11 +62,24 @@ def test_it_does_not_send_what_may_have_been_done_again(method: str, failure: An
         assert len(site.asked) == 1
 
 
-def test_it_waits_as_long_as_a_busy_site_asks() -> None:
-    with scripted(BUSY, (204, b"", {"Content-Length": "0"})) as site:
+def in_two_seconds() -> str:
+    return format_datetime(datetime.now(UTC) + timedelta(seconds=2), usegmt=True)  # a whole second, so 1 to 2
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("stated", [lambda: "1", in_two_seconds])
+def test_it_waits_as_long_as_a_busy_site_asks(status: int, stated: Callable[[], str]) -> None:
+    busy = (status, {"detail": "Too often.", "code": "throttled"}, {"Retry-After": stated()})
+    with scripted(busy, STARTED) as site:
         begun = time.monotonic()
+        assert Client(site.address).start("b")["status"] == "running"
+        assert 0.9 <= time.monotonic() - begun < 10
+
+
+@pytest.mark.parametrize("stated", ["soon", "-1", "²", "Wed, 21 Oct 2015 07:28:00"])
+def test_it_waits_as_usual_where_a_site_asks_for_nothing_that_can_be_read(stated: str) -> None:
+    with scripted((429, {}, {"Retry-After": stated.encode().decode("latin-1")}), (204, b"")) as site:
         assert Client(site.address).ask("DELETE", "/benchmarks/b") is None
-        assert 1 <= time.monotonic() - begun < 10
 
 
 def test_it_does_not_wait_for_hours() -> None:

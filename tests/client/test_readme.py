@@ -13,39 +13,61 @@ from django.contrib.auth.models import User
 from apps.benchmarks.baselines import approve
 from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
-from benchbench.client import Client
+from benchbench.client import Client, pipeline
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PROGRAM = re.search(r"```python\n(.*?)```", (CHECKOUT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
 BLOCKED = "import sys; sys.modules.update(dict.fromkeys(['django', 'numpy', 'redis', 'psycopg', 'yaml']))\n"
 
 
-@pytest.mark.parametrize(("least", "status"), [(0.8, 0), (0.95, 1)])
-def test_the_ten_lines_judge_a_benchmark(
-    ada: User,
-    site: str,
-    manage: Any,
-    token: str,
-    library: Collection,
-    questions_file: Path,
-    least: float,
-    status: int,
+FAILING = ('"search_modes": ["dense", "hybrid"]', '"use_reranker": [True], "rerankers": ["nobody/no-such-model"]')
+UNDECIDED = "slices: {'category: none': {ndcg@10: 0.8}}"
+# The rules, what of the program is another, its exit status, and the end of what it says on stdout or stderr.
+ENDS = [
+    ("floors: {ndcg@10: 0.8}", ("", ""), 0, "## Gate passed"),
+    ("floors: {ndcg@10: 0.95}", ("", ""), 1, "## Gate failed"),
+    (UNDECIDED, ("", ""), 2, "## Gate"),
+    ("floors: {ndcg@10: 0.8}", FAILING, 2, "has completed: there is nothing to judge."),
+    ("floors: {ndcg@10: 0.8}", ("Handbook", "Yearbook"), 2, "You see no collection named 'Yearbook'."),
+    ("floors: {ndcg@10: 0.8}", ("timeout=3600", "timeout=0"), 2, "After 0 s it goes on. benchmark: "),
+]
+
+
+def test_the_ten_lines_judge_a_benchmark_and_say_so_by_their_exit_status(
+    ada: User, site: str, manage: Any, token: str, library: Collection, questions_file: Path
 ) -> None:
-    """They do so where nothing but httpx is installed, and the second time too."""
+    """They do so where nothing but httpx is installed, and time and again."""
     assert PROGRAM is not None
     assert sum(bool(line.strip()) for line in PROGRAM[1].splitlines()) == 10
     Collection.objects.update(name="Handbook")
     manage("manage.py", "worker")
     folder = questions_file.parent
-    (folder / "gate.yaml").write_text(f"floors:\n  ndcg@10: {least}\n")
     make_baseline(Client(site, token=token), library, questions_file, ada)
-    (folder / "pipeline.py").write_text(BLOCKED + PROGRAM[1])
     environment = os.environ | {"PYTHONPATH": str(CHECKOUT), "BENCHBENCH_URL": site, "BENCHBENCH_TOKEN": token}
-    done = subprocess.run(
-        [sys.executable, "pipeline.py"], cwd=folder, env=environment, capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == status, done.stderr + done.stdout
-    assert "benchmark: completed, 2 of 2 runs\n## Gate" in done.stdout
+    for rules, change, status, told in ENDS:
+        (folder / "gate.yaml").write_text(rules)
+        (folder / "pipeline.py").write_text(BLOCKED + PROGRAM[1].replace(*change))
+        done = subprocess.run(
+            [sys.executable, "pipeline.py"], cwd=folder, env=environment, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == status, done.stderr + done.stdout
+        assert told in (done.stderr or done.stdout)
+        assert "Traceback" not in done.stderr
+        assert ("benchmark: completed, 2 of 2 runs\n## Gate" in done.stdout) == ("## Gate" in told)
+
+
+def test_a_step_of_a_pipeline_that_fails_ends_it_with_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("benchbench.client.connection.FIRST_PAUSE", 0.001)
+    monkeypatch.delenv("BENCHBENCH_URL", raising=False)
+    for address, told in (("http://127.0.0.1:9", "does the site run?"), (None, "set BENCHBENCH_URL")):
+        with pytest.raises(SystemExit, match="2"), pipeline(address) as bench:
+            bench.find_collection("Handbook")
+        assert told in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"), pipeline("http://127.0.0.1:9") as bench:
+        bench.upload(tmp_path / "not there.json", name="Support questions")
+    assert "not there.json" in capsys.readouterr().err
 
 
 def make_baseline(client: Client, library: Collection, file: Path, by: User) -> None:
