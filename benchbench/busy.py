@@ -1,37 +1,40 @@
 """A sign of life on a terminal, for work whose end cannot be foreseen."""
 
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from threading import Timer
 from typing import TextIO
 
-BEGINS_SECONDS = 1.0
+QUICK_SECONDS = 1.0
 
 
 @contextmanager
-def busy(stream: TextIO, what: str, *, every: float = BEGINS_SECONDS) -> Iterator[None]:
+def busy(stream: TextIO, what: str, *, after: float = QUICK_SECONDS) -> Iterator[None]:
     """Show `what` on a terminal, and for how long it goes on, in a line that is gone at the end.
 
-    Nothing is shown within the first `every` seconds, nor where `stream` is no terminal.
+    Nothing is shown within the first `after` seconds, nor where `stream` is no terminal.
     """
     if not stream.isatty():
         yield
         return
-    ended = threading.Event()
     began = time.monotonic()
 
     def show() -> None:
-        while not ended.wait(every):
-            stream.write(f"\r\033[K{what} … {time.monotonic() - began:.0f} s")
-            stream.flush()
+        from rich.console import Console  # takes a tenth of a second, which quick work is spared
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    shown = threading.Thread(target=show, name="busy", daemon=True)
-    shown.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        shown.join()
-        stream.write("\r\033[K")
-        stream.flush()
+        columns = SpinnerColumn(), TextColumn("{task.description} …", markup=False), TimeElapsedColumn()
+        line = Progress(*columns, console=Console(file=stream), transient=True, redirect_stdout=False)
+        line.add_task(what, total=None)
+        line.tasks[0].start_time = began
+        shown.enter_context(line)
+
+    with ExitStack() as shown:
+        timer = Timer(after, show)
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()

@@ -4,6 +4,7 @@ import io
 import re
 import subprocess
 import sys
+import time
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -129,12 +130,13 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_work_without_a_foreseeable_end_shows_on_a_terminal_that_it_goes_on() -> None:
-    terminal, file = Terminal(), io.StringIO()
-    with busy(terminal, "Measuring", every=0.01):
-        while "Measuring … 0 s" not in terminal.getvalue():
-            pass
-    assert terminal.getvalue().endswith("\r\033[K")
-    with busy(file, "Measuring", every=0.01):
+def test_work_without_a_foreseeable_end_shows_on_a_terminal_that_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    terminal, quick, file = Terminal(), Terminal(), io.StringIO()
+    with busy(terminal, "Measuring [x]", after=0.01):
+        while len(re.findall(r"Measuring \[x\] ….*?0:00:0\d", terminal.getvalue())) < 2:
+            time.sleep(0.01)
+    assert terminal.getvalue().endswith("\r\x1b[1A\x1b[2K")
+    with busy(quick, "Measuring"), busy(file, "Measuring", after=0):
         pass
-    assert file.getvalue() == ""
+    assert quick.getvalue() == file.getvalue() == ""

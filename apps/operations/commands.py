@@ -6,7 +6,7 @@ import time
 from argparse import RawDescriptionHelpFormatter
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, TextIO
 
 from django.contrib.auth import get_user_model
 from django.core.management.base import (
@@ -14,7 +14,6 @@ from django.core.management.base import (
     CommandError,
     CommandParser,
     DjangoHelpFormatter,
-    OutputWrapper,
     SystemCheckError,
 )
 
@@ -22,7 +21,7 @@ from benchbench.busy import busy
 from benchbench.errors import BenchbenchError
 from benchbench.printable import printable
 
-BLOCKS = 10
+FILE_SECONDS = 10
 
 
 class HelpFormatter(DjangoHelpFormatter, RawDescriptionHelpFormatter):
@@ -99,8 +98,8 @@ class UseCaseCommand(BaseCommand):
         return busy(sys.stderr, what)
 
     def progress(self, noun: str, total: int | None = None) -> "Progress":
-        """Return a callable that shows how much is done on stderr. `noun` is plural: "documents"."""
-        return Progress(self.stderr, noun, total)
+        """Return what shows on stderr how much is done, once it is entered. `noun` is plural: "documents"."""
+        return Progress(sys.stderr, noun, total)
 
 
 def find_owner(username: str | None) -> Any:
@@ -118,35 +117,45 @@ def find_owner(username: str | None) -> Any:
 
 
 class Progress:
-    """A line on stderr with what is done, the rate and the time left; on a terminal a bar, rewritten in place.
+    """What is done, the rate and the time left: on a terminal beside a bar, elsewhere in a line every ten seconds.
 
-    Call it with the number of units done, as often as is convenient: it writes twice a second on a terminal, and every
-    ten seconds into a file. `close` ends the line, so that what follows starts on a fresh one.
+    Enter it, and call it with the number of units done, as often as is convenient. On a terminal the time that has gone
+    by moves on between the calls too.
     """
 
     def __init__(
-        self,
-        stream: OutputWrapper,
-        noun: str,
-        total: int | None = None,
-        *,
-        clock: Callable[[], float] = time.monotonic,
+        self, stream: TextIO, noun: str, total: int | None = None, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
+        from rich import progress  # here, because most commands never show one
+        from rich.console import Console
+
+        columns = (
+            progress.BarColumn(bar_width=20),
+            progress.TextColumn("{task.description}", markup=False),
+            progress.TimeElapsedColumn(),
+        )
+        console = Console(file=stream, force_terminal=stream.isatty())
+        self.bar = progress.Progress(
+            *columns, console=console, disable=not console.is_interactive, get_time=clock, redirect_stdout=False
+        )
+        self.bar.add_task(noun, total=total)
+        (self.task,) = self.bar.tasks
         self.stream = stream
-        self.clock = clock
         self.noun = noun
-        self.total = total
-        self.started = self.written = clock()
-        self.terminal = stream.isatty()
-        self.open_line = False
+        self.written = clock()
+
+    def __enter__(self) -> "Progress":
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
 
     def __call__(self, done: int, total: int | None = None) -> None:
-        self.total = total or self.total
-        now = self.clock()
-        if now - self.written < (0.5 if self.terminal else 10):
-            return
-        self.written = now
-        self._write(self._line(done, now - self.started), done / self.total if self.total else None)
+        self._move(done, total)
+        of_total = f" of {self.task.total:,.0f}" if self.task.total else ""
+        rate = f", {self.task.speed:,.0f} a second" if self.task.speed else ""
+        self._say(f"{done:,}{of_total} {self.noun}{rate}", self.task.time_remaining)
 
     def count(self, event: Mapping[str, Any], done: str, total: str) -> None:
         """Show the progress event of an operation: its units under these two keys, or what it waits for."""
@@ -156,14 +165,8 @@ class Progress:
     def share(self, event: Mapping[str, Any]) -> None:
         """Show the progress event of an operation: a share of the work and the time left, or what it waits for."""
         if not self._waits(event):
-            eta = event["eta_seconds"]
-            left = "" if eta is None else f", about {eta:,.0f} s left"
-            self._say(f"{event['percent']:.0f} % of the {self.noun}{left}", event["percent"] / 100)
-
-    def close(self) -> None:
-        if self.open_line:
-            self.stream.write("")
-            self.open_line = False
+            self._move(event["percent"], 100)
+            self._say(f"{event['percent']:.0f} % of the {self.noun}", event["eta_seconds"])
 
     def _waits(self, event: Mapping[str, Any]) -> bool:
         """Tell whether the work waits for a worker or a host, and show what for if it does."""
@@ -174,25 +177,14 @@ class Progress:
         self._say(reason or f"waiting for a worker{ahead}")
         return True
 
-    def _say(self, line: str, share: float | None = None) -> None:
-        now = self.clock()
-        if now - self.written >= (0.5 if self.terminal else 10):
+    def _move(self, done: float, total: float | None) -> None:
+        self.bar.update(self.task.id, completed=done, total=total or None)
+
+    def _say(self, line: str, seconds_left: float | None = None) -> None:
+        if seconds_left is not None:
+            line += f", {seconds_left:,.0f} s left"
+        self.bar.update(self.task.id, description=line)
+        now = self.bar.get_time()
+        if self.bar.disable and now - self.written >= FILE_SECONDS:
             self.written = now
-            self._write(line, share)
-
-    def _line(self, done: int, seconds: float) -> str:
-        rate = done / seconds
-        of_total = f" of {self.total:,}" if self.total else ""
-        line = f"{done:,}{of_total} {self.noun}, {rate:,.0f} a second"
-        if self.total and rate:
-            line += f", {max(0, self.total - done) / rate:,.0f} s left"
-        return line
-
-    def _write(self, line: str, share: float | None) -> None:
-        if self.terminal:
-            bar = "" if share is None else f"{'█' * (full := int(BLOCKS * min(1, share)))}{'░' * (BLOCKS - full)} "
-            self.stream.write(f"\r\033[K{bar}{line}", ending="")
-            self.stream.flush()
-            self.open_line = True
-        else:
-            self.stream.write(line)
+            self.stream.write(f"{line}\n")

@@ -1,11 +1,11 @@
 """What management commands share."""
 
 import io
+import re
 from typing import Any
 
 import pytest
 from django.core.management import CommandError
-from django.core.management.base import OutputWrapper
 
 from apps.operations.commands import Progress, UseCaseCommand
 from benchbench.errors import ConflictError
@@ -16,28 +16,46 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_progress_rewrites_one_line_on_a_terminal() -> None:
-    clock = iter([0.0, 0.1, 2.0, 2.1, 4.0])
-    terminal = Terminal()
-    progress = Progress(OutputWrapper(terminal), "documents", total=5000, clock=clock.__next__)
-    for done in (10, 1000, 1001, 4000):
-        progress(done)
-    progress.close()
-    progress.close()
-    assert terminal.getvalue() == (
-        "\r\033[K██░░░░░░░░ 1,000 of 5,000 documents, 500 a second, 8 s left"
-        "\r\033[K████████░░ 4,000 of 5,000 documents, 1,000 a second, 1 s left\n"
-    )
+def lines_on(terminal: Terminal) -> list[str]:
+    """What a terminal was told to show, without colours and movements."""
+    return re.split(r"[\r\n]", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.getvalue()))
+
+
+class Clock:
+    """Stands still until it is set."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_progress_is_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    clock, terminal = Clock(), Terminal()
+    with Progress(terminal, "[bold] documents", total=5000, clock=clock) as progress:
+        for clock.now, done in ((2.0, 1000), (4.0, 4000)):
+            progress(done)
+        monkeypatch.setattr(clock, "now", 65.0)  # and no call since
+    *_, last = filter(None, lines_on(terminal))
+    assert re.fullmatch(r"━+╺?━+ 4,000 of 5,000 \[bold\] documents, 1,500 a second, 1 s left 0:01:05 *", last)
+
+
+def test_progress_keeps_to_the_width_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "40")
+    with Progress(terminal := Terminal(), "documents that are read", total=1_000_000) as progress:
+        progress(1)
+    assert max(map(len, lines_on(terminal))) == 40
 
 
 def test_progress_writes_a_line_now_and_then_into_a_file() -> None:
-    clock = iter([0.0, 5.0, 10.0, 15.0])
-    file = io.StringIO()
-    progress = Progress(OutputWrapper(file), "documents", clock=clock.__next__)
-    for done in (500, 1000, 1500):
-        progress(done)
-    progress.close()
-    assert file.getvalue() == "1,000 documents, 100 a second\n"
+    clock, file = Clock(), io.StringIO()
+    with Progress(file, "documents", clock=clock) as progress:
+        for clock.now, done in ((0.0, 1), (5.0, 500), (10.0, 1001), (15.0, 1500)):
+            progress(done)
+    assert file.getvalue() == "1,001 documents, 100 a second\n"
 
 
 def test_errors_and_interrupts_end_a_command_with_a_sentence() -> None:
@@ -53,32 +71,37 @@ def test_errors_and_interrupts_end_a_command_with_a_sentence() -> None:
     assert caught.value.returncode == 130
 
 
-def test_progress_tells_a_share_the_time_left_and_what_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = io.StringIO()
-    progress = Progress(OutputWrapper(stream), "benchmark", clock=lambda: 0.0)
-    progress.started = -3.0
-    at_work = {"queue_position": None, "waiting_for": None, "done": 3, "all": 4, "eta_seconds": None}
-    for event in (
-        {"queue_position": 2, "waiting_for": None},
-        {"queue_position": 1, "waiting_for": None},
-        {"queue_position": 0, "waiting_for": None},
-        {"queue_position": None, "waiting_for": "Waits for the host."},
-        {**at_work, "percent": 12.4},
-        {**at_work, "percent": 50.0, "eta_seconds": 61.4},
-    ):
-        monkeypatch.setattr(progress, "written", -1000.0)
-        progress.share(event)
-    monkeypatch.setattr(progress, "written", -1000.0)
-    progress.count({"queue_position": 1, "waiting_for": None}, "done", "all")
-    monkeypatch.setattr(progress, "written", -1000.0)
-    progress.count(at_work, "done", "all")
+def test_progress_tells_a_share_the_time_left_and_what_is_waited_for() -> None:
+    clock, stream = Clock(), io.StringIO()
+    at_work = {"queue_position": None, "waiting_for": None, "all": 4, "eta_seconds": None}
+    with Progress(stream, "benchmark", clock=clock) as progress:
+        for event in (
+            {"queue_position": 2, "waiting_for": None},
+            {"queue_position": 1, "waiting_for": None},
+            {"queue_position": 0, "waiting_for": None},
+            {"queue_position": None, "waiting_for": "Waits for the host."},
+            {**at_work, "percent": 12.4},
+            {**at_work, "percent": 50.0, "eta_seconds": 61.4},
+        ):
+            clock.now += 10
+            progress.share(event)
+    with Progress(stream, "references", clock=clock) as progress:
+        for event in ({"queue_position": 1, "waiting_for": None}, {**at_work, "done": 0}, {**at_work, "done": 1}):
+            clock.now += 10
+            progress.count(event, "done", "all")
+        clock.now += 5
+        progress.count({**at_work, "done": 2}, "done", "all")
+        clock.now += 10
+        progress.count({**at_work, "done": 3}, "done", "all")
     assert stream.getvalue().splitlines() == [
         "waiting for a worker, queued behind 2 operations",
         "waiting for a worker, queued behind 1 operation",
         "waiting for a worker",
         "Waits for the host.",
         "12 % of the benchmark",
-        "50 % of the benchmark, about 61 s left",
+        "50 % of the benchmark, 61 s left",
         "waiting for a worker, queued behind 1 operation",
-        "3 of 4 benchmark, 1 a second, 1 s left",
+        "0 of 4 references",
+        "1 of 4 references",
+        "3 of 4 references, 0 a second, 8 s left",
     ]

@@ -42,15 +42,14 @@ are gone are removed, unless --keep-missing says that SOURCE is only a part of t
     def act(self, **options: Any) -> None:
         id = catalogue_id(options["source"])
         source = open_catalogue(id) if id else open_source(options["source"], uri_prefix=options["uri_prefix"])
-        progress = self.progress("documents", source.total)
-        collection, report = import_collection(
-            source,
-            name=options["name"],
-            owner=options["owner"],
-            remove_missing=not options["keep_missing"],
-            on_progress=progress,
-        )
-        progress.close()
+        with self.progress("documents", source.total) as progress:
+            collection, report = import_collection(
+                source,
+                name=options["name"],
+                owner=options["owner"],
+                remove_missing=not options["keep_missing"],
+                on_progress=progress,
+            )
         if source.others:
             self.warn(f"Files of other kinds, left out: {source.others:,}.")
         facts = {"collection": collection.id, "documents": collection.document_count, **asdict(report)}

@@ -2,7 +2,6 @@
 
 import signal
 import time
-from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
@@ -13,8 +12,7 @@ from apps.benchmarks.launching import launch
 from apps.benchmarks.reporting import text_of
 from apps.demo import preparing, serving
 from apps.demo.verdict import reranking_verdict
-from apps.operations.commands import Progress, UseCaseCommand
-from apps.operations.models import Operation
+from apps.operations.commands import UseCaseCommand
 from apps.operations.working import wait
 from apps.retrieval.models import Index
 from benchbench.errors import BenchbenchError
@@ -69,31 +67,22 @@ search in eight configurations, with and without reranking, prints the leaderboa
         index = preparing.prepare_index(collection, owner)
         if index.status != Index.Status.READY:
             self.say(f"Embedding the documents with {index.encoder} …")
-            documents = self.progress("documents")
-            self.wait_for(
-                preparing.start_building(index),
-                documents,
-                lambda event: documents.count(event, "processed_documents", "total_documents"),
-            )
+            building = preparing.start_building(index)
+            with self.progress("documents") as documents:
+                wait(
+                    building,
+                    on_progress=lambda event: documents.count(event, "processed_documents", "total_documents"),
+                )
         benchmark = preparing.prepare_benchmark(mapping, owner)
         self.say(f"Running {benchmark.total_runs} configurations …")
-        progress = self.progress("benchmark")
-        self.wait_for(
-            launch(benchmark),
-            progress,
-            progress.share,
-        )
+        running = launch(benchmark)
+        with self.progress("benchmark") as progress:
+            wait(running, on_progress=progress.share)
         benchmark.refresh_from_db()
         self.stdout.write("\n" + text_of(benchmark))
         self.say("\n" + reranking_verdict(benchmark))
         self.say(f"\nDone in {time.monotonic() - began:.0f} seconds.")
         return f"/admin/benchmarks/benchmark/{benchmark.pk}/results/"
-
-    def wait_for(self, operation: Operation, progress: Progress, show: Callable[[dict[str, Any]], None]) -> None:
-        try:
-            wait(operation, on_progress=show)
-        finally:
-            progress.close()
 
     def serve_on(self) -> None:
         try:

@@ -58,18 +58,17 @@ interrupted is built to its end.
     def act(self, **options: Any) -> None:
         if options["vectors_model"] and not options["vectors"]:
             raise self.misuse("--vectors-model goes with --vectors; the model that encodes here is --model.")
-        progress = self.progress("documents read")
-        done = import_beir(
-            options["directory"],
-            name=options["name"],
-            split=options["split"],
-            vectors=options["vectors"],
-            model=options["vectors_model"] or options["model"],
-            lexical_only=options["no_vectors"],
-            owner=options["owner"],
-            on_progress=progress,
-        )
-        progress.close()
+        with self.progress("documents read") as progress:
+            done = import_beir(
+                options["directory"],
+                name=options["name"],
+                split=options["split"],
+                vectors=options["vectors"],
+                model=options["vectors_model"] or options["model"],
+                lexical_only=options["no_vectors"],
+                owner=options["owner"],
+                on_progress=progress,
+            )
         for warning in done.queries.warnings:
             self.warn(warning)
         self.wait_for(done.indexed)
@@ -78,19 +77,17 @@ interrupted is built to its end.
     def wait_for(self, indexed: Indexed) -> None:
         if indexed.operation is None:
             return
-        progress = self.progress("documents indexed")
         try:
-            wait(
-                indexed.operation,
-                on_progress=lambda event: progress.count(event, "processed_documents", "total_documents"),
-            )
+            with self.progress("documents indexed") as progress:
+                wait(
+                    indexed.operation,
+                    on_progress=lambda event: progress.count(event, "processed_documents", "total_documents"),
+                )
         except OperationFailedError as error:
             raise OperationFailedError(
                 f"Documents, queries and mapping are imported, but the index failed: {error} "
                 "Run the command again to go on."
             ) from error
-        finally:
-            progress.close()
         indexed.index.refresh_from_db()
 
 

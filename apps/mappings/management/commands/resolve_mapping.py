@@ -29,11 +29,10 @@ anew.
         resolved = resolve(find_mapping(options["mapping"]))
         mapping = resolved.mapping
         if resolved.operation:
-            progress = self.progress("references")
-            wait(
-                resolved.operation,
-                on_progress=lambda event: progress.count(event, "processed_refs", "total_refs"),
-            )
-            progress.close()
+            with self.progress("references") as progress:
+                wait(
+                    resolved.operation,
+                    on_progress=lambda event: progress.count(event, "processed_refs", "total_refs"),
+                )
             mapping.refresh_from_db()
         self.report(facts_of(mapping), describe(mapping), as_json=options["json"])

@@ -227,14 +227,13 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
         if options["dry_run"]:
             self.report(planned.as_dict(), planned.as_text(), as_json=options["json"])
             return
-        progress = self.progress("documents indexed")
-        prepared = prepare_experiment(
-            planned,
-            name=options["name"] or "",
-            owner=options["owner"],
-            on_progress=lambda event: progress.count(event, "processed_documents", "total_documents"),
-        )
-        progress.close()
+        with self.progress("documents indexed") as progress:
+            prepared = prepare_experiment(
+                planned,
+                name=options["name"] or "",
+                owner=options["owner"],
+                on_progress=lambda event: progress.count(event, "processed_documents", "total_documents"),
+            )
         for warning in prepared.warnings:
             self.warn(warning)
         self.run(prepared.benchmark, **options)
@@ -260,9 +259,5 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
             raise BenchbenchError(f"The benchmark {benchmark.status}: {reason or 'none of its runs completed.'}")
 
     def wait_for(self, operation: Operation) -> None:
-        progress = self.progress("benchmark")
-        try:
-            with contextlib.suppress(OperationFailedError):  # told with the report
-                wait(operation, on_progress=progress.share)
-        finally:
-            progress.close()
+        with contextlib.suppress(OperationFailedError), self.progress("benchmark") as progress:  # told with the report
+            wait(operation, on_progress=progress.share)

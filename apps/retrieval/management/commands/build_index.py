@@ -74,14 +74,11 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
         return {}
 
     def wait_for(self, operation: Operation) -> None:
-        progress = self.progress("documents")
-        try:
+        with self.progress("documents") as progress:
             wait(
                 operation,
                 on_progress=lambda event: progress.count(event, "processed_documents", "total_documents"),
             )
-        finally:
-            progress.close()
 
 
 def describe(index: Index) -> str:
