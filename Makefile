@@ -50,7 +50,9 @@ lint: $(INSTALLED) ## check style, types and imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-openapi: $(INSTALLED) ## write docs/openapi.yaml anew, after a change of the API
+openapi: $(INSTALLED) ## write docs/openapi.yaml and its examples anew, after a change of the API
+	$(MANAGE) spectacular --file docs/openapi.yaml --validate --fail-on-warn
+	BENCHBENCH_RECORD_EXAMPLES=1 $(BIN)/python -m pytest --quiet tests/api/test_examples.py
 	$(MANAGE) spectacular --file docs/openapi.yaml --validate --fail-on-warn
 
 perf: $(INSTALLED) ## measure speed at full size, in half an hour or more: see perf/README.md

@@ -7,8 +7,8 @@ How to add an endpoint, by the example of datasets:
    - A request: a `StrictSerializer` of `Text`, `Whole`, `Choice`, `ListOf` and the other fields of base.py (an unknown
      key, another type: 400, in the words of `apps.api.sentences`). Name it for what it is (`DatasetUpload`); its
      component is called `DatasetUploadRequest`.
-   - An answer: a plain `Serializer` of every field that is told (`DatasetFacts`), with an example. A list: a `Page`
-     with one field more, the rows (`DatasetPage`).
+   - An answer: a plain `Serializer` of every field that is told (`DatasetFacts`). A list: a `Page` with one field
+     more, the rows (`DatasetPage`).
 2. `resources/<things>.py`: one `Endpoint` for each address.
    - `model` and `acts` say which permission of the admin each method needs: `acts = {"GET": "view", "POST": "add"}`.
      A POST that starts or stops something is a "change", one that only computes a "view", for which a token that reads
@@ -24,8 +24,10 @@ How to add an endpoint, by the example of datasets:
      becomes its status and code.
    - `@extend_schema(operation_id=…, request=…, parameters=[PageQuery], responses={201: ThingFacts})` outside of
      `@idempotent`; the method's docstring is the summary and the description. Errors and headers are added; a
-     GET that may be 409 says so: `responses={200: ThingFacts} | refusals(409)`.
-3. `urls.py`: a line, without a slash at the end. Then `make openapi`, and commit docs/openapi.yaml.
+     GET that may be 409 says so: `responses={200: ThingFacts} | refusals(409)`; so does a body that names what may be
+     missing: `refusals(404)`.
+3. `urls.py`: a line, without a slash at the end. tests/api/story.py: a step that asks it, of which the schema has its
+   examples. Then `make openapi`, and commit docs/openapi.yaml and apps/api/examples/.
 4. Tests in tests/api: test_isolation.py asks every address as everybody by itself; a parameter that is new gets a row
    in its `world()`. The fixture `callers` (owner, other, overseer, reader, idle, visitor, anonymous) asks with
    tokens; the statuses of each for each method stand in one table, as in test_datasets.py; every 4xx; the number of

@@ -1,25 +1,40 @@
 """What drf-spectacular cannot see of an endpoint: its errors, and which requests may be repeated."""
 
+import json
+from functools import cache
 from inspect import getdoc
+from pathlib import Path
 from typing import Any
 
 from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.plumbing import ComponentIdentity, ResolvedComponent
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework import serializers
 from rest_framework.permissions import SAFE_METHODS
 
-from apps.api.idempotency import HEADER
+from apps.api.idempotency import HEADER, REPLAYED
 
+EXAMPLES = Path(__file__).with_name("examples")
+FORM = "multipart/form-data"
 BODIES = ("POST", "PUT", "PATCH")
-ERRORS = {
-    "400": "The request is not valid; `errors` says where.",
-    "401": "Nobody, or nobody known, is asking.",
-    "403": "The user may not, or not with this token, or the thing is somebody else's.",
-    "404": "There is no such thing, or not under this parent.",
-    "409": "The state of the thing forbids it.",
-    "413": "The body is too large.",
-    "415": "The body is of a type that is not read here.",
-    "429": "Too many requests: wait as many seconds as Retry-After says.",
+WARNINGS = "Export-Warnings"
+ERRORS = {  # by status: what its component is called, and what it means
+    "400": ("Invalid", "The request is not valid; `errors` says where."),
+    "401": ("Unknown", "Nobody, or nobody known, is asking."),
+    "403": ("Forbidden", "The user may not, or not with this token, or the thing is somebody else's."),
+    "404": ("NotFound", "There is no such thing, or not under this parent."),
+    "409": ("Conflict", "The state of the thing forbids it."),
+    "413": ("TooLarge", "The body is too large."),
+    "415": ("UnreadType", "The body is of a type that is not read here."),
+    "429": ("TooOften", "Too many requests: wait as many seconds as Retry-After says."),
+}
+ERROR_HEADERS: dict[str, dict[str, Any]] = {
+    "401": {
+        "WWW-Authenticate": {"schema": {"type": "string"}, "required": True, "description": "How to say who asks."}
+    },
+    "429": {
+        "Retry-After": {"schema": {"type": "integer", "minimum": 1}, "required": True, "description": "In seconds."}
+    },
 }
 
 
@@ -38,22 +53,71 @@ class Error(serializers.Serializer):
 
 def refusals(*statuses: int) -> dict[int, OpenApiResponse]:
     """Return the errors of an operation besides those that the base of endpoints may answer, for its `responses`."""
-    return {status: OpenApiResponse(Error, ERRORS[str(status)]) for status in statuses}
+    return {status: OpenApiResponse(Error) for status in statuses}
+
+
+def sent(name: str, description: str, *statuses: int, schema: dict[str, Any], always: bool = True) -> OpenApiParameter:
+    """Return a header that the answers of these statuses have, for the `parameters` of an operation."""
+    return OpenApiParameter(
+        name, schema, OpenApiParameter.HEADER, required=always, description=description, response=list(statuses)
+    )
+
+
+def file_headers(lost: str) -> list[OpenApiParameter]:
+    """Return the headers of an answer that is a file; `lost` says what their list of sentences is about."""
+    listed = {"type": "string", "contentMediaType": "application/json"}
+    return [
+        sent(WARNINGS, f"A JSON list of sentences: {lost}", 200, schema=listed),
+        sent("Content-Disposition", "What the file is to be called.", 200, schema={"type": "string"}),
+    ]
+
+
+def put(place: Any, examples: dict[str, Any], name: str) -> None:
+    """Put the example of that name, if there is one, where it is shown."""
+    if name in examples:
+        place["example"] = examples[name]
+
+
+def named(file_name: str) -> dict[str, Any]:
+    """Return a header of a part of a form: the ending of the name tells what some files are."""
+    return {"schema": {"type": "string"}, "example": f'form-data; name="file"; filename="{file_name}"'}
+
+
+@cache
+def example_of(name: str) -> dict[str, Any]:
+    """Return what a walk through the API asked of an operation and was answered, or, of "errors", each error."""
+    file = EXAMPLES / f"{name}.json"
+    return json.loads(file.read_text()) if file.exists() else {}
 
 
 class Schema(AutoSchema):
-    """Adds to each operation the errors that the base of endpoints may answer, and its headers."""
+    """Adds to each operation the errors that the base of endpoints may answer, its headers, and its examples."""
+
+    def get_operation(self, *args: Any) -> Any:
+        operation = super().get_operation(*args)
+        if operation and (example := example_of(operation["operationId"])):
+            for parameter in operation.get("parameters", ()):
+                put(parameter, example["parameters"], parameter["name"])
+            for media_type, body in operation.get("requestBody", {}).get("content", {}).items():
+                put(body, example["asked"], media_type)
+                if media_type == FORM:
+                    body["encoding"] = {"file": {"headers": {"Content-Disposition": named(example["file_name"])}}}
+            for status, answer in operation["responses"].items():
+                put(answer.get("content", {}).get("application/json"), example["answered"], status)
+        return operation
 
     def get_override_parameters(self) -> list[Any]:
         if not getattr(self._handler(), "idempotent", False):
             return []
+        again = "true: this is the answer to the request that came first with the key."
         return [
             OpenApiParameter(
                 HEADER,
                 {"type": "string", "pattern": "^[!-~]{1,200}$"},
                 OpenApiParameter.HEADER,
                 description="Sent again with the same body, the request is done once and answered alike.",
-            )
+            ),
+            sent(REPLAYED, again, 200, 201, 202, schema={"type": "string", "const": "true"}, always=False),
         ]
 
     def get_summary(self) -> str | None:
@@ -65,11 +129,20 @@ class Schema(AutoSchema):
 
     def _get_response_bodies(self, direction: Any = "response") -> Any:
         bodies = super()._get_response_bodies(direction)
-        for status in map(str, self._errors()):
-            if status not in bodies:
-                answer = OpenApiResponse(Error, ERRORS[status])
-                bodies[status] = self._get_response_for_code(answer, status, direction=direction)
-        return dict(sorted(bodies.items()))
+        refused = {status for status in bodies if status in ERRORS} | set(map(str, self._errors()))
+        return dict(sorted((bodies | {status: self._refusal(status) for status in refused}).items()))
+
+    def _refusal(self, status: str) -> Any:
+        """Return where the schema has the answer of this status, which is the same whoever gives it."""
+        name, description = ERRORS[status]
+        component = ResolvedComponent(name, ResolvedComponent.RESPONSE, object=ComponentIdentity(status))
+        if component not in self.registry:
+            answer = self._get_response_for_code(OpenApiResponse(Error, description), status)
+            put(answer["content"]["application/json"], example_of("errors"), status)
+            headers = ERROR_HEADERS.get(status)
+            component.schema = {"headers": headers, **answer} if headers else answer
+            self.registry.register(component)
+        return component.ref
 
     def _errors(self) -> list[int]:
         errors = [401, 429]

@@ -3,14 +3,14 @@
 from uuid import UUID
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.api.access import find_visible
 from apps.api.endpoint import Endpoint
 from apps.api.idempotency import idempotent
-from apps.api.openapi import ERRORS, Error
+from apps.api.openapi import refusals
 from apps.api.resources.benchmarks import facts, find, naming
 from apps.api.serializers.base import valid
 from apps.api.serializers.benchmark_acts import (
@@ -93,9 +93,7 @@ class Manifest(Endpoint):
     model = Benchmark
     acts = {"GET": "view"}
 
-    @extend_schema(
-        operation_id="get_manifest", responses={200: OpenApiTypes.OBJECT, 409: OpenApiResponse(Error, ERRORS["409"])}
-    )
+    @extend_schema(operation_id="get_manifest", responses={200: OpenApiTypes.OBJECT} | refusals(409))
     def get(self, request: Request, benchmark_id: UUID) -> Response:
         """Tell what a benchmark was run on and with, so that it can be run again; 409 before it has ended."""
         return Response(manifest_of(find(request, benchmark_id)))
@@ -123,10 +121,7 @@ class Verified(Endpoint):
     model = Benchmark
     acts = {"GET": "view"}
 
-    @extend_schema(
-        operation_id="verify_benchmark",
-        responses={200: VerificationFacts, 409: OpenApiResponse(Error, ERRORS["409"])},
-    )
+    @extend_schema(operation_id="verify_benchmark", responses={200: VerificationFacts} | refusals(409))
     def get(self, request: Request, benchmark_id: UUID) -> Response:
         """Hold a benchmark against the manifest that it was run from; 409 without one, and before it has ended."""
         return Response(VerificationFacts(verify(find(request, benchmark_id)).as_dict()).data)

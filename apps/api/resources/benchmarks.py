@@ -13,6 +13,7 @@ from rest_framework.response import Response
 from apps.api.access import find_visible
 from apps.api.endpoint import Endpoint
 from apps.api.idempotency import idempotent
+from apps.api.openapi import refusals
 from apps.api.paging import answer_page
 from apps.api.serializers.base import require_empty, valid
 from apps.api.serializers.benchmarks import (
@@ -51,7 +52,9 @@ class Benchmarks(Endpoint):
             rows = rows.filter(status=query["status_filter"])
         return answer_page(BenchmarkPage, with_run_counts(rows), query)
 
-    @extend_schema(operation_id="create_benchmark", request=NewBenchmark, responses={201: BenchmarkFacts})
+    @extend_schema(
+        operation_id="create_benchmark", request=NewBenchmark, responses={201: BenchmarkFacts} | refusals(404)
+    )
     @idempotent
     def post(self, request: Request) -> Response:
         """Make a benchmark: a run for each configuration of the matrix, all of them pending.
@@ -78,7 +81,9 @@ class Preview(Endpoint):
     model = Benchmark
     acts = {"POST": "view"}
 
-    @extend_schema(operation_id="preview_benchmark", request=BenchmarkPreview, responses=PreviewFacts)
+    @extend_schema(
+        operation_id="preview_benchmark", request=BenchmarkPreview, responses={200: PreviewFacts} | refusals(404)
+    )
     def post(self, request: Request) -> Response:
         """Tell what a matrix would do, without making anything; refuses what making a benchmark of it would refuse."""
         mapping, asked = searched(request, valid(BenchmarkPreview, request.data))

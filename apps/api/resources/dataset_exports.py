@@ -1,18 +1,19 @@
 """Datasets as files, and the formats of those."""
 
 import json
+from typing import Any
 from uuid import UUID
 
 from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.api.access import find_visible
 from apps.api.endpoint import Endpoint
-from apps.api.openapi import ERRORS, Error
+from apps.api.openapi import WARNINGS, file_headers, refusals
 from apps.api.serializers.base import valid
 from apps.api.serializers.dataset_exports import DatasetFormats, ExportQuery
 from apps.datasets.finding import find_version
@@ -23,8 +24,7 @@ from apps.mappings.exporting import export_dataset
 from benchbench.access import may_view
 from benchbench.downloads import attachment
 
-WARNINGS = "Export-Warnings"
-FILES = {(200, writer.content_type): OpenApiTypes.BINARY for writer in WRITERS.values()}
+FILES: dict[Any, Any] = {(200, writer.content_type): OpenApiTypes.BINARY for writer in WRITERS.values()}
 FILES[200, JSON] = OpenApiTypes.ANY
 
 
@@ -54,17 +54,8 @@ class DatasetExport(Endpoint):
 
     @extend_schema(
         operation_id="export_dataset",
-        parameters=[
-            ExportQuery,
-            OpenApiParameter(
-                WARNINGS,
-                {"type": "string", "contentMediaType": "application/json"},
-                OpenApiParameter.HEADER,
-                description="A JSON list of sentences: what of the dataset the format has no place for.",
-                response=[200],
-            ),
-        ],
-        responses=FILES | {409: OpenApiResponse(Error, ERRORS["409"])},
+        parameters=[ExportQuery, *file_headers("what of the dataset the format has no place for.")],
+        responses=FILES | refusals(409),
     )
     def get(self, request: Request, dataset_id: UUID) -> HttpResponseBase:
         """Download a version in one of the formats.

@@ -6,13 +6,13 @@ from uuid import UUID
 
 from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.api.access import find_visible
 from apps.api.endpoint import Endpoint
-from apps.api.openapi import refusals
+from apps.api.openapi import WARNINGS, file_headers, refusals
 from apps.api.serializers.base import valid
 from apps.api.serializers.exports import BenchmarkExportQuery, ResultsFormats, RunExportQuery
 from apps.benchmarks.models import Benchmark, Run
@@ -20,8 +20,6 @@ from apps.results.exporters import EXPORTERS
 from apps.results.exporting import export, file_name, lost_failures
 from benchbench.downloads import attachment
 from benchbench.files.placing import write_pieces
-
-WARNINGS = "Export-Warnings"
 
 
 class Formats(Endpoint):
@@ -41,13 +39,7 @@ def files_of(kind: str) -> dict[Any, Any]:
     return {(200, name): shapes.get(name, OpenApiTypes.BINARY) for name in types} | refusals(409)
 
 
-TOLD_BESIDE = OpenApiParameter(
-    WARNINGS,
-    {"type": "string", "contentMediaType": "application/json"},
-    OpenApiParameter.HEADER,
-    description="A JSON list of sentences: what the format cannot say, such as that a query failed.",
-    response=[200],
-)
+TOLD_BESIDE = file_headers("what the format cannot say, such as that a query failed.")
 
 
 class BenchmarkExport(Endpoint):
@@ -56,7 +48,7 @@ class BenchmarkExport(Endpoint):
 
     @extend_schema(
         operation_id="export_benchmark",
-        parameters=[BenchmarkExportQuery, TOLD_BESIDE],
+        parameters=[BenchmarkExportQuery, *TOLD_BESIDE],
         responses=files_of("benchmark"),
         tags=["exports"],
     )
@@ -71,7 +63,10 @@ class RunExport(Endpoint):
     acts = {"GET": "view"}
 
     @extend_schema(
-        operation_id="export_run", parameters=[RunExportQuery, TOLD_BESIDE], responses=files_of("run"), tags=["exports"]
+        operation_id="export_run",
+        parameters=[RunExportQuery, *TOLD_BESIDE],
+        responses=files_of("run"),
+        tags=["exports"],
     )
     def get(self, request: Request, benchmark_id: UUID, run_id: UUID) -> HttpResponseBase:
         """Download the results of a run; 409 where it has none."""

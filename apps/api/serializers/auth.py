@@ -3,10 +3,9 @@
 from rest_framework import serializers
 
 from apps.api.models import Scope
-from apps.api.serializers.base import Choice, StrictSerializer, Text, asked
+from apps.api.serializers.base import Choice, StrictSerializer, Text
 
 
-@asked("A pipeline that looks", {"username": "ada", "password": "correct horse battery staple", "scope": "read"})
 class Credentials(StrictSerializer):
     """Who signs in, and for what."""
 
@@ -17,7 +16,6 @@ class Credentials(StrictSerializer):
     )
 
 
-@asked("The last one", {"refresh": "eyJhbGciOiJIUzI1NiJ9.eyJqdGkiOiI0In0.c2lnbmF0dXJl"})
 class Refreshing(StrictSerializer):
     """The refresh token that was answered last."""
 

@@ -1,14 +1,13 @@
 """Serializers and fields that read as strictly as everything here: unknown keys and other types are errors."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from re import ASCII, fullmatch
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 from uuid import UUID
 
 from django.core.files.uploadedfile import UploadedFile
 from django.http import QueryDict
 from drf_spectacular.extensions import OpenApiSerializerExtension, OpenApiSerializerFieldExtension
-from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.settings import api_settings
@@ -16,7 +15,7 @@ from rest_framework.settings import api_settings
 from apps.api import sentences
 from benchbench.strict_json import kind, storable
 
-S = TypeVar("S", bound=type[serializers.Serializer])
+EXACT = 2**53
 
 
 class Spoken:
@@ -74,17 +73,17 @@ def require_empty(data: Any) -> None:
         raise ValidationError({api_settings.NON_FIELD_ERRORS_KEY: [f"Nothing can be stated here: leave out {stated}."]})
 
 
-def asked(name: str, value: dict[str, Any]) -> Callable[[S], S]:
-    """Give the serializer of a request an example for the schema."""
-    return extend_schema_serializer(examples=[OpenApiExample(name, value, request_only=True)])
-
-
 def typed(field: Any, data: Any, kinds: tuple[type, ...], wanted: str) -> Any:
     """Return `data` where it is of one of the JSON types `kinds`; true and false are numbers for Python only."""
     if isinstance(data, kinds) and not (isinstance(data, bool) and bool not in kinds):
         return data
     got = "a file" if isinstance(data, UploadedFile) else repr(data[:40]) if from_form(field) else kind(data)
     raise ValidationError([f"{sentences.KEY} must be {wanted}, not {got}."])
+
+
+def as_whole(data: Any) -> Any:
+    """Return 5 for 5.0, which are one number in JSON, and anything else as it is: a float past 2^53 may be inexact."""
+    return int(data) if isinstance(data, float) and data.is_integer() and abs(data) <= EXACT else data
 
 
 def from_form(field: Any) -> bool:
@@ -115,7 +114,7 @@ class Whole(Spoken, serializers.IntegerField):
     def to_internal_value(self, data: Any) -> int:
         if from_form(self) and isinstance(data, str) and fullmatch(r"-?\d{1,18}", data, ASCII):
             return int(data)
-        return typed(self, data, (int,), "a whole number")
+        return typed(self, as_whole(data), (int,), "a whole number")
 
 
 class Flag(Spoken, serializers.BooleanField):

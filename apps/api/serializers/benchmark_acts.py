@@ -5,12 +5,11 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from apps.api.serializers.base import AnyValue, Flag, ListOf, StrictSerializer, Text, Whole, asked
+from apps.api.serializers.base import AnyValue, Flag, ListOf, StrictSerializer, Text, Whole
 from apps.benchmarks.measures import LONGEST, MOST
 from benchbench.names import MAX_LENGTH
 
 
-@asked("A copy", {"name": "Dense or hybrid, on new indexes"})
 class Cloning(StrictSerializer):
     """What is to be other about the copy."""
 
@@ -20,7 +19,6 @@ class Cloning(StrictSerializer):
     )
 
 
-@asked("Two more", {"metrics_to_compute": ["ap@10", "ERR@20"]})
 class MeasuresWanted(StrictSerializer):
     """Measures to be computed from the rankings that are stored."""
 
@@ -36,7 +34,6 @@ class MeasuresFacts(serializers.Serializer):
     measures = serializers.ListField(child=serializers.CharField(), help_text="All, by their own names.")
 
 
-@asked("On the second version", {"version": 2})
 class Rescoring(StrictSerializer):
     """The version of the dataset to measure on."""
 

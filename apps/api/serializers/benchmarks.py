@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.base import Choice, Flag, Identifier, ListOf, StrictSerializer, Text, Whole, asked
+from apps.api.serializers.base import Choice, Flag, Identifier, ListOf, StrictSerializer, Text, Whole
 from apps.api.serializers.matrices import MatrixField
 from apps.benchmarks.creating import CHOICES, MAX_REPETITIONS, MAX_SEED
 from apps.benchmarks.measures import LONGEST, MOST
@@ -44,30 +43,10 @@ class MatrixRequest(StrictSerializer):
     )
 
 
-@asked(
-    "Two ways to search",
-    {
-        "mapping_id": "5f0d53d6-91fd-4a0c-8c2b-6f9d1c1e2b11",
-        "config_matrix": {"search_modes": ["dense", "hybrid"], "top_k_values": [100]},
-    },
-)
 class BenchmarkPreview(MatrixRequest):
     """A matrix to be planned."""
 
 
-@extend_schema_serializer(
-    examples=[
-        OpenApiExample(
-            "Two ways to search",
-            {
-                "name": "Dense or hybrid",
-                "mapping_id": "5f0d53d6-91fd-4a0c-8c2b-6f9d1c1e2b11",
-                "config_matrix": {"search_modes": ["dense", "hybrid"], "top_k_values": [100]},
-            },
-            request_only=True,
-        )
-    ]
-)
 class NewBenchmark(MatrixRequest):
     """A benchmark to be made."""
 
@@ -86,29 +65,6 @@ class BenchmarkQuery(PageQuery):
     status_filter = Choice(Status.choices, required=False)
 
 
-@extend_schema_serializer(
-    examples=[
-        OpenApiExample(
-            "A benchmark",
-            {
-                "id": "8a6f6a52-7c3a-4f5e-9c5f-0a6a4f2f9e77",
-                "name": "Dense or hybrid",
-                "description": "",
-                "owner_id": 7,
-                "mapping_id": "5f0d53d6-91fd-4a0c-8c2b-6f9d1c1e2b11",
-                "status": "running",
-                "total_runs": 2,
-                "completed_runs": 0,
-                "failed_runs": 0,
-                "created_at": "2026-11-02T09:30:00Z",
-                "started_at": "2026-11-02T09:31:00Z",
-                "completed_at": None,
-                "operation_uuid": "c1f1f9a0-8a43-4f44-8f53-0c4b7e3d0f55",
-            },
-            response_only=True,
-        )
-    ]
-)
 class BenchmarkFacts(serializers.Serializer):
     """A benchmark as the API tells it."""
 

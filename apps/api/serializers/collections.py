@@ -1,10 +1,9 @@
 """Collections and their documents on the wire."""
 
-from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.base import AnyObject, FilePart, Flag, ListOf, StrictSerializer, Text, Whole, asked
+from apps.api.serializers.base import AnyObject, FilePart, Flag, ListOf, StrictSerializer, Text, Whole
 from apps.collections.models import Collection
 from apps.collections.records import LIMITS, SECTION_ID_LENGTH, URI_BYTES
 from benchbench.names import MAX_LENGTH
@@ -18,7 +17,6 @@ FILE = (
 PREFIX = "Stands before the path of each file of a zip, and makes its uri. Without it the path is the uri."
 
 
-@asked("An empty one", {"name": "Product handbook, May"})
 class NewCollection(StrictSerializer):
     """An empty collection."""
 
@@ -33,7 +31,6 @@ class CollectionUpload(NewCollection):
     uri_prefix = Text(required=False, default="", allow_blank=True, max_length=URI_BYTES, help_text=PREFIX)
 
 
-@asked("Another name", {"name": "Product handbook, June"})
 class CollectionChange(StrictSerializer):
     """What is to be different; the rest stays."""
 
@@ -41,25 +38,6 @@ class CollectionChange(StrictSerializer):
     description = Text(required=False, allow_blank=True, max_length=10_000)
 
 
-@extend_schema_serializer(
-    examples=[
-        OpenApiExample(
-            "A collection",
-            {
-                "id": "6f1d3a52-0b7e-4c1e-9d55-7f0a3a0c8e21",
-                "name": "Product handbook, May",
-                "description": "",
-                "kind": "documents",
-                "owner_id": 7,
-                "document_count": 5183,
-                "fingerprint": "9c2b7f0d1c6a4d52a0f1f2a1a7a4c7f80e1d6f0b6c6f4b0a8f3e9b1d2c3a4f5e",
-                "created_at": "2026-11-02T09:30:00Z",
-                "updated_at": "2026-11-02T09:31:00Z",
-            },
-            response_only=True,
-        )
-    ]
-)
 class CollectionFacts(serializers.Serializer):
     """A collection as the API tells it."""
 
@@ -113,21 +91,6 @@ class DocumentStated(StrictSerializer):
     sections = SectionStated(many=True, required=False, default=list, help_text="In the document's order, depth first.")
 
 
-@asked(
-    "A document with a section",
-    {
-        "documents": [
-            {
-                "external_id": "reset-password",
-                "text": "# Reset\nPress the button twice.",
-                "title": "Reset your password",
-                "uri": "file:///handbook/reset.md",
-                "metadata": {"product": "base"},
-                "sections": [{"section_id": "reset", "heading": "Reset", "start": 0, "end": 31}],
-            }
-        ]
-    },
-)
 class DocumentRecords(StrictSerializer):
     """Documents to be in a collection: new ones are added, known ones brought to this state."""
 

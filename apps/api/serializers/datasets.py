@@ -1,6 +1,5 @@
 """Datasets on the wire."""
 
-from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
 from apps.api.paging import Page
@@ -22,24 +21,6 @@ class DatasetUpload(StrictSerializer):
     split = Text(required=False, max_length=50, help_text="Of BEIR (test without it) and Flowbaby (all).")
 
 
-@extend_schema_serializer(
-    examples=[
-        OpenApiExample(
-            "A dataset",
-            {
-                "id": "0c2d4b1e-6f0a-4b6e-9a52-3d1f6f1f8b11",
-                "name": "Support questions",
-                "description": "Asked in October, judged by two people.",
-                "owner_id": 7,
-                "query_count": 120,
-                "schema_version": "1.0",
-                "created_at": "2026-11-02T09:30:00Z",
-                "updated_at": "2026-11-02T09:30:00Z",
-            },
-            response_only=True,
-        )
-    ]
-)
 class DatasetFacts(serializers.Serializer):
     """A dataset as the API tells it."""
 

@@ -1,6 +1,5 @@
 """Runs that were made elsewhere, on the wire."""
 
-from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
 from apps.api.serializers.base import Choice, FilePart, Identifier, ListOf, StrictSerializer, Text, Whole
@@ -87,29 +86,6 @@ class ImportedRunFacts(serializers.Serializer):
     metrics_flat = serializers.DictField(child=serializers.FloatField(allow_null=True))
 
 
-@extend_schema_serializer(
-    examples=[
-        OpenApiExample(
-            "An imported run",
-            {
-                "benchmark": {"id": "8a6f6a52-7c3a-4f5e-9c5f-0a6a4f2f9e77", "name": "bm25-tuned"},
-                "run": {
-                    "id": "c1f1f9a0-8a43-4f44-8f53-0c4b7e3d0f55",
-                    "run_order": 1,
-                    "label": "bm25-tuned",
-                    "metrics_flat": {"ndcg@10": 0.687, "mrr": 0.661},
-                },
-                "report": {
-                    **{"file": "bm25.run", "format": "trec", "tags": ["bm25-tuned"], "queries": 300},
-                    **{"answered": 300, "results": 30000, "documents": 5021, "missing": 0, "unjudged": 0},
-                    **{"unknown": 0, "first_unknown": [], "tied": 2},
-                    "notes": ["Queries in which documents have equal scores, ordered by id, descending: 2."],
-                },
-            },
-            response_only=True,
-        )
-    ]
-)
 class RunImportFacts(serializers.Serializer):
     """An imported run, the benchmark that it stands in, and what is to be told of its file."""
 

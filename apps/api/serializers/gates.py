@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_schema_serializer
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from apps.api.serializers.base import AnyValue, StrictSerializer, Text, asked
+from apps.api.serializers.base import AnyValue, StrictSerializer, Text, as_whole
 
 OUTCOMES = ["passed", "failed", "undecided"]
 
@@ -30,15 +30,12 @@ class RunField(AnyValue):
     """A run by its number, or "all"."""
 
     def to_internal_value(self, data: Any) -> int | str:
-        if data == "all" or (isinstance(data, int) and not isinstance(data, bool)):
-            return data
+        stated = as_whole(data)
+        if stated == "all" or (isinstance(stated, int) and not isinstance(stated, bool)):
+            return stated
         raise serializers.ValidationError('run must be the number of a run, such as 3, or "all".')
 
 
-@asked(
-    "A floor, and no loss against the baseline",
-    {"rules": {"floors": {"mrr": 0.5}, "against_baseline": {"nDCG@10": {"may_lose": 0.01}}}, "baseline": "main"},
-)
 class GateRules(StrictSerializer):
     """The rules by which a run is judged."""
 
@@ -46,7 +43,6 @@ class GateRules(StrictSerializer):
     baseline = Text(required=False, allow_null=True, default=None, help_text="Name or id of a current baseline.")
 
 
-@asked("A floor for every run", {"rules": "floors:\n  mrr: 0.5\n", "run": "all"})
 class BenchmarkGateRules(GateRules):
     """The rules by which runs of a benchmark are judged."""
 
@@ -92,39 +88,6 @@ class GateBaselineFacts(serializers.Serializer):
     label = serializers.CharField()
 
 
-@extend_schema_serializer(
-    examples=[
-        OpenApiExample(
-            "A gate that passed",
-            {
-                "outcome": "passed",
-                "benchmark": {"id": "8a6f6a52-7c3a-4f5e-9c5f-0a6a4f2f9e77", "name": "nightly"},
-                "dataset_version": "Support questions v1",
-                "baseline": None,
-                "alpha": 0.05,
-                "chosen": "the only completed run",
-                "warnings": [],
-                "runs": [
-                    {
-                        "id": "c1f1f9a0-8a43-4f44-8f53-0c4b7e3d0f55",
-                        "run_order": 1,
-                        "label": "hybrid · top 100",
-                        "config": {"search_mode": "hybrid", "top_k": 100},
-                        "outcome": "passed",
-                        "checks": [
-                            {
-                                **{"name": "RR", "wanted": "at least 0.7", "found": "0.7510", "outcome": "passed"},
-                                **{"n": 120, "value": 0.751, "note": ""},
-                            }
-                        ],
-                    }
-                ],
-                "markdown": "## Gate passed: all 1 checks\n…",
-            },
-            response_only=True,
-        )
-    ]
-)
 class GateFacts(serializers.Serializer):
     """The outcome of a gate, and how it came about."""
 

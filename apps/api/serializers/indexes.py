@@ -3,11 +3,11 @@
 from typing import Any
 
 from django.core.validators import RegexValidator
-from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_schema_serializer
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from apps.api.paging import Page
-from apps.api.serializers.base import AnyObject, Choice, Flag, StrictSerializer, Text, asked
+from apps.api.serializers.base import AnyObject, Choice, Flag, StrictSerializer, Text
 from apps.retrieval.encoders import ENCODERS
 from apps.retrieval.model_files import PUBLISHED
 from apps.retrieval.models import Index
@@ -22,14 +22,6 @@ NO_NAME = (
 )
 
 
-@asked(
-    "Chunks of 500 characters",
-    {
-        "name": "minilm",
-        "encoder": "sentence-transformers/all-MiniLM-L6-v2",
-        "chunk_parameters": {"size": 500, "overlap": 50, "title": False},
-    },
-)
 class NewIndex(StrictSerializer):
     """How a collection is to be made searchable."""
 
@@ -70,45 +62,6 @@ class IndexStats(serializers.Serializer):
     bytes = serializers.IntegerField(min_value=0)
 
 
-@extend_schema_serializer(
-    examples=[
-        OpenApiExample(
-            "An index",
-            {
-                "id": "b0a5a7a2-5f6e-4a55-8f4e-0f5b4a1d9c10",
-                "collection_id": "6f1d3a52-0b7e-4c1e-9d55-7f0a3a0c8e21",
-                "name": "minilm",
-                "version": 2,
-                "status": "ready",
-                "error": None,
-                "encoder": "sentence-transformers/all-MiniLM-L6-v2",
-                "encoder_revision": "c9745ed1d9f207416be6d2e6f8de32d1f16199bf",
-                "dimension": 384,
-                "lexical": True,
-                "strategy": "flat",
-                "chunk_parameters": {"size": 500, "overlap": 50, "title": False},
-                "store": "pgvector",
-                "vector_source": "",
-                "fingerprint": "0e1d6f0b6c6f4b0a8f3e9b1d2c3a4f5e9c2b7f0d1c6a4d52a0f1f2a1a7a4c7f8",
-                "stats": {
-                    "duration_sec": 41.7,
-                    "num_documents": 5183,
-                    "num_chunks": 17012,
-                    "num_vectors": 17012,
-                    "embed_calls": 17012,
-                    "cache_hits": 0,
-                    "llm_calls": 0,
-                    "bytes": 31410176,
-                },
-                "operation_uuid": "62d82680-acb1-447d-a2b4-9c7f439b358f",
-                "owner_id": 7,
-                "created_at": "2026-11-02T09:32:00Z",
-                "ready_at": "2026-11-02T09:33:00Z",
-            },
-            response_only=True,
-        )
-    ]
-)
 class IndexFacts(serializers.Serializer):
     """An index as the API tells it."""
 
@@ -155,23 +108,6 @@ class BuildStarted(serializers.Serializer):
     operation_uuid = serializers.UUIDField(help_text="/operations/{uuid} tells how far it is.")
 
 
-@extend_schema_serializer(
-    examples=[
-        OpenApiExample(
-            "What there is",
-            {
-                "encoders": ["sentence-transformers/all-MiniLM-L6-v2"],
-                "strategies": ["flat"],
-                "stores": ["pgvector", "memory"],
-                "search_modes": ["dense", "sparse", "hybrid"],
-                "lexical": ["bm25", "fts"],
-                "fusions": ["rrf", "weighted"],
-                "rerankers": ["late-interaction"],
-            },
-            response_only=True,
-        )
-    ]
-)
 class IndexOptions(serializers.Serializer):
     """What indexes and matrices are made of. Encoders and rerankers may be others: any published model of the kind."""
 

@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from apps.api.paging import Page
-from apps.api.serializers.base import AnyValue, Choice, ListOf, StrictSerializer, Text, Whole, asked
+from apps.api.serializers.base import AnyValue, Choice, ListOf, StrictSerializer, Text, Whole
 from apps.api.serializers.queries import StateQuery
 from apps.datasets.models import Judgment
 from apps.datasets.records import DOC_REF_KEYS, GRADES, JUDGE_LENGTH, LENGTHS, doc_ref_fault
@@ -38,7 +38,6 @@ class DocRefField(AnyValue):
         return doc_ref
 
 
-@asked("Relevant after all", {"relevance_grade": 1, "note": "The second paragraph answers it."})
 class GradeStated(StrictSerializer):
     """A grade for a document that is judged already, under the reference that it has."""
 
@@ -51,7 +50,6 @@ class GradeStated(StrictSerializer):
     note = Text(required=False, allow_blank=True, default="", help_text="Why, for whoever asks later.")
 
 
-@asked("A relevant document", {"doc_ref": {"document_id": "reset-password"}, "relevance_grade": 2})
 class JudgmentStated(GradeStated):
     """A grade for a document."""
 
@@ -65,15 +63,6 @@ class JudgmentEdited(JudgmentStated):
     relevance_grade = Whole(**GRADE, allow_null=True, help_text="null: nobody judged it.")
 
 
-@asked(
-    "A grade, and one that is taken away",
-    {
-        "judgments": [
-            {"query_key": "q12", "doc_ref": {"document_id": "reset-password"}, "relevance_grade": 2},
-            {"query_key": "q12", "doc_ref": "file:///handbook/start.md", "relevance_grade": None},
-        ]
-    },
-)
 class JudgmentsEdited(StrictSerializer):
     """Judgments that are stated together, all or none."""
 

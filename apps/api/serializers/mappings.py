@@ -1,52 +1,17 @@
 """Mappings on the wire."""
 
-from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.base import Choice, Identifier, StrictSerializer, Text, Whole, asked
+from apps.api.serializers.base import Choice, Identifier, StrictSerializer, Text, Whole
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.unresolved import MOST_CANDIDATES
 from benchbench.names import MAX_LENGTH
 
 MOST_NUMBER = 2**31 - 1  # what a column of version numbers holds
 LOST = [outcome.value for outcome in Resolution.Outcome if outcome != Resolution.Outcome.RESOLVED]
-EXAMPLE = {
-    "id": "6b1f3a52-9d0e-4c57-8a43-2f1be0c9d7a4",
-    "name": "Support questions on handbook",
-    "dataset_id": "0c2d4b1e-6f0a-4b6e-9a52-3d1f6f1f8b11",
-    "dataset_version": 1,
-    "collection_id": "d5b0c8e7-1f7a-4d0c-9b11-8e2a6f3c4d55",
-    "mapping_status": "partial",
-    "mapped_count": 419,
-    "total_count": 420,
-    "counts": {"resolved": 419, "ambiguous": 1, "not_found": 0, "invalid_ref": 0, "conflicts": 0},
-    "created_at": "2026-11-02T09:31:00Z",
-    "resolved_at": "2026-11-02T09:31:04Z",
-}
-LOST_EXAMPLE = {
-    "judgment_id": 88,
-    "query_id": 12,
-    "query_key": "q12",
-    "query_text": "How do I reset my password?",
-    "doc_ref": {"file_name": "README.md"},
-    "relevance_grade": 2,
-    "outcome": "ambiguous",
-    "key": "file_name",
-    "reason": "2 documents have the file_name 'README.md'.",
-    "candidates": [
-        {
-            "uuid": "1d0fd3c1-7f4e-4c1a-a1a5-5a7d6f0a9c20",
-            "external_id": "a/README.md",
-            "uri": "file:///a/README.md",
-            "file_name": "README.md",
-            "title": "How to begin",
-        },
-    ],
-}
 
 
-@asked("A collection", {"collection_id": "d5b0c8e7-1f7a-4d0c-9b11-8e2a6f3c4d55"})
 class MappingRequest(StrictSerializer):
     """Which collection the dataset is laid over."""
 
@@ -54,7 +19,6 @@ class MappingRequest(StrictSerializer):
     name = Text(required=False, default="", allow_blank=True, max_length=MAX_LENGTH, help_text="Without: after both.")
 
 
-@extend_schema_serializer(examples=[OpenApiExample("A mapping", EXAMPLE, response_only=True)])
 class MappingFacts(serializers.Serializer):
     """A mapping as the API tells it."""
 
@@ -121,16 +85,6 @@ class UnresolvedPage(Page):
     unresolved = UnresolvedFacts(many=True)
 
 
-@extend_schema_serializer(
-    examples=[
-        OpenApiExample(
-            "Resolved at once",
-            EXAMPLE | {"operation_uuid": None, "unresolved": [LOST_EXAMPLE]},
-            response_only=True,
-            status_codes=["200"],
-        )
-    ]
-)
 class ResolvedFacts(MappingFacts):
     """A mapping and what came of resolving it."""
 
@@ -138,7 +92,6 @@ class ResolvedFacts(MappingFacts):
     unresolved = UnresolvedFacts(many=True, help_text="The first of them; …/unresolved lists all. Empty where queued.")
 
 
-@asked("The second version", {"version": 2})
 class CheckRequest(StrictSerializer):
     """Which version of the dataset is looked up."""
 

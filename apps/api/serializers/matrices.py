@@ -6,7 +6,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from apps.api.serializers.base import AnyValue
+from apps.api.serializers.base import AnyValue, as_whole
 from apps.retrieval.model_files import PUBLISHED
 from benchbench.ir.matrix import AXES, FUSIONS, K_VALUES, LEXICAL, MAX_DEPTH, MAX_TOP_K, SEARCH_MODES, MatrixError
 from benchbench.strict_json import kind
@@ -36,6 +36,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "rrf_k_values": DEPTH,
     "score_thresholds": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
 }
+WHOLE = {"primary_k", *(key for key, values in VALUES.items() if "integer" in values.get("type", ""))}
 SCHEMA = {
     "type": "object",
     "additionalProperties": False,
@@ -47,15 +48,6 @@ SCHEMA = {
         },
     },
     "description": "A list of values for each key; every combination is a run. What is left out has its default.",
-    "example": {
-        "search_modes": ["dense", "hybrid"],
-        "use_reranker": [False],
-        "top_k_values": [100],
-        "rrf_k_values": [60],
-        "score_thresholds": [None],
-        "k_values_for_metrics": [5, 10, 20],
-        "primary_k": 10,
-    },
 }
 
 
@@ -70,8 +62,12 @@ class MatrixField(AnyValue):
 
     def to_internal_value(self, data: Any) -> Mapping[str, Any]:
         if isinstance(data, dict):
-            return data
+            return {key: _whole(value) if key in WHOLE else value for key, value in data.items()}
         raise serializers.ValidationError(f"config_matrix is {kind(data)}: give an object with lists of values.")
+
+
+def _whole(value: Any) -> Any:
+    return [as_whole(one) for one in value] if isinstance(value, list) else as_whole(value)
 
 
 def completed(matrix: Mapping[str, Any], top_k: int | None) -> dict[str, Any]:

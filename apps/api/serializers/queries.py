@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.base import AnyJSON, AnyObject, ListOf, StrictSerializer, Text, Whole, asked
+from apps.api.serializers.base import AnyJSON, AnyObject, ListOf, StrictSerializer, Text, Whole
 from apps.api.serializers.mappings import MOST_NUMBER
 from apps.datasets.records import LENGTHS, SLICE_LENGTH
 
@@ -26,7 +26,6 @@ class QueriesQuery(StateQuery):
     query_key = Text(required=False, trim_whitespace=False)
 
 
-@asked("Another wording", {"query_text": "How do I change my password?", "slices": ["account"]})
 class QueryChange(StrictSerializer):
     """What is to be different; the rest stays."""
 
@@ -43,7 +42,6 @@ class QueryChange(StrictSerializer):
     metadata = AnyObject(required=False)
 
 
-@asked("A question", {"query_key": "q121", "query_text": "How do I reset my password?", "slices": ["account"]})
 class NewQuery(QueryChange):
     """A query that the dataset has not."""
 

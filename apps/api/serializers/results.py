@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from drf_spectacular.utils import OpenApiExample, extend_schema_field, extend_schema_serializer
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from apps.api.paging import Page, PageQuery
@@ -89,52 +89,6 @@ class SummaryFacts(serializers.Serializer):
     best_primary_metric = serializers.FloatField(allow_null=True)
 
 
-RUN_EXAMPLE = {
-    "id": "3b0f3f0e-7a8e-4f0e-9d66-0f6b6a5d4c22",
-    "run_order": 1,
-    "config_hash": "b431515b113d4585",
-    "config": {
-        "index": None,
-        "search_mode": "dense",
-        "use_reranker": False,
-        "top_k": 10,
-        "rrf_k": 60,
-        "score_threshold": None,
-    },
-    "status": "completed",
-    "error_message": None,
-    "metrics": {"mrr": 0.61, "ap": 0.52, "precision": {"10": 0.2}, "recall": {"10": 0.74}, "ndcg": {"10": 0.64}},
-    "metrics_flat": {"mrr": 0.61, "ap": 0.52, "precision@10": 0.2, "recall@10": 0.74, "ndcg@10": 0.64},
-    "timing": {"indexing_ms": 5200, "evaluation_ms": 1800, "total_ms": 7000, "per_query": {"total_ms": 4.1}},
-    "label": "dense · top 10",
-    "failed_queries": 0,
-    "warnings": [],
-}
-
-
-@extend_schema_serializer(
-    examples=[
-        OpenApiExample(
-            "One run",
-            {
-                "benchmark_id": "8a6f6a52-7c3a-4f5e-9c5f-0a6a4f2f9e77",
-                "dataset_version": 1,
-                "primary_k": 10,
-                "k_values_for_metrics": [10],
-                "runs": [RUN_EXAMPLE],
-                "summary": {
-                    "total_runs": 1,
-                    "completed_runs": 1,
-                    "failed_runs": 0,
-                    "best_run": RUN_EXAMPLE["id"],
-                    "best_primary_metric": 0.64,
-                },
-                "total_runs": 1,
-            },
-            response_only=True,
-        )
-    ]
-)
 class ResultsFacts(serializers.Serializer):
     """The outcome of a benchmark: its runs in their order, and a summary."""
 

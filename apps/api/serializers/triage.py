@@ -1,6 +1,5 @@
 """What a run lost, and where it is weak, on the wire."""
 
-from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
 from apps.api.paging import Page, PageQuery
@@ -31,33 +30,6 @@ class CauseFacts(serializers.Serializer):
     queries = serializers.IntegerField(min_value=1)
 
 
-@extend_schema_serializer(
-    examples=[
-        OpenApiExample(
-            "What a run lost",
-            {
-                "run_id": "c1f1f9a0-8a43-4f44-8f53-0c4b7e3d0f55",
-                "dataset_version": 1,
-                "k": 10,
-                "queries": 120,
-                "losing_queries": 31,
-                "lost_documents": 40,
-                "untraced_queries": 0,
-                "is_current": True,
-                "causes": [
-                    {
-                        "cause": "demoted by reranker",
-                        "name": "Demoted by the reranker",
-                        "remedy": "Try another reranker, or a smaller rerank_depth.",
-                        "documents": 40,
-                        "queries": 31,
-                    }
-                ],
-            },
-            response_only=True,
-        )
-    ]
-)
 class TriageFacts(serializers.Serializer):
     """The relevant documents that are not among the first k of a run, counted by what kept them out."""
 

@@ -3,11 +3,10 @@
 from rest_framework import serializers
 
 from apps.api.paging import Page
-from apps.api.serializers.base import StrictSerializer, Text, asked
+from apps.api.serializers.base import StrictSerializer, Text
 from apps.datasets.records import LABEL_LENGTH
 
 
-@asked("A label", {"label": "2026-11", "note": "Twenty questions about accounts."})
 class FreezeRequest(StrictSerializer):
     """What to say of the version that the draft becomes."""
 

@@ -1,0 +1,308 @@
+"""The one story that the examples of the schema tell: support questions, asked of a product handbook."""
+
+import json
+
+from django.conf import settings
+from django.test import override_settings
+
+from apps.benchmarks.models import QueryResult, Run
+from apps.operations.leasing import new_owner
+from apps.operations.models import Operation
+from apps.operations.working import perform_batch, wait
+from tests.api.callers import ROOT, Caller
+from tests.api.recording import Walk
+
+MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+STAND_IN = "keyword:password,reset,invoice,battery,charge,start"
+HANDBOOK = [
+    (
+        "reset-password",
+        "Reset your password",
+        "Open Account and press Reset. A link comes by mail. It resets your password.",
+        "account",
+    ),
+    (
+        "change-password",
+        "Change your password",
+        "Under Account state the old password and the new password.",
+        "account",
+    ),
+    ("invoices", "Invoices", "Every invoice is under Billing. An invoice comes by mail each month.", "billing"),
+    ("battery", "The battery", "Charge the battery for two hours before you start.", "device"),
+    ("start", "How to start", "Charge it, then press the button twice to start.", "device"),
+    ("reset-device", "Reset the device", "Press both buttons for ten seconds to reset it.", "device"),
+]
+WARRANTY = {
+    "external_id": "warranty",
+    "title": "Warranty",
+    "text": "# Terms\nTwo years from the invoice.\n# Battery\nOne year for the battery.",
+    "uri": "file:///handbook/warranty.md",
+    "file_name": "warranty.md",
+    "metadata": {"product": "base"},
+    "sections": [
+        {"section_id": "terms", "heading": "Terms", "start": 0, "end": 36},
+        {"section_id": "battery", "heading": "Battery", "start": 36, "end": 71},
+    ],
+}
+ANSWERS = [
+    {"external_id": f"{part}/faq", "title": f"Questions about {part}", "text": text, "file_name": "faq.md"}
+    for part, text in {"account": "A password has ten letters.", "device": "Reset it when it does not start."}.items()
+]
+QUESTIONS = [
+    (
+        "q1",
+        "How do I reset my password?",
+        [({"document_id": "reset-password"}, 3), ({"document_id": "change-password"}, 1)],
+        "account",
+    ),
+    ("q2", "Where is my invoice?", [({"document_id": "invoices"}, 2)], "billing"),
+    (
+        "q3",
+        "How long must the battery charge?",
+        [({"document_id": "battery"}, 2), ({"document_id": "start"}, 1)],
+        "device",
+    ),
+    ("q4", "How long is the battery under warranty?", [({"document_id": "warranty"}, 2)], "device"),
+    (
+        "q5",
+        "How do I reset the device?",
+        [({"document_id": "reset-device"}, 2), ({"file_name": "faq.md"}, 1)],
+        "device",
+    ),
+]
+RUN = "q1 Q0 reset-password 1 9.5 bm25-tuned\nq2 Q0 invoices 1 8.1 bm25-tuned\nq3 Q0 start 1 7.7 bm25-tuned\n"
+DATASETS = "/benchmark-datasets"
+
+
+def corpus(documents: list[tuple[str, str, str, str]]) -> str:
+    lines = [
+        {"_id": id, "title": title, "text": text, "metadata": {"product": "base", "part": part}}
+        for id, title, text, part in documents
+    ]
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+def questions() -> str:
+    """Return the dataset in BenchBench JSON."""
+    queries = [
+        {
+            "query_key": key,
+            "query_text": text,
+            "metadata": {"category": category, "slices": [category]},
+            "relevant_docs": [{"doc_ref": doc_ref, "relevance_grade": grade} for doc_ref, grade in docs],
+        }
+        for key, text, docs, category in QUESTIONS
+    ]
+    return json.dumps({"schema_version": "1.0", "metadata": {"name": "Support questions"}, "queries": queries})
+
+
+def tell(walk: Walk) -> None:
+    """Walk from the first token to the last deletion, past every operation."""
+    sign_in(walk)
+    collection = fill_collection(walk)
+    dataset = upload_dataset(walk)
+    edit_dataset(walk, dataset)
+    mapping = lay_over(walk, dataset, collection)
+    build(walk, collection)
+    benchmark = run(walk, mapping)
+    repeat(walk, benchmark)
+    look(walk, benchmark)
+    judge(walk, dataset, benchmark)
+    clear(walk, dataset, collection)
+
+
+def sign_in(walk: Walk) -> None:
+    walk.ask("GET", "/operations")  # none yet
+    stated = {"username": "ada", "password": "correct horse battery staple", "scope": "write"}
+    pair = walk.ask("POST", "/auth/token", stated)
+    pair = walk.ask("POST", "/auth/token/refresh", {"refresh": pair["refresh"]})
+    walk.ask("POST", "/auth/token/revoke", {"refresh": pair["refresh"]})
+
+
+def fill_collection(walk: Walk) -> str:
+    path = "/collections"
+    walk.upload(path, corpus(HANDBOOK[:1]), file_name="handbook.jsonl", name="Handbook of last year")
+    made = walk.ask("POST", path, {"name": "Product handbook", "description": "As of November."})
+    path = f"{path}/{made['id']}"
+    walk.upload(f"{path}/documents", corpus(HANDBOOK), file_name="handbook.jsonl")
+    walk.ask("POST", f"{path}/documents", {"documents": [WARRANTY, *ANSWERS]})
+    walk.ask("PATCH", path, {"description": "As of December."})
+    listed = walk.ask("GET", f"{path}/documents", per_page=2)
+    assert listed["total"] == len(HANDBOOK) + 3
+    warranty = walk.caller.get(f"{path}/documents", external_id="warranty").json()["documents"][0]
+    walk.ask("GET", f"{path}/documents/{warranty['id']}")
+    walk.ask("GET", path)
+    walk.ask("GET", "/collections")
+    return str(made["id"])
+
+
+def upload_dataset(walk: Walk) -> str:
+    walk.ask("GET", f"{DATASETS}/formats")
+    for _ in ("made", "there already"):
+        made = walk.upload(
+            DATASETS,
+            questions(),
+            file_name="questions.json",
+            name="Support questions",
+            description="Asked in October, judged by two people.",
+        )
+    walk.ask("GET", DATASETS)
+    walk.ask("GET", f"{DATASETS}/{made['id']}")
+    walk.ask("GET", f"{DATASETS}/{made['id']}/export", format="benchbench-json")
+    return str(made["id"])
+
+
+def edit_dataset(walk: Walk, dataset: str) -> None:
+    """State a query and judgments more, and freeze the draft as version 2."""
+    path = f"{DATASETS}/{dataset}"
+    first = walk.caller.get(f"{path}/queries", query_key="q1").json()["queries"][0]
+    change = {"expected_answer": "A link comes by mail.", "evidence": ["Open Account and press Reset."]}
+    walk.ask("PATCH", f"{path}/queries/{first['id']}", change)
+    stated = {"query_key": "q6", "query_text": "How do I change my password?", "slices": ["account"]}
+    new = f"{path}/queries/{walk.ask('POST', f'{path}/queries', stated)['id']}"
+    for note in ("", "It says where."):
+        stated = {"doc_ref": {"document_id": "change-password"}, "relevance_grade": 2, "note": note}
+        made = walk.ask("POST", f"{new}/judgments", stated)
+    walk.ask("PUT", f"{new}/judgments/{made['id']}", {"relevance_grade": 3, "note": "Word for word."})
+    terms = {"doc_ref": {"document_id": "warranty"}, "relevance_grade": 2, "section_refs": ["battery"]}
+    start = {"doc_ref": {"document_id": "start"}, "relevance_grade": None}
+    rows = [{"query_key": "q4", **terms}, {"query_key": "q3", **start}]
+    walk.ask("POST", f"{path}/judgments/bulk", {"judgments": rows})
+    walk.ask("GET", f"{path}/judgments", query_key="q4")
+    walk.ask("GET", f"{path}/queries", query_key="q6")
+    walk.ask("GET", new)
+    walk.ask("GET", f"{new}/judgments")
+    walk.ask("GET", f"{new}/judgments/{walk.caller.get(f'{new}/judgments').json()['judgments'][0]['id']}")
+    walk.ask("GET", f"{path}/versions/2")
+    walk.ask("POST", f"{path}/versions", {"label": "2026-11", "note": "A sixth question, and sections."})
+    walk.ask("GET", f"{path}/versions")
+    removed = walk.caller.get(f"{path}/judgments", query_key="q1").json()["judgments"][1]
+    walk.ask("DELETE", f"{path}/queries/{removed['query_id']}/judgments/{removed['id']}")
+    walk.ask("DELETE", new)
+    walk.ask("DELETE", f"{path}/versions/3")
+
+
+def lay_over(walk: Walk, dataset: str, collection: str) -> str:
+    path = f"{DATASETS}/{dataset}/mappings"
+    made = walk.ask("POST", path, {"collection_id": collection})
+    walk.refused(409, walk.caller.post(path, {"collection_id": collection}))
+    one = f"{path}/{made['id']}"
+    with override_settings(BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS=0):
+        wait(Operation.objects.get(pk=walk.ask("POST", f"{one}/resolve")["operation_uuid"]))
+    walk.ask("POST", f"{one}/resolve")
+    walk.ask("GET", f"{one}/unresolved")
+    walk.ask("POST", f"{one}/check", {"version": 2})
+    walk.ask("GET", one)
+    walk.ask("GET", path)
+    return str(made["id"])
+
+
+def build(walk: Walk, collection: str) -> None:
+    path = f"/collections/{collection}/indexes"
+    walk.ask("GET", "/indexes/options")
+    stated = {"name": "minilm", "encoder": STAND_IN, "chunk_parameters": {"size": 500, "overlap": 50, "title": True}}
+    made = walk.ask("POST", path, stated)
+    started = walk.ask("POST", f"/indexes/{made['id']}/build")
+    walk.ask("POST", f"/operations/{started['operation_uuid']}/cancel")
+    again = walk.caller.post(f"/indexes/{made['id']}/build").json()
+    wait(Operation.objects.get(pk=again["operation_uuid"]))
+    walk.ask("GET", f"/indexes/{made['id']}")
+    walk.ask("GET", path)
+    spare = walk.caller.post(path, {"name": "words"}).json()
+    walk.ask("DELETE", f"/indexes/{spare['id']}")
+
+
+def run(walk: Walk, mapping: str) -> str:
+    matrix = {
+        "search_modes": ["dense", "sparse"],
+        "use_reranker": [False],
+        "top_k_values": [5],
+        "rrf_k_values": [60],
+        "score_thresholds": [None],
+        "k_values_for_metrics": [5],
+        "primary_k": 5,
+    }
+    walk.ask("POST", "/benchmarks/preview", {"mapping_id": mapping, "config_matrix": matrix})
+    stated = {"name": "Dense or sparse", "mapping_id": mapping, "config_matrix": matrix}
+    made = walk.ask("POST", "/benchmarks", stated)
+    walk.refused(400, walk.caller.post("/benchmarks", stated | {"config_matrix": {"search_mode": "dense"}}))
+    path = f"/benchmarks/{made['id']}"
+    walk.ask("POST", f"{path}/start")
+    walk.ask("POST", f"{path}/cancel")
+    with override_settings(BENCHBENCH_BATCH_SECONDS=0.001):
+        operation = Operation.objects.get(pk=walk.caller.post(f"{path}/start").json()["operation_uuid"])
+    perform_batch(operation.batches.order_by("ordinal")[0].pk, owner=new_owner())
+    walk.ask("GET", f"/operations/{operation.pk}")
+    walk.ask("GET", "/operations", kind="benchmark")
+    wait(operation)
+    QueryResult.objects.filter(run__benchmark=made["id"], query__key="q2").update(error="The database was away.")
+    Run.objects.filter(benchmark=made["id"]).update(failed_queries=1)
+    wait(Operation.objects.get(pk=walk.ask("POST", f"{path}/retry")["operation_uuid"]))
+    walk.ask("GET", path)
+    walk.ask("GET", "/benchmarks")
+    return str(made["id"])
+
+
+def repeat(walk: Walk, benchmark: str) -> None:
+    """Make the benchmark once more, in both ways, and hold the second against the first."""
+    path = f"/benchmarks/{benchmark}"
+    copy = walk.ask("POST", f"{path}/clone", {"name": "Dense or sparse, on new indexes"})
+    walk.ask("DELETE", f"/benchmarks/{copy['id']}")
+    manifest = walk.ask("GET", f"{path}/manifest")
+    again = walk.ask("POST", "/benchmarks/manifest", {"manifest": manifest, "name": "Dense or sparse, again"})
+    path = f"/benchmarks/{again['id']}"
+    wait(Operation.objects.get(pk=walk.caller.post(f"{path}/start").json()["operation_uuid"]))
+    walk.ask("GET", f"{path}/verification")
+
+
+def look(walk: Walk, benchmark: str) -> None:
+    """Read all that came of a benchmark."""
+    path = f"/benchmarks/{benchmark}"
+    walk.ask("POST", f"{path}/measures", {"metrics_to_compute": ["map@5", "ERR@20"]})
+    walk.ask("POST", f"{path}/rescore", {"version": 1})
+    results = walk.ask("GET", f"{path}/results")
+    dense, sparse = (run["id"] for run in results["runs"])
+    walk.ask("GET", f"{path}/runs/{dense}")
+    walk.ask("GET", f"{path}/runs/{dense}/queries", per_page=2)
+    walk.ask("GET", "/export-formats")
+    walk.ask("GET", f"{path}/export", format="json")
+    walk.ask("GET", f"{path}/runs/{dense}/export", format="flowbaby-run")
+    for of_run in ("coverage", "sections", "content", "slices", "triage", "triage/documents"):
+        walk.ask("GET", f"/runs/{dense}/{of_run}")
+    walk.ask("GET", "/comparison", run=[dense, sparse])
+    walk.ask("GET", "/comparison/queries", run=sparse, baseline=dense, per_page=2)
+
+
+def judge(walk: Walk, dataset: str, benchmark: str) -> None:
+    """Approve the first run as a baseline, and judge runs by rules; a run from elsewhere, too."""
+    path = f"{DATASETS}/{dataset}"
+    run = walk.caller.get(f"/benchmarks/{benchmark}/results").json()["runs"][0]["id"]
+    stated = {"run_id": run, "name": "main", "reason": "The release of November."}
+    made = walk.ask("POST", f"{path}/baselines", stated)
+    walk.ask("GET", f"{path}/baselines")
+    walk.ask("GET", f"{path}/baselines/{made['id']}")
+    rules = {"floors": {"mrr": 0.5}, "against_baseline": {"ndcg@5": {"may_lose": 0.05}}}
+    walk.ask("POST", f"/benchmarks/{benchmark}/gate", {"rules": "floors:\n  mrr: 0.5\n", "run": "all"})
+    walk.ask("POST", f"/runs/{run}/gate", {"rules": rules, "baseline": "main"})
+    walk.ask("POST", f"{path}/baselines/{made['id']}/retire")
+    walk.ask("DELETE", f"{path}/baselines/{made['id']}")
+    walk.upload(f"{path}/external-runs", RUN, file_name="bm25.run", name="bm25-tuned")
+
+
+def clear(walk: Walk, dataset: str, collection: str) -> None:
+    """Be refused in every way, and delete what nothing else needs."""
+    caller, user = walk.caller, walk.caller.user
+    walk.refused(401, Caller().get("/collections"))
+    walk.refused(403, Caller(user, scope="read").post("/collections", {"name": "Product handbook"}))
+    walk.refused(404, caller.get(f"/collections/{dataset}"))
+    walk.refused(415, caller.client.post(f"{ROOT}/collections", "name", content_type="text/plain"))
+    walk.refused(413, caller.post("/collections", {"name": "Product handbook" * 200_000}))
+    with override_settings(BENCHBENCH_API_RATES=settings.BENCHBENCH_API_RATES | {"read": (0, 60)}):
+        caller.get("/collections")
+        walk.refused(429, caller.get("/collections"))
+    spare = caller.upload(DATASETS, questions(), name="Support questions, spare").json()["id"]
+    mapping = caller.post(f"{DATASETS}/{spare}/mappings", {"collection_id": collection}).json()["id"]
+    walk.ask("DELETE", f"{DATASETS}/{spare}/mappings/{mapping}")
+    walk.ask("DELETE", f"{DATASETS}/{spare}")
+    empty = caller.post("/collections", {"name": "Nothing"}).json()["id"]
+    walk.ask("DELETE", f"/collections/{empty}")
