@@ -87,14 +87,14 @@ def manage(process_environment: dict[str, str], processes: list["subprocess.Pope
 
 @pytest.fixture
 def serve(manage: Any) -> Callable[..., str]:
-    """Serve a site by daphne, as in production, with further settings by name; return its address."""
+    """Serve a site by daphne, as in production, with options of daphne's and settings by name; return its address."""
 
-    def start(**more: str) -> str:
+    def start(*options: str, **more: str) -> str:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        daphne = ("-m", "daphne", "-v", "0", "-b", "127.0.0.1", "-p", str(port), "benchbench.asgi:application")
-        server = manage(*daphne, **more)
+        daphne = ("-m", "daphne", "-v", "0", "-b", "127.0.0.1", "-p", str(port), *options)
+        server = manage(*daphne, "benchbench.asgi:application", **more)
         address = f"http://127.0.0.1:{port}"
         deadline = time.monotonic() + SERVER_SECONDS
         while True:

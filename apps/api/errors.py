@@ -10,11 +10,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.core.exceptions import ObjectDoesNotExist, RequestDataTooBig, SuspiciousOperation
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import Resolver404, resolve
 from django.views import defaults
 from django.views.decorators.csrf import csrf_exempt
 from psycopg.errors import ForeignKeyViolation
+from redis.exceptions import ConnectionError as NoRedisError
+from redis.exceptions import TimeoutError as SlowRedisError
 from rest_framework.exceptions import ErrorDetail
 from rest_framework.response import Response
 from rest_framework.settings import api_settings
@@ -24,6 +27,8 @@ from apps.api.sentences import about, of_form, of_refusal
 from benchbench.errors import BenchbenchError
 
 ROOT = "/api/"
+AWAY = (OperationalError, InterfaceError, NoRedisError, SlowRedisError)
+AWAY_SECONDS = 5  # after which one may ask again
 TOLD = 3  # so many faults stand in `detail`; `errors` has all
 logger = logging.getLogger(__name__)
 
@@ -34,6 +39,9 @@ def present(error: Exception, context: dict[str, Any]) -> Response | None:
         set_rollback()
         named = {error.field: [error.message]} if error.field else {}
         return Response(_body(error.message, error.code, named), status=error.status)
+    if isinstance(error, AWAY):
+        set_rollback()
+        return _unavailable(error)
     if isinstance(error, SuspiciousOperation):  # a form with too many fields, or too much in them
         large = isinstance(error, RequestDataTooBig)
         return Response(_body(of_form(error), "too_large" if large else "malformed"), status=413 if large else 400)
@@ -49,6 +57,13 @@ def present(error: Exception, context: dict[str, Any]) -> Response | None:
     if response is not None:
         response.data = _in_shape(response.data, of_refusal(error, context))
     return response
+
+
+def _unavailable(error: Exception) -> Response:
+    reference = uuid.uuid4().hex
+    logger.error("PostgreSQL or Redis is away: reference %s", reference, exc_info=error)
+    body = _body("PostgreSQL or Redis does not answer the site: ask again.", "unavailable", reference=reference)
+    return Response(body, status=503, headers={"Retry-After": str(AWAY_SECONDS)})
 
 
 @csrf_exempt

@@ -1,7 +1,9 @@
 """Who may watch operations, from where, and how many at once."""
 
 import json
+import re
 import uuid
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from django.contrib.sessions.models import Session
 from apps.operations import consumers
 from apps.operations.models import Operation
 from tests.operations.conftest import Adding
+from tests.operations.documented import PAGE
 from tests.operations.watched import ALL, aside, path_of, start
 from tests.sockets import HOST, closed, make_watcher, opened, refused, socket
 
@@ -67,7 +70,7 @@ class TestAdmission:
         assert async_to_sync(opened)(socket(ALL, staff, origin=f"https://{HOST}"))["type"] == "current_state"
         assert async_to_sync(refused)(socket(ALL, staff)) == ("origin", 4003)
 
-    @pytest.mark.parametrize("loss", ["session", "staff", "permission", "password", "operation"])
+    @pytest.mark.parametrize("loss", ["session", "active", "staff", "permission", "password", "operation"])
     def test_who_loses_the_right_to_watch_loses_the_socket(
         self, handler: Adding, staff: User, impatient: None, loss: str
     ) -> None:
@@ -77,8 +80,8 @@ class TestAdmission:
         def lose() -> None:
             if loss == "session":
                 Session.objects.all().delete()
-            elif loss == "staff":
-                User.objects.filter(pk=staff.pk).update(is_staff=False)
+            elif loss in ("active", "staff"):
+                User.objects.filter(pk=staff.pk).update(**{f"is_{loss}": False})
             elif loss == "permission":
                 staff.user_permissions.clear()
             elif loss == "password":
@@ -158,3 +161,12 @@ class TestLimits:
             return await closed(watcher)
 
         assert async_to_sync(talk)() == (code, 1008)
+
+
+def test_every_code_of_a_refusal_is_documented() -> None:
+    room = Path(consumers.__file__).parent
+    code = "".join((room / name).read_text() for name in ("admission.py", "consumers.py"))
+    sent = set(re.findall(r'RefusedError\(\s*"(\w+)"|"code": "(\w+)"|"error", \{"code": "(\w+)"', code))
+    codes = {name for names in sent for name in names if name}
+    assert {"origin", "busy", "too_many_sockets", "unknown_message", "not_found"} <= codes
+    assert codes <= set(re.findall(r"`(\w+)`", PAGE.partition("## Close codes")[2]))

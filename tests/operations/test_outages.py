@@ -1,0 +1,106 @@
+"""Watching while something on the way is away: a client that stalls; a Redis, of this test's own, that is killed."""
+
+import base64
+import json
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import httpx
+import pytest
+import redis
+from websockets.exceptions import ConnectionClosedError
+from websockets.sync.client import connect
+
+from apps.api.tokens import issue_token
+from apps.operations.launching import cancel_operation, start_operation
+from apps.operations.models import Operation
+from benchbench.embedded.redis_server import program
+from tests.sockets import make_watcher
+
+SECONDS = 30
+ALIVE = ("--ping-interval", "1", "--ping-timeout", "1")
+
+
+@pytest.fixture
+def redis_of_its_own() -> Iterator[tuple[str, Callable[[], "subprocess.Popen[bytes]"]]]:
+    """The URL of a Redis that keeps nothing, and a function that starts it."""
+    started: list[subprocess.Popen[bytes]] = []
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "redis"
+
+        def start() -> "subprocess.Popen[bytes]":
+            path.unlink(missing_ok=True)
+            command = [str(program()), "--port", "0", "--unixsocket", str(path), "--save", "", "--dir", folder]
+            started.append(subprocess.Popen(command, stdout=subprocess.DEVNULL))
+            until(path.exists)
+            return started[-1]
+
+        yield f"unix://{path}", start
+        for server in started:
+            server.kill()
+            server.wait()
+
+
+def until(happened: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def stalled(site: str, path: str, offered: str) -> socket.socket:
+    """Open a WebSocket whose client never reads, and so answers no ping."""
+    address = urlsplit(site)
+    asked = [
+        f"GET {path} HTTP/1.1",
+        f"Host: {address.netloc}",
+        "Upgrade: websocket",
+        "Connection: Upgrade",
+        f"Sec-WebSocket-Key: {base64.b64encode(os.urandom(16)).decode()}",
+        "Sec-WebSocket-Version: 13",
+        f"Sec-WebSocket-Protocol: {offered}",
+    ]
+    client = socket.create_connection((address.hostname, address.port))
+    client.sendall("\r\n".join([*asked, "", ""]).encode())
+    return client
+
+
+def test_a_watcher_outlives_neither_its_silence_nor_the_loss_of_redis_and_is_right_when_it_comes_back(
+    serve: Any, redis_of_its_own: Any, transactional_db: None
+) -> None:
+    url, start_redis = redis_of_its_own
+    server = start_redis()
+    site = serve(*ALIVE, REDIS_URL=url)
+    ada = make_watcher("ada")
+    operation = start_operation(Operation.Kind.INDEX, subject_id=uuid4(), owner=ada, batches=[({"number": 1}, 1)])
+    offered = f"access_token.{issue_token(ada, name='watching')[1]}"
+    path = f"/ws/operations/{operation.pk}"
+    place = f"benchbench:sockets:{ada.pk}"
+    with redis.Redis.from_url(url) as known, stalled(site, path, offered):
+        until(lambda: known.zcard(place) == 1)
+        until(lambda: known.zcard(place) == 0)  # whoever answers no ping is let go
+    watching = {"uri": f"{site.replace('http', 'ws')}{path}", "subprotocols": [offered], "proxy": None}
+    with connect(**watching) as watcher:
+        assert json.loads(watcher.recv(timeout=SECONDS))["type"] == "current_state"
+        server.kill()
+        server.wait()
+        with pytest.raises(ConnectionClosedError) as lost:
+            watcher.recv(timeout=SECONDS)
+    assert lost.value.rcvd is not None
+    assert lost.value.rcvd.code == 1011  # connect again
+    asked = {"Authorization": f"Bearer {offered.partition('.')[2]}"}
+    answer = httpx.get(f"{site}/api/v2/operations", headers=asked, timeout=SECONDS, trust_env=False)
+    assert (answer.status_code, answer.json()["code"], answer.headers["Retry-After"]) == (503, "unavailable", "5")
+    cancel_operation(operation)
+    start_redis()
+    with connect(**watching) as watcher:
+        state = json.loads(watcher.recv(timeout=SECONDS))
+    assert (state["data"]["status"], state["data"]["progress"]["stage"]) == ("cancelled", "cancelled")
