@@ -17,6 +17,8 @@ ROOMS = ("demo", "collections", "datasets", "mappings", "retrieval", "benchmarks
 
 def main() -> None:
     """Run the command in `sys.argv`: `score` at once, any other by Django, with its services where it may need them."""
+    if Path(sys.argv[0]).name == "__main__.py":  # a name for what to type, in every usage
+        sys.argv[0] = "benchbench"
     arguments = sys.argv[1:]
     if arguments[:1] == ["score"]:
         from benchbench.scoring.command import main as score
@@ -24,8 +26,7 @@ def main() -> None:
         sys.exit(score(arguments[1:]))
     completing = "DJANGO_AUTO_COMPLETE" in os.environ  # a word, in a shell
     if not completing and (not arguments or arguments[0] in ("-h", "--help")):
-        program = Path(sys.argv[0]).name
-        print(overview("python -m benchbench" if program == "__main__.py" else program))
+        print(overview(Path(sys.argv[0]).name))
         return
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchbench.settings")
     if needs_services(arguments):

@@ -72,7 +72,7 @@ def raw_blocks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
                 yield number, lines
                 number += len(lines)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise MalformedFileError(f"{path.name} cannot be unpacked past line {number - 1}: {error}.") from None
+        raise MalformedFileError(f"{path.name} cannot be unpacked past line {number - 1}: {_torn(error)}") from None
     except OSError as error:
         raise MalformedFileError(f"{path} cannot be read: {error.strerror or error}.") from None
 
@@ -84,9 +84,18 @@ def raw_chunks(path: Path, *, size: int = BLOCK_BYTES) -> Iterator[bytes]:
             while chunk := file.read(size):
                 yield chunk
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise MalformedFileError(f"{path.name} cannot be unpacked: {error}.") from None
+        raise MalformedFileError(f"{path.name} cannot be unpacked: {_torn(error)}") from None
     except OSError as error:
         raise MalformedFileError(f"{path} cannot be read: {error.strerror or error}.") from None
+
+
+def _torn(error: Exception) -> str:
+    """Say what is wrong with a `.gz` and what to do, in place of what its library raised."""
+    if isinstance(error, EOFError):
+        return "it was cut short. Copy it, or pack it, again."
+    if str(error).startswith("Not a gzipped file"):
+        return "it is no gzip file, or goes on as none. Pack it again, or take .gz off its name."
+    return "it is damaged. Copy it, or pack it, again."
 
 
 def _opened(path: Path) -> gzip.GzipFile | BufferedReader:

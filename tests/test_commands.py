@@ -114,7 +114,12 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_without_a_command_it_lists_them() -> None:
     bare, asked = run(), run("--help")
     assert (bare.returncode, bare.stdout) == (0, asked.stdout)
-    assert bare.stdout.startswith("usage: python -m benchbench COMMAND")
+    assert bare.stdout.startswith("usage: benchbench COMMAND")
+
+
+@pytest.mark.parametrize("name", ["gate", "score"])
+def test_run_as_a_module_it_has_its_name(name: str) -> None:
+    assert run(name, "--help").stdout.startswith(f"usage: benchbench {name} ")
 
 
 def test_a_command_that_is_not_there_is_status_2_and_the_nearest_name() -> None:

@@ -1,10 +1,17 @@
-"""The one JSON text of a value."""
+"""The one JSON text of a value, and packed files."""
 
+import gzip
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchbench.strict_json import canonical, fault, same
+from benchbench.strict_json import MalformedFileError, canonical, fault, raw_blocks, raw_chunks, same
+
+SHORT = "it was cut short. Copy it, or pack it, again."
+DAMAGED = "it is damaged. Copy it, or pack it, again."
+UNPACKED = "it is no gzip file, or goes on as none. Pack it again, or take .gz off its name."
 
 
 @pytest.mark.parametrize(
@@ -37,3 +44,23 @@ def test_depth_is_counted_without_recursion() -> None:
     for _ in range(100_000):
         value = [value]
     assert fault(value) == "is nested deeper than 100 levels"
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda packed: packed[:-9], SHORT),
+        (lambda packed: packed[:-6] + b"wrong!", DAMAGED),
+        (lambda packed: packed[:10] + b"\xff" * 40, DAMAGED),
+        (lambda packed: b"plain text", UNPACKED),
+        (lambda packed: packed + b"more", UNPACKED),
+    ],
+)
+def test_it_says_what_is_wrong_with_a_packed_file(tmp_path: Path, damage: Callable[[bytes], bytes], said: str) -> None:
+    path = tmp_path / "rows.jsonl.gz"
+    path.write_bytes(damage(gzip.compress(b'{"a": "b"}\n' * 5)))
+    for read in (raw_blocks, raw_chunks):
+        with pytest.raises(MalformedFileError) as caught:
+            list(read(path))
+        assert caught.value.message.startswith("rows.jsonl.gz cannot be unpacked")
+        assert caught.value.message.endswith(f": {said}")

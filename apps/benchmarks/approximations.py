@@ -16,6 +16,7 @@ from apps.benchmarks.stage_lists import documents_of, read_lists
 from apps.datasets.models import Query
 from apps.mappings.truth import Truth
 from apps.operations.models import Batch, Operation
+from benchbench.decimals import signed
 from benchbench.ir.ann import Ann, recall
 from benchbench.ir.measures import EmptyQueries, GradedRankings, Measure, evaluate, mean
 from benchbench.ir.plan import DenseStage, RunPlan
@@ -92,7 +93,7 @@ def ann_text(facts: Facts | None) -> str:
     shares = [f"recall@{one['k']} {one['mean']:.3f} (worst query {one['worst']:.2f})" for one in facts["recall"]]
     ndcg = facts["ndcg"]
     if ndcg["cost"] is not None:
-        shares.append(f"{ndcg['measure']} {-ndcg['cost']:+.4f}")
+        shares.append(f"{ndcg['measure']} {signed(-ndcg['cost'])}")
     return "against exact search: " + ", ".join(shares) if shares else ""
 
 

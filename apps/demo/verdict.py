@@ -2,6 +2,7 @@
 
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.progress import metrics_of
+from benchbench.decimals import signed
 
 
 def reranking_verdict(benchmark: Benchmark) -> str:
@@ -16,8 +17,8 @@ def reranking_verdict(benchmark: Benchmark) -> str:
             continue
         before, after = metrics_of(twin)[primary] or 0, metrics_of(run)[primary] or 0
         ms = run.timing["total_ms"] - twin.timing["total_ms"]
-        gain = f"{before:.4f} → {after:.4f} ({after - before:+.4f})"
-        lines.append(f"  {twin.label}: {gain}, {ms:+.0f} ms a query")
+        gain = f"{before:.4f} → {after:.4f} ({signed(after - before)})"
+        lines.append(f"  {twin.label}: {gain}, {signed(ms, 0)} ms a query")
     head = f"What reranking changed in nDCG@{benchmark.primary_k}; its page says whether that is more than luck:"
     return "\n".join([head, *lines]) if lines else ""
 

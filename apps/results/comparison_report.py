@@ -10,6 +10,7 @@ from apps.results.comparing import Described, RunComparison, compare_runs, descr
 from apps.results.exporters.flowbaby import git_sha
 from apps.results.exporters.results_json import milliseconds_between
 from apps.results.sentences import family_sentence, left_out_sentence, verdict_sentence
+from benchbench.decimals import signed
 from benchbench.files.summaries import Change, SummaryComparison
 from benchbench.ir.measures import Measure
 from benchbench.ir.resampling import Interval
@@ -133,7 +134,7 @@ def text_of(facts: dict[str, Any]) -> str:
         lines.append(_row(name, *(_value(one[key]) for key in ("before", "after")), _signed(one)))
     took = facts["duration_ms"]
     seconds = ["–" if took[key] is None else f"{took[key] / 1000:,.1f} s" for key in ("before", "after")]
-    change = "–" if took["difference"] is None else f"{took['difference'] / 1000:+,.1f} s"
+    change = "–" if took["difference"] is None else f"{signed(took['difference'] / 1000, 1)} s"
     lines.append(_row("duration", *seconds, change))
     return "\n".join([*lines, *(f"Note: {warning}" for warning in facts["warnings"])])
 
@@ -174,12 +175,12 @@ def _row(*cells: str) -> str:
 
 
 def _value(number: float | None) -> str:
-    return "–" if number is None else f"{number:.4f}"
+    return "–" if number is None else f"{number:z.4f}"
 
 
 def _signed(one: dict[str, Any]) -> str:
     if one["difference"] is None:
         return "–"
     interval = one.get("interval")
-    between = f" [{interval[0]:+.4f}, {interval[1]:+.4f}]" if interval else ""
-    return f"{one['difference']:+.4f}{between}"
+    between = f" [{signed(interval[0])}, {signed(interval[1])}]" if interval else ""
+    return f"{signed(one['difference'])}{between}"

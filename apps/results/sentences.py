@@ -65,6 +65,7 @@ def choice_sentence(comparison: RunComparison, costs: Costs) -> str:
         return "No run is within these bounds." if comparison.tested else ""
     label, best = comparison.labels[choice.run], comparison.labels[choice.best]
     within = " within the bounds" if len(choice.within) < len(comparison.runs) else ""
+    of_them = " of those" if within else ""
     if choice.run == choice.best:
         latency = costs.points[choice.run].latency_ms or 0.0
         cheaper = any((costs.points[run].latency_ms or latency) < latency for run in choice.within)
@@ -73,7 +74,9 @@ def choice_sentence(comparison: RunComparison, costs: Costs) -> str:
     lost = "how much it may lose, so few queries do not say"
     if choice.most_lost is not None:
         lost = f"it loses at most {choice.most_lost:.4f} {comparison.measure} to it, with 95 % confidence"
-    return f"{label} is the cheapest run{within} that is not significantly worse than the best, {best}; {lost}."
+    return (
+        f"{label} is the cheapest run{within} that is not significantly worse than the best{of_them}, {best}; {lost}."
+    )
 
 
 def family_sentence(comparison: RunComparison) -> str:

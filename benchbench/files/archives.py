@@ -57,6 +57,8 @@ def require_unpacked_size(path: Path, *, max_bytes: int) -> int:
 def _said(path: Path, error: Exception) -> str:
     if isinstance(error, zipfile.BadZipFile) and not zipfile.is_zipfile(path):
         return "it was cut short, or is no zip. Pack it, or copy it, again"
+    if isinstance(error, zipfile.BadZipFile | zlib.error | EOFError):
+        return "it is damaged. Pack it, or copy it, again"
     return str(error)
 
 

@@ -8,6 +8,7 @@ from benchbench.printable import on_one_line
 RULE = "=" * 80
 BLOCKS = 24
 LABELS = {"precision@3": "Precision@3:", "precision@5": "Precision@5:", "recall@10": "Recall@10:"}
+MEASURES = {"P@3": "precision@3", "P@5": "precision@5", "R@10": "recall@10", "MRR": "mrr"}
 DIFFICULTIES = ("easy", "medium", "hard")
 
 
@@ -44,9 +45,8 @@ def query_lines(detail: Mapping[str, Any], place: int, of: int, *, noun: str = "
         took = detail["execution_time_ms"]
         lines.append("✓ Executed" if took is None else f"✓ Executed in {took:.0f}ms")
         metrics = detail["metrics"]
-        values = {"P@3": _short(metrics["precision@3"]), "P@5": f"{metrics['precision@5']:.2f}"}
-        values |= {"R@10": _short(metrics["recall@10"]), "MRR": _short(metrics["mrr"])}
-        lines.append("Metrics: " + " | ".join(f"{name}={value}" for name, value in values.items()))
+        values = [f"{short}={metrics[name]:.3f}" for short, name in MEASURES.items()]
+        lines.append("Metrics: " + " | ".join(values))
     indent = " " * len(number)
     return [f'{number}Query: "{on_one_line(detail["query"])}"', *(indent + line for line in lines if line), ""]
 
@@ -105,12 +105,6 @@ def _bar(share: float | None) -> str:
 
 def _percent(share: float | None) -> str:
     return "–" if share is None else f"{share:.1%}"
-
-
-def _short(value: float) -> str:
-    """Three decimals, without zeros at the end, but one at least: 0.667, 0.5, 1.0."""
-    whole, _, decimals = f"{value:.3f}".partition(".")
-    return f"{whole}.{decimals.rstrip('0') or '0'}"
 
 
 def _plural(count: int, one: str, several: str) -> str:

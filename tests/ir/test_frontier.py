@@ -36,6 +36,14 @@ class TestCheapestNotWorse:
         assert (chosen.run, chosen.best, chosen.within, chosen.good_enough) == (3, best, (0, 1, 2, 3), (3, 2, 1))
         assert chosen.most_lost == self.COMPARISON.pair(best, 3).simultaneous.high
 
+    def test_no_interval_reaches_past_what_may_be_lost(self):
+        """Where one query in twelve differs much, the bootstrap's interval of the pair is the farther one."""
+        skewed = np.array([[1.0] + [0.5] * 11, [0.0] + [0.52] * 11])
+        pair = compare(skewed, seed=0).pair(0, 1)
+        chosen = cheapest_not_worse(compare(skewed, seed=0), points((0, 2, 1), (0, 1, 1)))
+        assert pair.interval.high > pair.simultaneous.high
+        assert (chosen.run, chosen.most_lost) == (1, pair.interval.high)
+
     def test_the_best_is_the_best_within_the_bounds(self):
         chosen = cheapest_not_worse(self.COMPARISON, self.POINTS, max_latency_ms=50, max_index_bytes=10)
         assert chosen == Choice(run=0, best=0, within=(0,), good_enough=(0,), most_lost=0.0)

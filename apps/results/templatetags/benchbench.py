@@ -23,8 +23,8 @@ def value(number: float | None, decimals: int = 4) -> str:
     """A measure's value as people read it: `.6451`; a dash where there is none."""
     if not isinstance(number, int | float):
         return DASH
-    shown = f"{number:.{decimals}f}"
-    return shown.replace("0.", ".", 1) if 0 <= number < 1 and not shown.startswith("1") else shown
+    shown = f"{number:z.{decimals}f}"
+    return shown[1:] if shown.startswith("0.") else shown
 
 
 @register.filter
@@ -32,7 +32,7 @@ def difference(number: float | None) -> str:
     """The distance to the best: `−.0123`; nothing for the best itself."""
     if number is None or number == 0:
         return ""
-    return f"−{abs(number):.4f}".replace("−0.", "−.")
+    return signed(-abs(number))
 
 
 @register.filter
