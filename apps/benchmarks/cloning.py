@@ -16,11 +16,14 @@ class CloneError(ConflictError):
     code = "cannot_clone"
 
 
-def clone(benchmark: Benchmark, *, name: str = "", owner: User | None = None, allow_missing: bool = False) -> Benchmark:
-    """Create a pending benchmark with the mapping, the matrix, the measures and every option of `benchmark`.
+def clone(
+    benchmark: Benchmark, *, name: str = "", owner: User | None = None, allow_missing: bool | None = None
+) -> Benchmark:
+    """Create a pending benchmark with the mapping, matrix, measures, options and experiment of another.
 
     It asks the version that its mapping is resolved for by now, of the newest indexes of the names in the matrix; a
-    manifest runs on the very same. Without a `name` it is called a copy. Raises CloneError where an index is gone, and
+    manifest runs on the very same. Without a `name` it is called a copy; `allow_missing` too is as there unless it is
+    stated. Raises CloneError where an index is gone, and
     what `create_benchmark` raises for the mapping.
     """
     require_searched(benchmark, "clone")
@@ -38,7 +41,8 @@ def clone(benchmark: Benchmark, *, name: str = "", owner: User | None = None, al
             unresolved=benchmark.unresolved,
             empty_queries=benchmark.empty_queries,
             measures=benchmark.measures,
-            allow_missing=allow_missing,
+            experiment=benchmark.experiment,
+            allow_missing=benchmark.allow_missing if allow_missing is None else allow_missing,
         )
     except MatrixError as error:
         raise CloneError(f"The benchmark {benchmark.name!r} cannot be cloned as it is. {error.message}") from None

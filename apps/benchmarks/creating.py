@@ -86,6 +86,7 @@ def create_benchmark(
             seed=seed,
             unresolved=unresolved,
             empty_queries=empty_queries,
+            allow_missing=allow_missing,
             total_runs=len(configurations),
         )
         Run.objects.bulk_create(

@@ -99,7 +99,7 @@ def version_for(
 ) -> DatasetVersion:
     """Return the version that a run is held against: the benchmark's, the one asked for, or the newest frozen one.
 
-    Raises RunImportError where that is not one of `dataset`, or there is none.
+    Raises RunImportError where that is not one of `dataset`, ConflictError where there is none.
     """
     if benchmark is not None:
         own = benchmark.dataset_version
@@ -114,7 +114,7 @@ def version_for(
         return version
     newest = dataset.versions.filter(frozen_at__isnull=False).order_by("-number").first()
     if newest is None:
-        raise RunImportError(f'The dataset "{dataset}" has no frozen version yet: freeze its draft.', field="dataset")
+        raise ConflictError(f'The dataset "{dataset}" has no frozen version yet: freeze its draft.', field="dataset")
     return newest
 
 

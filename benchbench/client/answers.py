@@ -32,6 +32,10 @@ class Dataset(TypedDict):
     updated_at: str
 
 
+class Uploaded(Dataset):
+    warnings: list[str]
+
+
 class Mapping(TypedDict):
     id: str
     name: str

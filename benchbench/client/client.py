@@ -48,7 +48,7 @@ class Client:
 
     def upload(
         self, file: str | Path, *, name: str, description: str = "", format: str = "", split: str = ""
-    ) -> answers.Dataset:
+    ) -> answers.Uploaded:
         """Upload judged queries, and return the dataset that has them.
 
         A name and content that are there already are no error. Other content under a name needs a new
@@ -59,7 +59,7 @@ class Client:
         with Path(file).open("rb") as content:
             files = {"file": (Path(file).name, content)}
             return cast(
-                answers.Dataset, self._site.ask("POST", "/benchmark-datasets", once=True, data=form, files=files)
+                answers.Uploaded, self._site.ask("POST", "/benchmark-datasets", once=True, data=form, files=files)
             )
 
     def find_collection(self, name: str) -> answers.Collection:

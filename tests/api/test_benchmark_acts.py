@@ -34,6 +34,7 @@ def act(benchmark: Benchmark, name: str) -> str:
 
 def test_it_clones_every_option(callers: Callers, library: Mapping) -> None:
     options: dict[str, Any] = {"execution": "isolated", "runs_per_query": 2, "seed": 7, "empty_queries": "skip"}
+    options |= {"experiment": {"id": "sections"}, "allow_missing": True}
     matrix = {"search_modes": ["sparse", "dense"], "top_k_values": [20, 30]}
     source = create_benchmark(
         library, name="x" * 200, matrix=matrix, measures=["ERR@10"], owner=callers.owner.user, **options
@@ -43,10 +44,13 @@ def test_it_clones_every_option(callers: Callers, library: Mapping) -> None:
     copy = Benchmark.objects.get(pk=answer.json()["id"])
     assert (copy.name, copy.status) == ("x" * 194 + ", copy", "pending")
     same = ("matrix", "measures", "mapping_id", "execution", "runs_per_query", "seed", "unresolved", "empty_queries")
+    same += ("experiment", "allow_missing")
     assert [getattr(copy, name) for name in same] == [getattr(source, name) for name in same]
     assert [run.config_hash for run in copy.runs.all()] == [run.config_hash for run in source.runs.all()]
     named = callers.overseer.post(act(source, "clone"), {"name": "mine"}).json()
     assert (named["name"], named["owner_id"]) == ("mine", callers.overseer.user.pk)
+    strict = callers.owner.post(act(source, "clone"), {"allow_missing": False}).json()
+    assert not Benchmark.objects.get(pk=strict["id"]).allow_missing
     assert callers.owner.post(act(source, "clone"), {"named": "mine"}).status_code == 400
     Index.objects.update(status=Index.Status.FAILED)
     refused = callers.owner.post(act(source, "clone"))

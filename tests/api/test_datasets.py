@@ -39,6 +39,7 @@ def test_it_uploads_a_dataset_and_tells_its_fields(callers: Callers) -> None:
     assert answer.status_code == 201, answer.content
     made = Dataset.objects.get()
     facts = answer.json()
+    assert facts.pop("warnings") == []
     assert set(facts) == FIELDS
     assert {key: facts[key] for key in FIELDS if not key.endswith("_at")} == {
         "id": str(made.pk),
@@ -51,6 +52,15 @@ def test_it_uploads_a_dataset_and_tells_its_fields(callers: Callers) -> None:
     assert facts["created_at"].endswith("Z")
     assert callers.owner.get(f"{PATH}/{made.pk}").json() == facts
     assert callers.owner.get(PATH).json() == {"datasets": [facts], "total": 1, "page": 1, "per_page": 20}
+
+
+def test_it_says_what_looks_wrong_in_a_file(callers: Callers) -> None:
+    content = questions("a", "b")
+    content["queries"][1]["relevant_docs"] = []
+    for status in (201, 200):
+        answer = callers.owner.upload(PATH, content, name="support")
+        assert answer.status_code == status
+        assert answer.json()["warnings"] == ["Queries without a judgment: b."]
 
 
 def test_it_tells_what_a_file_of_a_known_name_did(callers: Callers) -> None:

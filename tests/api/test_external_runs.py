@@ -113,6 +113,11 @@ def test_it_refuses_a_file_that_is_too_large(callers: Callers, dataset: Dataset,
 
 
 def test_what_cannot_take_it_is_refused(callers: Callers, dataset: Dataset) -> None:
+    draft = make_dataset({"q1": [({"document_id": "d1"}, 1)]}, name="draft")
+    draft.versions.update(frozen_at=None)
+    unfrozen = upload(callers, draft)
+    assert (unfrozen.status_code, unfrozen.json()["code"], "errors" in unfrozen.json()) == (409, "conflict", False)
+    assert "freeze its draft" in unfrozen.json()["detail"]
     searched = make_benchmark(make_mapping(dataset, make_collection()), [0.5], owner=callers.owner.user)
     answer = upload(callers, dataset, benchmark_id=searched.pk)
     assert (answer.status_code, set(answer.json()["errors"])) == (409, {"benchmark_id"})

@@ -62,7 +62,7 @@ def _of_type(schema: dict[str, Any], name: str) -> Any:
 
 ANSWERS = [
     (answers.Collection, "CollectionFacts"),
-    (answers.Dataset, "DatasetFacts"),
+    (answers.Uploaded, "UploadedFacts"),
     (answers.Mapping, "MappingFacts"),
     (answers.Benchmark, "BenchmarkFacts"),
     (answers.Started, "StartedFacts"),

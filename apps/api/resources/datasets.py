@@ -12,7 +12,7 @@ from apps.api.idempotency import idempotent
 from apps.api.paging import PageQuery, answer_page
 from apps.api.parsers import DatasetParser
 from apps.api.serializers.base import valid
-from apps.api.serializers.datasets import DatasetFacts, DatasetPage, DatasetUpload
+from apps.api.serializers.datasets import DatasetFacts, DatasetPage, DatasetUpload, UploadedFacts
 from apps.datasets.describing import with_query_count
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset
@@ -37,21 +37,22 @@ class Datasets(Endpoint):
     @extend_schema(
         operation_id="upload_dataset",
         request={"multipart/form-data": DatasetUpload},
-        responses={201: DatasetFacts, 200: DatasetFacts},
+        responses={201: UploadedFacts, 200: UploadedFacts},
     )
     @idempotent
     def post(self, request: Request) -> Response:
         """Upload a dataset.
 
         201 where that made a dataset, or the next version of one; 200 where you have a dataset of that name and content
-        already, which is answered. 409 where its content is other and the file states no new version.
+        already, which is answered. 409 where its content is other and the file states no new version. `warnings` says
+        what was read and looks wrong.
         """
         stated = valid(DatasetUpload, request.data)
         record = read_upload(stated["file"], format=stated.get("format", ""), split=stated.get("split", ""))
         imported = import_dataset(record, name=stated["name"], description=stated["description"], owner=request.user)
         dataset = with_query_count(Dataset.objects.all()).get(pk=imported.version.dataset_id)
-        status = 200 if imported.report.outcome == "unchanged" else 201
-        return Response(DatasetFacts(dataset).data, status=status)
+        facts = {**DatasetFacts(dataset).data, "warnings": list(imported.report.warnings)}
+        return Response(facts, status=200 if imported.report.outcome == "unchanged" else 201)
 
 
 class OneDataset(Endpoint):

@@ -15,7 +15,10 @@ class Cloning(StrictSerializer):
 
     name = Text(required=False, default="", max_length=MAX_LENGTH, help_text="Without one it is called a copy.")
     allow_missing = Flag(
-        required=False, default=False, help_text="Of module queries: run although the collection lacks modules."
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Of module queries: run although the collection lacks modules. By default as in the other.",
     )
 
 

@@ -34,6 +34,14 @@ class DatasetFacts(serializers.Serializer):
     updated_at = serializers.DateTimeField()
 
 
+class UploadedFacts(DatasetFacts):
+    """A dataset that was uploaded, and what looks wrong in the file."""
+
+    warnings = serializers.ListField(
+        child=serializers.CharField(), help_text="Sentences, such as which queries nobody judged."
+    )
+
+
 class DatasetPage(Page):
     """A page of datasets."""
 

@@ -59,6 +59,12 @@ class Migration(migrations.Migration):
                     "empty_queries",
                     models.CharField(choices=[("zero", "zero"), ("skip", "skip")], default="zero", max_length=10),
                 ),
+                (
+                    "allow_missing",
+                    models.BooleanField(
+                        default=False, help_text="Of module queries: it was made although the collection lacks modules."
+                    ),
+                ),
                 ("manifest", models.JSONField(blank=True, default=dict, editable=False)),
                 (
                     "experiment",
