@@ -143,11 +143,10 @@ def choose_indexes(
     `among` says it instead. Raises MatrixError for a name that is not there, and for a mode that the index cannot
     search.
     """
-    ready = _ready(mapping)
-    by_name = _newest(ready) if among is None else dict(among)
+    by_name = newest_indexes(mapping) if among is None else dict(among)
     for configuration in configurations:
         if configuration.index not in by_name:
-            raise _no_index(mapping, configuration.index, [index.name for index in ready])
+            raise _no_index(mapping, configuration.index, [index.name for index in _ready(mapping)])
         _require_mode(by_name[configuration.index], configuration)
         _require_tokens(by_name[configuration.index], configuration)
     return by_name
@@ -161,9 +160,13 @@ def _ready(mapping: Mapping) -> list[Index]:
     )
 
 
-def _newest(ready: list[Index]) -> dict[str | None, Index]:
+def newest_indexes(mapping: Mapping) -> dict[str | None, Index]:
+    """Return what a matrix calls the indexes of the collection: the newest of each name, and of all under None.
+
+    The newest is the one that became ready last. One counts that is ready, and holds the documents as they are now.
+    """
     by_name: dict[str | None, Index] = {}
-    for index in filter(is_current, ready):
+    for index in filter(is_current, _ready(mapping)):
         by_name.setdefault(index.name, index)
         by_name.setdefault(None, index)
     return by_name

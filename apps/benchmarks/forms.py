@@ -87,7 +87,7 @@ class BenchmarkForm(PageForm):
     indexes = forms.MultipleChoiceField(
         required=False,
         widget=UnfoldAdminCheckboxSelectMultipleWidget(),
-        help_text="Tick several to compare them. None ticked: the newest that is ready.",
+        help_text="Tick several to compare them. None ticked: the one that became ready last.",
     )
     search_modes = forms.MultipleChoiceField(
         choices=[

@@ -9,6 +9,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from apps.benchmarks.measures import names_in
+from apps.benchmarks.modes import with_modes
 from apps.mappings.missing import MissingModulesError
 from apps.mappings.models import Mapping
 from benchbench.ir.ann import split_settings
@@ -45,10 +46,13 @@ def add_matrix_arguments(parser: CommandParser) -> None:
 
 def _add_depths(matrix: ArgumentGroup) -> None:
     matrix.add_argument(
-        "--indexes", type=words, metavar="I,I", help="Names of indexes (default: the collection's newest)."
+        "--indexes",
+        type=words,
+        metavar="I,I",
+        help="Names of indexes, the newest of each (default: of all, the one that became ready last).",
     )
     matrix.add_argument(
-        "--modes", type=words, metavar="M,M", help="dense, sparse, hybrid (default: all that the newest index can)."
+        "--modes", type=words, metavar="M,M", help="dense, sparse, hybrid (default: all that the indexes can)."
     )
     matrix.add_argument(
         "--rerank",
@@ -108,13 +112,16 @@ def _add_measures(measures: ArgumentGroup) -> None:
 
 
 def matrix_of(mapping: Mapping, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the configuration matrix that the options describe; what is not given is left to the matrix's defaults."""
+    """Return the configuration matrix that the options describe; what is not given is left to the defaults.
+
+    Raises MatrixError where the indexes have no mode in common.
+    """
     given = {key: options[name_of(option)] for key, option in OPTIONS.items()} | {
-        "search_modes": options["modes"] or searchable(mapping),
+        "search_modes": options["modes"],
         "use_reranker": {"on": [True], "off": [False], "both": [False, True]}[options["rerank"] or "off"],
         "rerankers": [options["reranker"]] if options["reranker"] else None,
     }
-    return {key: value for key, value in given.items() if value is not None}
+    return with_modes(mapping, {key: value for key, value in given.items() if value is not None})
 
 
 def name_of(option: str) -> str:
@@ -133,16 +140,6 @@ def in_options() -> Iterator[None]:
         # A key that is a plain word too is meant only where the message begins with it.
         names = re.sub(r"^\w+(?=:)|\b\w+_\w+\b", lambda found: OPTIONS.get(found[0], found[0]), error.message)
         raise MatrixError(names, field=error.field) from error
-
-
-def searchable(mapping: Mapping) -> list[str]:
-    """Return the modes that the collection's newest ready index can search."""
-    index = mapping.collection.indexes.filter(status="ready").order_by("-ready_at").first()
-    dense = bool(index and index.has_vectors)
-    sparse = bool(index and index.lexical_index_id)
-    return [mode for mode, can in (("dense", dense), ("sparse", sparse), ("hybrid", dense and sparse)) if can] or [
-        "dense"
-    ]
 
 
 def words(text: str) -> list[str]:

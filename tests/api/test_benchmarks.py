@@ -11,6 +11,7 @@ from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
 from apps.mappings.models import Mapping
 from apps.operations.models import Status
+from apps.retrieval.models import Index
 from benchbench.ir.matrix import KEYS
 from tests.api.callers import Caller, Callers
 from tests.benchmarks.conftest import make_library
@@ -205,6 +206,18 @@ def test_it_tells_what_a_matrix_would_do(callers: Callers, library: Mapping) -> 
     assert all(isinstance(count, int) for count in facts["distinct"].values())
     assert (facts["warnings"], facts["builds"]) == ([], [])
     assert not Benchmark.objects.exists()
+
+
+def test_a_matrix_without_modes_has_all_that_the_index_can(callers: Callers, library: Mapping) -> None:
+    def runs() -> list[str]:
+        row = made(callers.owner, library, {})
+        labels = callers.owner.post(f"{PATH}/preview", planned(asked(library, {}))).json()["labels"]
+        assert labels == [run.label for run in row.runs.all()]
+        return [run.config["search_mode"] for run in row.runs.all()]
+
+    assert runs() == ["dense", "sparse", "hybrid"]
+    Index.objects.update(encoder="")  # no vectors
+    assert runs() == ["sparse"]
 
 
 def test_it_lists_pages_of_a_status(callers: Callers) -> None:

@@ -33,6 +33,7 @@ from apps.benchmarks.describing import with_run_counts
 from apps.benchmarks.launching import launch
 from apps.benchmarks.measures import MeasuresError, besides_the_usual
 from apps.benchmarks.models import Benchmark
+from apps.benchmarks.modes import with_modes
 from apps.benchmarks.previewing import preview
 from apps.benchmarks.retrying import retry
 from apps.mappings.models import Mapping
@@ -179,7 +180,7 @@ def searched(request: Request, stated: dict[str, Any]) -> tuple[Mapping, dict[st
     with naming("metrics_to_compute"):
         measures = besides_the_usual(stated["metrics_to_compute"])
     return mapping, {
-        "matrix": completed(stated["config_matrix"], stated.get("top_k")),
+        "matrix": with_modes(mapping, completed(stated["config_matrix"], stated.get("top_k"))),
         "measures": measures,
         "allow_missing": stated["allow_missing"],
     }

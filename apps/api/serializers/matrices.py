@@ -47,7 +47,9 @@ SCHEMA = {
             for key, values in VALUES.items()
         },
     },
-    "description": "A list of values for each key; every combination is a run. What is left out has its default.",
+    "description": "A list of values for each key; every combination is a run. What is left out has its default: "
+    "without `search_modes` all that the indexes can search, without `indexes` the newest there is. The newest, "
+    "of a name too, is the one that became ready last and holds the documents as they are now.",
 }
 
 

@@ -138,7 +138,8 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
             self.run_experiment(**options)
             return
         mapping = self.mapping_of(options)
-        matrix = matrix_of(mapping, options)
+        with in_options():
+            matrix = matrix_of(mapping, options)
         if options["dry_run"]:
             with in_options():
                 planned = preview(mapping, matrix, measures=options["measures"], allow_missing=options["allow_missing"])
