@@ -178,3 +178,16 @@ def test_no_page_is_wider_than_a_phone(page: Page) -> None:
     ):
         page.goto(path)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
+
+
+def test_the_leaderboard_fits_a_notebook_and_keeps_its_names_on_a_phone(page: Page) -> None:
+    operation = outside(lambda: wait(launch(make_benchmark("Wide"))))
+    page.goto(f"/admin/benchmarks/benchmark/{operation.subject_id}/results/")
+    board = page.locator("#board-scroll")
+    assert board.evaluate("board => board.scrollWidth - board.clientWidth") == 0
+    page.set_viewport_size({"width": 390, "height": 800})
+    board.evaluate("board => board.scrollTo(board.scrollWidth, 0)")
+    assert board.evaluate("board => board.scrollLeft") > 0
+    places = [one.bounding_box() for one in (board, board.locator("tbody th").first, board.locator("thead .bb-name"))]
+    left, *names = [place["x"] for place in places if place]
+    assert [round(name - left) for name in names] == [1, 1], "beside the frame's line"
