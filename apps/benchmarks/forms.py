@@ -209,6 +209,12 @@ class BenchmarkForm(PageForm):
         label="Unresolved judgments",
         help_text="Leaving them out flatters every run; the page says how many there are.",
     )
+    empty_queries = forms.ChoiceField(
+        choices=[("zero", "count them as 0"), ("skip", "leave them out of the means")],
+        widget=UnfoldAdminSelectWidget(),
+        label="Queries without a relevant judgment",
+        help_text="Nothing that a search returns for such a query is right. Left out, they lower no mean.",
+    )
     allow_missing = forms.BooleanField(
         required=False,
         widget=UnfoldBooleanSwitchWidget(),
@@ -226,7 +232,11 @@ class BenchmarkForm(PageForm):
         ),
         ("Dense, lexical, hybrid", "", ("ann", "lexical", "fusion", "rrf_k_values", "weights")),
         ("Reranking", "", ("use_reranker", "rerankers", "rerank_depths")),
-        ("Measures", "", ("k_values_for_metrics", "primary_k", "measures", "unresolved", "allow_missing")),
+        (
+            "Measures",
+            "",
+            ("k_values_for_metrics", "primary_k", "measures", "unresolved", "empty_queries", "allow_missing"),
+        ),
         ("Execution", "", ("execution", "seed")),
     )
 
@@ -264,5 +274,5 @@ class BenchmarkForm(PageForm):
 
     def options(self) -> dict[str, Any]:
         """Return what else a benchmark is made with."""
-        names = ("name", "description", "execution", "unresolved", "seed", "measures", "allow_missing")
+        names = ("name", "description", "execution", "seed", "measures", "allow_missing", "unresolved", "empty_queries")
         return {name: self.cleaned_data[name] for name in names}

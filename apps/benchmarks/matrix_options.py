@@ -37,7 +37,7 @@ OPTIONS = {  # by key of the matrix
 
 
 def add_matrix_arguments(parser: CommandParser) -> None:
-    """Add the options that `matrix_of` reads, and `--measures`. Not given, one is None; `--measures` is empty."""
+    """Add the options that `matrix_of` reads, and how is measured. Not given, one is None; `--measures` is empty."""
     matrix = parser.add_argument_group("matrix", "Each list multiplies the runs of the modes that it touches.")
     _add_depths(matrix)
     _add_engines(matrix)
@@ -108,6 +108,16 @@ def _add_measures(measures: ArgumentGroup) -> None:
         default=[],
         metavar="M,M",
         help='Further ones, such as "Success@5,ERR@10,RBP(p=0.8)": ours, and those of ir_measures (default: none).',
+    )
+    measures.add_argument(
+        "--unresolved",
+        choices=["count", "drop"],
+        help="Judgments without a document: count as not found (default), or leave out, which flatters every run.",
+    )
+    measures.add_argument(
+        "--empty-queries",
+        choices=["zero", "skip"],
+        help="Queries without a relevant judgment: count as 0 (default), or leave out of the means.",
     )
 
 

@@ -171,6 +171,7 @@ class TestBenchmark:
         "use_reranker": "off",
         "execution": "shared",
         "unresolved": "count",
+        "empty_queries": "zero",
         "seed": "7",
     }
 
@@ -230,6 +231,14 @@ class TestBenchmark:
         benchmark.refresh_from_db()
         assert benchmark.status == "completed"
         assert "Every run" in messages_of(press(admin_client, benchmark, "start_selected"))
+
+    def test_what_is_left_out_is_chosen_and_told(self, admin_client: Client, library: Mapping) -> None:
+        self.post(admin_client, library, unresolved="drop", empty_queries="skip")
+        benchmark = Benchmark.objects.get()
+        assert (benchmark.unresolved, benchmark.empty_queries) == ("drop", "skip")
+        page = admin_client.get(reverse("admin:benchmark_results", args=[benchmark.pk])).content.decode()
+        assert "unresolved judgments, queries without a relevant judgment" in page
+        assert "is left out, as if nobody had stated it" in page
 
     def test_create_only_waits_for_start(self, admin_client: Client, library: Mapping) -> None:
         response = self.post(admin_client, library)

@@ -116,8 +116,11 @@ def test_a_manifest_brings_them_along_in_the_same_order(library: Mapping) -> Non
 
 
 def test_the_commands_and_the_page_take_them(library: Mapping, admin_client: Client) -> None:
-    call_command("run_benchmark", "library", name="b", modes=["sparse"], measures=["Hits@5"], wait=True, verbosity=0)
+    left_out = ("--unresolved", "drop", "--empty-queries", "skip")
+    how = ("--name", "b", "--modes", "sparse", "--measures", "Hits@5", *left_out)
+    call_command("run_benchmark", "library", *how, wait=True, verbosity=0)
     benchmark = Benchmark.objects.get()
+    assert (benchmark.unresolved, benchmark.empty_queries) == ("drop", "skip")
     assert "Hits@5" in benchmark.measures
     out = io.StringIO()
     call_command("rescore", "b", measures=["RBP(p=0.8,rel=1)", "Success@1"], stdout=out)

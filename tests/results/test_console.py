@@ -221,9 +221,11 @@ def test_a_folder_that_cannot_be_made_is_told_before_anything_is_searched(
         ["--manifest", "m.json", "--modes", "dense"],
         ["--manifest", "m.json", "--seed", "42"],
         ["--manifest", "m.json", "--dry-run"],
+        ["--manifest", "m.json", "--empty-queries", "zero"],
         ["--experiment", "e.yaml", "--execution", "shared"],
         ["--experiment", "e.yaml", "--rerank", "off"],
         ["--experiment", "e.yaml", "--measures", "ERR@10"],
+        ["--experiment", "e.yaml", "--unresolved", "drop"],
     ],
 )
 def test_options_that_do_not_go_together_are_wrong_usage(options: list[str]) -> None:

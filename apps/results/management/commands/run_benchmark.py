@@ -33,7 +33,16 @@ from benchbench.files.spec002 import LIMIT
 from benchbench.ir.configuration import DEFAULTS
 
 DEFAULT_TOP_K = DEFAULTS["top_k"]
-STATED = (*OPTIONS.values(), "--measures", "--execution", "--seed", "--allow-missing")  # by an experiment or a manifest
+CHOSEN = ("execution", "seed", "unresolved", "empty_queries")
+STATED = (  # by an experiment or a manifest
+    *OPTIONS.values(),
+    "--measures",
+    "--execution",
+    "--seed",
+    "--unresolved",
+    "--empty-queries",
+    "--allow-missing",
+)
 NOT_AGAIN = ("--dry-run", "--verbose", "--output-dir")  # what running a manifest does not do
 
 
@@ -153,7 +162,7 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
                 owner=options["owner"],
                 measures=options["measures"],
                 allow_missing=options["allow_missing"],
-                **{name: options[name] for name in ("execution", "seed") if options[name] is not None},
+                **{name: options[name] for name in CHOSEN if options[name] is not None},
             )
         self.run(benchmark, **options)
 
