@@ -1,13 +1,14 @@
 """Do one batch of a benchmark: its queries, through every run that is not finished."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-import numpy as np
 from django.conf import settings
 from django.db.models.functions import Now
 
 from apps.benchmarks import isolated
+from apps.benchmarks.contributing import contributions
 from apps.benchmarks.evaluating import truth_of
 from apps.benchmarks.indexes import OpenIndexes
 from apps.benchmarks.launching import UNFINISHED
@@ -23,7 +24,6 @@ from apps.datasets.models import Query
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch
 from apps.retrieval.rerankers import load_reranker
-from benchbench.ir.measures import GradedRankings, Measure, evaluate
 from benchbench.ir.plan import Plan, RerankStage, Stage
 
 
@@ -48,11 +48,17 @@ def execute(batch: Batch, lease: Lease) -> None:
     indexes = OpenIndexes({run.config.get("index"): run.index for run in runs if run.index})
     # An error that might pass costs the batch an attempt; on its last one, it is recorded with the queries it hit.
     tolerant = batch.attempts >= settings.BENCHBENCH_MAX_ATTEMPTS
-    run_queries = isolated.run_queries if benchmark.execution == Benchmark.Execution.ISOLATED else shared_queries
-    results, outcomes, notes = run_queries(benchmark, runs, queries, indexes, lease, tolerant=tolerant)
+    truth = truth_of(benchmark, benchmark.dataset_version)
+    if benchmark.execution == Benchmark.Execution.ISOLATED:
+        told = partial(contributions, benchmark, truth)
+        results, outcomes, notes = isolated.run_queries(
+            benchmark, runs, queries, indexes, lease, tolerant=tolerant, contributions=told
+        )
+    else:
+        results, outcomes, notes = shared_queries(benchmark, runs, queries, indexes, lease, tolerant=tolerant)
     lease.check()
     made_by = _made_by(plan_of(runs), outcomes, indexes)
-    with lease.commit({"made_by": made_by, "runs": contributions(benchmark, results), "notes": notes}):
+    with lease.commit({"made_by": made_by, "runs": contributions(benchmark, truth, results), "notes": notes}):
         store_results(results)
         store_stage_lists(benchmark, plan_of(runs), outcomes, [query.pk for query in queries], indexes)
 
@@ -87,31 +93,3 @@ def shared_queries(
     outcomes = stages.run(plan, on_stage=report)
     query_ids = [query.pk for query in queries]
     return list(results_of(plan, outcomes, query_ids, indexes, max_k=max(benchmark.k_values))), outcomes, stages.notes
-
-
-def contributions(benchmark: Benchmark, results: Sequence[RunResult]) -> dict[str, dict[str, Any]]:
-    """Return what a batch adds to each run's provisional means: queries done, failed and counted; per measure the sum
-    of the values and how many there are, since a query that counts may have none (`FirstRelevant`)."""
-    ground_truth = truth_of(benchmark, benchmark.dataset_version)
-    measures = [Measure.parse(name) for name in benchmark.measures]
-    by_run: dict[str, list[RunResult]] = {}
-    for result in results:
-        if result.repetition == 1:
-            by_run.setdefault(str(result.run_id), []).append(result)
-    parts = {}
-    for run_id, mine in by_run.items():
-        answered = [result for result in mine if not result.error]
-        graded = GradedRankings.of(
-            [result.document_ids for result in answered], [ground_truth.grades[result.query_id] for result in answered]
-        )
-        counted = graded.has_relevant if benchmark.empty_queries == "skip" else np.ones(len(answered), bool)
-        values = evaluate(measures, graded)[:, counted]
-        parts[run_id] = {
-            "completed": len(mine),
-            "failed": len(mine) - len(answered),
-            "counted": int(counted.sum()),
-            "short": [result.query_id for result in mine if result.short],
-            "sums": np.nansum(values, axis=1).tolist(),
-            "valued": np.count_nonzero(~np.isnan(values), axis=1).tolist(),
-        }
-    return parts

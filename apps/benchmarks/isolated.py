@@ -1,10 +1,12 @@
 """Isolated execution: query by query and run by run through the whole path, for honest latencies."""
 
 import random
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 
+from apps.benchmarks.contributing import Parts, added
 from apps.benchmarks.indexes import OpenIndexes
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.planning import plan_of, query_units
@@ -12,6 +14,8 @@ from apps.benchmarks.rankings import RunResult, results_of
 from apps.benchmarks.stages import Notes, Outcome, Stages
 from apps.datasets.models import Query
 from apps.operations.leasing import Lease
+
+TOLD_SECONDS = 2  # seldom: nothing else is to disturb what is timed
 
 
 def run_queries(
@@ -22,18 +26,21 @@ def run_queries(
     lease: Lease,
     *,
     tolerant: bool,
+    contributions: Callable[[Sequence[RunResult]], Parts],
 ) -> tuple[list[RunResult], dict[str, list[Outcome]], Notes]:
     """Do each (repetition, query, run) alone, runs in an order shuffled per query by the benchmark's seed.
 
     The first query is done once before, unmeasured, so that models and caches are warm. The batch has its host to
     itself: its payload says `alone`. The exact counterparts of approximate runs are searched with the first repetition
-    only.
+    only. Between queries the lease is told, with what `contributions` makes of the rankings so far: a batch may take
+    long, and its runs have no values before it ends but these.
     """
     plans = {str(run.pk): plan_of([run]) for run in runs}
     alone = {str(run.pk): plan_of([run], truth=False) for run in runs}
     results: list[RunResult] = []
     outcomes: dict[str, list[Outcome]] = {}
     notes: Notes = {}
+    telling = Telling(lease, contributions)
     done, max_k = 0, max(benchmark.k_values)
     for plan in plans.values():
         Stages(queries[:1], indexes, tolerant=True, on_part=lease.check).run(plan)
@@ -47,7 +54,26 @@ def run_queries(
             _keep(outcomes, made, number, repetition)
             for stage_key, told in stages.notes.items() if repetition == 1 else ():
                 notes.setdefault(stage_key, Counter()).update(told)
+        telling.tell(results, done)
     return results, outcomes, notes
+
+
+class Telling:
+    """Tells the lease of a batch, at most every TOLD_SECONDS, what its rankings add to the provisional means."""
+
+    def __init__(self, lease: Lease, contributions: Callable[[Sequence[RunResult]], Parts]) -> None:
+        self._lease, self._contributions = lease, contributions
+        self._parts: Parts = {}
+        self._counted = 0
+        self._told = time.monotonic()
+
+    def tell(self, results: Sequence[RunResult], done: int) -> None:
+        if time.monotonic() - self._told < TOLD_SECONDS:
+            return
+        self._parts = added(self._parts, self._contributions(results[self._counted :]))
+        self._counted = len(results)
+        self._lease.report(done, {"runs": self._parts}, always=True)
+        self._told = time.monotonic()
 
 
 def _keep(outcomes: dict[str, list[Outcome]], made: dict[str, list[Outcome]], number: int, repetition: int) -> None:

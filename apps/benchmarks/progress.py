@@ -20,8 +20,12 @@ AHEAD = (Run.Status.PENDING, Run.Status.INDEXING, Run.Status.EVALUATING)
 
 
 def partials(operation: Operation) -> Iterator[dict[str, Any]]:
-    """Yield what each batch has so far contributed: {run id: {completed, failed, counted, short, sums, valued}}."""
-    for result in operation.batches.values_list("result", flat=True):
+    """Yield what each batch has so far contributed: {run id: {completed, failed, counted, short, sums, valued}}.
+
+    What a batch that is at work tells counts until its operation ends: only one that is done has stored its rankings.
+    """
+    states = [Batch.State.DONE, Batch.State.RUNNING] if operation.is_active else [Batch.State.DONE]
+    for result in operation.batches.filter(state__in=states).values_list("result", flat=True):
         yield result.get("runs", {})
 
 

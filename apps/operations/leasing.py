@@ -49,6 +49,7 @@ def claim(batch_id: int, owner: str) -> Batch | None:
         lease_until=_lease_end(),
         started_at=Now(),
         done_units=0,
+        result={},
     )
     if not taken:
         return None

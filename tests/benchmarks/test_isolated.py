@@ -3,9 +3,17 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from apps.benchmarks import isolated
+from apps.benchmarks.cancelling import cancel
+from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation
-from apps.operations.working import wait
+from apps.benchmarks.progress import benchmark_event
+from apps.operations.leasing import Lease
+from apps.operations.working import OperationFailedError, wait
+from apps.results.leaderboard import leaderboard
 from tests.benchmarks.conftest import make_library, make_wide, run_key
 
 RUNS, QUERIES = 18, 2
@@ -30,3 +38,53 @@ def test_it_finds_what_shared_execution_finds_on_every_axis(transactional_db: No
     assert run_key(isolated) == run_key(shared)
     assert values_of(isolated) == values_of(shared)
     assert len(values_of(shared)) == RUNS
+
+
+class TestOneLongBatch:
+    @pytest.fixture(autouse=True)
+    def told_after_every_query(self, monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
+        settings.BENCHBENCH_BATCH_SECONDS = 60
+        monkeypatch.setattr(isolated, "TOLD_SECONDS", 0)
+
+    @pytest.fixture
+    def benchmark(self, transactional_db: None) -> Benchmark:
+        matrix = {"search_modes": ["dense", "sparse"]}
+        library = make_library(documents=12, queries=4)
+        return create_benchmark(library, name="b", matrix=matrix, execution="isolated", runs_per_query=2)
+
+    def test_its_runs_have_provisional_means_meanwhile(
+        self, benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        report, seen = Lease.report, []
+
+        def watched(lease: Lease, done: int, result: Any = None, **how: Any) -> None:
+            report(lease, done, result, **how)
+            if result is not None:
+                seen.append(leaderboard(Benchmark.objects.get()).rows)
+
+        monkeypatch.setattr(Lease, "report", watched)
+        wait(launch(benchmark))
+        assert [{row.so_far for row in rows} for rows in seen] == [{1}, {2}, {3}, {4}, {4}, {4}, {4}, {4}]
+        final = {row.run.pk: dict(row.values) for row in leaderboard(Benchmark.objects.get()).rows}
+        assert {row.run.pk: row.values for row in seen[-1]} == {
+            run: pytest.approx(found) for run, found in final.items()
+        }
+
+    def test_what_it_told_is_no_progress_once_it_was_cancelled(
+        self, benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        report = Lease.report
+
+        def cancelled(lease: Lease, *told: Any, **how: Any) -> None:
+            report(lease, *told, **how)
+            if len(told) > 1:
+                assert {run["completed_queries"] for run in benchmark_event(lease.batch.operation)["runs"]} == {1}
+                cancel(Benchmark.objects.get())
+                lease._lost.set()
+
+        monkeypatch.setattr(Lease, "report", cancelled)
+        operation = launch(benchmark)
+        with pytest.raises(OperationFailedError):
+            wait(operation)
+        operation.refresh_from_db()
+        assert {run["completed_queries"] for run in benchmark_event(operation)["runs"]} == {0}
