@@ -8,7 +8,7 @@ from django.urls import URLPattern, path, reverse
 from unfold.decorators import display
 
 from apps.benchmarks.models import Baseline
-from apps.datasets import export_views, upload_views, views
+from apps.datasets import export_views, query_views, upload_views, views
 from apps.datasets.drafts import changes_of
 from apps.datasets.editing import discard_draft, freeze
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
@@ -20,9 +20,15 @@ from apps.results import views as results
 from apps.results.next_steps import next_steps
 from benchbench.access import may_change, visible
 from benchbench.admin import FactAdmin, LargeAdmin, OwnedAdmin, VisibleFilter
-from benchbench.panels import Button, Panel, changelist_url
+from benchbench.panels import Button, Panel, change_url, changelist_url
 
 GRADE_COLOURS = {"3": "success", "2": "success", "1": "info", "0": "default", "-1": "default"}
+
+
+def add_query_button(dataset: Dataset, user: Any) -> list[Button]:
+    """Return the button that leads to adding a query, for those who may."""
+    href = reverse("admin:query_add", args=[dataset.pk])
+    return [Button("Add a query", "add", href=href)] if may_change(dataset, user) else []
 
 
 @admin.register(Dataset)
@@ -49,6 +55,7 @@ class DatasetAdmin(OwnedAdmin):
             path("preview/", view(upload_views.preview_dataset), given, "dataset_preview"),
             path("<uuid:object_id>/timeline/", view(results.history_page), given, "dataset_history"),
             path("<uuid:object_id>/shape/", view(measure_views.dataset_shape), given, "dataset_shape"),
+            path("<uuid:object_id>/queries/add/", view(query_views.add_to_dataset), given, "query_add"),
             *super().get_urls(),
         ]
 
@@ -72,7 +79,7 @@ class DatasetAdmin(OwnedAdmin):
         if request.user.has_perm("benchmarks.add_benchmark"):
             run = f"{reverse('admin:run_import')}?dataset={obj.pk}"
             buttons.append(Button("Import a run", "upload", href=run))
-        return buttons
+        return [*buttons, *add_query_button(obj, request.user)]
 
     def panels(self, request: HttpRequest, obj: Dataset) -> list[Panel]:
         queries = Query.objects.filter(dataset=obj, until=None).order_by("id")
@@ -135,6 +142,9 @@ class DatasetVersionAdmin(FactAdmin):
         self.message_user(request, f"Discarded {obj_display}: the newest frozen version is the newest again.")
         return redirect(changelist_url(Dataset))
 
+    def buttons(self, request: HttpRequest, obj: DatasetVersion) -> list[Button]:
+        return add_query_button(obj.dataset, request.user) if obj.frozen_at is None else []
+
     def trail(self, obj: DatasetVersion) -> list[Any]:
         return [obj.dataset]
 
@@ -157,8 +167,12 @@ class QueryAdmin(LargeAdmin):
     change_form_outer_after_template = "datasets/judgments.html"
 
     def get_urls(self) -> list[URLPattern]:
-        page = self.admin_site.admin_view(views.judge_by_reference)
-        return [path("<int:query_id>/judge/", page, {"model_admin": self}, "query_judge"), *super().get_urls()]
+        view, given = self.admin_site.admin_view, {"model_admin": self}
+        return [
+            path("<int:query_id>/judge/", view(views.judge_by_reference), given, "query_judge"),
+            path("<int:query_id>/edit/", view(query_views.edit), given, "query_edit"),
+            *super().get_urls(),
+        ]
 
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         if query := kwargs.get("obj"):
@@ -172,6 +186,14 @@ class QueryAdmin(LargeAdmin):
     @display(description="query", ordering="text")
     def short_text(self, query: Query) -> str:
         return truncatechars(query.text, 160)
+
+    def buttons(self, request: HttpRequest, obj: Query) -> list[Button]:
+        if obj.until is not None:
+            now = Query.objects.filter(dataset=obj.dataset_id, key=obj.key, until=None).first()
+            return [Button("As it is now", "update", href=change_url(now))] if now else []
+        if not may_change(obj.dataset, request.user):
+            return []
+        return [Button("Edit the query", "edit", href=reverse("admin:query_edit", args=[obj.pk]))]
 
     def trail(self, obj: Query) -> list[Any]:
         return [obj.dataset]

@@ -114,7 +114,8 @@ def check_query(query: QueryRecord) -> None:
     """Raise a `DatasetError` for what the tables could not hold of a query and its judgments."""
     where = f"The query {query.key[:100]!a}"
     if not query.key.strip() or not query.text.strip():
-        raise DatasetError(f"{where} needs a key and a text that are not blank.", field="query_key")
+        blank = "query_text" if query.key.strip() else "query_key"
+        raise DatasetError(f"{where} needs a key and a text that are not blank.", field=blank)
     for name, limit in LENGTHS.items():
         if len(getattr(query, name)) > limit:
             raise DatasetError(f"{where} has more than {limit} characters in its {name}.", field=name)
