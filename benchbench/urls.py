@@ -4,8 +4,10 @@ from django.urls import include, path
 from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularSwaggerView
 
-# Errors of the API are JSON; those of pages are what Django makes of them.
+# Errors of the API are JSON, whoever raises them; those of pages are pages.
 handler400 = "apps.api.errors.bad_request"
+handler403 = "benchbench.error_pages.forbidden"
+handler404 = "benchbench.error_pages.not_found"
 handler500 = "apps.api.errors.server_error"
 docs = SpectacularSwaggerView.as_view(url_name="api:schema", throttle_classes=[])
 urlpatterns = [

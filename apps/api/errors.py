@@ -13,7 +13,6 @@ from django.core.exceptions import ObjectDoesNotExist, RequestDataTooBig, Suspic
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import Resolver404, resolve
-from django.views import defaults
 from django.views.decorators.csrf import csrf_exempt
 from psycopg.errors import ForeignKeyViolation
 from redis.exceptions import ConnectionError as NoRedisError
@@ -24,6 +23,7 @@ from rest_framework.settings import api_settings
 from rest_framework.views import exception_handler, set_rollback
 
 from apps.api.sentences import about, of_form, of_refusal
+from benchbench import error_pages
 from benchbench.errors import BenchbenchError
 
 ROOT = "/api/"
@@ -77,17 +77,17 @@ def unknown(request: HttpRequest, **kwargs: Any) -> HttpResponse:
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answer a request that Django refuses before a view sees it, such as one for an unknown host."""
     if not request.path.startswith(ROOT):
-        return defaults.bad_request(request, exception)
+        return error_pages.bad_request(request, exception)
     detail = "The request was refused before it was read: its Host, or another header, is not one that the site takes."
     return JsonResponse(_body(detail, "malformed"), status=400)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer a fault of ours: to the API with a reference that is in the log, elsewhere as Django does."""
-    if not request.path.startswith(ROOT):
-        return defaults.server_error(request)
+    """Answer a fault of ours: with a reference that is in the log, to the API as JSON, elsewhere as a page."""
     reference = uuid.uuid4().hex
     logger.exception("%s %s failed: reference %s", request.method, request.path, reference)
+    if not request.path.startswith(ROOT):
+        return error_pages.server_error(request, reference)
     body = _body("The server failed. Tell an administrator the reference.", "server_error", reference=reference)
     return JsonResponse(body, status=500)
 

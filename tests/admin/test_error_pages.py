@@ -1,0 +1,88 @@
+"""What pages say where there is nothing, where something is not allowed, and where the server failed."""
+
+import re
+import uuid
+from typing import Any
+
+import pytest
+from django.http import HttpRequest
+from django.test import Client, RequestFactory
+from django.urls import reverse
+
+from apps.api.errors import server_error
+from apps.benchmarks.models import Benchmark
+from benchbench.panels import change_url, changelist_url
+from tests.admin.conftest import MakeStaff
+
+LEAKS = ("Traceback", "urlconf", "URLconf", "CSRF", "apps.")
+
+
+def text_of(page: Any) -> str:
+    shown = page.content.decode()
+    assert not [word for word in LEAKS if word in shown]
+    return re.sub(r"\s+", " ", shown)
+
+
+def test_an_address_that_there_is_not_is_told_in_the_shell(client_of_ada: Client) -> None:
+    page = client_of_ada.get("/admin/nothing/")
+    assert page.status_code == 404
+    assert "There is nothing at this address." in text_of(page)
+    assert changelist_url(Benchmark) in text_of(page), "the sidebar"
+    page = client_of_ada.get(change_url(Benchmark, uuid.UUID(int=0)))
+    assert page.status_code == 404
+    assert f"There is no benchmark {uuid.UUID(int=0)} that you may see." in text_of(page)
+
+
+@pytest.mark.django_db
+def test_who_is_not_signed_in_sees_no_shell() -> None:
+    page = Client().get("/nothing/<script>")
+    assert page.status_code == 404
+    assert "There is nothing at this address." in text_of(page)
+    assert reverse("admin:index") in text_of(page)
+    assert "_changelist" not in text_of(page)
+    assert changelist_url(Benchmark) not in text_of(page)
+    assert "nothing/<script>" not in text_of(page)
+
+
+def test_what_is_not_permitted_leads_back(client: Client, make_staff: MakeStaff) -> None:
+    client.force_login(make_staff("new", may=()))
+    for referer, leads in (
+        ("http://testserver/admin/", True),
+        ("https://elsewhere.example/", False),
+        (f"http://testserver{changelist_url(Benchmark)}", False),
+        ("", False),
+    ):
+        page = client.get(changelist_url(Benchmark), headers={"Referer": referer})
+        assert page.status_code == 403
+        assert "You do not have the permission for this." in text_of(page)
+        assert (">Back</a>" in text_of(page)) == leads, referer
+
+
+@pytest.mark.django_db
+def test_a_form_that_is_not_of_the_site_is_told_so() -> None:
+    fields = {"username": "ada", "password": "secret"}
+    page = Client(enforce_csrf_checks=True).post(reverse("admin:login"), fields)
+    assert page.status_code == 403
+    assert "Nothing was changed" in text_of(page)
+    assert "secret" not in text_of(page)
+
+
+def test_a_host_that_is_not_ours_is_not_repeated() -> None:
+    page = Client().get("/admin/", headers={"Host": "evil.example"})
+    assert page.status_code == 400
+    assert "Refused" in text_of(page)
+    assert "evil" not in text_of(page)
+
+
+@pytest.mark.django_db
+def test_a_fault_of_ours_has_a_page_that_needs_no_database(
+    rf: RequestFactory, caplog: pytest.LogCaptureFixture, django_assert_num_queries: Any
+) -> None:
+    request: HttpRequest = rf.get("/admin/")
+    with django_assert_num_queries(0):
+        page = server_error(request)
+    assert page.status_code == 500
+    reference = re.search(r"<code>(\w{32})</code>", text_of(page))
+    assert reference is not None
+    assert reference[1] in caplog.text
+    assert "src=" not in text_of(page)
