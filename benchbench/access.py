@@ -2,7 +2,7 @@
 
 from typing import Any, TypeVar
 
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Model, QuerySet
 
 M = TypeVar("M", bound=Model)
 
@@ -11,8 +11,9 @@ def visible(queryset: QuerySet[M], user: Any, *, through: str = "") -> QuerySet[
     """Return the rows of `queryset` that `user` may see.
 
     An active staff member sees rows that they own, rows of a team they belong to and rows that nobody owns; with the
-    permission `view_all_<model>` (superusers have it) all of them. Everybody else sees nothing. `through` is the lookup
-    path from the model to the owned model that decides for it (`"benchmark"` for runs).
+    permission `view_all_<model>` (superusers have it) all of them. Everybody else sees nothing. A model says which rows
+    are somebody's by its `seen_by`: operations are whose the thing is that they work on. `through` is the lookup path
+    from the model to the one that decides for it (`"benchmark"` for runs).
     """
     if not (user.is_active and user.is_staff):
         return queryset.none()
@@ -21,13 +22,7 @@ def visible(queryset: QuerySet[M], user: Any, *, through: str = "") -> QuerySet[
         owned = owned._meta.get_field(name).related_model
     if user.has_perm(f"{owned._meta.app_label}.view_all_{owned._meta.model_name}"):
         return queryset
-    prefix = f"{through}__" if through else ""
-    mine = (
-        Q(**{f"{prefix}owner": user})
-        | Q(**{f"{prefix}owner__isnull": True})
-        | Q(**{f"{prefix}team__in": user.groups.values("pk")})
-    )
-    return queryset.filter(mine)
+    return queryset.filter(owned.seen_by(user, f"{through}__" if through else ""))
 
 
 def may_view(row: Model, user: Any) -> bool:

@@ -1,9 +1,13 @@
 """Abstract bases of the tables: public ids, timestamps, ownership."""
 
 import uuid
+from typing import Any
 
 from django.conf import settings
 from django.db import models
+from django.db.models import Q
+
+PERMISSIONS = ("add", "change", "delete", "view", "view_all")  # of a model that `benchbench.access.visible` knows
 
 
 class PublicModel(models.Model):
@@ -42,4 +46,13 @@ class OwnedModel(PublicModel):
 
     class Meta:
         abstract = True
-        default_permissions = ("add", "change", "delete", "view", "view_all")
+        default_permissions = PERMISSIONS
+
+    @classmethod
+    def seen_by(cls, user: Any, prefix: str = "") -> Q:
+        """Return which rows a staff member sees who may not view all; `prefix` leads to them (`"benchmark__"`)."""
+        return (
+            Q(**{f"{prefix}owner": user})
+            | Q(**{f"{prefix}owner__isnull": True})
+            | Q(**{f"{prefix}team__in": user.groups.values("pk")})
+        )

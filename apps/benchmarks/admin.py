@@ -88,7 +88,7 @@ class BenchmarkAdmin(OwnedAdmin):
     @admin.action(description="Start or resume", permissions=["act"])
     def start_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         def start(benchmark: Benchmark) -> str:
-            launch(benchmark, owner=staff(request))
+            launch(benchmark, by=staff(request))
             return f'Started "{benchmark}".'
 
         return self.each(request, queryset, start)
@@ -104,7 +104,7 @@ class BenchmarkAdmin(OwnedAdmin):
     @admin.action(description="Retry what failed", permissions=["act"])
     def retry_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         def again(benchmark: Benchmark) -> str:
-            retry(benchmark, owner=staff(request))
+            retry(benchmark, by=staff(request))
             return f'Running what failed in "{benchmark}" again.'
 
         return self.each(request, queryset, again)

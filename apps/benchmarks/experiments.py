@@ -145,7 +145,7 @@ def _build(index: Index, owner: User | None, on_progress: OnProgress | None) -> 
         return
     building = Operation.objects.filter(subject_id=index.pk, status__in=Status.active()).first()
     with contextlib.suppress(OperationFailedError):  # told by the runs that need it
-        wait(building or build_index(index, owner=owner), on_progress=on_progress)
+        wait(building or build_index(index, by=owner), on_progress=on_progress)
     index.refresh_from_db()
     if index.status == Index.Status.CANCELLED:
         raise ExperimentError(f'Building the index "{index}" was cancelled: run the experiment again to go on.')

@@ -14,7 +14,6 @@ from apps.benchmarks.costs import costs_of
 from apps.benchmarks.creating import is_current, require_current
 from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.benchmarks.planning import needs_preparing, plan_of, query_units
-from apps.benchmarks.quotas import require_room
 from apps.operations.launching import start_operation
 from apps.operations.models import Operation, Status
 from apps.retrieval.models import Index
@@ -26,11 +25,11 @@ BATCHES = 8  # wanted of a short benchmark, so that its progress shows and two w
 LEAST_SHARE = 0.5  # of BENCHBENCH_BATCH_SECONDS; what every batch costs would be felt in a shorter one
 
 
-def launch(benchmark: Benchmark, *, owner: User | None = None) -> Operation:
+def launch(benchmark: Benchmark, *, by: User | None = None) -> Operation:
     """Start what is not finished: runs that completed or failed are skipped, as are queries that have their results.
 
-    Raises ConflictError while it runs, when nothing is left to do, when the mapping or an index is not ready, or when
-    the user has as many running as one may.
+    It counts against the quota of `by`, or of the benchmark's owner where nobody is named. Raises ConflictError while
+    it runs, when nothing is left to do, and when the mapping or an index is not ready; QuotaError.
     """
     require_searched(benchmark, "start")
     require_current(benchmark.mapping)
@@ -42,7 +41,6 @@ def launch(benchmark: Benchmark, *, owner: User | None = None) -> Operation:
         )
         if not started:
             raise ConflictError(f"The benchmark {benchmark.name!r} is running already.")
-        require_room(owner or benchmark.owner)
         unfinished = benchmark.runs.filter(status__in=UNFINISHED, is_external=False)
         runs = list(unfinished.select_related("index__chunk_set", "index__collection"))
         if not runs:
@@ -56,8 +54,7 @@ def launch(benchmark: Benchmark, *, owner: User | None = None) -> Operation:
         operation = start_operation(
             Operation.Kind.BENCHMARK,
             subject_id=benchmark.pk,
-            owner=owner or benchmark.owner,
-            team=benchmark.team,
+            by=by or benchmark.owner,
             queue="gpu",
             batches=[({"prepare": True}, 0)] if needs_preparing(plan_of(runs)) else query_batches(benchmark, runs),
             parameters={"run_ids": [str(run.pk) for run in runs]},

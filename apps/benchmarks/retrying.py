@@ -12,7 +12,7 @@ from benchbench.errors import ConflictError
 READY = Index.Status.READY
 
 
-def retry(benchmark: Benchmark, *, owner: User | None = None) -> Operation:
+def retry(benchmark: Benchmark, *, by: User | None = None) -> Operation:
     """Reset failed runs, and queries that failed in completed runs, and start what is then unfinished.
 
     A run whose index could not be built stays as it is until that is ready. Raises ConflictError while the benchmark
@@ -33,4 +33,4 @@ def retry(benchmark: Benchmark, *, owner: User | None = None) -> Operation:
             )
         QueryResult.objects.filter(run__in=run_ids).exclude(error="").delete()
         Run.objects.filter(pk__in=run_ids).update(status=Run.Status.PENDING, error_message="", failed_queries=0)
-        return launch(benchmark, owner=owner)
+        return launch(benchmark, by=by)

@@ -124,7 +124,7 @@ def download_manifest(request: HttpRequest, model_admin: SiteAdmin, object_id: u
 def start(request: HttpRequest, benchmark: Benchmark) -> None:
     """Start a benchmark that was just made; where that cannot be, say so, and keep it."""
     try:
-        launch(benchmark, owner=staff(request))
+        launch(benchmark, by=staff(request))
     except BenchbenchError as error:
         messages.error(request, f"The benchmark is made, but did not start. {error.message}")
 

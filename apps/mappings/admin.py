@@ -55,7 +55,7 @@ class MappingAdmin(OwnedAdmin):
 
     @admin.action(description="Resolve", permissions=["act"])
     def resolve_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
-        return self.each(request, queryset, lambda mapping: views.sentence(resolve(mapping, owner=staff(request))))
+        return self.each(request, queryset, lambda mapping: views.sentence(resolve(mapping, by=staff(request))))
 
     @display(description="resolved", ordering="mapped_count")
     def resolved(self, mapping: Mapping) -> str:

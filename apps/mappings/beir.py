@@ -163,7 +163,7 @@ def _build_index(collection: Collection, encoder: str, owner: Any) -> Indexed:
     building = Operation.objects.filter(
         kind=Operation.Kind.INDEX, subject_id=index.pk, status__in=Status.active()
     ).first()  # of an import that was interrupted, perhaps
-    return Indexed(index, operation=building or build_index(index, owner=owner))
+    return Indexed(index, operation=building or build_index(index, by=owner))
 
 
 def _indexes(collection: Collection, **made_by: str) -> Any:

@@ -59,13 +59,14 @@ class Ruling(NamedTuple):
     verdict: Verdict
 
 
-def resolve(mapping: Mapping, *, owner: Any = None) -> Resolved:
+def resolve(mapping: Mapping, *, by: Any = None) -> Resolved:
     """Resolve every judgment of `mapping`: at once when that is quick, else by an operation on the queue.
 
     Quick is what keeps within the settings BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS (references), _MAX_DOCS (documents
     of the collection) and _MAX_WALL_MS: an attempt that takes longer is rolled back and queued. Either way the old
-    resolutions stay until the new ones replace them all in one transaction. Raises ResolveError where the dataset has
-    no frozen version, OperationActiveError where an operation is resolving the mapping already.
+    resolutions stay until the new ones replace them all in one transaction. What is queued counts against the quota of
+    `by`, or of the mapping's owner where nobody is named. Raises ResolveError where the dataset has no frozen version,
+    OperationActiveError where an operation is resolving the mapping already, QuotaError.
     """
     if mapping.collection.kind == Collection.Kind.EXTERNAL:
         add_judged_documents(mapping)
@@ -85,8 +86,7 @@ def resolve(mapping: Mapping, *, owner: Any = None) -> Resolved:
     operation = start_operation(
         Operation.Kind.RESOLVE,
         subject_id=mapping.pk,
-        owner=owner,
-        team=mapping.team,
+        by=by or mapping.owner,
         batches=[({"refs": references}, max(1, references))],
     )
     return Resolved(mapping, operation)

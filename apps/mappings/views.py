@@ -19,7 +19,7 @@ def add_mapping(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
         values = form.cleaned_data
         with transaction.atomic():
             mapping = create_mapping(values["dataset"], values["collection"], name=values["name"], owner=staff(request))
-            resolved = resolve(mapping, owner=staff(request))
+            resolved = resolve(mapping, by=staff(request))
         messages.success(request, sentence(resolved))
         return redirect(change_url(mapping))
 

@@ -1,41 +1,46 @@
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import Model
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils.html import format_html
 from unfold.decorators import display
 
-from apps.benchmarks.models import Benchmark
-from apps.mappings.models import Mapping
 from apps.operations import views
 from apps.operations.launching import cancel_operation
 from apps.operations.models import Batch, Operation
-from apps.retrieval.models import Index
+from apps.operations.subjects import of_subject, subject_of
 from benchbench.admin import FactAdmin, LargeAdmin, VisibleFilter
 from benchbench.panels import Button, Panel, change_url, changelist_url
-
-SUBJECTS: dict[str, type[Model]] = {
-    Operation.Kind.INDEX: Index,
-    Operation.Kind.RESOLVE: Mapping,
-    Operation.Kind.BENCHMARK: Benchmark,
-}
 
 
 @admin.register(Operation)
 class OperationAdmin(FactAdmin):
-    list_display = ("__str__", "status_label", "stage", "queue", "owner", "created_at", "finished_at")
+    list_display = ("__str__", "status_label", "stage", "owner", "started_by", "created_at", "finished_at")
     list_filter = ("kind", "status", "queue")
-    list_select_related = ("owner",)
+    list_select_related = ("started_by",)
     search_fields = ("=id", "=subject_id", "error")
     search_help_text = "The id of the operation or of what it works on, or words of its error"
     actions = ("cancel_selected",)
     fieldsets = (
         (None, {"fields": (("subject", "stage"), "error")}),
-        ("Facts", {"fields": (("started_at", "finished_at"), ("created_at", "owner"), ("queue", "total_units"))}),
+        (
+            "Facts",
+            {
+                "fields": (
+                    ("created_at", "started_by"),
+                    ("started_at", "finished_at"),
+                    ("owner", "queue"),
+                    "total_units",
+                )
+            },
+        ),
         ("Details", {"classes": ("collapse",), "fields": ("parameters",)}),
     )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Operation]:
+        return super().get_queryset(request).annotate(owner_name=of_subject("owner__username"))
 
     @admin.action(description="Cancel", permissions=["act"])
     def cancel_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
@@ -47,12 +52,15 @@ class OperationAdmin(FactAdmin):
 
     @display(description="works on")
     def subject(self, operation: Operation) -> str:
-        model = SUBJECTS.get(operation.kind)
-        found = model._default_manager.filter(pk=operation.subject_id).first() if model else None
-        if model is None or found is None:
+        found = subject_of(operation)
+        if found is None:
             return str(operation.subject_id)
-        noun = model._meta.verbose_name
+        noun = found._meta.verbose_name
         return format_html('{} <a class="text-link" href="{}">{}</a>', noun, change_url(found), found)
+
+    @display(description="owner", ordering="owner_name", empty_value="–")
+    def owner(self, operation: Any) -> str | None:
+        return operation.owner_name
 
     def operation(self, obj: Operation) -> Operation | None:
         return obj if obj.is_active else None

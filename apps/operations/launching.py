@@ -4,13 +4,14 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
 from apps.operations import events
 from apps.operations.ending import conclude, end_operation
 from apps.operations.leasing import add_batches
 from apps.operations.models import Operation, Status
+from apps.operations.quotas import require_room
 from benchbench.errors import ConflictError
 
 
@@ -25,20 +26,20 @@ def start_operation(
     *,
     subject_id: uuid.UUID,
     batches: Iterable[tuple[dict[str, Any], int]],
-    owner: User | None = None,
-    team: Group | None = None,
+    by: User | None = None,
     queue: str = "default",
     parameters: dict[str, Any] | None = None,
 ) -> Operation:
     """Create an operation with its first batches (payload, units of work) and put them on `queue` after commit.
 
-    It belongs to `owner`, who starts it, and to `team`, which is that of the subject: who sees that watches this.
-    Raises OperationActiveError while another operation of the kind works on the subject.
+    Whoever sees the subject watches it. `by` is who starts it, and needs room in their quota for another of the kind.
+    Raises OperationActiveError while another operation of the kind works on the subject, QuotaError.
     """
     try:
         with transaction.atomic():
+            require_room(by, kind)
             operation = Operation.objects.create(
-                kind=kind, subject_id=subject_id, owner=owner, team=team, queue=queue, parameters=parameters or {}
+                kind=kind, subject_id=subject_id, started_by=by, queue=queue, parameters=parameters or {}
             )
             add_batches(operation, batches)
     except IntegrityError as error:

@@ -1,9 +1,12 @@
 """Long work and its resumable parts."""
 
+from typing import Any
+
+from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from benchbench.models import OwnedModel
+from benchbench.models import PERMISSIONS, PublicModel
 
 
 class Status(models.TextChoices):
@@ -18,8 +21,11 @@ class Status(models.TextChoices):
         return (cls.PENDING, cls.RUNNING)
 
 
-class Operation(OwnedModel):
-    """A long piece of work on one object, cut into batches that any worker may take."""
+class Operation(PublicModel):
+    """A long piece of work on one object, cut into batches that any worker may take.
+
+    It belongs to whoever its subject belongs to, at any time: see `apps.operations.subjects`.
+    """
 
     class Kind(models.TextChoices):
         IMPORT = "import"
@@ -29,6 +35,14 @@ class Operation(OwnedModel):
 
     kind = models.CharField(max_length=16, choices=Kind)
     subject_id = models.UUIDField(help_text="The object that the work is done on: an index, a mapping, a benchmark.")
+    started_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        help_text="Against whose quota it counts. Empty: a command without an owner, or a user deleted since.",
+    )
     queue = models.CharField(max_length=32, default="default")
     status = models.CharField(max_length=16, choices=Status, default=Status.PENDING)
     stage = models.CharField(max_length=32, default="starting")
@@ -38,7 +52,8 @@ class Operation(OwnedModel):
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
 
-    class Meta(OwnedModel.Meta):
+    class Meta:
+        default_permissions = PERMISSIONS
         ordering = ["-created_at"]
         indexes = [
             models.Index(fields=["-created_at"], name="operation_created"),
@@ -55,6 +70,13 @@ class Operation(OwnedModel):
 
     def __str__(self) -> str:
         return f"{self.kind} {str(self.id)[:8]}"
+
+    @classmethod
+    def seen_by(cls, user: Any, prefix: str = "") -> Q:
+        """Return which operations a staff member sees who may not view all, for `benchbench.access.visible`."""
+        from apps.operations.subjects import subject_seen_by
+
+        return subject_seen_by(user, prefix)
 
     @property
     def is_active(self) -> bool:

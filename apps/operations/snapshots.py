@@ -4,6 +4,7 @@ from typing import Any
 
 from apps.operations.handlers import handler_for
 from apps.operations.models import Operation
+from apps.operations.subjects import owner_id_of
 
 
 def snapshot(operation: Operation) -> tuple[dict[str, Any], int]:
@@ -20,7 +21,8 @@ def snapshot(operation: Operation) -> tuple[dict[str, Any], int]:
         "operation_id": str(operation.pk),
         "kind": operation.kind,
         "subject_id": str(operation.subject_id),
-        "owner_id": operation.owner_id,
+        "owner_id": owner_id_of(operation),
+        "started_by": operation.started_by.username if operation.started_by else None,
         "queue": operation.queue,
         "status": operation.status,
         "error": operation.error or None,

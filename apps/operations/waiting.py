@@ -8,6 +8,7 @@ from apps.operations.handlers import handler_for
 from apps.operations.hosts import share_of_host
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation
+from apps.operations.subjects import owner_id_of
 
 TELL_SECONDS = 1.0  # batches that follow one another wait for less; that is not worth a word
 
@@ -59,6 +60,6 @@ def _reason(batch: Batch) -> str:
 
 def _named(holder: Operation, watched: Operation) -> str:
     """Name the operation that holds the host, unless whoever sees the other one might not see it."""
-    if holder.owner_id is None or holder.owner_id == watched.owner_id:
+    if owner_id_of(holder) in (None, owner_id_of(watched)):
         return f"the isolated {handler_for(holder).name(holder)}"
     return "somebody's isolated benchmark"

@@ -56,7 +56,7 @@ class IndexAdmin(OwnedAdmin):
     @admin.action(description="Build", permissions=["act"])
     def build_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         def build(index: Index) -> str:
-            build_index(index, owner=staff(request))
+            build_index(index, by=staff(request))
             return f'The index "{index}" is being built.'
 
         return self.each(request, queryset, build)

@@ -74,10 +74,11 @@ def next_version(collection: Collection, name: str) -> int:
 
 
 @transaction.atomic
-def build_index(index: Index, *, owner: User | None = None) -> Operation:
+def build_index(index: Index, *, by: User | None = None) -> Operation:
     """Start the operation that builds an index. One that failed or was cancelled goes on where it stopped.
 
-    Raises ConflictError for a ready index, which never changes, and while it is being built.
+    It counts against the quota of `by`, or of the index's owner where nobody is named. Raises ConflictError for a ready
+    index, which never changes, and while it is being built; QuotaError.
     """
     index.refresh_from_db()
     if index.status == Index.Status.READY:
@@ -85,8 +86,7 @@ def build_index(index: Index, *, owner: User | None = None) -> Operation:
     operation = start_operation(
         Operation.Kind.INDEX,
         subject_id=index.pk,
-        owner=owner or index.owner,
-        team=index.team,
+        by=by or index.owner,
         queue="gpu",
         batches=[({"part": "chunk"}, 1)],
     )

@@ -25,7 +25,7 @@ def add_index(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
                 lexical=values["lexical"],
                 owner=staff(request),
             )
-            build_index(index, owner=staff(request))
+            build_index(index, by=staff(request))
         messages.success(request, f'The index "{index}" is being built by a worker; this page shows how far it is.')
         return redirect(change_url(index))
 

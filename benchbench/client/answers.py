@@ -80,6 +80,7 @@ class Operation(TypedDict):
     kind: Literal["index", "resolve", "benchmark"]
     subject_id: str
     owner_id: int | None
+    started_by: str | None
     queue: str
     status: Status
     error: str | None

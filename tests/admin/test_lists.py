@@ -44,7 +44,7 @@ def make_row_everywhere(number: int) -> None:
     QueryResult.objects.create(run=run, query=query, document_ids=[document.pk], chunk_ids=[], scores=[1.0])
     Resolution.objects.create(mapping=mapping, judgment=query.judgments.get(), document=document, outcome="resolved")
     operation = Operation.objects.create(
-        kind="index", subject_id=index.pk, owner=owner, status=Status.COMPLETED, queue=uuid.uuid4().hex
+        kind="index", subject_id=index.pk, started_by=owner, status=Status.COMPLETED, queue=uuid.uuid4().hex
     )
     Batch.objects.create(operation=operation, ordinal=0)
     space = VectorSpace.objects.create(encoder=name, revision="1", kind="query", dimension=1)

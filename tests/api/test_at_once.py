@@ -12,10 +12,13 @@ from django.db import connections
 from apps.api.models import KeptAnswer
 from apps.datasets.models import Dataset
 from apps.operations.models import Operation
+from apps.retrieval.indexing import create_index
 from tests.api.callers import Caller, Callers
 from tests.api.test_benchmarks import made
+from tests.api.test_collections import owned
 from tests.api.test_datasets import PATH, questions
 from tests.benchmarks.conftest import make_library
+from tests.factories import make_dataset, make_mapping
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -80,3 +83,26 @@ def test_starts_at_once_do_not_pass_the_quota(callers: Callers, settings: Any, k
 
     assert sorted(at_once(6, start)) == [(200, "")] * 2 + [(409, "quota")] * 4
     assert Operation.objects.filter(kind="benchmark").count() == 2
+
+
+def test_builds_and_resolutions_at_once_do_not_pass_theirs(callers: Callers, settings: Any) -> None:
+    settings.BENCHMARK_MAX_INDEXING_PER_USER = settings.BENCHMARK_MAX_RESOLVING_PER_USER = 1
+    settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = 0
+    owner, collection = callers.owner, owned(callers.owner, "fruit", [{"text": "apple"}])
+    paths = {"index": [], "resolve": []}
+    for name in ("a", "b"):
+        index = create_index(collection, name=name, owner=owner.user)
+        dataset = make_dataset({"q": [({"document_id": "d1"}, 1)]}, name=name)
+        dataset.owner = owner.user
+        dataset.save()
+        mapping = make_mapping(dataset, collection, name=name, owner=owner.user)
+        paths["index"].append(f"/indexes/{index.pk}/build")
+        paths["resolve"].append(f"/benchmark-datasets/{dataset.pk}/mappings/{mapping.pk}/resolve")
+    clients = [Caller(owner.user) for _ in "ab"]
+    for kind, (one, two) in paths.items():
+        answers = at_once(2, lambda order: clients[order].post((one, two)[order]))  # noqa: B023 (called at once)
+        assert sorted((answer.status_code, answer.json().get("code", "")) for answer in answers) == [
+            (202, ""),
+            (409, "quota"),
+        ]
+        assert Operation.objects.filter(kind=kind, started_by=owner.user).count() == 1

@@ -139,7 +139,7 @@ def test_it_leaves_what_is_large_to_the_queue(callers: Callers, settings: Any) -
     operation = Operation.objects.get()
     facts = answer.json()
     assert (facts["operation_uuid"], facts["mapping_status"]) == (str(operation.pk), "pending")
-    assert (facts["unresolved"], operation.owner) == ([], callers.owner.user)
+    assert (facts["unresolved"], operation.started_by) == ([], callers.owner.user)
     again = callers.owner.post(f"{path}/resolve")
     assert (again.status_code, again.json()["code"]) == (409, "operation_active")
     assert callers.owner.delete(path).status_code == 409

@@ -16,14 +16,14 @@ from tests.api.test_collections import owned
 
 PATH = "/operations"
 LISTED = {
-    *("operation_id", "kind", "subject_id", "owner_id", "queue", "status", "error"),
+    *("operation_id", "kind", "subject_id", "owner_id", "started_by", "queue", "status", "error"),
     *("created_at", "started_at", "finished_at"),
 }
 
 
 def begun(caller: Caller, name: str = "fruit") -> Operation:
     index = create_index(owned(caller, name, [{"text": "apple"}]), name="keywords", owner=caller.user)
-    return build_index(index, owner=caller.user)
+    return build_index(index, by=caller.user)
 
 
 def test_it_tells_what_the_socket_tells_first(callers: Callers) -> None:
@@ -35,6 +35,7 @@ def test_it_tells_what_the_socket_tells_first(callers: Callers) -> None:
     assert {key: facts[key] for key in facts.keys() - times} == {key: told[key] for key in told.keys() - times}
     assert (facts["event"], facts["progress"]["stage"]) == ("index_progress", "starting")
     assert (facts["created_at"][-1], facts["started_at"]) == ("Z", None)
+    assert (facts["owner_id"], facts["started_by"]) == (callers.owner.user.pk, "owner")
     listed = callers.owner.get(PATH).json()
     assert listed == {
         "operations": [{key: facts[key] for key in LISTED}],

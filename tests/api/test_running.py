@@ -27,7 +27,7 @@ def test_it_starts_and_ends_and_does_not_start_again(callers: Callers, library: 
     told = {"id": str(row.pk), "status": "running", "operation_uuid": str(row.operation_id)}
     assert answer.json() == told | {"message": "The benchmark is started."}
     assert row.operation is not None
-    assert row.operation.owner == callers.owner.user
+    assert row.operation.started_by == callers.owner.user
     for act, message in (("start", "running already"), ("retry", "is running: wait")):
         refused = callers.owner.post(f"{PATH}/{row.pk}/{act}")
         assert (refused.status_code, refused.json()["code"]) == (409, "conflict")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from apps.operations import consumers, handlers
+from apps.operations import consumers, handlers, subjects
 from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation
@@ -48,6 +48,7 @@ adding = Adding()
 def handler(monkeypatch: pytest.MonkeyPatch) -> Adding:
     adding.__init__()  # type: ignore[misc]
     monkeypatch.setitem(handlers.HANDLERS, Operation.Kind.IMPORT, f"{__name__}.adding")
+    monkeypatch.setitem(subjects.SUBJECTS, Operation.Kind.IMPORT, "collections.Collection")
     return adding
 
 

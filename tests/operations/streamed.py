@@ -73,14 +73,14 @@ def make_operations(library: Mapping, owner: User) -> dict[tuple[str, str], Oper
 
 def _index(library: Mapping, owner: User, end: str) -> Operation:
     encoder = "/no/such/model" if end == "failed" else ENCODER
-    return build_index(create_index(library.collection, name=f"to be {end}", encoder=encoder), owner=owner)
+    return build_index(create_index(library.collection, name=f"to be {end}", encoder=encoder), by=owner)
 
 
 def _resolve(library: Mapping, owner: User, end: str) -> Operation:
     judgments = [({"document_id": "d001"}, 2), ({"document_id": "gone"}, 1), ({"file_name": "d002"}, 1)]
     dataset = make_dataset({"apple": judgments}, name=f"to be {end}")
     mapping = create_mapping(dataset, library.collection, name=f"to be {end}")
-    operation = resolve(mapping, owner=owner).operation
+    operation = resolve(mapping, by=owner).operation
     assert operation is not None
     if end == "failed":
         dataset.versions.update(frozen_at=None)
@@ -92,4 +92,4 @@ def _benchmark(library: Mapping, owner: User, end: str) -> Operation:
     if end == "failed":
         matrix = {"search_modes": ["dense"], "use_reranker": [True], "rerankers": ["/no/such/model"]}
     matrix["indexes"] = ["keywords"]
-    return launch(create_benchmark(library, name=f"to be {end}", matrix=matrix), owner=owner)
+    return launch(create_benchmark(library, name=f"to be {end}", matrix=matrix), by=owner)

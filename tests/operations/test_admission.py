@@ -11,8 +11,8 @@ from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 
+from apps.collections.models import Collection
 from apps.operations import consumers
-from apps.operations.models import Operation
 from tests.operations.conftest import Adding
 from tests.operations.documented import PAGE
 from tests.operations.watched import ALL, aside, path_of, start
@@ -88,7 +88,7 @@ class TestAdmission:
                 staff.set_password("another")
                 staff.save()
             else:
-                Operation.objects.filter(pk=operation.pk).update(owner=User.objects.create_user("bob"))
+                Collection.objects.filter(pk=operation.subject_id).update(owner=User.objects.create_user("bob"))
 
         async def watch() -> tuple[str, int]:
             await opened(watcher)

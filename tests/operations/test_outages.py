@@ -80,7 +80,7 @@ def test_a_watcher_outlives_neither_its_silence_nor_the_loss_of_redis_and_is_rig
     server = start_redis()
     site = serve(*ALIVE, REDIS_URL=url)
     ada = make_watcher("ada")
-    operation = start_operation(Operation.Kind.INDEX, subject_id=uuid4(), owner=ada, batches=[({"number": 1}, 1)])
+    operation = start_operation(Operation.Kind.INDEX, subject_id=uuid4(), by=ada, batches=[({"number": 1}, 1)])
     offered = f"access_token.{issue_token(ada, name='watching')[1]}"
     path = f"/ws/operations/{operation.pk}"
     place = f"benchbench:sockets:{ada.pk}"

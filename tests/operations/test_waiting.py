@@ -10,6 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connections
 
+from apps.collections.models import Collection
 from apps.operations.launching import start_operation
 from apps.operations.leasing import claim
 from apps.operations.models import Operation
@@ -22,9 +23,8 @@ HOST = "quiet"
 
 
 def start(owner: User | None = None, **payload: Any) -> Operation:
-    return start_operation(
-        Operation.Kind.IMPORT, subject_id=uuid.uuid4(), owner=owner, batches=[({"number": 1, **payload}, 1)]
-    )
+    subject = Collection.objects.create(name=str(payload), owner=owner)
+    return start_operation(Operation.Kind.IMPORT, subject_id=subject.pk, batches=[({"number": 1, **payload}, 1)])
 
 
 def until(condition: Callable[[], Any]) -> None:

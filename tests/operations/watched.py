@@ -8,6 +8,7 @@ from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from django.db import connection
 
+from apps.collections.models import Collection
 from apps.operations.launching import start_operation
 from apps.operations.models import Operation
 
@@ -15,8 +16,10 @@ ALL = "/ws/operations"
 
 
 def start(owner: User | None = None) -> Operation:
+    """Start one on a collection of `owner`."""
+    subject = Collection.objects.create(name=uuid.uuid4().hex, owner=owner)
     return start_operation(
-        Operation.Kind.IMPORT, subject_id=uuid.uuid4(), owner=owner, batches=[({"number": 1}, 1), ({"number": 2}, 1)]
+        Operation.Kind.IMPORT, subject_id=subject.pk, by=owner, batches=[({"number": 1}, 1), ({"number": 2}, 1)]
     )
 
 

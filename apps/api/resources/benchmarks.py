@@ -124,7 +124,7 @@ class Start(Endpoint):
         """
         benchmark = find(request, benchmark_id)
         require_empty(request.data)
-        launch(benchmark, owner=request.user)
+        launch(benchmark, by=request.user)
         return started(benchmark, "The benchmark is started.")
 
 
@@ -139,7 +139,7 @@ class Retry(Endpoint):
         """Run what failed again: failed runs, and queries that failed in the others; 409 where nothing did."""
         benchmark = find(request, benchmark_id)
         require_empty(request.data)
-        retry(benchmark, owner=request.user)
+        retry(benchmark, by=request.user)
         return started(benchmark, "What failed is run again.")
 
 

@@ -93,10 +93,11 @@ class IndexBuild(Endpoint):
     def post(self, request: Request, index_id: UUID) -> Response:
         """Have a worker build an index; one that failed or was cancelled goes on where it stopped.
 
-        409 where it is ready, and so never changes, or is being built.
+        409 where it is ready, and so never changes, or is being built, and where you have as many building as one may
+        (`quota`).
         """
         index = find_visible(Index.objects.all(), index_id, request.user)
         require_empty(request.data)
-        operation = build_index(index, owner=request.user)
+        operation = build_index(index, by=request.user)
         facts = {"id": index.pk, "status": index.status, "operation_uuid": operation.pk}
         return Response(BuildStarted(facts).data, status=202)

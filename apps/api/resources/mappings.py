@@ -87,11 +87,12 @@ class ResolveMapping(Endpoint):
         """Give each judgment of the newest frozen version its document, or the reason why it has none.
 
         200 where that was quick; 202 where it is left to the queue, with the operation to watch: until that ends the
-        mapping keeps what it had. 409 while an operation resolves it, and where no version is frozen yet.
+        mapping keeps what it had. 409 while an operation resolves it, where no version is frozen yet, and where you
+        have as many on the queue as one may (`quota`).
         """
         mapping = mapping_at(request, dataset_id, mapping_id)
         require_empty(request.data)
-        resolved = resolve(mapping, owner=request.user)
+        resolved = resolve(mapping, by=request.user)
         mapping, operation = resolved.mapping, resolved.operation
         lost = [] if operation else with_candidates(mapping, list(unresolved_of(mapping)[:SAMPLES]))
         facts = {

@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -15,6 +16,7 @@ from apps.api.serializers.operations import OperationFacts, OperationPage, Opera
 from apps.operations.launching import cancel_operation
 from apps.operations.models import Operation
 from apps.operations.snapshots import snapshot
+from apps.operations.subjects import of_subject
 from benchbench.access import visible
 
 
@@ -26,7 +28,7 @@ class Operations(Endpoint):
     def get(self, request: Request) -> Response:
         """List operations, newest first; those of a status, or of a kind."""
         query = valid(OperationQuery, request.query_params)
-        rows = visible(Operation.objects.order_by("-created_at", "id"), request.user)
+        rows = visible(told_rows().order_by("-created_at", "id"), request.user)
         stated = {"status": query.get("status_filter"), "kind": query.get("kind")}
         return answer_page(OperationPage, rows.filter(**{key: value for key, value in stated.items() if value}), query)
 
@@ -38,7 +40,7 @@ class OneOperation(Endpoint):
     @extend_schema(operation_id="get_operation", responses=OperationState)
     def get(self, request: Request, operation_id: UUID) -> Response:
         """Tell about an operation, with its whole progress."""
-        return state_of(find_visible(Operation.objects.all(), operation_id, request.user))
+        return state_of(find_visible(told_rows(), operation_id, request.user))
 
 
 class OperationCancel(Endpoint):
@@ -49,10 +51,15 @@ class OperationCancel(Endpoint):
     @idempotent
     def post(self, request: Request, operation_id: UUID) -> Response:
         """Cancel an operation: workers stop between parts, and what they have stored stays. 409 after its end."""
-        operation = find_visible(Operation.objects.all(), operation_id, request.user)
+        operation = find_visible(told_rows(), operation_id, request.user)
         require_empty(request.data)
         cancel_operation(operation)
         return state_of(operation)
+
+
+def told_rows() -> QuerySet[Operation]:
+    """Return the operations with what their serializer reads."""
+    return Operation.objects.select_related("started_by").annotate(owner_id=of_subject("owner"))
 
 
 def state_of(operation: Operation) -> Response:

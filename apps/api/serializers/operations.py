@@ -23,7 +23,14 @@ class OperationFacts(serializers.Serializer):
     operation_id = serializers.UUIDField(source="pk")
     kind = serializers.ChoiceField(KINDS)
     subject_id = serializers.UUIDField(help_text="The benchmark, mapping or index that is worked on.")
-    owner_id = serializers.IntegerField(allow_null=True, help_text="null: it belongs to the whole staff.")
+    owner_id = serializers.IntegerField(
+        allow_null=True, help_text="Whose the subject is; null: the whole staff's, or it was deleted."
+    )
+    started_by = serializers.CharField(
+        source="started_by.username",
+        allow_null=True,
+        help_text="A user, whose quota it counts against; null: a command without an owner, or deleted since.",
+    )
     queue = serializers.CharField()
     status = serializers.ChoiceField(Status.choices)
     error = serializers.SerializerMethodField(help_text="Why it failed.")

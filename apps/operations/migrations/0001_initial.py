@@ -11,7 +11,6 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ("auth", "0012_alter_user_first_name_max_length"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
@@ -62,31 +61,19 @@ class Migration(migrations.Migration):
                 ("started_at", models.DateTimeField(blank=True, null=True)),
                 ("finished_at", models.DateTimeField(blank=True, null=True)),
                 (
-                    "owner",
+                    "started_by",
                     models.ForeignKey(
                         blank=True,
-                        help_text="Sees and changes it. Empty: every staff member does.",
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                (
-                    "team",
-                    models.ForeignKey(
-                        blank=True,
-                        help_text="Members of this group see it as the owner does.",
+                        help_text="Against whose quota it counts. Empty: a command without an owner, or a user deleted since.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="+",
-                        to="auth.group",
+                        to=settings.AUTH_USER_MODEL,
                     ),
                 ),
             ],
             options={
                 "ordering": ["-created_at"],
-                "abstract": False,
                 "default_permissions": ("add", "change", "delete", "view", "view_all"),
             },
         ),

@@ -211,7 +211,7 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
         limit, folder = options["limit"] or LIMIT, options["output_dir"]
         if folder:
             make_folder(folder)  # before anything is searched for what could then not be kept
-        operation = launch(benchmark, owner=options["owner"])
+        operation = launch(benchmark, by=options["owner"])
         if options["verbose"]:
             console = Console(benchmark, self.stdout.write, limit=limit, source=str(options["queries"] or ""))
             with contextlib.suppress(OperationFailedError):  # told with the report
@@ -252,7 +252,7 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
         """Run a manifest, and hold what comes of it against what came of it then."""
         manifest = read_manifest(Path(options["manifest"]))
         benchmark = benchmark_from(manifest, owner=options["owner"], name=options["name"] or "")
-        self.wait_for(launch(benchmark, owner=options["owner"]))
+        self.wait_for(launch(benchmark, by=options["owner"]))
         benchmark.refresh_from_db()
         if benchmark.status == Status.CANCELLED:
             self.require_completed(benchmark)
