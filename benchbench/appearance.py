@@ -23,6 +23,10 @@ def may_view(permission: str) -> Callable[[HttpRequest], bool]:
     return lambda request: request.user.has_perm(permission)
 
 
+def is_superuser(request: HttpRequest) -> bool:
+    return bool(getattr(request.user, "is_superuser", False))
+
+
 def is_staff(request: HttpRequest) -> bool:
     return bool(getattr(request.user, "is_staff", False))
 
@@ -95,6 +99,12 @@ UNFOLD: dict[str, Any] = {
                 "title": "Engine room",
                 "items": [
                     sidebar_item("Operations", "settings_b_roll", "operations.operation"),
+                    {
+                        "title": "Queues",
+                        "icon": "reorder",
+                        "link": reverse_lazy("django_rq:home"),
+                        "permission": is_superuser,
+                    },
                     sidebar_item("Tokens", "key", "api.accesstoken") | {"permission": is_staff},
                     sidebar_item("Users", "person", "auth.user"),
                     sidebar_item("Groups", "group", "auth.group"),

@@ -189,6 +189,7 @@ CHANNEL_LAYERS: dict[str, Any] = {
         "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": 30}], "capacity": 500},
     }
 }
+RQ_SHOW_ADMIN_LINK = False  # its second set of pages, for all staff; benchbench.urls has the one for superusers
 RQ_QUEUES = {name: {"URL": REDIS_URL, "DEFAULT_TIMEOUT": 600} for name in ("default", "gpu")}
 
 STATIC_URL = "static/"

@@ -1,7 +1,14 @@
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
 from django.contrib import admin
 from django.contrib.admin.views.decorators import staff_member_required
-from django.urls import include, path
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, include, path
 from django.views.generic import RedirectView
+from django_rq.urls import get_admin_urlpatterns, get_api_urlpatterns
 from drf_spectacular.views import SpectacularSwaggerView
 
 # Errors of the API are JSON, whoever raises them; those of pages are pages.
@@ -9,10 +16,32 @@ handler400 = "apps.api.errors.bad_request"
 handler403 = "benchbench.error_pages.forbidden"
 handler404 = "benchbench.error_pages.not_found"
 handler500 = "apps.api.errors.server_error"
+
+
+def for_superusers(page: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Refuse staff who are none; a page of the admin sends everybody else to the login by itself."""
+
+    @wraps(page)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if request.user.is_authenticated and not request.user.is_superuser:
+            raise PermissionDenied("The queues show and stop the jobs of everybody: superusers only.")
+        return page(request, *args, **kwargs)
+
+    return guarded
+
+
+def queue_pages() -> list[URLPattern]:
+    """Return django-rq's pages, which show the jobs of everybody, and delete and run them again."""
+    patterns = [*get_api_urlpatterns(), *get_admin_urlpatterns()]
+    for pattern in patterns:
+        pattern.callback = for_superusers(pattern.callback)
+    return patterns
+
+
 docs = SpectacularSwaggerView.as_view(url_name="api:schema", throttle_classes=[])
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="admin:index")),
-    path("admin/rq/", include("django_rq.urls")),
+    path("admin/rq/", include((queue_pages(), "django_rq"))),
     path("admin/", admin.site.urls),
     path("api/v2/", include("apps.api.urls")),
     path("api/docs/", staff_member_required(docs), name="api_docs"),
