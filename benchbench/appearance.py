@@ -106,6 +106,7 @@ UNFOLD: dict[str, Any] = {
                         "permission": is_superuser,
                     },
                     sidebar_item("Tokens", "key", "api.accesstoken") | {"permission": is_staff},
+                    {"title": "API", "icon": "code", "link": reverse_lazy("api_docs"), "permission": is_staff},
                     sidebar_item("Users", "person", "auth.user"),
                     sidebar_item("Groups", "group", "auth.group"),
                 ],
