@@ -47,16 +47,49 @@ def test_the_migrations_match_the_models() -> None:
     call_command("makemigrations", check=True, dry_run=True, verbosity=0)
 
 
-@pytest.mark.parametrize(
-    ("file", "row"), [(".env.example", r"^#? ?([A-Z_]+)="), ("docs/configuration.md", r"^\| `([A-Z_]+)` \|")]
-)
-def test_every_setting_is_described(file: str, row: str) -> None:
+STATED = {".env.example": r"^#? ?([A-Z_]+)=(.*)$", "docs/configuration.md": r"^\| `([A-Z_]+)` \| *`?([^|`]*)`? *\|"}
+OF_COMPOSE = {"POSTGRES_PASSWORD"}
+EXAMPLES = {"DATABASE_URL", "REDIS_URL", "SECRET_KEY"} | OF_COMPOSE  # what stands there is no default
+TOLD = """
+from benchbench import settings
+print({name: value for name, value in vars(settings).items() if name.isupper() and name not in ("DATABASES", "UNFOLD")})
+"""
+
+
+def stated(file: str) -> dict[str, str]:
+    """Return every variable that a file describes, with the default that it states."""
+    return {
+        name: value.strip() for name, value in re.findall(STATED[file], (CHECKOUT / file).read_text(), re.MULTILINE)
+    }
+
+
+@pytest.mark.parametrize("file", STATED)
+def test_every_setting_is_described_and_nothing_else(file: str) -> None:
     read = set()
     for module in (CHECKOUT / "benchbench").rglob("*.py"):
         read |= set(re.findall(r'(?:env_\w+|environ\.get|environ)[(\[]"([A-Z_]+)"', module.read_text()))
-    described = set(re.findall(row, (CHECKOUT / file).read_text(), re.MULTILINE))
     assert "BENCHBENCH_DATA_DIR" in read
-    assert read - {"DJANGO_SETTINGS_MODULE"} <= described
+    assert read - {"DJANGO_SETTINGS_MODULE"} == set(stated(file)) - OF_COMPOSE
+
+
+def test_no_room_reads_the_environment_past_the_settings() -> None:
+    modules = [path for path in (CHECKOUT / "apps").rglob("*.py") if "environ" in path.read_text()]
+    assert [path for path in modules if re.search(r"^import os$|os\.environ\[", path.read_text(), re.MULTILINE)] == []
+
+
+def test_defaults_are_those_that_are_described() -> None:
+    """Stating every one of them in the environment makes no other settings than stating none."""
+    defaults = {name: value for name, value in stated(".env.example").items() if value and name not in EXAMPLES}
+    in_docs = {name: value for name, value in stated("docs/configuration.md").items() if value and name not in EXAMPLES}
+    assert defaults == in_docs
+    known = set(defaults) | EXAMPLES | {"DJANGO_SETTINGS_MODULE"}
+    bare = {name: value for name, value in os.environ.items() if name not in known}
+    told = [
+        subprocess.run([sys.executable, "-c", TOLD], cwd=CHECKOUT, env=environment, capture_output=True, text=True)
+        for environment in (bare, bare | defaults)
+    ]
+    assert told[0].returncode == 0, told[0].stderr
+    assert told[0].stdout == told[1].stdout
 
 
 def test_make_without_a_target_lists_the_targets() -> None:
