@@ -201,6 +201,7 @@ REST_FRAMEWORK = {**REST, "NUM_PROXIES": env_int("BENCHBENCH_PROXIES", 0, least=
 SIMPLE_JWT = {
     "ACCESS_TOKEN_LIFETIME": timedelta(minutes=env_int("BENCHBENCH_JWT_ACCESS_MINUTES", 15)),
     "REFRESH_TOKEN_LIFETIME": timedelta(days=env_int("BENCHBENCH_JWT_REFRESH_DAYS", 7)),
+    "AUTH_HEADER_TYPES": ("Bearer", "bearer"),  # HTTP has schemes in either case
     "CHECK_REVOKE_TOKEN": True,  # a new password ends the tokens of the old one
 }
 # Requests of one user (the last three: of one address, for one name, of one address) in a second, minute, hour or day,

@@ -1,8 +1,11 @@
 """The base of every endpoint."""
 
+import os
 from typing import Any, ClassVar
 
+from django.core.handlers.asgi import ASGIRequest
 from django.db.models import Model
+from django.http import HttpRequest
 from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
@@ -36,6 +39,14 @@ class Endpoint(APIView):
     def throttle_scope(self, method: str) -> str:
         """Return the rate; a POST that only reads computes something, and counts as a write."""
         return self.throttles.get(method, "read" if method in SAFE_METHODS else "write")
+
+    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
+        """Let a body be read that came in chunks: REST framework and Django take one of no stated length for none."""
+        if isinstance(request, ASGIRequest) and "chunked" in request.META.get("HTTP_TRANSFER_ENCODING", "").lower():
+            body = request._stream  # the whole of it, that daphne has taken in
+            request.META["CONTENT_LENGTH"] = str(body.seek(0, os.SEEK_END))
+            body.seek(0)
+        return super().initialize_request(request, *args, **kwargs)
 
     def perform_authentication(self, request: Request) -> None:
         """Find out who asks; whoever is refused counts for the address, beside those there who are let in."""

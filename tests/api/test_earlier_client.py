@@ -33,7 +33,7 @@ MATRIX = {
     "k_values_for_metrics": [5, 10, 20],
     "top_k_values": [100, 200],
     "search_modes": ["dense", "hybrid"],
-    "use_reranker": [False],
+    "use_reranker": [False, True],
     "rrf_k_values": [60],
     "score_thresholds": [None, 0.5],
 }
@@ -44,7 +44,7 @@ def test_it_does_its_whole_job(serve: Any, manage: Any, ada: User, token: str, l
     Collection.objects.update(name="docs")
     client = EarlierClient(serve(BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS="2"), token)
     stop(client, resolve_at_once(client, library))
-    manage("manage.py", "worker")
+    manage("manage.py", "worker", BENCHBENCH_BATCH_SECONDS="5")
     dataset = upload(client, "first", DATASET)
     assert (dataset["name"], dataset["description"], dataset["query_count"]) == ("first", "By hand.", 3)
     assert (dataset["owner_id"], dataset["schema_version"]) == (ada.pk, "1.0")
@@ -103,11 +103,11 @@ def resolve_on_the_queue(client: EarlierClient, path: str, library: Collection) 
 
 
 def measure(client: EarlierClient, mapping: Any) -> Any:
-    """Make a benchmark of eight runs, start it, and be told of its end."""
+    """Make a benchmark of sixteen runs, start it, and be told of its end."""
     asked = {"name": "which", "description": None, "mapping_id": mapping["id"], "config_matrix": MATRIX, "top_k": 100}
     asked["metrics_to_compute"] = ["precision", "recall", "mrr", "ndcg", "ap"]
     benchmark = client.ask("POST", "/benchmarks", "benchmark", status=201, json=asked)
-    assert (benchmark["status"], benchmark["total_runs"], benchmark["operation_uuid"]) == ("pending", 8, None)
+    assert (benchmark["status"], benchmark["total_runs"], benchmark["operation_uuid"]) == ("pending", 16, None)
     assert client.pages("/benchmarks", "benchmarks", "benchmark", status_filter="running") == []
     path = f"/benchmarks/{benchmark['id']}"
     started = client.ask("POST", f"{path}/start", "start")
@@ -117,10 +117,10 @@ def measure(client: EarlierClient, mapping: Any) -> Any:
         assert faults("benchmark_progress", told) == []
         for name in ("current_run", "last_completed_run"):
             assert told[name] is None or faults(name, told[name]) == []
-    assert (told["stage"], told["status"], told["completed_runs"]) == ("completed", "completed", 8)
+    assert (told["stage"], told["status"], told["completed_runs"]) == ("completed", "completed", 16)
     benchmark = client.ask("GET", path, "benchmark")
     assert client.pages("/benchmarks", "benchmarks", "benchmark", status_filter="completed") == [benchmark]
-    assert (benchmark["operation_uuid"], benchmark["completed_runs"]) == (started["operation_uuid"], 8)
+    assert (benchmark["operation_uuid"], benchmark["completed_runs"]) == (started["operation_uuid"], 16)
     return benchmark
 
 
@@ -128,7 +128,7 @@ def look(client: EarlierClient, benchmark: Any) -> None:
     """Read the results, nested and flat, and what the first run answered."""
     path = f"/benchmarks/{benchmark['id']}"
     results = client.ask("GET", f"{path}/results", "results")
-    assert (results["primary_k"], results["k_values_for_metrics"], results["total_runs"]) == (10, [5, 10, 20], 8)
+    assert (results["primary_k"], results["k_values_for_metrics"], results["total_runs"]) == (10, [5, 10, 20], 16)
     for run in results["runs"]:
         assert faults("run", run) + faults("timing", run["timing"]) == []
         assert set(METRICS.split()) <= set(run["metrics"])
@@ -137,7 +137,7 @@ def look(client: EarlierClient, benchmark: Any) -> None:
         assert {run["metrics_flat"][name] == run["metrics"][name] for name in ("mrr", "ap")} == {True}
         assert {"search_mode", "use_reranker", "top_k", "rrf_k", "score_threshold"} <= set(run["config"])
         assert (run["status"], len(run["config_hash"])) == ("completed", 16)
-    assert [run["run_order"] for run in results["runs"]] == list(range(1, 9))
+    assert [run["run_order"] for run in results["runs"]] == list(range(1, 17))
     assert faults("summary", results["summary"]) == []
     assert results["summary"]["best_run"] in [run["id"] for run in results["runs"]]
     first = results["runs"][0]

@@ -1,0 +1,44 @@
+"""What HTTP leaves to a client, on a live site: Django's test client never sends it."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.api.test_datasets import questions
+from tests.client.conftest import ada, make_staff, token  # noqa: F401 (fixtures)
+
+ASKED = httpx.Request(
+    "POST", "http://x", data={"name": "in chunks"}, files={"file": ("q.json", json.dumps(questions("a")))}
+)
+
+
+def in_chunks(body: bytes) -> Any:
+    """Return a body that httpx sends without its length."""
+    return iter([body[:20], body[20:]])
+
+
+@pytest.fixture
+def ask(serve: Any, token: str) -> Callable[..., httpx.Response]:  # noqa: F811
+    site = serve(BENCHMARK_DATASET_MAX_UPLOAD_BYTES="2000")
+
+    def ask(method: str, path: str, *, scheme: str = "Bearer", headers: Any = None, **content: Any) -> httpx.Response:
+        named = {"Authorization": f"{scheme} {token}", "Content-Type": "application/json"} | (headers or {})
+        return httpx.request(method, f"{site}/api/v2{path}", headers=named, timeout=30, trust_env=False, **content)
+
+    return ask
+
+
+def test_a_body_may_come_in_chunks_and_a_scheme_in_either_case(ask: Callable[..., httpx.Response]) -> None:
+    made = ask("POST", "/collections", content=in_chunks(b'{"name": "a collection in chunks"}'))
+    assert (made.status_code, made.json()["name"]) == (201, "a collection in chunks")
+    form = {"Content-Type": ASKED.headers["Content-Type"]}
+    uploaded = ask("POST", "/benchmark-datasets", content=in_chunks(ASKED.read()), headers=form)
+    assert (uploaded.status_code, uploaded.json()["name"]) == (201, "in chunks")
+    large = ask("POST", "/benchmark-datasets", content=in_chunks(ASKED.read() + b" " * 2**21), headers=form)
+    assert (large.status_code, large.json()["code"]) == (413, "too_large")
+    nothing = ask("POST", "/collections", content=in_chunks(b""))
+    assert (nothing.status_code, set(nothing.json()["errors"])) == (400, {"name"})
+    assert ask("GET", "/collections", scheme="bearer").status_code == 200
