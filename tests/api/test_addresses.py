@@ -47,7 +47,7 @@ def test_what_is_nested_is_not_found_under_another_parent(callers: Callers) -> N
     for address in nested:  # a version has its number in every dataset
         for cut in range(1, len(address.parameters)):
             mixed = one | {name: other[name] for name in address.parameters[cut:]}
-            for method in address.methods:
+            for method in address.acts:
                 answer = callers.owner.ask(method, address.path(mixed.__getitem__), {} if method != "GET" else None)
                 assert (answer.status_code, answer.json()["code"]) == (404, "not_found"), (address, method, cut)
                 tried.add((address.name, method))

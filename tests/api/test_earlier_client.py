@@ -49,8 +49,8 @@ def test_it_does_its_whole_job(serve: Any, manage: Any, ada: User, token: str, l
     assert (dataset["name"], dataset["description"], dataset["query_count"]) == ("first", "By hand.", 3)
     assert (dataset["owner_id"], dataset["schema_version"]) == (ada.pk, "1.0")
     path = f"{DATASETS}/{dataset['id']}"
-    assert client.ask("GET", path, "dataset") == dataset
-    assert client.pages(DATASETS, "datasets", "dataset")[0] == dataset
+    assert client.ask("GET", path, "dataset").items() <= dataset.items()
+    assert client.pages(DATASETS, "datasets", "dataset")[0]["id"] == dataset["id"]
     mapping = resolve_on_the_queue(client, path, library)
     benchmark = measure(client, mapping)
     look(client, benchmark)
