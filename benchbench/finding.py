@@ -15,17 +15,20 @@ def find_named(model: type[M], named: str, *, made_by: str) -> M:
     """Return the row of `model` whose name or id is `named`.
 
     Raise a sentence where there is none, or more than one; where the table is empty, it names the command `made_by`.
+    The field of the error is what the rows are called.
     """
     objects, noun = model._default_manager, model._meta.verbose_name
     found = list(objects.filter(name=named)[:2]) or _by_id(model, named)
     if len(found) == 1:
         return found[0]
     if found:
-        raise BenchbenchError(f"Several {model._meta.verbose_name_plural} are called {named!r}: give the {noun}'s id.")
+        several = model._meta.verbose_name_plural
+        raise BenchbenchError(f"Several {several} are called {named!r}: give the {noun}'s id.", field=str(noun))
     names = list(objects.values_list("name", flat=True)[: SHOWN + 1])
     there = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
     raise BenchbenchError(
-        f"No {noun} is called {named!r}; there is {there or f'none yet: `manage.py {made_by}` makes one'}."
+        f"No {noun} is called {named!r}; there is {there or f'none yet: `manage.py {made_by}` makes one'}.",
+        field=str(noun),
     )
 
 

@@ -131,7 +131,7 @@ def _warnings(benchmark: Benchmark, run: Run, short: int) -> list[str]:
     if short:
         warnings.append(
             f"In {short} queries the chunks kept hold fewer than {max(benchmark.k_values)} documents, though there may "
-            "be more: raise top_k, or candidates and rerank_depth where they are lower."
+            "be more: raise top_k_values, or candidates and rerank_depths where they are lower."
         )
     if run.failed_queries:
         warnings.append(f"{run.failed_queries} queries failed and are left out of the means.")

@@ -23,6 +23,9 @@ from benchbench.printable import printable
 
 FILE_SECONDS = 10
 
+# Fields of errors that are options of these names, and never keys of a file that the command reads.
+OPTION_FIELDS = ("mapping", "collection", "dataset", "benchmark", "baseline", "run", "measures")
+
 
 class HelpFormatter(DjangoHelpFormatter, RawDescriptionHelpFormatter):
     """Keeps the lines of a command's help as they are written: it teaches, with examples."""
@@ -44,7 +47,9 @@ class UseCaseCommand(BaseCommand):
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         epilog = f"Exit status: {self.statuses}"
-        return super().create_parser(prog_name, subcommand, formatter_class=HelpFormatter, epilog=epilog, **kwargs)
+        kwargs |= {"formatter_class": HelpFormatter, "epilog": epilog}
+        self.parser = super().create_parser(prog_name, subcommand, **kwargs)
+        return self.parser
 
     def run_from_argv(self, argv: list[str]) -> None:
         self.from_shell = True
@@ -74,9 +79,18 @@ class UseCaseCommand(BaseCommand):
                 options["owner"] = find_owner(options["owner"])
             self.act(**options)
         except BenchbenchError as error:
-            raise CommandError(printable(error.message), returncode=self.error_status) from error
+            raise CommandError(printable(self._with_option(error, options)), returncode=self.error_status) from error
         except KeyboardInterrupt:
             raise CommandError("Interrupted.", returncode=130) from None
+
+    def _with_option(self, error: BenchbenchError, stated: Mapping[str, Any]) -> str:
+        """Return the sentence after the option that it is about, where one was given that it does not name itself."""
+        field = error.field if error.field in OPTION_FIELDS else None
+        actions = self.parser._actions if field and stated.get(field) else []
+        option = next((name for action in actions if action.dest == field for name in action.option_strings), "")
+        if not option or option in error.message:
+            return error.message
+        return f"{option}: {error.message.removeprefix(f'{field}: ')}"
 
     def act(self, **options: Any) -> None:
         raise NotImplementedError("A command says in act() what it does.")

@@ -29,7 +29,7 @@ CAUSES = {
     Loss.BELOW_RERANK_DEPTH: Cause("Below rerank depth", "Raise rerank_depth."),
     Loss.CUT_BY_THRESHOLD: Cause("Cut by the threshold", "Lower the score threshold."),
     Loss.DEMOTED_BY_RERANKER: Cause("Demoted by the reranker", "Try another reranker, or a smaller rerank_depth."),
-    Loss.CUT_BY_TOP_K: Cause("Cut by top_k", "Raise top_k."),
+    Loss.CUT_BY_TOP_K: Cause("Cut by top_k", "Raise top_k_values."),
     Loss.BELOW_K: Cause("Found too low", "It is found: rerank, or weigh the searches otherwise."),
 }
 

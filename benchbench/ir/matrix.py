@@ -189,7 +189,7 @@ def _check_rerank_depth(run: Configuration) -> None:
     if run.rerank_depth is not None and run.rerank_depth > run.effective_candidates:
         raise MatrixError(
             f"rerank_depths: {run.rerank_depth} is more than the {run.effective_candidates} candidates of a run with "
-            f"top_k {run.top_k} (candidates default to top_k); give candidates of at least {run.rerank_depth}.",
+            f"{run.top_k} of top_k_values, their default; give candidates of at least {run.rerank_depth}.",
             field="rerank_depths",
         )
 

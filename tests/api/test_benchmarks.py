@@ -181,7 +181,7 @@ def test_a_matrix_has_so_many_runs(callers: Callers, library: Mapping, settings:
     for path, stated in ((PATH, body), (f"{PATH}/preview", planned(body))):
         answer = callers.owner.post(path, stated)
         assert (answer.status_code, answer.json()["code"]) == (400, "invalid_matrix")
-        assert "at most 3 are allowed" in answer.json()["errors"]["matrix"][0]
+        assert "at most 3 are allowed" in answer.json()["errors"]["config_matrix"][0]
 
 
 def test_a_mapping_is_ones_own_and_resolved(callers: Callers, library: Mapping) -> None:

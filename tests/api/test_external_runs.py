@@ -112,6 +112,22 @@ def test_it_refuses_a_file_that_is_too_large(callers: Callers, dataset: Dataset,
     assert "unpacks to more than 1,000 bytes" in packed.json()["detail"]
 
 
+def test_an_error_names_the_keys_that_a_request_has(callers: Callers, dataset: Dataset) -> None:
+    entries = [("d1", 1, 0.1), ("d2", 2, 0.9)]
+    keys = ("canonical_item_id", "rank", "score")
+    run = {"run_id": "r", "entries": [{"query_id": "q1"} | dict(zip(keys, entry, strict=True)) for entry in entries]}
+    unclear = upload(callers, dataset, json.dumps(run), "run.json").json()
+    assert "Say order_by rank or order_by score" in unclear["detail"], unclear
+    made = upload(callers, dataset).json()
+    mapping = Benchmark.objects.get(pk=made["benchmark"]["id"]).mapping
+    asked = {"name": "n", "mapping_id": str(mapping.pk), "config_matrix": {}}
+    assert set(callers.owner.post("/benchmarks", asked).json()["errors"]) == {"mapping_id"}
+    other = make_dataset({"q1": [({"document_id": "d1"}, 1)]}, name="another")
+    collection = {"collection_id": str(mapping.collection_id)}
+    refused = callers.owner.post(f"/benchmark-datasets/{other.pk}/mappings", collection)
+    assert (refused.status_code, set(refused.json()["errors"])) == (409, {"collection_id"})
+
+
 def test_what_cannot_take_it_is_refused(callers: Callers, dataset: Dataset) -> None:
     draft = make_dataset({"q1": [({"document_id": "d1"}, 1)]}, name="draft")
     draft.versions.update(frozen_at=None)

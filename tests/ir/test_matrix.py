@@ -162,7 +162,7 @@ class TestErrors:
             (
                 {"use_reranker": [True], "rerankers": ["tiny"], "rerank_depths": [200]},
                 "rerank_depths",
-                "rerank_depths: 200 is more than the 100 candidates of a run with top_k 100",
+                "rerank_depths: 200 is more than the 100 candidates of a run with 100 of top_k_values",
             ),
             ([], "matrix", "The matrix must be an object"),
         ],

@@ -5,10 +5,11 @@ import re
 from typing import Any
 
 import pytest
-from django.core.management import CommandError
+from django.core.management import CommandError, call_command
+from django.core.management.base import CommandParser
 
 from apps.operations.commands import Progress, UseCaseCommand
-from benchbench.errors import ConflictError
+from benchbench.errors import BenchbenchError, ConflictError
 
 
 class Terminal(io.StringIO):
@@ -69,6 +70,32 @@ def test_errors_and_interrupts_end_a_command_with_a_sentence() -> None:
     with pytest.raises(CommandError, match=r"^Interrupted\.$") as caught:
         Failing().handle(failure=KeyboardInterrupt())
     assert caught.value.returncode == 130
+
+
+@pytest.mark.parametrize(
+    ("field", "sentence", "told"),
+    [
+        ("mapping", "No mapping is called 'x'.", "--mapping: No mapping is called 'x'."),
+        ("mapping", "mapping: It is stale.", "--mapping: It is stale."),
+        ("mapping", "Leave --mapping out.", "Leave --mapping out."),
+        ("dataset", "It is stale.", "It is stale."),  # an argument, which has no name
+        ("run", "It has no run 7.", "It has no run 7."),  # not given
+        ("name", "q.json: name is 7.", "q.json: name is 7."),  # of a file
+    ],
+)
+def test_an_error_names_the_option_that_it_is_about(field: str, sentence: str, told: str) -> None:
+    class Failing(UseCaseCommand):
+        def add_arguments(self, parser: CommandParser) -> None:
+            parser.add_argument("dataset")
+            for option in ("--mapping", "--run", "--name"):
+                parser.add_argument(option)
+
+        def act(self, **options: Any) -> None:
+            raise BenchbenchError(sentence, field=field)
+
+    with pytest.raises(CommandError) as caught:
+        call_command(Failing(), "d", mapping="x", name="n")
+    assert str(caught.value) == told
 
 
 def test_progress_tells_a_share_the_time_left_and_what_is_waited_for() -> None:

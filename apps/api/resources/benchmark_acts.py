@@ -10,8 +10,9 @@ from rest_framework.response import Response
 from apps.api.access import find_visible
 from apps.api.endpoint import Endpoint
 from apps.api.idempotency import idempotent
+from apps.api.naming import naming
 from apps.api.openapi import refusals
-from apps.api.resources.benchmarks import facts, find, naming
+from apps.api.resources.benchmarks import KEYS, facts, find
 from apps.api.serializers.base import valid
 from apps.api.serializers.benchmark_acts import (
     Cloning,
@@ -58,7 +59,7 @@ class Measures(Endpoint):
         """Measure the finished runs by further measures too, from the rankings that are stored; nothing is searched."""
         benchmark = find(request, benchmark_id)
         stated = valid(MeasuresWanted, request.data)
-        with naming("metrics_to_compute"):
+        with naming(**KEYS):
             added = add_measures(benchmark, besides_the_usual(stated["metrics_to_compute"]))
         benchmark.refresh_from_db()
         return Response(MeasuresFacts({"added": added, "measures": benchmark.measures}).data)

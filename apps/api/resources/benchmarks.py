@@ -1,7 +1,5 @@
 """Benchmarks: plan, make, list, look, delete; start, cancel, retry."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 from uuid import UUID
@@ -13,6 +11,7 @@ from rest_framework.response import Response
 from apps.api.access import find_visible
 from apps.api.endpoint import Endpoint
 from apps.api.idempotency import idempotent
+from apps.api.naming import naming
 from apps.api.openapi import refusals
 from apps.api.paging import answer_page
 from apps.api.serializers.base import require_empty, valid
@@ -31,13 +30,19 @@ from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.deleting import delete_benchmark
 from apps.benchmarks.describing import with_run_counts
 from apps.benchmarks.launching import launch
-from apps.benchmarks.measures import MeasuresError, besides_the_usual
+from apps.benchmarks.measures import besides_the_usual
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.modes import with_modes
 from apps.benchmarks.previewing import preview
 from apps.benchmarks.retrying import retry
 from apps.mappings.models import Mapping
 from benchbench.access import visible
+
+KEYS = {
+    "mapping": "mapping_id",
+    "matrix": "config_matrix",
+    "measures": "metrics_to_compute",
+}  # of a request, by our words
 
 
 class Benchmarks(Endpoint):
@@ -65,7 +70,7 @@ class Benchmarks(Endpoint):
         """
         stated = valid(NewBenchmark, request.data)
         mapping, asked = searched(request, stated)
-        with naming("metrics_to_compute"):
+        with naming(**KEYS):
             made = create_benchmark(
                 mapping,
                 name=stated["name"],
@@ -88,7 +93,7 @@ class Preview(Endpoint):
     def post(self, request: Request) -> Response:
         """Tell what a matrix would do, without making anything; refuses what making a benchmark of it would refuse."""
         mapping, asked = searched(request, valid(BenchmarkPreview, request.data))
-        with naming("metrics_to_compute"):
+        with naming(**KEYS):
             planned = preview(mapping, **asked)
         return Response(PreviewFacts(asdict(planned) | {"total_runs": len(planned.labels)}).data)
 
@@ -177,19 +182,10 @@ def searched(request: Request, stated: dict[str, Any]) -> tuple[Mapping, dict[st
     rows = Mapping.objects.select_related("collection", "dataset", "dataset_version")
     mapping = find_visible(rows, stated["mapping_id"], request.user)
     require_published(stated["config_matrix"])
-    with naming("metrics_to_compute"):
+    with naming(**KEYS):
         measures = besides_the_usual(stated["metrics_to_compute"])
     return mapping, {
         "matrix": with_modes(mapping, completed(stated["config_matrix"], stated.get("top_k"))),
         "measures": measures,
         "allow_missing": stated["allow_missing"],
     }
-
-
-@contextmanager
-def naming(field: str) -> Iterator[None]:
-    """Let an error about measures name the field of the request that they came in."""
-    try:
-        yield
-    except MeasuresError as error:
-        raise MeasuresError(error.message.removeprefix("measures: "), field=field) from error

@@ -1,7 +1,5 @@
 """Runs that were made elsewhere: upload the rankings."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
@@ -13,6 +11,7 @@ from rest_framework.response import Response
 from apps.api.access import find_visible
 from apps.api.endpoint import Endpoint
 from apps.api.idempotency import idempotent
+from apps.api.naming import naming, naming_options
 from apps.api.parsers import RunParser
 from apps.api.serializers.base import valid
 from apps.api.serializers.external_runs import RunImportFacts, RunUpload
@@ -24,7 +23,6 @@ from apps.benchmarks.uploading_runs import stored_run
 from apps.datasets.finding import find_version
 from apps.datasets.models import Dataset
 from benchbench.access import may_change
-from benchbench.errors import BenchbenchError
 
 
 class ExternalRuns(Endpoint):
@@ -46,7 +44,7 @@ class ExternalRuns(Endpoint):
         dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
         stated = valid(RunUpload, request.data)
         benchmark = find_benchmark(request, dataset, stated)
-        with stored_run(stated["file"]) as path, naming():
+        with stored_run(stated["file"]) as path, naming(benchmark="benchmark_id", dataset=None), naming_options():
             imported = import_runs(
                 [path],
                 dataset=dataset,
@@ -73,13 +71,3 @@ def find_benchmark(request: Request, dataset: Dataset, stated: dict[str, Any]) -
     if not may_change(benchmark, request.user):
         raise PermissionDenied("You may not change any benchmark: ask an administrator for the permission.")
     return benchmark
-
-
-@contextmanager
-def naming() -> Iterator[None]:
-    """Let an error about the benchmark or the dataset name them as the request does: the dataset is in the address."""
-    try:
-        yield
-    except BenchbenchError as error:
-        error.field = {"benchmark": "benchmark_id", "dataset": None}.get(error.field or "", error.field)
-        raise

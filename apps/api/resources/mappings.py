@@ -9,6 +9,7 @@ from rest_framework.response import Response
 from apps.api.access import find_visible
 from apps.api.endpoint import Endpoint
 from apps.api.idempotency import idempotent
+from apps.api.naming import naming
 from apps.api.paging import PageQuery, answer_page
 from apps.api.serializers.base import require_empty, valid
 from apps.api.serializers.mappings import (
@@ -56,7 +57,8 @@ class Mappings(Endpoint):
         dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
         stated = valid(MappingRequest, request.data)
         collection = find_visible(Collection.objects.all(), stated["collection_id"], request.user)
-        mapping = create_mapping(dataset, collection, name=stated["name"], owner=request.user)
+        with naming(collection="collection_id"):
+            mapping = create_mapping(dataset, collection, name=stated["name"], owner=request.user)
         return Response(MappingFacts(mapping).data, status=201)
 
 
@@ -92,7 +94,8 @@ class ResolveMapping(Endpoint):
         """
         mapping = mapping_at(request, dataset_id, mapping_id)
         require_empty(request.data)
-        resolved = resolve(mapping, by=request.user)
+        with naming(dataset=None):
+            resolved = resolve(mapping, by=request.user)
         mapping, operation = resolved.mapping, resolved.operation
         lost = [] if operation else with_candidates(mapping, list(unresolved_of(mapping)[:SAMPLES]))
         facts = {
