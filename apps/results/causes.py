@@ -26,9 +26,9 @@ CAUSES = {
     Loss.NO_SHARED_WORD: Cause("No word in common", "Search by vectors too: hybrid."),
     Loss.BELOW_FIRST_STAGE: Cause("Below first-stage depth", "Raise candidates."),
     Loss.BELOW_FUSED: Cause("Below fused depth", "Raise candidates, or give more weight to the search that found it."),
-    Loss.BELOW_RERANK_DEPTH: Cause("Below rerank depth", "Raise rerank_depth."),
+    Loss.BELOW_RERANK_DEPTH: Cause("Below rerank depth", "Raise rerank_depths."),
     Loss.CUT_BY_THRESHOLD: Cause("Cut by the threshold", "Lower the score threshold."),
-    Loss.DEMOTED_BY_RERANKER: Cause("Demoted by the reranker", "Try another reranker, or a smaller rerank_depth."),
+    Loss.DEMOTED_BY_RERANKER: Cause("Demoted by the reranker", "Try another reranker, or smaller rerank_depths."),
     Loss.CUT_BY_TOP_K: Cause("Cut by top_k", "Raise top_k_values."),
     Loss.BELOW_K: Cause("Found too low", "It is found: rerank, or weigh the searches otherwise."),
 }
