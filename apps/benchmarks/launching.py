@@ -92,10 +92,11 @@ def query_batches(benchmark: Benchmark, runs: Sequence[Run]) -> Iterator[tuple[d
     queries = _unanswered(benchmark, runs)
     plan = plan_of(runs)
     isolated = benchmark.execution == Benchmark.Execution.ISOLATED
-    repetitions = benchmark.runs_per_query if isolated else 1
+    done = [plan_of([run]) for run in runs] * benchmark.runs_per_query if isolated else [plan]
     indexes = {run.config.get("index"): run.index for run in runs if run.index}
-    size = batch_size(len(queries), costs_of(plan, indexes).per_query * repetitions)
-    units = query_units(plan) * repetitions
+    seconds = costs_of(plan, indexes).seconds
+    size = batch_size(len(queries), sum(seconds[stage.key] for one in done for stage in one.stages))
+    units = sum(map(query_units, done))
     for start in range(0, len(queries), size):
         part = queries[start : start + size]
         yield {"query_ids": part, "alone": isolated}, units * len(part)

@@ -55,16 +55,18 @@ class TestOneLongBatch:
     def test_its_runs_have_provisional_means_meanwhile(
         self, benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        report, seen = Lease.report, []
+        report, seen, percents = Lease.report, [], []
 
         def watched(lease: Lease, done: int, result: Any = None, **how: Any) -> None:
             report(lease, done, result, **how)
             if result is not None:
                 seen.append(leaderboard(Benchmark.objects.get()).rows)
+                percents.append(benchmark_event(lease.batch.operation)["percent"])
 
         monkeypatch.setattr(Lease, "report", watched)
         wait(launch(benchmark))
         assert [{row.so_far for row in rows} for rows in seen] == [{1}, {2}, {3}, {4}, {4}, {4}, {4}, {4}]
+        assert percents == [12.5, 25, 37.5, 50, 62.5, 75, 87.5, 100]
         final = {row.run.pk: dict(row.values) for row in leaderboard(Benchmark.objects.get()).rows}
         assert {row.run.pk: row.values for row in seen[-1]} == {
             run: pytest.approx(found) for run, found in final.items()
