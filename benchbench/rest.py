@@ -48,5 +48,5 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     # From the wheel of drf-spectacular-sidecar, not from another site.
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "SWAGGER_UI_SETTINGS": {"deepLinking": True, "persistAuthorization": False},
+    "SWAGGER_UI_SETTINGS": {"deepLinking": True, "persistAuthorization": False, "validatorUrl": None},
 }

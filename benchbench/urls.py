@@ -38,7 +38,9 @@ def queue_pages() -> list[URLPattern]:
     return patterns
 
 
-docs = SpectacularSwaggerView.as_view(url_name="api:schema", throttle_classes=[])
+docs = SpectacularSwaggerView.as_view(
+    url_name="api:schema", title="API | BenchBench", template_name="api/docs.html", throttle_classes=[]
+)
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/rq/", include((queue_pages(), "django_rq"))),

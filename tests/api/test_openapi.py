@@ -1,6 +1,7 @@
 """The schema that is checked in, and the page to try it."""
 
 import io
+import re
 from pathlib import Path
 
 import jsonschema
@@ -53,3 +54,17 @@ def test_the_page_to_try_it_needs_no_other_site(callers: Callers) -> None:
     page = client.get("/api/docs/").content.decode()
     assert "/static/drf_spectacular_sidecar/" in page
     assert "https://" not in page
+    assert 'href="/admin/"' in page, "a way back"
+
+
+def test_the_page_to_try_it_acts_in_its_session(callers: Callers) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(callers.owner.user)
+    page = client.get("/api/docs/").content.decode()
+    header = re.search(r'request\.headers\["X-CSRFTOKEN"\] = "(\w+)"', page)
+    assert header is not None
+    answers = [
+        client.post("/api/v2/benchmarks", {}, content_type="application/json", headers=headers)
+        for headers in ({}, {"X-CSRFToken": header[1]})
+    ]
+    assert [answer.status_code for answer in answers] == [403, 400], "let in, with a body that lacks everything"
