@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib import admin
+from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template import loader
@@ -19,7 +20,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answer what the user may not do."""
     denied = "You do not have the permission for this. An administrator can give it to you, or to your group."
-    return _page(request, 403, "Not permitted", denied)
+    return _page(request, 403, "Not permitted", _said(exception, PermissionDenied) or denied)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:

@@ -58,6 +58,12 @@ def test_what_is_not_permitted_leads_back(client: Client, make_staff: MakeStaff)
         assert (">Back</a>" in text_of(page)) == leads, referer
 
 
+def test_who_refuses_may_say_why(client_of_ada: Client) -> None:
+    page = client_of_ada.get("/admin/rq/")
+    assert page.status_code == 403
+    assert "superusers only." in text_of(page)
+
+
 @pytest.mark.django_db
 def test_a_form_that_is_not_of_the_site_is_told_so() -> None:
     fields = {"username": "ada", "password": "secret"}
