@@ -4,15 +4,19 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
+from apps.api.signing_in import open_sign_in
 from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.manifests import manifest_of
+from apps.benchmarks.models import Benchmark, QueryResult, Run
+from apps.benchmarks.reproducing import benchmark_from
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.datasets.query_editing import add_query
 from apps.datasets.records import QueryRecord
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation, Status
+from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 from tests.benchmarks.conftest import make_library
@@ -20,17 +24,23 @@ from tests.benchmarks.gated import GOOD, POOR, make_gated, pinned, search
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 
 World = dict[str, Any]  # values as they stand in JSON
+ASKED: Any = {"q1": [({"document_id": "d1"}, 1)], "q3": [({"document_id": "start"}, 1)], "q4": []}  # as in the examples
 
 
-def measured() -> World:
-    """A benchmark of two runs with values for each query, the first a baseline; an index that is being built."""
+def measured() -> list[World]:
+    """A benchmark of two runs with values for each query, the second a baseline; an index that is being built.
+
+    Twice, the second time with a baseline that is retired.
+    """
     mapping = make_gated()
     Collection.objects.update(name="shelf")
     Dataset.objects.update(name="gated")
     benchmark = search(mapping, GOOD, POOR)
     index = Index.objects.create(collection=mapping.collection, name="words", encoder="keyword:a")
-    run = benchmark.runs.get(run_order=1)
-    return told(mapping, benchmark, run, index, build_index(index)) | {"baseline_id": str(pinned(run).pk)}
+    good, poor = benchmark.runs.order_by("run_order")
+    old, new = pinned(good), pinned(poor)
+    world = told(mapping, benchmark, good, index, build_index(index)) | {"baseline": str(poor.pk)}
+    return [world | {"baseline_id": str(baseline.pk)} for baseline in (new, old)]
 
 
 def ready(mapping: Mapping) -> World:
@@ -48,20 +58,40 @@ def running(mapping: Mapping) -> World:
     failed = benchmark.runs.get(run_order=2)
     Run.objects.filter(pk=failed.pk).update(status=Run.Status.FAILED, error_message="The encoder is gone.")
     index = create_index(mapping.collection, name="not built", encoder="keyword:a")
-    world = told(mapping, benchmark, failed, index, operation)
-    return {name: value for name, value in world.items() if name != "query_key"}  # so that new ones can be added
+    return without_key(told(mapping, benchmark, failed, index, operation))
+
+
+def repeated(mapping: Mapping) -> World:
+    """A benchmark that was run from the manifest of another, with a query that failed."""
+    first = create_benchmark(mapping, name="first", matrix={"k_values_for_metrics": [5], "primary_k": 5})
+    wait(launch(first))
+    first.refresh_from_db()
+    manifest = manifest_of(first)
+    again = benchmark_from(manifest)
+    operation = wait(launch(again))
+    again.refresh_from_db()
+    QueryResult.objects.filter(run__benchmark=again, query__key="q001").update(error="The database was away.")
+    again.runs.update(failed_queries=1)
+    index = mapping.collection.indexes.get(name="keywords")
+    return told(mapping, again, again.runs.get(), index, operation) | {"manifest": manifest}
 
 
 def unused() -> World:
     """What nothing else needs, so that it can be deleted and mapped; and a benchmark to be retried."""
     mapping = make_mapping(make_dataset({"q": []}, "failed"), make_collection("failed", [{}]), name="failed")
     benchmark = make_benchmark(mapping, [None], name="failed", status=Status.FAILED)
-    collection, dataset = make_collection("unused", [{}]), make_dataset({"q": [({"document_id": "d1"}, 1)]}, "unused")
-    index = create_index(collection, name="unused", encoder="keyword:a")
-    operation = Operation.objects.create(kind="index", subject_id=index.pk, status=Status.COMPLETED)
+    collection, dataset = make_collection("unused", [{}]), make_dataset(ASKED, "unused")
     of_them = make_mapping(dataset, make_collection("other", [{}]), name="unused")
+    index = create_index(of_them.collection, name="unused", encoder="keyword:a")
+    operation = Operation.objects.create(kind="index", subject_id=index.pk, status=Status.COMPLETED)
     world = told(of_them, benchmark, benchmark.runs.get(), index, operation)
-    return world | {"collection_id": str(collection.pk), "document_id": str(collection.documents.get().uuid)}
+    world |= {"collection_id": str(collection.pk), "document_id": str(collection.documents.get().uuid)}
+    return without_key(world)
+
+
+def without_key(world: World) -> World:
+    """So that new ones can be added, and those of the examples be meant."""
+    return {name: value for name, value in world.items() if name != "query_key"}
 
 
 def told(mapping: Mapping, benchmark: Benchmark, run: Run | None, index: Index, operation: Operation) -> World:
@@ -90,9 +120,12 @@ def told(mapping: Mapping, benchmark: Benchmark, run: Run | None, index: Index, 
 
 def worlds(owner: User) -> list[World]:
     """Return one of each, whose collections, datasets, mappings, benchmarks, indexes and operations are the owner's."""
-    made = [measured()]
+    made = measured()
     library = make_library(documents=6, queries=2)
-    made += [running(library), ready(library), unused()]
+    made += [repeated(library), running(library), ready(library), unused()]
     for model in (Collection, Dataset, Mapping, Benchmark, Index, Operation):
         model.objects.update(owner=owner)
-    return [{"baseline_id": made[0]["baseline_id"]} | world for world in made]
+    refresh = str(open_sign_in(owner))
+    manifest = next(world["manifest"] for world in made if "manifest" in world)
+    common = {"baseline_id": made[0]["baseline_id"], "refresh": refresh, "manifest": manifest}
+    return [common | world for world in made]
