@@ -27,14 +27,17 @@ ERRORS = {  # by status: what its component is called, and what it means
     "413": ("TooLarge", "The body is too large."),
     "415": ("UnreadType", "The body is of a type that is not read here."),
     "429": ("TooOften", "Too many requests: wait as many seconds as Retry-After says."),
+    "503": ("Away", "PostgreSQL or Redis does not answer the site: wait likewise."),
+}
+WAIT: dict[str, Any] = {
+    "Retry-After": {"schema": {"type": "integer", "minimum": 1}, "required": True, "description": "In seconds."}
 }
 ERROR_HEADERS: dict[str, dict[str, Any]] = {
     "401": {
         "WWW-Authenticate": {"schema": {"type": "string"}, "required": True, "description": "How to say who asks."}
     },
-    "429": {
-        "Retry-After": {"schema": {"type": "integer", "minimum": 1}, "required": True, "description": "In seconds."}
-    },
+    "429": WAIT,
+    "503": WAIT,
 }
 
 
@@ -102,9 +105,16 @@ class Schema(AutoSchema):
                 put(body, example["asked"], media_type)
                 if media_type == FORM:
                     body["encoding"] = {"file": {"headers": {"Content-Disposition": named(example["file_name"])}}}
+                    self._put_in_fields(body["schema"], example["asked"][FORM])
             for status, answer in operation["responses"].items():
                 put(answer.get("content", {}).get("application/json"), example["answered"], status)
         return operation
+
+    def _put_in_fields(self, form: dict[str, str], example: dict[str, Any]) -> None:
+        """Put the example of a form at its fields too: the page to try the API shows it there alone."""
+        fields = self.registry[form["$ref"].rpartition("/")[2], ResolvedComponent.SCHEMA].schema["properties"]
+        for name, value in example.items():
+            fields[name] |= {"example": value}
 
     def get_override_parameters(self) -> list[Any]:
         if not getattr(self._handler(), "idempotent", False):
@@ -145,7 +155,7 @@ class Schema(AutoSchema):
         return component.ref
 
     def _errors(self) -> list[int]:
-        errors = [401, 429]
+        errors = [401, 429, 503]
         if self.view.permission_classes:
             errors.append(403)
             errors += [409] if self.method not in SAFE_METHODS else []

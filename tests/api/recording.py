@@ -15,7 +15,7 @@ from tests.api.test_exports import content as content_of
 
 UUIDS = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 MOMENTS = re.compile(r"2\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)")
-HASHES = re.compile(r"\b[0-9a-f]{64}\b")
+HASHES = re.compile(r"\b[0-9a-f]{32}(?:[0-9a-f]{32})?\b")
 WAITS = re.compile(r"\b\d+ seconds?\b")
 DIGITS = 4
 GOLDEN = 0x9E3779B97F4A7C15F39CC0605CEDC835
@@ -116,11 +116,14 @@ class Walk:
         for word, other in self.words.items():
             text = text.replace(word, other)
         text = UUIDS.sub(lambda found: self._id(found[0]), text)
-        text = HASHES.sub(lambda found: sha256(self._id(found[0]).encode()).hexdigest(), WAITS.sub("44 seconds", text))
+        text = HASHES.sub(lambda found: self._hash(found[0]), WAITS.sub("44 seconds", text))
         return MOMENTS.sub(lambda found: self._moment(found[0]), text)
 
     def _id(self, found: str) -> str:
         return self.ids.setdefault(found, made_id(len(self.ids)))
+
+    def _hash(self, found: str) -> str:
+        return sha256(self._id(found).encode()).hexdigest()[: len(found)]
 
     def _moment(self, found: str) -> str:
         minutes, seconds = divmod(self.steps, 60)

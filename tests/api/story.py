@@ -300,6 +300,8 @@ def clear(walk: Walk, dataset: str, collection: str) -> None:
     with override_settings(BENCHBENCH_API_RATES=settings.BENCHBENCH_API_RATES | {"read": (0, 60)}):
         caller.get("/collections")
         walk.refused(429, caller.get("/collections"))
+    with override_settings(CACHES={"default": settings.CACHES["default"] | {"LOCATION": "redis://127.0.0.1:1"}}):
+        walk.refused(503, caller.get("/collections"))
     spare = caller.upload(DATASETS, questions(), name="Support questions, spare").json()["id"]
     mapping = caller.post(f"{DATASETS}/{spare}/mappings", {"collection_id": collection}).json()["id"]
     walk.ask("DELETE", f"{DATASETS}/{spare}/mappings/{mapping}")
