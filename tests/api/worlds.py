@@ -119,11 +119,11 @@ def told(mapping: Mapping, benchmark: Benchmark, run: Run | None, index: Index, 
 
 
 def worlds(owner: User) -> list[World]:
-    """Return one of each, whose collections, datasets, mappings, benchmarks, indexes and operations are the owner's."""
+    """Return one of each, whose collections, datasets, mappings, benchmarks and indexes are the owner's."""
     made = measured()
     library = make_library(documents=6, queries=2)
     made += [repeated(library), running(library), ready(library), unused()]
-    for model in (Collection, Dataset, Mapping, Benchmark, Index, Operation):
+    for model in (Collection, Dataset, Mapping, Benchmark, Index):
         model.objects.update(owner=owner)
     refresh = str(open_sign_in(owner))
     manifest = next(world["manifest"] for world in made if "manifest" in world)
