@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import yaml
 from django.contrib.auth.models import User
@@ -118,7 +117,8 @@ def choices(schema: dict[str, Any]) -> list[Any]:
 
 def crowded(owner: User) -> dict[str, Any]:
     """Return a world of the owner's, by parameter, in which every list has at least three rows."""
-    values = measured()
+    User.objects.create_user("ada", is_staff=True, is_superuser=True)  # who approves baselines
+    values, _ = measured()
     mapping = Mapping.objects.get(pk=values["mapping_id"])
     dataset, collection = mapping.dataset, mapping.collection
     query = Query.objects.get(pk=values["query_id"])
@@ -126,13 +126,13 @@ def crowded(owner: User) -> dict[str, Any]:
     for number in range(ROWS):
         add_judgment(query, {"document_id": f"d2{number}"}, 1, since=2)
         lost = make_mapping(dataset, make_collection(f"shelf {number}"), name=f"on shelf {number}")
-        Index.objects.create(collection=collection, name=f"index {number}", encoder="keyword:a")
-        Operation.objects.create(kind="index", subject_id=uuid4())
+        index = Index.objects.create(collection=collection, name=f"index {number}", encoder="keyword:a")
+        Operation.objects.create(kind="index", subject_id=index.pk)
         Dataset.objects.create(name=f"dataset {number}")
         make_benchmark(mapping, [0.5, None], name=f"benchmark {number}")
         pinned(benchmark.runs.get(run_order=1), f"of {number}")
         add_version(dataset)
-    for model in (Collection, Dataset, Mapping, Benchmark, Index, Operation):
+    for model in (Collection, Dataset, Mapping, Benchmark, Index):
         model.objects.update(owner=owner)
     for judgment in Judgment.objects.filter(query__dataset=dataset, since=1)[:ROWS]:
         Resolution.objects.create(mapping=lost, judgment=judgment, outcome="ambiguous", key="document_id")

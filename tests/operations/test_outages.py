@@ -11,7 +11,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlsplit
-from uuid import uuid4
 
 import httpx
 import pytest
@@ -22,7 +21,9 @@ from websockets.sync.client import connect
 from apps.api.tokens import issue_token
 from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.models import Operation
+from apps.retrieval.models import Index
 from benchbench.embedded.redis_server import program
+from tests.factories import make_collection
 from tests.sockets import make_watcher
 
 SECONDS = 30
@@ -80,7 +81,8 @@ def test_a_watcher_outlives_neither_its_silence_nor_the_loss_of_redis_and_is_rig
     server = start_redis()
     site = serve(*ALIVE, REDIS_URL=url)
     ada = make_watcher("ada")
-    operation = start_operation(Operation.Kind.INDEX, subject_id=uuid4(), by=ada, batches=[({"number": 1}, 1)])
+    index = Index.objects.create(collection=make_collection(), name="words", encoder="keyword:a", owner=ada)
+    operation = start_operation(Operation.Kind.INDEX, subject_id=index.pk, by=ada, batches=[({"number": 1}, 1)])
     offered = f"access_token.{issue_token(ada, name='watching')[1]}"
     path = f"/ws/operations/{operation.pk}"
     place = f"benchbench:sockets:{ada.pk}"
