@@ -7,7 +7,7 @@ servers that DATABASE_URL and REDIS_URL name: they empty both.
 import os
 from pathlib import Path
 
-from benchbench.embedded import locks
+from benchbench.embedded import locks, postgres
 
 TEST_RUNS = Path(__file__).resolve().parent.parent / ".benchbench" / "tests"
 
@@ -32,6 +32,8 @@ if worker := os.environ.get("PYTEST_XDIST_WORKER"):
     data_dir /= worker
 os.environ["BENCHBENCH_DATA_DIR"] = str(data_dir)
 os.environ["BENCHBENCH_LOCK_DIR"] = str(data_dir)  # no site's benchmark must hold up a test
+# What a crash of the machine would lose is of no use after it.
+postgres.OPTIONS |= {"fsync": "off", "full_page_writes": "off"}
 # Of torch and NumPy, also in processes that a test starts. On small models, and where other tests keep the other cores
 # busy, threads wait for each other for longer than they work.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
