@@ -17,26 +17,34 @@ from apps.operations.models import Status
 def make_collection(name: str = "library", documents: Sequence[dict[str, Any]] = ()) -> Collection:
     """Return a collection with documents of the given fields; ids and hashes are made up where none are given."""
     collection = Collection.objects.create(name=name, document_count=len(documents), fingerprint=_sha256(name))
+    made = []
     for number, fields in enumerate(documents, start=1):
         external_id = fields.get("external_id", f"d{number}")
-        made = {"external_id": external_id, "content_hash": _sha256(external_id), **fields}
-        Document.objects.create(collection=collection, **made)
+        known = {"external_id": external_id, "content_hash": _sha256(external_id)}
+        made.append(Document(collection=collection, **known | fields))
+    Document.objects.bulk_create(made)
     return collection
 
 
 def make_dataset(queries: dict[str, Sequence[tuple[Any, int]]] | None = None, name: str = "questions") -> Dataset:
     """Return a dataset with one frozen version; `queries` gives each key its judgments as (reference, grade)."""
     dataset = Dataset.objects.create(name=name)
-    for key, judgments in (queries or {}).items():
-        query = Query.objects.create(dataset=dataset, key=key, text=f"What is {key}?")
-        for doc_ref, grade in judgments:
-            add_judgment(query, doc_ref, grade)
+    stated = queries or {}
+    made = Query.objects.bulk_create(Query(dataset=dataset, key=key, text=f"What is {key}?") for key in stated)
+    Judgment.objects.bulk_create(judged(query, *one) for query in made for one in stated[query.key])
     add_version(dataset)
     return dataset
 
 
+def judged(query: Query, doc_ref: Any, grade: int, *, since: int = 1) -> Judgment:
+    """Return a judgment that is not stored yet."""
+    return Judgment(query=query, doc_ref=doc_ref, ref_hash=ref_hash(doc_ref), grade=grade, since=since)
+
+
 def add_judgment(query: Query, doc_ref: Any, grade: int, *, since: int = 1) -> Judgment:
-    return Judgment.objects.create(query=query, doc_ref=doc_ref, ref_hash=ref_hash(doc_ref), grade=grade, since=since)
+    judgment = judged(query, doc_ref, grade, since=since)
+    judgment.save()
+    return judgment
 
 
 def add_version(dataset: Dataset, *, frozen: bool = True) -> DatasetVersion:

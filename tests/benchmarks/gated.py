@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from apps.benchmarks.baselines import approve
 from apps.benchmarks.evaluating import evaluate_runs
 from apps.benchmarks.models import Baseline, Benchmark, Evaluation, QueryResult, Run
-from apps.datasets.models import Query
+from apps.datasets.models import Judgment, Query
 from apps.mappings.models import Mapping, Resolution
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 
@@ -26,10 +26,10 @@ def make_gated() -> Mapping:
     Query.objects.filter(key__in=["q01", "q02"]).update(slices=["hard"], difficulty="high")
     mapping = make_mapping(dataset, collection)
     documents = dict(collection.documents.values_list("external_id", "pk"))
-    for query in dataset.queries.prefetch_related("judgments"):
-        for judgment in query.judgments.all():
-            document_id = documents[judgment.doc_ref["document_id"]]
-            Resolution.objects.create(mapping=mapping, judgment=judgment, document_id=document_id, outcome="resolved")
+    Resolution.objects.bulk_create(
+        Resolution(mapping=mapping, judgment=one, document_id=documents[one.doc_ref["document_id"]], outcome="resolved")
+        for one in Judgment.objects.filter(query__dataset=dataset).order_by("pk")
+    )
     return mapping
 
 
@@ -38,20 +38,19 @@ def search(mapping: Mapping, *runs: Sequence[int], name: str = "nightly", **fiel
     benchmark = make_benchmark(mapping, [0.0] * len(runs), name=name, **fields)
     others = list(mapping.collection.documents.order_by("pk").values_list("pk", flat=True))[20:]
     relevant = dict(mapping.collection.documents.values_list("external_id", "pk"))
+    queries = list(mapping.dataset.queries.all())
+    results = []
     for run, ranks in zip(benchmark.runs.order_by("run_order"), runs, strict=True):
-        for query in mapping.dataset.queries.all():
+        for query in queries:
             ranking = list(others[:9])
             rank = 1 if query.key == "none" else ranks[int(query.key[1:]) - 1]
             if query.key != "none":
                 ranking.insert(rank - 1, relevant[f"d{int(query.key[1:])}"])
-            QueryResult.objects.create(
-                run=run,
-                query=query,
-                document_ids=ranking if rank else [],
-                chunk_ids=[],
-                scores=[1.0] * len(ranking) if rank else [],
-                error="" if rank else "The index was away.",
-            )
+            result = QueryResult(run=run, query=query, document_ids=ranking, chunk_ids=[], scores=[1.0] * len(ranking))
+            if not rank:
+                result.document_ids, result.scores, result.error = [], [], "The index was away."
+            results.append(result)
+    QueryResult.objects.bulk_create(results)
     runs_made = benchmark.runs.order_by("run_order")
     runs_made.update(timing={"total_ms": 12.5, "samples": 21, "execution": "shared"})
     Evaluation.objects.filter(run__benchmark=benchmark).delete()

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from apps.benchmarks.models import Benchmark, Evaluation
-from apps.datasets.models import Query
+from apps.datasets.models import Judgment, Query
 from apps.mappings.models import Mapping
 from benchbench.ir.measures import Values
-from tests.factories import add_judgment, make_benchmark, make_collection, make_dataset, make_mapping
+from tests.factories import judged, make_benchmark, make_collection, make_dataset, make_mapping
 
 
 def make_queries(number: int, *, name: str = "questions", **fields: Sequence[str]) -> Mapping:
@@ -24,8 +24,7 @@ def make_queries(number: int, *, name: str = "questions", **fields: Sequence[str
         )
         for place in range(number)
     )
-    for query in queries:
-        add_judgment(query, {"document_id": "d1"}, 1)
+    Judgment.objects.bulk_create(judged(query, {"document_id": "d1"}, 1) for query in queries)
     return make_mapping(dataset, make_collection(f"{name} library", [{"title": "On pears"}]), name=name)
 
 

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 import numpy as np
 
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
-from apps.datasets.models import DatasetVersion, Query
+from apps.datasets.models import DatasetVersion, Judgment, Query
 from apps.mappings.models import Mapping, Resolution
-from tests.factories import add_judgment, make_collection, make_dataset, make_mapping, make_run
+from tests.factories import judged, make_collection, make_dataset, make_mapping, make_run
 from tests.results.compared import make_compared
 
 HOSTILE = "=cmd|' /C calc'!A0 <b>_50%_</b>"
@@ -55,12 +55,15 @@ def _mapping() -> Mapping:
     collection = make_collection("library", [{"title": f"On {name}"} for name in ("pears", "plums", "figs")])
     mapping = make_mapping(dataset, collection)
     documents = list(collection.documents.order_by("pk"))
+    resolutions = []
     for query in queries:
         stated = [("d1", 2, documents[0]), ("d3", 0, documents[2])] + [("gone", 1, None)] * (query == queries[1])
         for name, grade, document in stated:
-            judgment = add_judgment(query, {"document_id": name}, grade)
+            judgment = judged(query, {"document_id": name}, grade)
             outcome = "resolved" if document else "not_found"
-            Resolution.objects.create(mapping=mapping, judgment=judgment, document=document, outcome=outcome)
+            resolutions.append(Resolution(mapping=mapping, judgment=judgment, document=document, outcome=outcome))
+    Judgment.objects.bulk_create(resolution.judgment for resolution in resolutions)
+    Resolution.objects.bulk_create(resolutions)
     DatasetVersion.objects.update(query_count=QUERIES, judgment_count=2 * QUERIES + 1)
     return mapping
 
@@ -69,15 +72,15 @@ def _store_rankings(run: Run, mapping: Mapping) -> None:
     """The worse run ranks the relevant document last; of the equal scores the order is that of the ranking."""
     documents = list(mapping.collection.documents.order_by("pk").values_list("pk", flat=True))
     ranked = documents[::-1] if run.run_order == 2 else documents
-    for query in mapping.dataset.queries.order_by("pk"):
-        failed = run.run_order == 2 and query.key == f"q{QUERIES - 1}"
-        QueryResult.objects.create(
-            run=run,
-            query=query,
-            document_ids=[] if failed else ranked,
-            chunk_ids=[],
-            scores=[] if failed else [0.75, 0.5, 0.5],
-            search_ms=None if failed else 10.0 * run.run_order,
-            total_ms=None if failed else 10.0 * run.run_order,
-            error="The query took 60 s." if failed else "",
-        )
+    found = {
+        "document_ids": ranked,
+        "scores": [0.75, 0.5, 0.5],
+        "search_ms": 10.0 * run.run_order,
+        "total_ms": 10.0 * run.run_order,
+    }
+    nothing = {"document_ids": [], "scores": [], "error": "The query took 60 s."}
+    failed = f"q{QUERIES - 1}" if run.run_order == 2 else None
+    QueryResult.objects.bulk_create(
+        QueryResult(run=run, query=query, chunk_ids=[], **(nothing if query.key == failed else found))
+        for query in mapping.dataset.queries.order_by("pk")
+    )
