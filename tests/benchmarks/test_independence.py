@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from django.core.management import call_command
 from threadpoolctl import threadpool_limits
 
 from apps.benchmarks.models import Benchmark, Run
@@ -20,6 +19,7 @@ from apps.retrieval.searching import close_indexes, open_index
 from benchbench.ir.ann import Ann
 from benchbench.ir.plan import DenseStage, LexicalStage
 from tests.benchmarks.conftest import make_library, make_wide
+from tests.conftest import empty_tables
 
 RUNS, QUERIES = 24, 8
 Rankings = dict[tuple[str, int], tuple[list[int], list[int], list[float]]]
@@ -36,7 +36,7 @@ def wide(
         prepare(benchmark)
         yield benchmark
         close_indexes()
-        call_command("flush", interactive=False, verbosity=0)
+        empty_tables()
 
 
 @pytest.fixture(scope="module")

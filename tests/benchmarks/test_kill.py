@@ -14,6 +14,7 @@ from django.conf import settings
 from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult
+from apps.operations.models import Batch, Operation
 from apps.operations.working import wait
 from tests.benchmarks.conftest import make_library, run_key
 from tests.tiny_models import save_cross_encoder
@@ -47,20 +48,8 @@ def until(condition: Callable[[], bool], seconds: float, what: str) -> None:
         time.sleep(0.01)
 
 
-def test_a_killed_worker_costs_neither_work_nor_truth(start_worker: Worker, tmp_path: Path) -> None:
-    library = make_library(queries=QUERIES, documents=30)
-    matrix = {
-        "search_modes": ["dense", "hybrid"],
-        "use_reranker": [False, True],
-        "rerankers": [str(save_cross_encoder(tmp_path / "tiny"))],
-    }
-    undisturbed, benchmark = (create_benchmark(library, name=name, matrix=matrix) for name in ("undisturbed", "killed"))
-    began = time.monotonic()
-    wait(launch(undisturbed))
-    alone = time.monotonic() - began
-
-    operation = launch(benchmark)
-    worker = start_worker()
+def kill_in_mid_batch(worker: "subprocess.Popen[bytes]", operation: Operation) -> Batch:
+    """Kill the worker once it has done two batches and is at another; return that one."""
     done = operation.batches.filter(state="done")
     running = operation.batches.filter(state="running")
 
@@ -75,7 +64,23 @@ def test_a_killed_worker_costs_neither_work_nor_truth(start_worker: Worker, tmp_
     os.kill(worker.pid, signal.SIGKILL)
     worker.wait()
     assert running.count() == 1, "the worker was killed in mid-batch"
-    killed = running.get()
+    return running.get()
+
+
+def test_a_killed_worker_costs_neither_work_nor_truth(start_worker: Worker, tmp_path: Path) -> None:
+    library = make_library(queries=QUERIES, documents=30)
+    matrix = {
+        "search_modes": ["dense", "hybrid"],
+        "use_reranker": [False, True],
+        "rerankers": [str(save_cross_encoder(tmp_path / "tiny"))],
+    }
+    undisturbed, benchmark = (create_benchmark(library, name=name, matrix=matrix) for name in ("undisturbed", "killed"))
+    began = time.monotonic()
+    wait(launch(undisturbed))
+    alone = time.monotonic() - began
+
+    operation = launch(benchmark)
+    killed = kill_in_mid_batch(start_worker(), operation)
     began = time.monotonic()
     start_worker()
     until(lambda: Benchmark.objects.get(pk=benchmark.pk).status == "completed", alone + 180, "the end")

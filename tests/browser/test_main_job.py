@@ -96,12 +96,10 @@ def rounded(value: float) -> str:
     return re.sub(r"^0", "", f"{value:.4f}")
 
 
-def test_from_files_to_a_verdict(page: Page, manage: Any, tmp_path: Path) -> None:
-    manage("manage.py", "worker")
-
+def bring_what_is_searched(page: Page, folder: Path) -> None:
     press(page, "Upload a collection")
     page.fill("[name=name]", "Fruit")
-    page.set_input_files("[name=file]", write_corpus(tmp_path / "corpus.jsonl"))
+    page.set_input_files("[name=file]", write_corpus(folder / "corpus.jsonl"))
     press(page, "Upload and import")
     page.wait_for_selector(f"text=Imported {DOCUMENTS} documents")
 
@@ -111,9 +109,11 @@ def test_from_files_to_a_verdict(page: Page, manage: Any, tmp_path: Path) -> Non
     press(page, "Create and build")
     page.wait_for_selector(".bb-status-ready", timeout=60_000)
 
+
+def bring_what_is_asked(page: Page, folder: Path) -> None:
     page.goto("/admin/")
     press(page, "Upload a dataset")
-    page.set_input_files("[name=file]", write_dataset(tmp_path / "questions.json"))
+    page.set_input_files("[name=file]", write_dataset(folder / "questions.json"))
     page.wait_for_selector(f"#preview >> text={QUERIES} queries")
     assert page.input_value("[name=name]") == ""
     press(page, "Import")
@@ -123,6 +123,12 @@ def test_from_files_to_a_verdict(page: Page, manage: Any, tmp_path: Path) -> Non
     choose(page, "collection", "Fruit")
     press(page, "Map and resolve")
     page.wait_for_selector(f"text={2 * QUERIES} of {2 * QUERIES} judgments found their document")
+
+
+def test_from_files_to_a_verdict(page: Page, manage: Any, tmp_path: Path) -> None:
+    manage("manage.py", "worker")
+    bring_what_is_searched(page, tmp_path)
+    bring_what_is_asked(page, tmp_path)
 
     press(page, "New benchmark")
     page.fill("[name=name]", "Does hybrid pay?")

@@ -67,12 +67,8 @@ def test_every_event_is_sent_to_its_end_and_is_as_documented(ada: User, site: st
     told = {key: watcher.told() for key, watcher in watchers.items()}
     every.told()
     assert {watcher.code for watcher in (every, *watchers.values())} == {None}
-    for (event, end), (first, *messages) in told.items():
-        assert first["type"] == "current_state"
-        assert {message["type"] for message in messages} == {event}
-        stages = [first["data"]["progress"]["stage"], *(message["data"]["stage"] for message in messages)]
-        assert list(dict.fromkeys(stages)) == [stage for stage in [*STAGES[event], end] if stage in stages]
-        assert (stages[0], stages[-1]) == ("starting", end)
+    for (event, end), messages in told.items():
+        assert_stages_are_told(messages, event, end)
     assert_runs_are_told(told["benchmark_progress", "completed"])
     assert "freeze its draft" in told["benchmark_mapping_resolution_progress", "failed"][-1]["data"]["error"]
     assert "/no/such/model" in told["index_progress", "failed"][-1]["data"]["error"]
@@ -89,6 +85,16 @@ def assert_whole(state: Any, events: list[Any]) -> None:
     assert (state["type"], state["data"]["finished_at"] is None) == ("current_state", False)
     runs = [event["last_completed_run"] for event in events if event.get("last_completed_run")]
     assert state["data"]["progress"] == events[-1] | ({"last_completed_run": runs[-1]} if runs else {})
+
+
+def assert_stages_are_told(told: list[Any], event: str, end: str) -> None:
+    """The state first, and then events of one kind, through its stages in their order to the end."""
+    first, *messages = told
+    assert first["type"] == "current_state"
+    assert {message["type"] for message in messages} == {event}
+    stages = [first["data"]["progress"]["stage"], *(message["data"]["stage"] for message in messages)]
+    assert list(dict.fromkeys(stages)) == [stage for stage in [*STAGES[event], end] if stage in stages]
+    assert (stages[0], stages[-1]) == ("starting", end)
 
 
 def assert_runs_are_told(messages: list[Any]) -> None:
