@@ -27,6 +27,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "VERSION": "2",
     "DESCRIPTION": "Everything that staff can do in the admin, for programs. See docs/api.md.",
     "SCHEMA_PATH_PREFIX": "/api/v2",
+    "PATH_CONVERTER_OVERRIDES": {"id": {"type": "string", "format": "uuid"}},
     "AUTHENTICATION_WHITELIST": [
         "apps.api.authentication.BearerAuthentication",
         "rest_framework.authentication.SessionAuthentication",

@@ -6,10 +6,12 @@ from django.contrib import admin
 from django.contrib.admin.views.decorators import staff_member_required
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
-from django.urls import URLPattern, include, path
+from django.urls import URLPattern, include, path, re_path
 from django.views.generic import RedirectView
 from django_rq.urls import get_admin_urlpatterns, get_api_urlpatterns
 from drf_spectacular.views import SpectacularSwaggerView
+
+from apps.api.errors import unknown
 
 # Errors of the API are JSON, whoever raises them; those of pages are pages.
 handler400 = "apps.api.errors.bad_request"
@@ -47,4 +49,5 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("api/v2/", include("apps.api.urls")),
     path("api/docs/", staff_member_required(docs), name="api_docs"),
+    re_path(r"^api(?!/docs$)(?:/|$)", unknown),  # /api/docs is sent on to where it ends in a slash, as pages are
 ]

@@ -49,12 +49,12 @@ def idempotent(handler: Handler) -> Callable[..., HttpResponse]:
             return handler(self, request, *args, **kwargs)
         if not KEY.fullmatch(key):
             raise BenchbenchError(f"{HEADER} must be 1 to 200 visible ASCII characters, such as a UUID.", field=HEADER)
-        digest = body_hash(request.data)
+        digest, path = body_hash(request.data), request.path[:300].lower()  # an id may come in either case
         with transaction.atomic():
-            _forget_old(request.user, request.path[:300], key)
+            _forget_old(request.user, path, key)
             # The unique row is the lock: whoever comes second waits here until the first commits or fails.
             kept, first = KeptAnswer.objects.get_or_create(
-                user=request.user, path=request.path[:300], key=key, defaults={"body_hash": digest}
+                user=request.user, path=path, key=key, defaults={"body_hash": digest}
             )
             if not first:
                 return _again(kept, digest)

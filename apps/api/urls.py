@@ -1,6 +1,7 @@
 """The addresses of the API, under /api/v2; none ends in a slash."""
 
-from django.urls import path, re_path
+from django.urls import path, re_path, register_converter
+from django.urls.converters import UUIDConverter
 from drf_spectacular.views import SpectacularAPIView
 
 from apps.api.errors import unknown
@@ -27,10 +28,18 @@ from apps.api.resources import (
     versions,
 )
 
+
+class IdConverter(UUIDConverter):
+    """A UUID in upper or lower case, as RFC 9562 has programs read them; answers write it in lower case."""
+
+    regex = f"(?i:{UUIDConverter.regex})"
+
+
+register_converter(IdConverter, "id")
 app_name = "api"
-DATASET = "benchmark-datasets/<uuid:dataset_id>"
+DATASET = "benchmark-datasets/<id:dataset_id>"
 QUERY = f"{DATASET}/queries/<int:query_id>"
-MAPPING = f"{DATASET}/mappings/<uuid:mapping_id>"
+MAPPING = f"{DATASET}/mappings/<id:mapping_id>"
 urlpatterns = [
     path("auth/token", auth.SignIn.as_view(), name="sign_in"),
     path("auth/token/refresh", auth.Refresh.as_view(), name="refresh"),
@@ -55,48 +64,48 @@ urlpatterns = [
     path("benchmarks", benchmarks.Benchmarks.as_view(), name="benchmarks"),
     path("benchmarks/manifest", benchmark_acts.RunManifest.as_view(), name="run_manifest"),
     path("benchmarks/preview", benchmarks.Preview.as_view(), name="preview"),
-    path("benchmarks/<uuid:benchmark_id>", benchmarks.OneBenchmark.as_view(), name="benchmark"),
-    path("benchmarks/<uuid:benchmark_id>/start", benchmarks.Start.as_view(), name="start_benchmark"),
-    path("benchmarks/<uuid:benchmark_id>/cancel", benchmarks.Cancel.as_view(), name="cancel_benchmark"),
-    path("benchmarks/<uuid:benchmark_id>/retry", benchmarks.Retry.as_view(), name="retry_benchmark"),
-    path("benchmarks/<uuid:benchmark_id>/clone", benchmark_acts.Clone.as_view(), name="clone_benchmark"),
-    path("benchmarks/<uuid:benchmark_id>/measures", benchmark_acts.Measures.as_view(), name="add_measures"),
-    path("benchmarks/<uuid:benchmark_id>/rescore", benchmark_acts.Rescore.as_view(), name="rescore_benchmark"),
-    path("benchmarks/<uuid:benchmark_id>/manifest", benchmark_acts.Manifest.as_view(), name="manifest"),
-    path("benchmarks/<uuid:benchmark_id>/verification", benchmark_acts.Verified.as_view(), name="verification"),
-    path("benchmarks/<uuid:benchmark_id>/results", results.Results.as_view(), name="results"),
-    path("benchmarks/<uuid:benchmark_id>/runs/<uuid:run_id>", results.OneRun.as_view(), name="run"),
-    path("benchmarks/<uuid:benchmark_id>/runs/<uuid:run_id>/queries", results.RunQueries.as_view(), name="run_queries"),
-    path("benchmarks/<uuid:benchmark_id>/gate", gates.BenchmarkGate.as_view(), name="gate_benchmark"),
-    path("runs/<uuid:run_id>/gate", gates.RunGate.as_view(), name="gate_run"),
+    path("benchmarks/<id:benchmark_id>", benchmarks.OneBenchmark.as_view(), name="benchmark"),
+    path("benchmarks/<id:benchmark_id>/start", benchmarks.Start.as_view(), name="start_benchmark"),
+    path("benchmarks/<id:benchmark_id>/cancel", benchmarks.Cancel.as_view(), name="cancel_benchmark"),
+    path("benchmarks/<id:benchmark_id>/retry", benchmarks.Retry.as_view(), name="retry_benchmark"),
+    path("benchmarks/<id:benchmark_id>/clone", benchmark_acts.Clone.as_view(), name="clone_benchmark"),
+    path("benchmarks/<id:benchmark_id>/measures", benchmark_acts.Measures.as_view(), name="add_measures"),
+    path("benchmarks/<id:benchmark_id>/rescore", benchmark_acts.Rescore.as_view(), name="rescore_benchmark"),
+    path("benchmarks/<id:benchmark_id>/manifest", benchmark_acts.Manifest.as_view(), name="manifest"),
+    path("benchmarks/<id:benchmark_id>/verification", benchmark_acts.Verified.as_view(), name="verification"),
+    path("benchmarks/<id:benchmark_id>/results", results.Results.as_view(), name="results"),
+    path("benchmarks/<id:benchmark_id>/runs/<id:run_id>", results.OneRun.as_view(), name="run"),
+    path("benchmarks/<id:benchmark_id>/runs/<id:run_id>/queries", results.RunQueries.as_view(), name="run_queries"),
+    path("benchmarks/<id:benchmark_id>/gate", gates.BenchmarkGate.as_view(), name="gate_benchmark"),
+    path("runs/<id:run_id>/gate", gates.RunGate.as_view(), name="gate_run"),
     path("collections", collections.Collections.as_view(), name="collections"),
-    path("collections/<uuid:collection_id>", collections.OneCollection.as_view(), name="collection"),
-    path("collections/<uuid:collection_id>/documents", collections.Documents.as_view(), name="documents"),
+    path("collections/<id:collection_id>", collections.OneCollection.as_view(), name="collection"),
+    path("collections/<id:collection_id>/documents", collections.Documents.as_view(), name="documents"),
     path(
-        "collections/<uuid:collection_id>/documents/<uuid:document_id>",
+        "collections/<id:collection_id>/documents/<id:document_id>",
         collections.OneDocument.as_view(),
         name="document",
     ),
-    path("collections/<uuid:collection_id>/indexes", indexes.Indexes.as_view(), name="indexes"),
+    path("collections/<id:collection_id>/indexes", indexes.Indexes.as_view(), name="indexes"),
     path("indexes/options", indexes.Options.as_view(), name="index_options"),
-    path("indexes/<uuid:index_id>", indexes.OneIndex.as_view(), name="index"),
-    path("indexes/<uuid:index_id>/build", indexes.IndexBuild.as_view(), name="build_index"),
+    path("indexes/<id:index_id>", indexes.OneIndex.as_view(), name="index"),
+    path("indexes/<id:index_id>/build", indexes.IndexBuild.as_view(), name="build_index"),
     path("operations", operations.Operations.as_view(), name="operations"),
-    path("operations/<uuid:operation_id>", operations.OneOperation.as_view(), name="operation"),
-    path("operations/<uuid:operation_id>/cancel", operations.OperationCancel.as_view(), name="cancel_operation"),
+    path("operations/<id:operation_id>", operations.OneOperation.as_view(), name="operation"),
+    path("operations/<id:operation_id>/cancel", operations.OperationCancel.as_view(), name="cancel_operation"),
     path(f"{DATASET}/baselines", baselines.Baselines.as_view(), name="baselines"),
-    path(f"{DATASET}/baselines/<uuid:baseline_id>", baselines.OneBaseline.as_view(), name="baseline"),
-    path(f"{DATASET}/baselines/<uuid:baseline_id>/retire", baselines.RetireBaseline.as_view(), name="retire_baseline"),
+    path(f"{DATASET}/baselines/<id:baseline_id>", baselines.OneBaseline.as_view(), name="baseline"),
+    path(f"{DATASET}/baselines/<id:baseline_id>/retire", baselines.RetireBaseline.as_view(), name="retire_baseline"),
     path(f"{DATASET}/external-runs", external_runs.ExternalRuns.as_view(), name="external_runs"),
     path("export-formats", exports.Formats.as_view(), name="export_formats"),
-    path("benchmarks/<uuid:benchmark_id>/export", exports.BenchmarkExport.as_view(), name="export_benchmark"),
-    path("benchmarks/<uuid:benchmark_id>/runs/<uuid:run_id>/export", exports.RunExport.as_view(), name="export_run"),
-    path("runs/<uuid:run_id>/triage", triage.Triage.as_view(), name="triage_run"),
-    path("runs/<uuid:run_id>/triage/documents", triage.LostDocuments.as_view(), name="lost_documents"),
-    path("runs/<uuid:run_id>/coverage", run_measures.Coverage.as_view(), name="run_coverage"),
-    path("runs/<uuid:run_id>/sections", run_measures.Sections.as_view(), name="run_sections"),
-    path("runs/<uuid:run_id>/content", run_measures.Content.as_view(), name="run_content"),
-    path("runs/<uuid:run_id>/slices", triage.Slices.as_view(), name="slice_run"),
+    path("benchmarks/<id:benchmark_id>/export", exports.BenchmarkExport.as_view(), name="export_benchmark"),
+    path("benchmarks/<id:benchmark_id>/runs/<id:run_id>/export", exports.RunExport.as_view(), name="export_run"),
+    path("runs/<id:run_id>/triage", triage.Triage.as_view(), name="triage_run"),
+    path("runs/<id:run_id>/triage/documents", triage.LostDocuments.as_view(), name="lost_documents"),
+    path("runs/<id:run_id>/coverage", run_measures.Coverage.as_view(), name="run_coverage"),
+    path("runs/<id:run_id>/sections", run_measures.Sections.as_view(), name="run_sections"),
+    path("runs/<id:run_id>/content", run_measures.Content.as_view(), name="run_content"),
+    path("runs/<id:run_id>/slices", triage.Slices.as_view(), name="slice_run"),
     path("comparison", comparisons.Comparison.as_view(), name="comparison"),
     path("comparison/queries", comparisons.ComparisonQueries.as_view(), name="comparison_queries"),
     path("schema", SpectacularAPIView.as_view(throttle_classes=[]), name="schema"),

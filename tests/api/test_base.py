@@ -18,6 +18,7 @@ from benchbench.errors import BenchbenchError
 from tests.admin.conftest import MakeStaff
 from tests.api.callers import ROOT, Caller, Callers
 from tests.api.test_datasets import PATH, questions
+from tests.factories import make_dataset
 
 PASSWORD = "correct horse battery staple"
 
@@ -130,6 +131,24 @@ def test_a_personal_token_lasts_until_it_is_revoked_or_past(make_staff: MakeStaf
 def test_an_unknown_address_is_a_404_in_json(db: None, path: str, method: str) -> None:
     answer = Caller().ask(method, path)
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+
+
+@pytest.mark.parametrize("path", ["/api", "/api/", "/api/v1/benchmarks", "/api/v2", "/api/docs/nothing"])
+def test_beside_the_api_too(db: None, path: str) -> None:
+    for answer in (Client().get(path), Client().post(path)):
+        assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+
+
+def test_pages_beside_the_api_are_as_they_were(db: None) -> None:
+    assert Client().get("/api/docs")["Location"] == "/api/docs/"
+    assert Client().get("/apiary")["Content-Type"].startswith("text/html")
+
+
+def test_an_id_is_read_in_either_case_and_told_in_lower_case(callers: Callers) -> None:
+    dataset = make_dataset(name="found")
+    answer = callers.owner.get(f"{PATH}/{str(dataset.pk).upper()}")
+    assert (answer.status_code, answer.json()["id"]) == (200, str(dataset.pk))
+    assert callers.owner.get(f"{PATH}/{dataset.pk.hex}").status_code == 404
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "OPTIONS", "TRACE"])
