@@ -1,9 +1,10 @@
 """Whether runs may be compared: what differs between them besides their configuration."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from django.db.models import Model
 from django.db.models.expressions import RawSQL
 
 from apps.benchmarks.circumstances import Difference, by_value, circumstances, grouped, names, told
@@ -13,6 +14,11 @@ from apps.datasets.models import DatasetVersion
 from apps.mappings.models import Mapping
 
 Measured = dict[Any, Evaluation]  # by run id, on one version
+RELATED = ("index", "benchmark__dataset_version__dataset", "benchmark__mapping__dataset_version")  # of a run
+# Of an evaluation with queries that have no value, a digest of those that have one; the database makes it.
+ANSWERED = """CASE WHEN failed_queries + unsearched_queries > 0 THEN (
+    SELECT md5(string_agg(query::text, ',' ORDER BY query)) FROM unnest(query_ids, "values"[1:1])
+    AS of_query(query, value) WHERE value IS NOT NULL) END"""
 POLICIES = {"unresolved": "unresolved judgments", "empty_queries": "queries without a relevant judgment"}
 
 
@@ -22,6 +28,7 @@ class Comparability:
 
     version: DatasetVersion | None
     differences: tuple[Difference, ...]
+    measured: Measured = field(default_factory=dict, compare=False)  # on it, without values
 
     @property
     def refusals(self) -> list[str]:
@@ -37,7 +44,7 @@ class Comparability:
 
 
 def differences(runs: Iterable[Run], *, version: DatasetVersion | None = None) -> Comparability:
-    """Return what differs between `runs`, of any benchmarks, besides their configuration, in two or three queries.
+    """Return what differs between `runs`, of any benchmarks, besides their configuration, in two queries.
 
     Their values on `version` are meant; without one those on their benchmarks' version, or, where these are several,
     on the newest on which all have values. Refused is a run without values, and values against different truths:
@@ -45,7 +52,7 @@ def differences(runs: Iterable[Run], *, version: DatasetVersion | None = None) -
     judgments other documents of equal collections. Whatever else may move a number is a warning (`circumstances`), as
     are mappings to collections that differ, and queries.
     """
-    known = _load(runs)
+    known = whole(runs)
     found = [*_unfinished(known), *_datasets(known)]
     if found or not known:
         return Comparability(None, tuple(found))
@@ -55,14 +62,24 @@ def differences(runs: Iterable[Run], *, version: DatasetVersion | None = None) -
     checks = (_versions(known, evaluations, version), _policies(known), _mappings(known, measured, version))
     found = [*(one for check in checks for one in check), *_queries(known, measured), *circumstances(known)]
     refused = any(one.severity == "refuse" for one in found)
-    return Comparability(None if refused else version, tuple(found))
+    return Comparability(None if refused else version, tuple(found), measured)
 
 
-def _load(runs: Iterable[Run]) -> list[Run]:
-    """Read the runs anew, with what is asked of them, in their order."""
-    place = {run.pk: number for number, run in enumerate(runs)}
-    related = ("benchmark__dataset_version__dataset", "benchmark__mapping")
-    return sorted(Run.objects.filter(pk__in=place).select_related(*related), key=lambda run: place[run.pk])
+def whole(runs: Iterable[Run]) -> list[Run]:
+    """Return runs with what is asked of them, in their order: read anew in one query, unless all have it already."""
+    known = list(runs)
+    if all(_has(run, path) for run in known for path in RELATED):
+        return known
+    place = {run.pk: number for number, run in enumerate(known)}
+    return sorted(Run.objects.filter(pk__in=place).select_related(*RELATED), key=lambda run: place[run.pk])
+
+
+def _has(row: Model | None, path: str) -> bool:
+    """Tell whether the rows along a path of foreign keys were read with `row`, or there are none."""
+    name, _, rest = path.partition("__")
+    if row is None or not name:
+        return True
+    return name in row._state.fields_cache and _has(getattr(row, name), rest)
 
 
 def _evaluations(runs: Sequence[Run]) -> dict[Any, dict[int, Evaluation]]:
@@ -70,7 +87,7 @@ def _evaluations(runs: Sequence[Run]) -> dict[Any, dict[int, Evaluation]]:
     policies = {run.pk: policies_of(run.benchmark) for run in runs}
     rows = Evaluation.objects.filter(run__in=policies).select_related("dataset_version__dataset")
     found: dict[Any, dict[int, Evaluation]] = {key: {} for key in policies}
-    for row in rows.defer("values", "query_ids"):
+    for row in rows.defer("values", "query_ids").annotate(answered=RawSQL(ANSWERED, [])):
         if row.policies == policies[row.run_id]:
             found[row.run_id][row.dataset_version.number] = row
     return found
@@ -197,19 +214,11 @@ def _queries(runs: Sequence[Run], measured: Measured) -> Iterator[Difference]:
                 "warn",
                 f"Not the same queries are in their means: {told(groups)}. Only those that all answered can be paired.",
             )
-    lacking = [row.pk for row in measured.values() if row.failed_queries or row.unsearched_queries]
-    if lacking and not counted and len(set(_answered(lacking))) > 1:
+    lacking = [row for row in measured.values() if row.failed_queries or row.unsearched_queries]
+    if not counted and len({row.answered for row in lacking}) > 1:  # type: ignore[attr-defined]
         yield Difference(
             "queries",
             "warn",
             "Not the same queries are in their means, though as many: they failed on different ones. Only those that "
             "all answered can be paired.",
         )
-
-
-def _answered(evaluations: Sequence[int]) -> list[str]:
-    """Return for each evaluation a digest of the queries that have a value, which the database makes."""
-    with_value = """(SELECT md5(string_agg(query::text, ',' ORDER BY query)) FROM unnest(query_ids, "values"[1:1])
-                     AS of_query(query, value) WHERE value IS NOT NULL)"""
-    rows = Evaluation.objects.filter(pk__in=evaluations).annotate(answered=RawSQL(with_value, []))
-    return [answered or "" for answered in rows.values_list("answered", flat=True)]

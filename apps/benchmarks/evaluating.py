@@ -12,7 +12,7 @@ from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.reading import Rankings, rankings_of
 from apps.datasets.models import DatasetVersion
 from apps.mappings.fingerprints import truth_hash
-from apps.mappings.truth import Truth, truth
+from apps.mappings.truth import Truth, truth, truths
 from benchbench.ir.measures import EmptyQueries, Measure, Truths, evaluate, mean
 
 IDENTITY = ("run", "dataset_version", "policies_hash")
@@ -66,8 +66,16 @@ def policies_of(benchmark: Benchmark) -> dict[str, str]:
 
 def truth_of(benchmark: Benchmark, version: DatasetVersion) -> Truth:
     """Return the truth that the benchmark's runs are held against, under its policy for unresolved judgments."""
-    policy = cast(Literal["count", "drop"], benchmark.unresolved)  # the database admits no other
-    return truth(benchmark.mapping, version, unresolved=policy)
+    return truth(benchmark.mapping, version, unresolved=_policy(benchmark))
+
+
+def truths_of(benchmarks: Sequence[Benchmark], version: DatasetVersion, keys: dict[int, str]) -> list[Truth]:
+    """Return the same of benchmarks that have one policy, in one query; `keys` are those of the version's queries."""
+    return truths([one.mapping for one in benchmarks], version, keys, unresolved=_policy(benchmarks[0]))
+
+
+def _policy(benchmark: Benchmark) -> Literal["count", "drop"]:
+    return cast(Literal["count", "drop"], benchmark.unresolved)  # the database admits no other
 
 
 def _evaluate(

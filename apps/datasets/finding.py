@@ -28,8 +28,10 @@ def find_version(dataset: Dataset, number: int | None = None, *, edited: bool = 
     With `edited` the draft comes first: what the dataset is with the edits that gather in it.
     """
     versions = dataset.versions.select_related("dataset").order_by("-number")
-    frozen = None if edited else versions.filter(frozen_at__isnull=False).first()
-    found = (frozen or versions.first()) if number is None else versions.filter(number=number).first()
+    if number is not None:
+        found = versions.filter(number=number).first()
+    else:
+        found = (None if edited else versions.filter(frozen_at__isnull=False).first()) or versions.first()
     if found is None:
         there = ", ".join(str(one) for one in versions.values_list("number", flat=True)) or "none"
         raise BenchbenchError(f'The dataset "{dataset}" has no version {number}; there is {there}.', field="version")

@@ -1,8 +1,8 @@
 """The ground truth of a mapping: which documents are how relevant to which query."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from apps.datasets.models import DatasetVersion, alive_in
 from apps.mappings.models import Mapping, Resolution
@@ -24,11 +24,16 @@ class Truth:
     and `unresolved_share` says what part of the ideal gain they hold, whether they are counted or dropped:
 
         Σ max(0, grade) over the unresolved judgments / Σ max(0, grade) over the whole truth     (0 where that is 0)
+
+    `keys` are those of the queries, and `names` say what is judged the same on any site: a document by its external
+    id, an unresolved judgment by the hash of its reference.
     """
 
     grades: dict[int, dict[int, int]]
     unresolved_count: int
     unresolved_share: float
+    keys: dict[int, str]
+    names: dict[int, str]
 
 
 def truth(
@@ -44,20 +49,47 @@ def truth(
     judgment is a document of its own under the id −judgment.id ("count"), or left out ("drop"). Raises TruthError where
     the mapping was never resolved, or only for versions before this one.
     """
-    require_resolved(mapping, version)
     queries = version.queries if query_ids is None else version.queries.filter(id__in=query_ids)
-    grades: dict[int, dict[int, int]] = {query_id: {} for query_id in queries.values_list("id", flat=True)}
-    for query_id, judgment_id, document_id, grade in _rows(mapping, version, query_ids):
-        of_query = grades[query_id]
+    keys = dict(queries.values_list("id", "key"))
+    return truths([mapping], version, keys, unresolved=unresolved, query_ids=query_ids)[0]
+
+
+def truths(
+    mappings: Sequence[Mapping],
+    version: DatasetVersion,
+    keys: dict[int, str],
+    *,
+    unresolved: Literal["count", "drop"] = "count",
+    query_ids: Collection[int] | None = None,
+) -> list[Truth]:
+    """Return the truths of several mappings as `truth` does, in one query; `keys` are those of the queries by id."""
+    for mapping in mappings:
+        require_resolved(mapping, version)
+    judged: dict[Any, dict[int, dict[int, int]]] = {one.pk: {query_id: {} for query_id in keys} for one in mappings}
+    names: dict[int, str] = {}
+    for mapping_id, query_id, judgment_id, document_id, grade, external_id, ref_hash in _rows(
+        mappings, version, query_ids
+    ):
+        of_query = judged[mapping_id][query_id]
         key = -judgment_id if document_id is None else document_id
         of_query[key] = max(grade, of_query.get(key, grade))
+        names[key] = f"reference {ref_hash}" if document_id is None else f"document {external_id}"
+    return [_truth(judged[mapping.pk], unresolved, keys, names) for mapping in mappings]
+
+
+def _truth(
+    grades: dict[int, dict[int, int]],
+    unresolved: Literal["count", "drop"],
+    keys: dict[int, str],
+    names: dict[int, str],
+) -> Truth:
     lost = {(query, key): grade for query, graded in grades.items() for key, grade in graded.items() if key < 0}
     ideal = sum(max(0, grade) for graded in grades.values() for grade in graded.values())
     lost_gain = sum(max(0, grade) for grade in lost.values())
     if unresolved == "drop":
         for query_id, key in lost:
             del grades[query_id][key]
-    return Truth(grades, len(lost), lost_gain / ideal if ideal else 0.0)
+    return Truth(grades, len(lost), lost_gain / ideal if ideal else 0.0, keys, names)
 
 
 def require_resolved(mapping: Mapping, version: DatasetVersion) -> None:
@@ -73,16 +105,25 @@ def require_resolved(mapping: Mapping, version: DatasetVersion) -> None:
 
 
 def _rows(
-    mapping: Mapping, version: DatasetVersion, query_ids: Collection[int] | None
-) -> list[tuple[int, int, int | None, int]]:
-    """Return (query, judgment, document or None, grade) of every judgment of the version, or of some queries.
+    mappings: Sequence[Mapping], version: DatasetVersion, query_ids: Collection[int] | None
+) -> list[tuple[Any, int, int, int | None, int, str | None, str]]:
+    """Return (mapping, query, judgment, document or None, grade, external id or None, hash of the reference).
 
-    Every judgment of a frozen version up to the resolved one has a resolution, so an inner join loses none.
+    Of every judgment of the version, or of some queries. Every judgment of a frozen version up to the resolved one has
+    a resolution, so an inner join loses none.
     """
     alive = alive_in(version.number, "judgment__") & alive_in(version.number, "judgment__query__")
-    resolutions = Resolution.objects.filter(alive, mapping=mapping)
+    resolutions = Resolution.objects.filter(alive, mapping__in=mappings)
     if query_ids is not None:
         resolutions = resolutions.filter(judgment__query__in=query_ids)
     return list(
-        resolutions.order_by().values_list("judgment__query_id", "judgment_id", "document_id", "judgment__grade")
+        resolutions.order_by().values_list(
+            "mapping_id",
+            "judgment__query_id",
+            "judgment_id",
+            "document_id",
+            "judgment__grade",
+            "document__external_id",
+            "judgment__ref_hash",
+        )
     )

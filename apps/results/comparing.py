@@ -9,7 +9,7 @@ import numpy as np
 from django.core.cache import cache
 from numpy.typing import NDArray
 
-from apps.benchmarks.comparability import Comparability, differences
+from apps.benchmarks.comparability import Comparability, differences, whole
 from apps.benchmarks.models import Baseline, Run
 from apps.datasets.models import DatasetVersion
 from apps.results.found_values import Found
@@ -130,7 +130,7 @@ def compare_runs(
     comparability = differences(known, version=version)
     if comparability.version is None:
         raise IncomparableError(comparability)
-    found = Found.of(known, comparability.version)
+    found = Found.of(known, comparability.measured)
     primary = found.primary
     by_wire_name = {Measure.parse(name).wire: name for name in found.values}
     wanted = by_wire_name.get(measure, measure) if measure else primary
@@ -195,13 +195,11 @@ def described(comparison: RunComparison) -> list[Described]:
 
 
 def _load(runs: Iterable[Run]) -> list[Run]:
-    """Read the runs anew, the oldest benchmark's first: a fixed order, in which equal runs have equal statistics."""
-    keys = {run.pk for run in runs}
-    if not 2 <= len(keys) <= MOST_RUNS:
-        raise ComparingError(f"A comparison takes 2 to {MOST_RUNS} runs; here is {len(keys)}.", field="run")
-    related = ("index", "benchmark__dataset_version__dataset", "benchmark__mapping__dataset_version")
-    found = Run.objects.filter(pk__in=keys).select_related(*related)
-    return list(found.order_by("benchmark__created_at", "benchmark", "run_order"))
+    """Return the runs, the oldest benchmark's first: a fixed order, in which equal runs have equal statistics."""
+    known = {run.pk: run for run in runs}
+    if not 2 <= len(known) <= MOST_RUNS:
+        raise ComparingError(f"A comparison takes 2 to {MOST_RUNS} runs; here is {len(known)}.", field="run")
+    return sorted(whole(known.values()), key=lambda run: (run.benchmark.created_at, run.benchmark_id, run.run_order))
 
 
 def _chosen(name: str, names: Sequence[str], what: str, lacking: str) -> str:

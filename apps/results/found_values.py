@@ -1,6 +1,6 @@
 """The stored values of several runs as arrays, on the queries that count."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,11 +8,9 @@ import numpy as np
 from django.db.models.expressions import RawSQL
 from numpy.typing import NDArray
 
-from apps.benchmarks.evaluating import policies_of
 from apps.benchmarks.models import Benchmark, Evaluation, Run
-from apps.datasets.models import DatasetVersion
 from apps.results.leaderboard import primary_measure
-from apps.results.slicing import slicing_of
+from apps.results.slicing import slicings_of
 from benchbench.ir.measures import Values
 from benchbench.ir.slices import MINIMUM, Slice
 
@@ -32,21 +30,27 @@ class Found:
         return primary_measure(self.benchmark)
 
     @classmethod
-    def of(cls, runs: Sequence[Run], version: DatasetVersion) -> "Found":
-        """Read them in the order of the runs, in two queries and what the slices cost."""
-        benchmark = runs[0].benchmark
-        kept = Evaluation.objects.filter(run__in=runs, dataset_version=version, policies=policies_of(benchmark))
-        measures: dict[Any, list[str]] = dict(kept.values_list("run", "measures"))
-        common = [name for name in measures[runs[0].pk] if all(name in names for names in measures.values())]
+    def of(cls, runs: Sequence[Run], measured: Mapping[Any, Evaluation]) -> "Found":
+        """Read what the evaluations of the runs hold, by run id, in one query and what the slices cost."""
+        benchmark, first = runs[0].benchmark, measured[runs[0].pk]
+        common = [name for name in first.measures if all(name in measured[run.pk].measures for run in runs)]
         columns = {f"column_{place}": _column(name) for place, name in enumerate(common)}
+        kept = Evaluation.objects.filter(pk__in=[measured[run.pk].pk for run in runs])
         rows = {row.run_id: row for row in kept.defer("values").annotate(**columns)}
+        for row in rows.values():
+            row.dataset_version = first.dataset_version
         query_ids = rows[runs[0].pk].query_ids
         array = np.array([_values_on(query_ids, rows[run.pk], list(columns)) for run in runs])
-        slicing = slicing_of(benchmark, rows[runs[0].pk])
         counted = np.ones(len(query_ids), bool)
-        if benchmark.empty_queries == "skip":
-            for run in {run.benchmark.mapping_id: run for run in runs}.values():
-                counted &= slicing_of(run.benchmark, rows[run.pk]).has_relevant
+        counting = (
+            {run.benchmark.mapping_id: run for run in reversed(runs)} if benchmark.empty_queries == "skip" else {}
+        )
+        deciding = {**counting, benchmark.mapping_id: runs[0]}
+        found = slicings_of([(run.benchmark, rows[run.pk]) for run in deciding.values()])
+        slicings = dict(zip(deciding, found, strict=True))
+        slicing = slicings[benchmark.mapping_id]
+        for mapping in counting:
+            counted &= slicings[mapping].has_relevant
         return cls(
             benchmark,
             {name: array[:, place, counted] for place, name in enumerate(common)},

@@ -1,13 +1,13 @@
 """The queries of a dataset version by kind, and means over one kind."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from django.core.cache import cache
 from numpy.typing import NDArray
 
-from apps.benchmarks.evaluating import truth_of
+from apps.benchmarks.evaluating import truths_of
 from apps.benchmarks.models import Benchmark, Evaluation
 from apps.datasets.facts import FIELDS, facts_of
 from apps.datasets.models import DatasetVersion, Query
@@ -42,29 +42,49 @@ class Slicing:
 
 
 def slicing_of(benchmark: Benchmark, evaluation: Evaluation) -> Slicing:
-    """Return the slices of the queries that `evaluation` has values for, in its order.
+    """Return the slices of the queries that `evaluation` has values for, in its order; else as `slicings_of`."""
+    return slicings_of([(benchmark, evaluation)])[0]
+
+
+def slicings_of(measured: Sequence[tuple[Benchmark, Evaluation]]) -> list[Slicing]:
+    """Return the slices of the queries that each evaluation has values for: on one version, under one policy.
 
     Relevant documents are counted in the truth that the benchmark is measured against. What a frozen version and a
-    truth make is kept; the first look costs two queries for the texts and two for the truth.
+    truth make is kept; the first look costs a query for the texts and one for the truths.
 
-    Raises SlicingError where the judgments have been given other documents since it was made: which queries have a
-    relevant document, and how many, is then not what its values rest on.
+    Raises SlicingError where the judgments have been given other documents since an evaluation was made: which queries
+    have a relevant document, and how many, is then not what its values rest on.
     """
-    key = f"slicing:{evaluation.dataset_version_id}:{evaluation.truth_hash}:{benchmark.unresolved}"
-    known = cache.get(key) if evaluation.truth_hash else None
-    if isinstance(known, Slicing) and list(known.query_ids) == evaluation.query_ids:
-        return known
-    ground_truth = truth_of(benchmark, evaluation.dataset_version)
-    if evaluation.truth_hash and evaluation.truth_hash != truth_hash(ground_truth):
-        raise SlicingError(
-            "The mapping was resolved anew since these values were measured, so they cannot be told by slice: re-score "
-            "the benchmark."
-        )
-    counts = {query: sum(grade > 0 for grade in grades.values()) for query, grades in ground_truth.grades.items()}
-    made = _slicing(evaluation.query_ids, counts)
-    if evaluation.truth_hash:
-        cache.set(key, made, KEPT_SECONDS)
-    return made
+    found = [_kept(*one) for one in measured]
+    unknown = [one for one, slicing in zip(measured, found, strict=True) if slicing is None]
+    made = iter(_made(unknown) if unknown else [])
+    return [slicing or next(made) for slicing in found]
+
+
+def _key(benchmark: Benchmark, evaluation: Evaluation) -> str:
+    return f"slicing:{evaluation.dataset_version_id}:{evaluation.truth_hash}:{benchmark.unresolved}"
+
+
+def _kept(benchmark: Benchmark, evaluation: Evaluation) -> Slicing | None:
+    known = cache.get(_key(benchmark, evaluation)) if evaluation.truth_hash else None
+    return known if isinstance(known, Slicing) and list(known.query_ids) == evaluation.query_ids else None
+
+
+def _made(measured: Sequence[tuple[Benchmark, Evaluation]]) -> Iterator[Slicing]:
+    version = measured[0][1].dataset_version
+    rows = {row.pk: row for row in version.queries.only("key", *FIELDS)}
+    truths = truths_of([benchmark for benchmark, _ in measured], version, {pk: row.key for pk, row in rows.items()})
+    for (benchmark, evaluation), truth in zip(measured, truths, strict=True):
+        if evaluation.truth_hash and evaluation.truth_hash != truth_hash(truth):
+            raise SlicingError(
+                "The mapping was resolved anew since these values were measured, so they cannot be told by slice: "
+                "re-score the benchmark."
+            )
+        counts = {query: sum(grade > 0 for grade in grades.values()) for query, grades in truth.grades.items()}
+        made = _slicing(rows, evaluation.query_ids, counts)
+        if evaluation.truth_hash:
+            cache.set(_key(benchmark, evaluation), made, KEPT_SECONDS)
+        yield made
 
 
 def slicing_or_why(benchmark: Benchmark, evaluation: Evaluation | None) -> tuple[Slicing | None, str]:
@@ -78,10 +98,11 @@ def slicing_or_why(benchmark: Benchmark, evaluation: Evaluation | None) -> tuple
 def slicing_of_version(version: DatasetVersion) -> tuple[Slicing, LabelShape]:
     """Return the slices of a version's queries as its judgments are stated, and how many are relevant per query."""
     relevant = version.judgments.filter(grade__gt=0).order_by()
-    counts = dict.fromkeys(version.queries.order_by("id").values_list("id", flat=True), 0)
+    rows = {row.pk: row for row in version.queries.order_by("id").only(*FIELDS)}
+    counts = dict.fromkeys(rows, 0)
     for query_id in relevant.values_list("query_id", flat=True):
         counts[query_id] += 1
-    return _slicing(list(counts), counts), label_shape(list(counts.values()))
+    return _slicing(rows, list(counts), counts), label_shape(list(counts.values()))
 
 
 def values_in(evaluation: Evaluation, name: str) -> Values:
@@ -109,8 +130,7 @@ def means_in(
     return {name: None if np.isnan(one) else float(one) for name, one in zip(known, means.values, strict=True)}
 
 
-def _slicing(query_ids: Sequence[int], counts: Mapping[int, int]) -> Slicing:
-    rows = Query.objects.only(*FIELDS).in_bulk(list(query_ids))
+def _slicing(rows: Mapping[int, Query], query_ids: Sequence[int], counts: Mapping[int, int]) -> Slicing:
     facts = [facts_of(rows[query_id], counts.get(query_id, 0)) for query_id in query_ids]
     has_relevant = np.array([counts.get(query_id, 0) > 0 for query_id in query_ids], bool)
     return Slicing(tuple(query_ids), tuple(slices_of(facts)), has_relevant)

@@ -19,6 +19,7 @@ from apps.api.serializers.comparisons import (
     QueryDifferencePage,
     QueryDifferenceQuery,
 )
+from apps.benchmarks.comparability import RELATED
 from apps.benchmarks.models import Run
 from apps.datasets.finding import find_version
 from apps.results.comparing import RunComparison, compare_runs
@@ -69,20 +70,20 @@ def compared(request: Request, stated: dict[str, Any], run_ids: Sequence[UUID]) 
     """Return the comparison that a query string asks for."""
     baseline_id = stated.get("baseline")
     runs = find_all(request, {*run_ids, *([baseline_id] if baseline_id else [])})
-    number = stated.get("version")
+    number, own = stated.get("version"), next(iter(runs.values())).benchmark.dataset_version
     return compare_runs(
         runs.values(),
         measure=stated.get("measure"),
         baseline=runs[baseline_id] if baseline_id else None,
         slice=stated.get("slice"),
         seed=stated.get("seed"),
-        version=find_version(next(iter(runs.values())).benchmark.dataset_version.dataset, number) if number else None,
+        version=None if number is None else own if number == own.number else find_version(own.dataset, number),
     )
 
 
 def find_all(request: Request, run_ids: set[UUID]) -> dict[UUID, Run]:
     """Return the runs of these ids; NotFound or PermissionDenied for the first that there is not, or is another's."""
-    rows = Run.objects.select_related("benchmark__dataset_version__dataset")
+    rows = Run.objects.select_related(*RELATED)
     runs = {run.pk: run for run in visible(rows.filter(pk__in=run_ids), request.user, through="benchmark")}
     for missing in sorted(run_ids - runs.keys()):
         find_visible(rows, missing, request.user, through="benchmark")
