@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from django.db.models.functions import Now
+
 from apps.operations import events
 from apps.operations.handlers import handler_for
 from apps.operations.hosts import share_of_host
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation
-from apps.operations.subjects import owner_id_of
+from apps.operations.subjects import owner_id_of, subject_of
 
 TELL_SECONDS = 1.0  # batches that follow one another wait for less; that is not worth a word
 
@@ -46,8 +48,9 @@ def _say(batch: Batch, lease: Lease, reason: str) -> None:
 
 def _reason(batch: Batch) -> str:
     host = batch.lease_owner.partition(":")[0]
+    # Without a lease nobody is at it: a worker that stops, for it was cancelled or killed, leaves the row as it is.
     timed = Batch.objects.filter(
-        state=Batch.State.RUNNING, payload__alone=True, lease_owner__startswith=f"{host}:"
+        state=Batch.State.RUNNING, payload__alone=True, lease_owner__startswith=f"{host}:", lease_until__gt=Now()
     ).exclude(operation=batch.operation_id)
     # One that waits itself comes last: it is served before this one, but another is at work.
     holder = timed.select_related("operation").order_by("waits_for", "ordinal").first()
@@ -59,7 +62,8 @@ def _reason(batch: Batch) -> str:
 
 
 def _named(holder: Operation, watched: Operation) -> str:
-    """Name the operation that holds the host, unless whoever sees the other one might not see it."""
-    if owner_id_of(holder) in (None, owner_id_of(watched)):
+    """Name the operation that holds the host, unless whoever sees the other one might not see it, or it was deleted."""
+    subject = subject_of(holder)
+    if subject is not None and subject.owner_id in (None, owner_id_of(watched)):
         return f"the isolated {handler_for(holder).name(holder)}"
     return "somebody's isolated benchmark"

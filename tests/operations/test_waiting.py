@@ -4,14 +4,17 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.db import connections
+from django.utils import timezone
 
 from apps.collections.models import Collection
-from apps.operations.launching import start_operation
+from apps.operations.hosts import share_of_host
+from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.leasing import claim
 from apps.operations.models import Operation
 from apps.operations.waiting import waiting_for
@@ -99,6 +102,29 @@ def test_somebody_else_s_work_is_not_named(held: Any, work: Any) -> None:
     until(lambda: waiting_for(other))
     assert waiting_for(other) == f"Waits for the host {HOST}: somebody's isolated benchmark runs alone on it."
     held.set()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [(60, "somebody's isolated benchmark runs"), (-60, "an isolated benchmark of another site runs")],
+)
+def test_what_was_cancelled_and_deleted_stops_nobody_who_waits(
+    handler: Adding, monkeypatch: pytest.MonkeyPatch, work: Any, seconds: int, told: str
+) -> None:
+    def name(operation: Operation) -> str:
+        return str(Collection.objects.get(pk=operation.subject_id))
+
+    monkeypatch.setattr(handler, "name", name)
+    gone, other = start(alone=True), start()
+    claim(gone.batches.get().pk, f"{HOST}:gone")
+    cancel_operation(gone)
+    gone.batches.update(lease_until=timezone.now() + timedelta(seconds=seconds))
+    Collection.objects.filter(pk=gone.subject_id).delete()
+    with share_of_host(alone=True, wait=time.sleep):
+        work(other)
+        until(lambda: waiting_for(other) or other.batches.get().error)
+        assert waiting_for(other) == f"Waits for the host {HOST}: {told} alone on it."
+    until(lambda: other.batches.get().state == "done")
 
 
 def test_an_operation_whose_other_part_is_at_work_waits_for_nothing(handler: Adding) -> None:
