@@ -32,6 +32,7 @@ def is_staff(request: HttpRequest) -> bool:
 
 
 UNFOLD: dict[str, Any] = {
+    "LOGIN": {"form": "apps.api.forms.SignInForm"},
     "SITE_TITLE": "BenchBench",
     "SITE_HEADER": "BenchBench",
     "SITE_SUBHEADER": "Measure your search",

@@ -1,15 +1,37 @@
-"""What the admin asks for when a token is made."""
+"""What the admin asks of who signs in, and when a token is made."""
 
 from datetime import timedelta
+from typing import Any
 
 from django import forms
 from django.utils import timezone
+from rest_framework.exceptions import Throttled
+from unfold.forms import AuthenticationForm
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from apps.api.models import Scope
+from apps.api.signing_in import count_guess
+from apps.api.throttling import address_of, uncount
 from benchbench.pages import PageForm
 
 MOST_DAYS = 3650
+
+
+class SignInForm(AuthenticationForm):
+    """The admin's own, with as many wrong passwords as the API takes, or whoever guesses would guess here."""
+
+    def clean(self) -> Any:
+        try:
+            counted = count_guess(self.cleaned_data.get("username", ""), address=address_of(self.request))
+        except Throttled as error:
+            minutes = -(-int(error.wait or 1) // 60)
+            raise forms.ValidationError(
+                f"Too many wrong passwords came from your address: wait {minutes} min, and try again.", code="throttled"
+            ) from None
+        cleaned = super().clean()  # raises for a wrong one, which stays counted
+        for key in counted:
+            uncount(key)
+        return cleaned
 
 
 class TokenForm(PageForm):

@@ -39,6 +39,15 @@ def sign_in(username: str, password: str, *, scope: str, request: HttpRequest) -
     return _pair(open_sign_in(user, scope=scope))
 
 
+def count_guess(username: str, *, address: str) -> list[str]:
+    """Count an attempt on the page of the admin, and return what `uncount` takes it back by if it was no guess.
+
+    A name counts for each address by itself: counted from all of them, anybody could lock its user out of the site.
+    Raises Throttled.
+    """
+    return [count("auth", address), count("name", f"{_hidden(username)}:{address}")]
+
+
 def open_sign_in(user: Any, *, scope: str = Scope.WRITE) -> RefreshToken:
     """Return the first refresh token of a new sign-in of `user`."""
     token: RefreshToken = RefreshToken.for_user(user)

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.cache import cache
+from django.http import HttpRequest
 from rest_framework.exceptions import Throttled
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
@@ -40,6 +41,6 @@ class Throttle(BaseThrottle):
         return True
 
 
-def address_of(request: Request) -> str:
+def address_of(request: HttpRequest | Request) -> str:
     """Return the address that asks, as BENCHBENCH_PROXIES says to read it."""
     return str(BaseThrottle().get_ident(request))

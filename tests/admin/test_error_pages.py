@@ -92,3 +92,10 @@ def test_a_fault_of_ours_has_a_page_that_needs_no_database(
     assert reference is not None
     assert reference[1] in caplog.text
     assert "src=" not in text_of(page)
+
+
+def test_a_form_that_is_too_large_is_told_so(client_of_ada: Client, settings: Any) -> None:
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 1000
+    page = client_of_ada.post(reverse("admin:api_accesstoken_add"), {"name": "x" * 2000})
+    assert page.status_code == 413
+    assert "the form holds more than the site takes" in text_of(page)

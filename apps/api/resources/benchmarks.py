@@ -38,11 +38,8 @@ from apps.benchmarks.retrying import retry
 from apps.mappings.models import Mapping
 from benchbench.access import visible
 
-KEYS = {
-    "mapping": "mapping_id",
-    "matrix": "config_matrix",
-    "measures": "metrics_to_compute",
-}  # of a request, by our words
+# Of a request, by our words.
+KEYS = {"mapping": "mapping_id", "matrix": "config_matrix", "measures": "metrics_to_compute"}
 
 
 class Benchmarks(Endpoint):
