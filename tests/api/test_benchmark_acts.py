@@ -1,8 +1,10 @@
 """Benchmarks that are there, over HTTP: cloned, measured by more, re-scored, told as manifests."""
 
 from typing import Any
+from uuid import uuid4
 
 import pytest
+from django.utils import timezone
 
 from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.launching import launch
@@ -52,6 +54,12 @@ def test_it_clones_every_option(callers: Callers, library: Mapping) -> None:
     strict = callers.owner.post(act(source, "clone"), {"allow_missing": False}).json()
     assert not Benchmark.objects.get(pk=strict["id"]).allow_missing
     assert callers.owner.post(act(source, "clone"), {"named": "mine"}).status_code == 400
+    rebuilt = Index.objects.get()
+    rebuilt.pk, rebuilt.version, rebuilt.ready_at, rebuilt._state.adding = uuid4(), 2, timezone.now(), True
+    rebuilt.save()
+    other = Benchmark.objects.get(pk=callers.owner.post(act(source, "clone"), {}).json()["id"])
+    assert {run.index for run in other.runs.all()} == {rebuilt}
+    assert other.experiment == {}  # which says what was run
     Index.objects.update(status=Index.Status.FAILED)
     refused = callers.owner.post(act(source, "clone"))
     assert (refused.status_code, refused.json()["code"]) == (409, "cannot_clone")
