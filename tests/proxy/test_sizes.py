@@ -24,7 +24,7 @@ PAGES = {
     "admin:benchmarks_benchmark_add": None,
 }
 LOCATION = re.compile(r'location ~ "(.+)" \{\s+client_max_body_size (\d+);')
-SAMPLES = {"uuid": "8d9f8a3e-5c0b-4e0e-9d55-1f0a5b0e2c11", "int": "7"}
+SAMPLES = {"id": "8d9f8a3e-5c0b-4e0e-9d55-1f0a5b0e2c11", "int": "7"}
 
 
 def most(path: str) -> int | None:
