@@ -56,12 +56,14 @@ def create_benchmark(
     `experiment` are kept with what is run from one. Nothing is created when anything is wrong. Raises MatrixError,
     whose `field` is the key at fault, for the matrix and the indexes it names; MeasuresError for a measure;
     BenchmarkError for the rest; ConflictError for a mapping that was not resolved, or not since its collection or
-    dataset changed, and for expected modules that the collection lacks, unless `allow_missing`.
+    dataset changed, and, unless `allow_missing`, for one that found no document at all and for expected modules that
+    the collection lacks.
     """
     _require(name, runs_per_query, seed, execution=execution, unresolved=unresolved, empty_queries=empty_queries)
     _require_documents(mapping)
     newest = require_current(mapping)
     if not allow_missing:
+        require_found(mapping)
         require_modules(mapping)
     most_values = max(settings.BENCHMARK_MAX_VALUES_PER_AXIS, len(indexes or ()))
     parsed = Matrix.parse(matrix, max_runs=settings.BENCHMARK_MAX_RUNS, max_values=most_values)
@@ -133,6 +135,16 @@ def require_current(mapping: Mapping) -> DatasetVersion:
             "resolve it again."
         )
     return mapping.dataset_version
+
+
+def require_found(mapping: Mapping) -> None:
+    """Raise ConflictError where no judgment found its document: every value would be 0, and say nothing of a search."""
+    if mapping.total_count and not mapping.mapped_count:
+        raise ConflictError(
+            f'None of the {mapping.total_count:,} judgments of "{mapping.dataset}" found its document in '
+            f'"{mapping.collection}", so every value would be 0. Is that the right collection? The mapping '
+            f'"{mapping}" lists why each found nothing.'
+        )
 
 
 def choose_indexes(

@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 
 from apps.benchmarks.costs import costs_of
-from apps.benchmarks.creating import choose_indexes, require_current
+from apps.benchmarks.creating import choose_indexes, require_current, require_found
 from apps.benchmarks.measures import measures_of
 from apps.benchmarks.planning import is_prepared
 from apps.mappings.filters import filter_warnings
@@ -57,6 +57,7 @@ def preview(
     """Plan a matrix over a mapping without creating anything. Raises what `create_benchmark` raises for these."""
     version = require_current(mapping)
     if not allow_missing:
+        require_found(mapping)
         require_modules(mapping)
     parsed = Matrix.parse(
         matrix, max_runs=settings.BENCHMARK_MAX_RUNS, max_values=settings.BENCHMARK_MAX_VALUES_PER_AXIS

@@ -17,14 +17,14 @@ from benchbench.panels import Button, Panel, change_url, changelist_url
 
 @admin.register(Operation)
 class OperationAdmin(FactAdmin):
-    list_display = ("__str__", "status_label", "stage", "owner", "started_by", "created_at", "finished_at")
+    list_display = ("__str__", "works_on", "status_label", "owner", "started_by", "created_at", "finished_at")
     list_filter = ("kind", "status", "queue")
     list_select_related = ("started_by",)
     search_fields = ("=id", "=subject_id", "error")
     search_help_text = "The id of the operation or of what it works on, or words of its error"
     actions = ("cancel_selected",)
     fieldsets = (
-        (None, {"fields": (("subject", "stage"), "error")}),
+        (None, {"fields": ("subject", "error")}),
         (
             "Facts",
             {
@@ -40,7 +40,11 @@ class OperationAdmin(FactAdmin):
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Operation]:
-        return super().get_queryset(request).annotate(owner_name=of_subject("owner__username"))
+        return (
+            super()
+            .get_queryset(request)
+            .annotate(owner_name=of_subject("owner__username"), subject_name=of_subject("name"))
+        )
 
     @admin.action(description="Cancel", permissions=["act"])
     def cancel_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
@@ -57,6 +61,10 @@ class OperationAdmin(FactAdmin):
             return str(operation.subject_id)
         noun = found._meta.verbose_name
         return format_html('{} <a class="text-link" href="{}">{}</a>', noun, change_url(found), found)
+
+    @display(description="works on", ordering="subject_name", empty_value="–")
+    def works_on(self, operation: Any) -> str | None:
+        return operation.subject_name
 
     @display(description="owner", ordering="owner_name", empty_value="–")
     def owner(self, operation: Any) -> str | None:

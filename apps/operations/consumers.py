@@ -159,7 +159,10 @@ class _Watcher(AsyncWebsocketConsumer):
 
     def _require_user(self) -> None:
         if not self.user.is_authenticated:
-            raise RefusedError("not_authenticated", "Log in, or send an access token that is valid and not expired.")
+            raise RefusedError(
+                "not_authenticated",
+                "Log in, or offer the subprotocol access_token.<token>, of a token that is valid and not expired.",
+            )
         if not (self.user.is_active and self.user.is_staff and any(map(self.user.has_perm, PERMISSIONS))):
             raise RefusedError("permission_denied", "You may not view operations: ask an administrator.")
         self.require_more()

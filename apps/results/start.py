@@ -12,6 +12,7 @@ from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation, Status
 from apps.operations.progress import progress_of
+from apps.operations.subjects import of_subject
 from apps.results.leaderboard import leaderboard
 from apps.retrieval.models import Index
 from benchbench.access import visible
@@ -113,5 +114,5 @@ def _latest(user: Any) -> list[Benchmark]:
 def _at_work(user: Any) -> list[Operation]:
     if not user.has_perm("operations.view_operation"):
         return []
-    active = Operation.objects.filter(status__in=Status.active())
+    active = Operation.objects.filter(status__in=Status.active()).annotate(subject_name=of_subject("name"))
     return list(visible(active, user).order_by("created_at")[:LATEST])

@@ -41,6 +41,12 @@ def with_operation(indexes: QuerySet[Index]) -> QuerySet[Index]:
 
 
 def known_encoders(indexes: QuerySet[Index]) -> list[str]:
-    """Return the default encoder and those of `indexes`, by name."""
-    names = indexes.exclude(encoder="").order_by("encoder").values_list("encoder", flat=True).distinct()
+    """Return the default encoder and those that built one of `indexes`, by name: a mistyped one built none."""
+    names = (
+        indexes.filter(status=Index.Status.READY)
+        .exclude(encoder="")
+        .order_by("encoder")
+        .values_list("encoder", flat=True)
+        .distinct()
+    )
     return list(dict.fromkeys([settings.BENCHBENCH_DEFAULT_MODEL, *names]))

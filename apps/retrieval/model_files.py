@@ -99,8 +99,9 @@ def fetch_model(name: str) -> Path:
         raise
     except Exception as error:  # of whichever HTTP library it uses, and of the file system
         raise ModelError(
-            f"{here}, and could not be downloaded from {constants.ENDPOINT}: {type(error).__name__}: {error} Try again "
-            "when that answers, give the path of its folder, or download it once with `hf download`.",
+            f"{here}, and could not be downloaded from {constants.ENDPOINT}: {type(error).__name__}: "
+            f"{str(error).rstrip('.')}. Is the name right? Try again when that answers, give the path of its folder, "
+            "or download it once with `hf download`.",
             field="model",
         ) from error
     return Path(folder)

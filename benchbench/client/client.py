@@ -21,7 +21,7 @@ Thing = Mapping[str, Any] | UUID | str  # an answer that has an id, or the id
 
 
 class Client:
-    """The use cases of BenchBench on the site at `address` (https://bench.example.org, without /api/v2).
+    """The use cases of BenchBench on the site at `address` (https://bench.example.org, with or without /api/v2).
 
     `token` is a personal token or an access token. What is not stated is that of the environment: BENCHBENCH_URL,
     BENCHBENCH_TOKEN. What is returned is the JSON that the site answered, typed: ids and times are strings. Where a

@@ -31,7 +31,7 @@ class Connection:
     """
 
     def __init__(self, address: str, *, token: str = "") -> None:
-        self.address = address.rstrip("/")
+        self.address = address.rstrip("/").removesuffix(ROOT)
         token = token.strip()  # of a file it has the end of its line
         if not (token.isascii() and token.isprintable()):
             raise ClientError("The token has characters that no token has: copy it anew.", code="invalid_token")
@@ -105,8 +105,11 @@ def _refusal(answer: httpx.Response) -> ClientError:
     body = _json_of(answer)
     if not isinstance(body, Mapping) or not isinstance(body.get("detail"), str):
         raise _stranger(answer)
+    told = body["detail"]
+    if body.get("code") == "not_authenticated" and "Authorization" not in answer.request.headers:
+        told = f"No token was given: state one, or set BENCHBENCH_TOKEN. {told}"
     return ClientError(
-        body["detail"],
+        told,
         status=answer.status_code,
         code=body.get("code", ""),
         errors=body.get("errors"),

@@ -149,6 +149,8 @@ def test_an_encoder_is_named_not_found_in_the_folders_of_the_server(
 def test_it_tells_what_there_is(callers: Callers, index: Index, settings: Any) -> None:
     settings.BENCHBENCH_DEFAULT_MODEL = "default/model"
     create_index(index.collection, name="theirs", encoder="keyword:secret", owner=callers.other.user)
+    wait(build_index(index))
+    create_index(index.collection, name="never built", encoder="mistyped/model", owner=callers.owner.user)
     facts = callers.owner.get("/indexes/options").json()
     assert facts == {
         "encoders": ["default/model", ENCODER],

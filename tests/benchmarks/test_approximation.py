@@ -255,6 +255,7 @@ class TestInterfaces:
             "primary_k": "10",
             "execution": "shared",
             "unresolved": "count",
+            "empty_queries": "zero",
             "seed": "42",
         }
         admin_client.post(reverse("admin:benchmarks_benchmark_add"), filled)

@@ -1,10 +1,15 @@
+from functools import partial
 from typing import Any
 
 import pytest
+from django.db.models import Value
+from django.db.models.functions import Concat
 
 from apps.benchmarks.creating import BenchmarkError, create_benchmark
 from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.previewing import preview
 from apps.mappings.models import Mapping
+from apps.mappings.resolving import resolve
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.ir.matrix import MatrixError
 
@@ -78,3 +83,14 @@ def test_it_refuses_a_mapping_that_is_pending_or_stale(library: Mapping) -> None
     library.refresh_from_db()
     with pytest.raises(BenchbenchError, match="resolve it first"):
         create_benchmark(library, name="b", matrix={})
+
+
+def test_it_refuses_a_mapping_that_found_no_document(library: Mapping) -> None:
+    library.collection.documents.update(external_id=Concat(Value("other "), "external_id"))
+    resolve(library)
+    library.refresh_from_db()
+    assert (library.status, library.mapped_count) == ("partial", 0)
+    for act in (preview, partial(create_benchmark, name="b")):
+        with pytest.raises(ConflictError, match='None of the 270 judgments of "questions" found its document'):
+            act(library, matrix={})
+    assert create_benchmark(library, name="b", matrix={}, allow_missing=True).total_runs

@@ -144,16 +144,27 @@ def test_a_redirect_gets_no_token() -> None:
 
 
 def test_address_and_token_are_stated_or_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    with scripted(*[(200, {})] * 3) as site:
+    with scripted(*[(200, {})] * 4) as site:
         Client(site.address).results("b")
         monkeypatch.setenv("BENCHBENCH_URL", site.address)
         monkeypatch.setenv("BENCHBENCH_TOKEN", "of the environment")
         with Client(site.address + "/") as client:
             client.results("b")
+        with Client(site.address + "/api/v2/") as client:
+            client.results("b")
         Client(token="of a file\n").results("b")
         sent = [headers.get("authorization") for _, _, headers, _ in site.asked]
         assert {path for _, path, _, _ in site.asked} == {"/api/v2/benchmarks/b/results"}
-    assert sent == [None, "Bearer of the environment", "Bearer of a file"]
+    assert sent == [None, "Bearer of the environment", "Bearer of the environment", "Bearer of a file"]
+
+
+def test_it_says_that_it_was_given_no_token() -> None:
+    unknown = (401, {"detail": "Nobody is known to ask.", "code": "not_authenticated"})
+    with scripted(unknown, unknown) as site:
+        with pytest.raises(ClientError, match=r"^No token was given: state one, or set BENCHBENCH_TOKEN\. Nobody"):
+            Client(site.address, token="").results("b")
+        with pytest.raises(ClientError, match=r"^Nobody is known"):
+            Client(site.address, token="bb_of_another_site").results("b")
 
 
 def test_it_wants_an_address_and_a_token_that_can_be_one(monkeypatch: pytest.MonkeyPatch) -> None:

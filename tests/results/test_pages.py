@@ -13,8 +13,9 @@ from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
 from apps.mappings.models import Mapping, Resolution
+from apps.operations.models import Operation
 from apps.operations.working import wait
-from benchbench.panels import change_url
+from benchbench.panels import change_url, changelist_url
 from tests.benchmarks.conftest import make_library
 from tests.factories import (
     add_judgment,
@@ -223,6 +224,13 @@ def test_the_start_page_leads_through_five_steps(admin_client: Client, db: None)
     assert page.context["next_step"]["title"] == "Bring documents"
     for add in ("collections_collection", "retrieval_index", "datasets_dataset", "mappings_mapping"):
         assert reverse(f"admin:{add}_add") in page.content.decode()
+
+
+def test_the_start_page_and_the_list_name_what_is_worked_on(admin_client: Client, mapping: Mapping) -> None:
+    Operation.objects.create(kind="resolve", subject_id=mapping.pk, status="running")
+    page = admin_client.get(reverse("admin:index"))
+    assert f"Resolve {mapping.name} running" in text_of(page)
+    assert mapping.name in text_of(admin_client.get(changelist_url(Operation)))
 
 
 def test_the_start_page_shows_the_latest_benchmarks(admin_client: Client, mapping: Mapping) -> None:

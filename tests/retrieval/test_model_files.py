@@ -96,7 +96,8 @@ def test_a_hub_that_does_not_answer_is_asked_once_and_named(online: Any, kind: s
     online("http://127.0.0.1:9")
     started = time.monotonic()
     with pytest.raises(
-        ModelError, match=r"could not be downloaded from http://127.0.0.1:9: \w+: .* Try again"
+        ModelError,
+        match=r"could not be downloaded from http://127.0.0.1:9: \w+: .*[^.]\. Is the name right\? Try again",
     ) as found:
         load_model(kind, "nobody/nothing")
     assert "'nobody/nothing' is not on this machine" in found.value.message

@@ -112,7 +112,8 @@ class IndexOptions(serializers.Serializer):
     """What indexes and matrices are made of. Encoders and rerankers may be others: any published model of the kind."""
 
     encoders = serializers.ListField(
-        child=serializers.CharField(), help_text="The default first; then those of the indexes that you see, by name."
+        child=serializers.CharField(),
+        help_text="The default first; then those of the indexes that you see and that are ready, by name.",
     )
     strategies = serializers.ListField(child=serializers.CharField())
     stores = serializers.ListField(child=serializers.CharField())

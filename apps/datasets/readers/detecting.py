@@ -21,10 +21,10 @@ PARTS: dict[Kind, str] = {
     "topics, or import the directory of both",
     "trec-run": "is a TREC run, which holds no judgment",
     "flowbaby-run": "is a Flowbaby run, which holds no judgment",
-    "flowbaby-topics": "is a part of a Flowbaby dataset: import the directory that holds it",
-    "flowbaby-qrels": "is a part of a Flowbaby dataset: import the directory that holds it",
-    "beir-lines": "is a part of a BEIR dataset: import the directory that holds it",
-    "beir-qrels": "is a part of a BEIR dataset: import the directory that holds it",
+    "flowbaby-topics": "is a part of a Flowbaby dataset: import the directory that holds it, or a zip of that",
+    "flowbaby-qrels": "is a part of a Flowbaby dataset: import the directory that holds it, or a zip of that",
+    "beir-lines": "is a part of a BEIR dataset: import the directory that holds it, or a zip of that",
+    "beir-qrels": "is a part of a BEIR dataset: import the directory that holds it, or a zip of that",
     "sectioned-document": "is a document: import its directory as a collection",
 }
 
