@@ -1,10 +1,12 @@
 """What the admin asks of who signs in, and when a token is made."""
 
+import logging
 from datetime import timedelta
 from typing import Any
 
 from django import forms
 from django.utils import timezone
+from redis.exceptions import RedisError
 from rest_framework.exceptions import Throttled
 from unfold.forms import AuthenticationForm
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
@@ -15,6 +17,7 @@ from apps.api.throttling import address_of, uncount
 from benchbench.pages import PageForm
 
 MOST_DAYS = 3650
+logger = logging.getLogger(__name__)
 
 
 class SignInForm(AuthenticationForm):
@@ -27,6 +30,11 @@ class SignInForm(AuthenticationForm):
             minutes = -(-int(error.wait or 1) // 60)
             raise forms.ValidationError(
                 f"Too many wrong passwords came from your address: wait {minutes} min, and try again.", code="throttled"
+            ) from None
+        except RedisError:
+            logger.exception("Redis is away, which counts wrong passwords: nobody can sign in.")
+            raise forms.ValidationError(
+                "Redis does not answer the site, and counts wrong passwords: try again in a moment.", code="unavailable"
             ) from None
         cleaned = super().clean()  # raises for a wrong one, which stays counted
         for key in counted:

@@ -39,3 +39,8 @@ def test_an_address_tries_few_names(rates: Any) -> None:
     assert [sign_in("ada", PASSWORD) for _ in range(3)] == ["in"] * 3
     assert [sign_in(name) for name in ("bob", "max", "eve")] == ["Please", "Please", "Too"]
     assert sign_in("bob", address=2) == "Please"
+
+
+def test_without_redis_nobody_signs_in_and_is_told_why(rates: Any, settings: Any) -> None:
+    settings.CACHES = {"default": settings.CACHES["default"] | {"LOCATION": "redis://127.0.0.1:9"}}
+    assert sign_in("ada", PASSWORD) == "Redis"
