@@ -1,5 +1,6 @@
 """Sockets on the site's own ASGI application, with the credentials that a browser or a program sends."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -53,6 +54,7 @@ async def closed(communicator: WebsocketCommunicator) -> tuple[str, int]:
     while (output := await communicator.receive_output(timeout=5))["type"] != "websocket.close":
         message = json.loads(output["text"])
         said = message["data"]["code"] if message["type"] == "error" else said
+    await asyncio.sleep(0.02)  # channels_redis does not hear of an end while it only begins to listen: a second is lost
     await communicator.disconnect()
     return said, int(output["code"])
 

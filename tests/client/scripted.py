@@ -49,7 +49,7 @@ def scripted(*answers: tuple[int, Any] | tuple[int, Any, dict[str, str]]) -> Ite
             """Say nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=server.serve_forever, daemon=True)
+    thread = Thread(target=server.serve_forever, args=[0.01], daemon=True)  # so soon it sees that it is to end
     thread.start()
     script.address = f"http://127.0.0.1:{server.server_port}"
     try:
