@@ -17,6 +17,9 @@ BIN := .venv/bin
 MANAGE := $(BIN)/python manage.py
 INSTALLED := .venv/installed
 
+# Tests start many processes, and where this is set each of them compiles every module anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test fuzz install run worker lint openapi perf clean
 
