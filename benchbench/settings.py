@@ -157,6 +157,7 @@ TEMPLATES = [
         },
     }
 ]
+AUTHENTICATION_BACKENDS = ["benchbench.permissions.PermissionsAtOnce"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 import redis
 from django.conf import settings
@@ -146,3 +147,18 @@ def serve(manage: Any) -> Callable[..., str]:
 def site(serve: Callable[..., str]) -> str:
     """The address of a site with the settings that it has where none are set."""
     return serve()
+
+
+@pytest.fixture
+def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the database is asked from now on: what Django does not see too, as it is read past it."""
+    asked: list[str] = []
+    for name in ("execute", "stream"):
+        whole = getattr(psycopg.Cursor, name)
+
+        def noted(cursor: Any, query: Any, *args: Any, whole: Any = whole, **kwargs: Any) -> Any:
+            asked.append(str(query))
+            return whole(cursor, query, *args, **kwargs)
+
+        monkeypatch.setattr(psycopg.Cursor, name, noted)
+    return asked

@@ -66,15 +66,16 @@ def policies_of(benchmark: Benchmark) -> dict[str, str]:
 
 def truth_of(benchmark: Benchmark, version: DatasetVersion) -> Truth:
     """Return the truth that the benchmark's runs are held against, under its policy for unresolved judgments."""
-    return truth(benchmark.mapping, version, unresolved=_policy(benchmark))
+    return truth(benchmark.mapping, version, unresolved=policy_of(benchmark))
 
 
 def truths_of(benchmarks: Sequence[Benchmark], version: DatasetVersion, keys: dict[int, str]) -> list[Truth]:
     """Return the same of benchmarks that have one policy, in one query; `keys` are those of the version's queries."""
-    return truths([one.mapping for one in benchmarks], version, keys, unresolved=_policy(benchmarks[0]))
+    return truths([one.mapping for one in benchmarks], version, keys, unresolved=policy_of(benchmarks[0]))
 
 
-def _policy(benchmark: Benchmark) -> Literal["count", "drop"]:
+def policy_of(benchmark: Benchmark) -> Literal["count", "drop"]:
+    """Return what the benchmark does with unresolved judgments."""
     return cast(Literal["count", "drop"], benchmark.unresolved)  # the database admits no other
 
 

@@ -29,11 +29,23 @@ def rows_of(values: QuerySet[Any, Any]) -> Iterator[Any]:
     Django asks for text, and to print and to parse an array of scores takes five times as long. What Django itself
     converts (JSON, fields with a converter) comes as psycopg reads it.
     """
+    whole = _statement(values)
+    with psycopg.Cursor(cast("psycopg.Connection[Any]", connection.connection)) as binary:
+        yield from binary.execute(whole, binary=True)
+
+
+def streamed_rows_of(values: QuerySet[Any, Any]) -> Iterator[Any]:
+    """Yield the same one by one as they come, of which one is in memory. Until the last nothing else can be asked."""
+    whole = _statement(values)
+    with psycopg.Cursor(cast("psycopg.Connection[Any]", connection.connection)) as binary:
+        yield from binary.stream(whole, binary=True)
+
+
+def _statement(values: QuerySet[Any, Any]) -> bytes:
     statement, parameters = values.query.sql_with_params()
     with connection.cursor() as cursor:
-        whole = cursor.cursor.mogrify(statement, parameters)
-    with psycopg.Cursor(cast("psycopg.Connection[Any]", connection.connection)) as binary:
-        yield from binary.execute(whole.encode(), binary=True)
+        whole: str = cursor.cursor.mogrify(statement, parameters)
+    return whole.encode()
 
 
 def stored_results(run: Run) -> list[Stored]:

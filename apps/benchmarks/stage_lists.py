@@ -1,17 +1,23 @@
 """The stage lists of a benchmark as they were stored: read again by whatever explains or re-cuts a ranking."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
+from itertools import groupby
 
 import numpy as np
+from django.contrib.postgres.fields import ArrayField
+from django.db.models import BigIntegerField
+from django.db.models.expressions import RawSQL
 
 from apps.benchmarks.models import Benchmark, Run, StageList
 from apps.benchmarks.planning import plan_of
-from apps.benchmarks.reading import rows_of
+from apps.benchmarks.reading import rows_of, streamed_rows_of
 from apps.retrieval.models import Chunk
-from benchbench.ir.plan import DenseStage, EncodeStage, LexicalStage, RunPlan
+from benchbench.ir.plan import EncodeStage, RunPlan
 from benchbench.ir.records import ScoredList
 
-ENTRIES = 200_000  # entries of lists that a block of queries may hold: about 50 MB while they are read
+# The document of each chunk of a list, in its order.
+DOCUMENTS = """ARRAY(SELECT chunk.document_id FROM unnest(chunk_ids) WITH ORDINALITY AS listed (id, place)
+    JOIN retrieval_chunk AS chunk ON chunk.id = listed.id ORDER BY listed.place)"""
 
 Lists = dict[str, ScoredList]  # by stage key; chunks by primary key
 
@@ -29,14 +35,6 @@ def list_keys(run: RunPlan) -> list[str]:
     return [stage.key for stage in run.stages if not isinstance(stage, EncodeStage)]
 
 
-def blocks(run: RunPlan, query_ids: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Yield the queries in parts, the lists of each of which may be read together."""
-    deepest = max(stage.depth for stage in run.stages if isinstance(stage, DenseStage | LexicalStage))
-    size = max(1, ENTRIES // (deepest * len(list_keys(run))))
-    for start in range(0, len(query_ids), size):
-        yield query_ids[start : start + size]
-
-
 def read_lists(
     benchmark: Benchmark, stage_keys: Collection[str], *, query_ids: Collection[int] | None = None
 ) -> dict[int, Lists]:
@@ -49,13 +47,38 @@ def read_lists(
         rows = rows.filter(query__in=query_ids)
     lists: dict[int, Lists] = {}
     values = rows.values_list("query_id", "stage_key", "chunk_ids", "scores", "threshold_scores")
-    for query_id, key, chunks, scores, compared in rows_of(values):
-        lists.setdefault(query_id, {})[key] = ScoredList(
-            np.array(chunks, np.int64),
-            np.array(scores, np.float64),
-            None if compared is None else np.array(compared, np.float64),
-        )
+    for query_id, key, *stored in rows_of(values):
+        lists.setdefault(query_id, {})[key] = _list(*stored)
     return lists
+
+
+def stream_lists(
+    benchmark: Benchmark, stage_keys: Collection[str], *, query_ids: Collection[int] | None = None
+) -> Iterator[tuple[int, Lists, dict[int, int]]]:
+    """Yield each query with its lists and the document of each chunk in them: all in one query, one in memory.
+
+    As `read_lists` else; a query without any list is not there. Until the last nothing else can be asked.
+    """
+    rows = StageList.objects.filter(benchmark=benchmark, stage_key__in=stage_keys).order_by("query_id")
+    if query_ids is not None:
+        rows = rows.filter(query__in=query_ids)
+    rows = rows.annotate(documents=RawSQL(DOCUMENTS, [], output_field=ArrayField(BigIntegerField())))
+    values = rows.values_list("query_id", "documents", "stage_key", "chunk_ids", "scores", "threshold_scores")
+    for query_id, of_query in groupby(streamed_rows_of(values), key=lambda row: row[0]):
+        lists: Lists = {}
+        documents: dict[int, int] = {}
+        for _, found, key, chunks, *scores in of_query:
+            lists[key] = _list(chunks, *scores)
+            documents.update(zip(chunks, found, strict=True))
+        yield query_id, lists, documents
+
+
+def _list(chunks: list[int], scores: list[float], compared: list[float] | None) -> ScoredList:
+    return ScoredList(
+        np.array(chunks, np.int64),
+        np.array(scores, np.float64),
+        None if compared is None else np.array(compared, np.float64),
+    )
 
 
 def documents_of(lists: Iterable[ScoredList]) -> dict[int, int]:

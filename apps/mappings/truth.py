@@ -1,12 +1,24 @@
 """The ground truth of a mapping: which documents are how relevant to which query."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
+
+from django.db.models import QuerySet
 
 from apps.datasets.models import DatasetVersion, alive_in
 from apps.mappings.models import Mapping, Resolution
 from benchbench.errors import ConflictError
+
+FIELDS = (
+    "mapping_id",
+    "judgment__query_id",
+    "judgment_id",
+    "document_id",
+    "judgment__grade",
+    "document__external_id",
+    "judgment__ref_hash",
+)
 
 
 class TruthError(ConflictError):
@@ -63,13 +75,35 @@ def truths(
     query_ids: Collection[int] | None = None,
 ) -> list[Truth]:
     """Return the truths of several mappings as `truth` does, in one query; `keys` are those of the queries by id."""
+    rows = judgments_of(mappings, version, query_ids=query_ids).values_list(*FIELDS)
+    return truths_in(rows, mappings, keys, unresolved=unresolved)
+
+
+def judgments_of(
+    mappings: Sequence[Mapping], version: DatasetVersion, *, query_ids: Collection[int] | None = None
+) -> QuerySet[Resolution]:
+    """Return what became of every judgment of the version, or of some queries, in no order.
+
+    Every judgment of a frozen version up to the resolved one has a resolution. Raises TruthError as `truth` does.
+    """
     for mapping in mappings:
         require_resolved(mapping, version)
+    alive = alive_in(version.number, "judgment__") & alive_in(version.number, "judgment__query__")
+    found = Resolution.objects.filter(alive, mapping__in=mappings).order_by()
+    return found if query_ids is None else found.filter(judgment__query__in=query_ids)
+
+
+def truths_in(
+    rows: Iterable[tuple[Any, ...]],
+    mappings: Sequence[Mapping],
+    keys: dict[int, str],
+    *,
+    unresolved: Literal["count", "drop"] = "count",
+) -> list[Truth]:
+    """Return the truths that rows of FIELDS of `judgments_of` make."""
     judged: dict[Any, dict[int, dict[int, int]]] = {one.pk: {query_id: {} for query_id in keys} for one in mappings}
     names: dict[int, str] = {}
-    for mapping_id, query_id, judgment_id, document_id, grade, external_id, ref_hash in _rows(
-        mappings, version, query_ids
-    ):
+    for mapping_id, query_id, judgment_id, document_id, grade, external_id, ref_hash in rows:
         of_query = judged[mapping_id][query_id]
         key = -judgment_id if document_id is None else document_id
         of_query[key] = max(grade, of_query.get(key, grade))
@@ -102,28 +136,3 @@ def require_resolved(mapping: Mapping, version: DatasetVersion) -> None:
         raise TruthError(
             f'The mapping "{mapping}" was resolved for {mapping.dataset_version}; {version} is newer: resolve it again.'
         )
-
-
-def _rows(
-    mappings: Sequence[Mapping], version: DatasetVersion, query_ids: Collection[int] | None
-) -> list[tuple[Any, int, int, int | None, int, str | None, str]]:
-    """Return (mapping, query, judgment, document or None, grade, external id or None, hash of the reference).
-
-    Of every judgment of the version, or of some queries. Every judgment of a frozen version up to the resolved one has
-    a resolution, so an inner join loses none.
-    """
-    alive = alive_in(version.number, "judgment__") & alive_in(version.number, "judgment__query__")
-    resolutions = Resolution.objects.filter(alive, mapping__in=mappings)
-    if query_ids is not None:
-        resolutions = resolutions.filter(judgment__query__in=query_ids)
-    return list(
-        resolutions.order_by().values_list(
-            "mapping_id",
-            "judgment__query_id",
-            "judgment_id",
-            "document_id",
-            "judgment__grade",
-            "document__external_id",
-            "judgment__ref_hash",
-        )
-    )

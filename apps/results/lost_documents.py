@@ -1,18 +1,15 @@
 """The documents that a run lost, one by one, for lists that are read a page at a time."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from apps.benchmarks.evaluating import truth_of
 from apps.benchmarks.models import Evaluation, Run
 from apps.benchmarks.stage_lists import stored_plan
-from apps.collections.models import Document
-from apps.datasets.models import Judgment, Query
 from apps.results.leaderboard import primary_measure
 from apps.results.losing import worst_first
 from apps.results.paths import what_happened
 from apps.results.queries import values_on
-from apps.results.triaging import RunLosses, losses_of, lost_documents
+from apps.results.relevance import Judged, judged_of
+from apps.results.triaging import RunLosses, losses_by, lost_documents
 from benchbench.errors import ConflictError
 from benchbench.ir.configuration import Configuration
 from benchbench.ir.plan import RunPlan
@@ -32,7 +29,9 @@ class LostRow:
     `document` is its external id, None for a judgment that stands for no document; `reference` is how that names it.
     """
 
-    query: Query
+    query_id: int
+    query_key: str
+    query_text: str
     document: str | None
     reference: str
     grade: int
@@ -44,12 +43,13 @@ class LostRow:
 
 @dataclass(frozen=True, slots=True)
 class Triage:
-    """What a run lost at primary_k, by the judgments of `evaluation`."""
+    """What a run lost at primary_k, by the judgments of `evaluation`; they are `judged` where that was read already."""
 
     run: Run
     evaluation: Evaluation
     plan: RunPlan
     losses: RunLosses
+    judged: Judged | None
 
     @property
     def k(self) -> int:
@@ -63,7 +63,7 @@ class Triage:
     def documents(self, places: range, cause: Loss | None = None) -> list[LostRow]:
         """Return the lost documents at these places: of the worst query first, there the highest grade first.
 
-        Only the queries that have a part in them are traced again.
+        Only the queries that have a part in them are traced again, in one database query and two for what is judged.
         """
         wanted: dict[int, slice] = {}
         start = 0
@@ -72,35 +72,23 @@ class Triage:
             if count and start < places.stop and start + count > places.start:
                 wanted[query_id] = slice(max(0, places.start - start), places.stop - start)
             start += count
-        truth = truth_of(self.run.benchmark, self.evaluation.dataset_version)
-        grades = {query_id: truth.grades[query_id] for query_id in wanted}
-        traced = dict(lost_documents(self.run, self.plan, grades, k=self.k))
-        found = [
-            (query_id, one)
+        judged = self.judged or judged_of(self.run, self.evaluation.dataset_version, query_ids=wanted)
+        traced = dict(lost_documents(self.run, self.plan, judged, k=self.k, query_ids=wanted))
+        return [
+            self._described(query_id, one, judged)
             for query_id, part in wanted.items()
-            for one in [lost for lost in traced[query_id] or () if cause in (None, lost.loss)][part]
+            for one in [lost for lost in traced.get(query_id) or () if cause in (None, lost.loss)][part]
         ]
-        return self._described(found)
 
     def _order(self) -> list[int]:
         return worst_first(list(self.losses.queries), self.evaluation, self.losses, primary_measure(self.run.benchmark))
 
-    def _described(self, found: Sequence[tuple[int, LostDocument]]) -> list[LostRow]:
-        """Return what is told of lost documents, in three queries."""
-        queries = Query.objects.in_bulk({query_id for query_id, _ in found})
-        keys = {one.document for _, one in found}
-        names = dict(Document.objects.filter(pk__in=keys).values_list("pk", "external_id"))
-        judgments = Judgment.objects.in_bulk([-key for key in keys if key < 0])
-        configuration = Configuration.from_dict(self.run.config)
-        rows = []
-        for query_id, one in found:
-            sentence, remedy = what_happened(self.plan, configuration, one, self.k)
-            name = names.get(one.document)
-            reference = name if name is not None else judgments[-one.document].reference
-            rows.append(
-                LostRow(queries[query_id], name, reference, int(one.grade), one.loss, one.share, sentence, remedy)
-            )
-        return rows
+    def _described(self, query_id: int, one: LostDocument, judged: Judged) -> LostRow:
+        sentence, remedy = what_happened(self.plan, Configuration.from_dict(self.run.config), one, self.k)
+        name = judged.external_id(one.document)
+        reference = judged.references[-one.document] if name is None else name
+        key, text = judged.truth.keys[query_id], judged.texts[query_id]
+        return LostRow(query_id, key, text, name, reference, int(one.grade), one.loss, one.share, sentence, remedy)
 
 
 def triage_of(run: Run, *, version: int | None = None) -> Triage:
@@ -110,9 +98,9 @@ def triage_of(run: Run, *, version: int | None = None) -> Triage:
     elsewhere.
     """
     evaluation = values_on(run, version)
-    plan, losses = stored_plan(run), losses_of(run, evaluation)
-    if plan is None or losses is None:
+    plan = stored_plan(run)
+    if plan is None:
         raise UntracedError(
             f'The run "{run}" was made elsewhere: its stages are not known, and so not which of them lost a document.'
         )
-    return Triage(run, evaluation, plan, losses)
+    return Triage(run, evaluation, plan, *losses_by(plan, run, evaluation))

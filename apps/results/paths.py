@@ -9,7 +9,7 @@ from apps.collections.models import Document
 from apps.datasets.models import Judgment
 from apps.mappings.models import Resolution
 from apps.results.causes import remedy_of, sentence_of
-from apps.results.relevance import relevant_of
+from apps.results.relevance import reasons_of, relevant_of
 from apps.results.texts import Piece, excerpt
 from benchbench.ir.configuration import Configuration
 from benchbench.ir.plan import DenseStage, EncodeStage, FuseStage, LexicalStage, RerankStage, RunPlan, Stage
@@ -77,7 +77,7 @@ def paths_of(result: QueryResult, grades: Mapping[int, int], *, hits: Iterable[i
         missing = _not_among(result, grades, k)
         return Paths(_described(result, missing[:shown], {}, {}), {}, False, len(missing))
     documents = documents_of(lists.values())
-    relevant = relevant_of(run, {result.query_id: grades}, set(documents.values()))[result.query_id]
+    relevant = relevant_of(result.query_id, grades, reasons_of(run, result.query_id))
     lost = triage(plan, lists, documents, relevant, k=k)
     searched = [one for one in lost[:shown] if one.loss not in NEVER_SEARCHED]
     stops = {one.document: _stops(plan, lists, one.standings) for one in searched}

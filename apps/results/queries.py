@@ -77,6 +77,10 @@ def values_on(run: Run, version: int | None = None) -> Evaluation:
 
     Raises NoValuesError for a version that the benchmark was not scored on, UnmeasuredError for a run without values.
     """
+    if version is not None and run.status == Run.Status.COMPLETED:
+        scored = run.evaluations.filter(dataset_version__number=version, policies=policies_of(run.benchmark))
+        if found := scored.select_related("dataset_version__dataset").first():
+            return found
     of_version = version_with_values(run.benchmark, version)
     evaluation = evaluation_of(run, version=of_version)
     if evaluation is None and run.status == Run.Status.COMPLETED:

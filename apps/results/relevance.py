@@ -1,70 +1,94 @@
-"""The relevant judgments of queries, and which of their documents no search of an index could have found."""
+"""What is relevant to queries, and which of it no search of an index could have found."""
 
-import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import Case, Exists, F, JSONField, OuterRef, QuerySet, Value, When
+
+from apps.benchmarks.evaluating import policy_of
 from apps.benchmarks.models import Run
-from apps.collections.models import Document
-from apps.datasets.models import Query
+from apps.datasets.models import DatasetVersion, Judgment
 from apps.mappings.models import Resolution
+from apps.mappings.truth import FIELDS, Truth, judgments_of, truths_in
 from apps.retrieval.models import Chunk
-from apps.retrieval.searching import admitted
+from apps.retrieval.searching import keeps_out
 from benchbench.ir.triage import Loss, Relevant
 
-Grades = Mapping[int, Mapping[int, int]]  # {query id: {document id, or −judgment id: grade}}, see apps.mappings.truth
+Reasons = Mapping[tuple[int, int], Loss]  # by query id and document id, or −judgment id, see apps.mappings.truth
+TOLD = ("outcome", "document__removed_at", "is_indexed", "is_kept_out", "stated")
 
 
-def relevant_of(run: Run, grades: Grades, found: Collection[int]) -> dict[int, list[Relevant]]:
-    """Return the relevant judgments of each query, each with why no search of the run's index could find its document.
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """The truth that a run is held against, why no search could find what it could not, and what both are called.
+
+    `texts` has those of the queries by id; `references` how an unresolved judgment names its document, by its id.
+    """
+
+    truth: Truth
+    reasons: Reasons
+    texts: Mapping[int, str]
+    references: Mapping[int, str]
+
+    def external_id(self, key: int) -> str | None:
+        """Return what a document is called; None for a judgment without one, whose id is below 0."""
+        return None if key < 0 else self.truth.names[key].removeprefix("document ")
+
+    def relevant(self, query_id: int) -> list[Relevant]:
+        return relevant_of(query_id, self.truth.grades[query_id], self.reasons)
+
+
+def judged_of(run: Run, version: DatasetVersion, *, query_ids: Collection[int] | None = None) -> Judged:
+    """Return what is judged of `version`, or of some of its queries, in two queries. Raises TruthError."""
+    queries = version.queries if query_ids is None else version.queries.filter(pk__in=query_ids)
+    told = list(queries.values_list("pk", "key", "text"))
+    mapping = run.benchmark.mapping
+    rows = list(_with_reasons(run, judgments_of([mapping], version, query_ids=query_ids)))
+    (truth,) = truths_in(
+        (row[: len(FIELDS)] for row in rows),
+        [mapping],
+        {pk: key for pk, key, _ in told},
+        unresolved=policy_of(run.benchmark),
+    )
+    references = {row[2]: Judgment(doc_ref=row[-1]).reference for row in rows if row[3] is None}
+    return Judged(truth, dict(_reasons(rows)), {pk: text for pk, _, text in told}, references)
+
+
+def reasons_of(run: Run, query_id: int) -> Reasons:
+    """Return why no search could find what is judged for a query, in any version, in one query."""
+    mine = Resolution.objects.filter(mapping=run.benchmark.mapping_id, judgment__query=query_id).order_by()
+    return dict(_reasons(_with_reasons(run, mine)))
+
+
+def relevant_of(query_id: int, grades: Mapping[int, int], reasons: Reasons) -> list[Relevant]:
+    """Return the relevant judgments of a query, each with why no search of the index could find its document.
 
     That is: the collection has no such document, or lost it before it was indexed; the reference was not resolved to
-    one; the index has no chunk of it; or the query's own filter excludes it. `found` are documents known to be in the
-    index. Four queries, and one for each distinct filter.
+    one; the index has no chunk of it; or the query's own filter excludes it.
     """
-    wanted = {query: {key: grade for key, grade in graded.items() if grade > 0} for query, graded in grades.items()}
-    keys = {key for graded in wanted.values() for key in graded}
-    reasons = _unresolved(run, [-key for key in keys if key < 0])
-    reasons |= _unindexed(run, [key for key in keys if key > 0 and key not in found])
-    filtered = _filtered(wanted)
-    return {
-        query: [
-            Relevant(key, grade, reasons.get(key) or (Loss.FILTERED if key in filtered.get(query, ()) else None))
-            for key, grade in graded.items()
-        ]
-        for query, graded in wanted.items()
-    }
+    return [Relevant(key, grade, reasons.get((query_id, key))) for key, grade in grades.items() if grade > 0]
 
 
-def _unresolved(run: Run, judgments: Collection[int]) -> dict[int, Loss]:
-    if not judgments:
-        return {}
-    resolutions = Resolution.objects.filter(mapping=run.benchmark.mapping_id, judgment__in=judgments)
-    missing = resolutions.filter(outcome=Resolution.Outcome.NOT_FOUND).values_list("judgment_id", flat=True)
-    return {
-        **dict.fromkeys((-judgment for judgment in judgments), Loss.UNRESOLVED),
-        **dict.fromkeys((-judgment for judgment in missing), Loss.NOT_IN_COLLECTION),
-    }
+def _with_reasons(run: Run, judgments: QuerySet[Resolution]) -> QuerySet[Resolution, tuple[Any, ...]]:
+    """Return rows of FIELDS and TOLD; an index that is not there any more is taken to have had every document."""
+    chunks = (
+        Chunk.objects.filter(chunk_set=run.index.chunk_set_id, document=OuterRef("document")) if run.index else None
+    )
+    annotated = judgments.annotate(
+        is_indexed=Value(True) if chunks is None else Exists(chunks),
+        is_kept_out=keeps_out("judgment__query__filters", "document__metadata"),
+        stated=Case(When(document=None, then=F("judgment__doc_ref")), output_field=JSONField()),
+    )
+    return annotated.values_list(*FIELDS, *TOLD)
 
 
-def _unindexed(run: Run, documents: Collection[int]) -> dict[int, Loss]:
-    """Return the documents of which the run's index has no chunk: they were removed, or came later, or have no text."""
-    if not documents or run.index is None:
-        return {}
-    chunks = Chunk.objects.filter(chunk_set=run.index.chunk_set_id, document__in=documents)
-    missing = set(documents) - set(chunks.order_by().values_list("document_id", flat=True).distinct())
-    removed = Document.objects.filter(pk__in=missing, removed_at__isnull=False).values_list("pk", flat=True)
-    return dict.fromkeys(missing, Loss.NOT_INDEXED) | dict.fromkeys(removed, Loss.NOT_IN_COLLECTION)
-
-
-def _filtered(wanted: Grades) -> dict[int, set[int]]:
-    """Return the relevant documents that each query's filter excludes."""
-    alike: dict[str, tuple[dict[str, Any], list[int]]] = {}
-    for query_id, filter in Query.objects.filter(pk__in=wanted).exclude(filters={}).values_list("pk", "filters"):
-        alike.setdefault(json.dumps(filter, sort_keys=True), (filter, []))[1].append(query_id)
-    excluded = {}
-    for filter, queries in alike.values():
-        documents = {key for query_id in queries for key in wanted[query_id] if key > 0}
-        admits = set(admitted(Document.objects.filter(pk__in=documents), filter).values_list("pk", flat=True))
-        excluded.update({query_id: set(wanted[query_id]) - admits for query_id in queries})
-    return excluded
+def _reasons(rows: Any) -> Iterator[tuple[tuple[int, int], Loss]]:
+    for _, query_id, judgment_id, document_id, *_, outcome, removed_at, is_indexed, is_kept_out, _ in rows:
+        if document_id is None:
+            is_missing = outcome == Resolution.Outcome.NOT_FOUND
+            yield (query_id, -judgment_id), Loss.NOT_IN_COLLECTION if is_missing else Loss.UNRESOLVED
+        elif not is_indexed:  # it was removed, or came later, or has no text
+            yield (query_id, document_id), Loss.NOT_IN_COLLECTION if removed_at else Loss.NOT_INDEXED
+        elif is_kept_out:
+            yield (query_id, document_id), Loss.FILTERED

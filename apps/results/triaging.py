@@ -7,11 +7,10 @@ from typing import Any
 
 from django.core.cache import cache
 
-from apps.benchmarks.evaluating import truth_of
 from apps.benchmarks.models import Evaluation, Run
-from apps.benchmarks.stage_lists import blocks, documents_of, list_keys, read_lists, stored_plan
+from apps.benchmarks.stage_lists import list_keys, stored_plan, stream_lists
 from apps.mappings.fingerprints import truth_hash
-from apps.results.relevance import Grades, relevant_of
+from apps.results.relevance import Judged, judged_of
 from benchbench.ir.plan import RunPlan
 from benchbench.ir.triage import Loss, LostDocument, Tally, triage
 
@@ -56,23 +55,18 @@ class RunLosses:
 
 
 def lost_documents(
-    run: Run, plan: RunPlan, grades: Grades, *, k: int
+    run: Run, plan: RunPlan, judged: Judged, *, k: int, query_ids: Collection[int] | None = None
 ) -> Iterator[tuple[int, list[LostDocument] | None]]:
-    """Yield each query of `grades` with the relevant documents that the run does not have among its first `k`.
+    """Yield queries with the relevant documents that the run does not have among its first `k`, in one database query.
 
-    A query that failed has nothing to triage: leave it out of `grades`. None where the lists of a query are not kept.
-    Reads a few hundred queries at a time, in some six database queries.
+    All that are judged, or those of `query_ids`: leave out a query that failed, which has nothing to triage. None where
+    not all lists of a query are kept; one of which none is kept is not there. Nothing else can be asked meanwhile.
     """
     keys = list_keys(plan)
-    for part in blocks(plan, list(grades)):
-        lists = read_lists(run.benchmark, keys, query_ids=part)
-        documents = documents_of(one for of_query in lists.values() for one in of_query.values())
-        relevant = relevant_of(run, {query: grades[query] for query in part}, set(documents.values()))
-        for query in part:
-            if len(lists.get(query, ())) < len(keys):
-                yield query, None
-            else:
-                yield query, triage(plan, lists[query], documents, relevant[query], k=k)
+    for query_id, lists, documents in stream_lists(run.benchmark, keys, query_ids=query_ids):
+        if query_id in judged.truth.grades:
+            whole = len(lists) == len(keys)
+            yield query_id, triage(plan, lists, documents, judged.relevant(query_id), k=k) if whole else None
 
 
 def losses_of(run: Run, evaluation: Evaluation) -> RunLosses | None:
@@ -82,14 +76,18 @@ def losses_of(run: Run, evaluation: Evaluation) -> RunLosses | None:
     run or the documents of the collection change; then it is found again.
     """
     plan = stored_plan(run)
-    if plan is None:
-        return None
-    key = _cache_key(run, evaluation)
+    return None if plan is None else losses_by(plan, run, evaluation)[0]
+
+
+def losses_by(plan: RunPlan, run: Run, evaluation: Evaluation) -> tuple[RunLosses, Judged | None]:
+    """Return the same of a run whose stages are known, and the judgments where they had to be read for that."""
+    key, judged = _cache_key(run, evaluation), None
     kept = cache.get(key)
     if kept is None:
-        kept = _Kept.found(run, evaluation, plan).__dict__
+        judged = judged_of(run, evaluation.dataset_version)
+        kept = _Kept.found(run, evaluation, plan, judged).__dict__
         cache.set(key, kept, KEPT_SECONDS)
-    return _Kept(**kept).losses()
+    return _Kept(**kept).losses(), judged
 
 
 def _cache_key(run: Run, evaluation: Evaluation) -> str:
@@ -109,17 +107,18 @@ class _Kept:
     is_current: bool = True
 
     @classmethod
-    def found(cls, run: Run, evaluation: Evaluation, plan: RunPlan) -> "_Kept":
-        truth = truth_of(run.benchmark, evaluation.dataset_version)
-        grades = {query: truth.grades[query] for query in answered(evaluation) if query in truth.grades}
-        kept = cls(is_current=not evaluation.truth_hash or truth_hash(truth) == evaluation.truth_hash)
-        for query, documents in lost_documents(run, plan, grades, k=run.benchmark.primary_k):
-            relevant = sum(grade > 0 for grade in grades[query].values())
-            if documents is None:
-                kept.untraced += 1
-            elif relevant:
-                kept.judged[query] = relevant
-                kept.lost[query] = _by_cause(documents)
+    def found(cls, run: Run, evaluation: Evaluation, plan: RunPlan, judged: Judged) -> "_Kept":
+        kept = cls(is_current=not evaluation.truth_hash or truth_hash(judged.truth) == evaluation.truth_hash)
+        traced = {
+            query: None if documents is None else _by_cause(documents)
+            for query, documents in lost_documents(run, plan, judged, k=run.benchmark.primary_k)
+        }
+        for query in answered(evaluation):
+            relevant = sum(grade > 0 for grade in judged.truth.grades.get(query, {}).values())
+            causes = traced.get(query)
+            if causes is not None and relevant:
+                kept.judged[query], kept.lost[query] = relevant, causes
+            kept.untraced += causes is None and query in judged.truth.grades
         return kept
 
     def losses(self) -> RunLosses:

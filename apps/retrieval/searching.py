@@ -8,7 +8,7 @@ from uuid import UUID
 
 import numpy as np
 from django.conf import settings
-from django.db.models import Func, JSONField, QuerySet, Value
+from django.db.models import BooleanField, F, Func, JSONField, QuerySet, Value
 from numpy.typing import NDArray
 
 from apps.collections.models import Document
@@ -181,6 +181,17 @@ def admitted(documents: QuerySet[Document], filter: Filter) -> QuerySet[Document
         stated = Func("metadata", Value(key), function="jsonb_extract_path", output_field=JSONField())
         documents = documents.alias(**{name: stated}).filter(**{name: value})
     return documents
+
+
+def keeps_out(filters: str, metadata: str) -> Func:
+    """Whether the filter at one lookup path keeps out the document whose metadata is at another: not `admitted`."""
+    return Func(
+        F(filters),
+        F(metadata),
+        template="EXISTS (SELECT FROM (VALUES (%(expressions)s)) AS stated (filters, metadata), jsonb_each(filters) AS "
+        "one WHERE jsonb_extract_path(metadata, one.key) IS DISTINCT FROM one.value)",
+        output_field=BooleanField(),
+    )
 
 
 _open: OrderedDict[UUID, OpenIndex] = OrderedDict()

@@ -1,9 +1,11 @@
 """Who gets where: nobody without being staff, staff with permission, and nobody to what somebody else owns."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.backends import ModelBackend
+from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.urls import reverse
 
@@ -174,3 +176,20 @@ def test_a_list_with_search_offers_no_one_elses_rows(client_of_ada: Client, make
     asked = {"app_label": "mappings", "model_name": "mapping", "field_name": "collection", "term": "shelf"}
     found = client_of_ada.get(reverse("admin:autocomplete"), asked).json()["results"]
     assert [one["text"] for one in found] == ["my shelf"]
+
+
+@pytest.mark.parametrize("alone", [{}, {"is_active": False}, {"is_superuser": True}])
+def test_permissions_are_those_of_the_user_and_the_groups(
+    make_staff: MakeStaff, django_assert_num_queries: Any, alone: dict[str, bool]
+) -> None:
+    """As Django's own backend has them, in one query."""
+    team = Group.objects.create(name="team")
+    team.permissions.add(*Permission.objects.filter(codename__startswith="view_all"))
+    user = make_staff("ada", may=("view",))
+    user.groups.add(team)
+    User.objects.filter(pk=user.pk).update(**alone)
+    expected = ModelBackend().get_all_permissions(User.objects.get(pk=user.pk))
+    assert bool(expected) == ("is_active" not in alone)
+    found = User.objects.get(pk=user.pk)
+    with django_assert_num_queries({"is_active": 0, "is_superuser": 2}.get(next(iter(alone), ""), 1)):
+        assert found.get_all_permissions() == expected

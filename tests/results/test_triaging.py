@@ -5,10 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
-from apps.benchmarks import stage_lists
 from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.evaluating import truth_of
 from apps.benchmarks.launching import launch
@@ -22,6 +19,7 @@ from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import wait
 from apps.results.queries import evaluation_of
+from apps.results.relevance import judged_of
 from apps.results.triaging import RunLosses, losses_of, lost_documents
 from benchbench.ir.triage import Loss, standings_of
 from tests.benchmarks.conftest import ENCODER, import_all
@@ -51,12 +49,12 @@ def documents_lost(run: Run) -> dict[tuple[str, str], Loss]:
     benchmark = run.benchmark
     plan = stored_plan(run)
     assert plan is not None
-    grades = truth_of(benchmark, benchmark.dataset_version).grades
+    judged = judged_of(run, benchmark.dataset_version)
     keys = dict(benchmark.dataset_version.queries.values_list("pk", "key"))
     names = dict(benchmark.mapping.collection.documents.values_list("pk", "external_id"))
     return {
         (keys[query], names.get(one.document, "unresolved")): one.loss
-        for query, lost in lost_documents(run, plan, grades, k=benchmark.primary_k)
+        for query, lost in lost_documents(run, plan, judged, k=benchmark.primary_k)
         for one in lost or ()
     }
 
@@ -182,7 +180,7 @@ def test_the_stages_add_up_to_the_stored_rankings(library: Mapping, execution: s
     for run in benchmark.runs.all():
         plan = stored_plan(run)
         assert plan is not None
-        lost = dict(lost_documents(run, plan, grades, k=3))
+        lost = dict(lost_documents(run, plan, judged_of(run, benchmark.dataset_version), k=3))
         stored = read_lists(benchmark, list_keys(plan))
         for result in run.query_results.all():
             lists = stored[result.query_id]
@@ -198,29 +196,14 @@ def test_the_stages_add_up_to_the_stored_rankings(library: Mapping, execution: s
     assert met >= {Loss.BELOW_K, Loss.CUT_BY_THRESHOLD, Loss.BELOW_RERANK_DEPTH, Loss.DEMOTED_BY_RERANKER}
 
 
-def test_it_reads_in_blocks_and_keeps_what_it_found(library: Mapping, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_reads_all_at_once_and_keeps_what_it_found(library: Mapping, statements: list[str]) -> None:
     (run,) = finish(library, {"search_modes": ["dense"], "top_k_values": [20]}).runs.all()
-    with CaptureQueriesContext(connection) as at_once:
-        whole = losses(run)
-    with CaptureQueriesContext(connection) as kept:
-        assert losses(run) == whole
-    assert len(at_once) <= 25
-    assert len(kept) <= 6
-
-    from django.core.cache import cache
-
-    cache.clear()
-    monkeypatch.setattr(stage_lists, "ENTRIES", 20 * 5)  # five queries of twenty chunks
-    read: list[int] = []
-    reading = stage_lists.read_lists
-
-    def noted(*arguments: Any, query_ids: Any) -> Any:
-        read.append(len(query_ids))
-        return reading(*arguments, query_ids=query_ids)
-
-    monkeypatch.setattr("apps.results.triaging.read_lists", noted)
+    statements.clear()
+    whole = losses(run)
+    assert len(statements) <= 10
+    statements.clear()
     assert losses(run) == whole
-    assert read == [5, 5, 2]
+    assert len(statements) <= 6
 
 
 def test_new_judgments_are_seen(library: Mapping) -> None:

@@ -47,9 +47,9 @@ class TriageFacts(serializers.Serializer):
 class LostDocumentFacts(serializers.Serializer):
     """A relevant document that is not among the first k of a query."""
 
-    query_id = serializers.IntegerField(source="query.pk")
-    query_key = serializers.CharField(source="query.key")
-    query_text = serializers.CharField(source="query.text")
+    query_id = serializers.IntegerField()
+    query_key = serializers.CharField()
+    query_text = serializers.CharField()
     document_id = serializers.CharField(
         source="document", allow_null=True, help_text="External id; null: the judgment stands for no document."
     )
