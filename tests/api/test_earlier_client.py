@@ -67,7 +67,7 @@ def upload(client: EarlierClient, name: str, content: Any) -> Any:
 
 
 def resolve_at_once(client: EarlierClient, library: Collection) -> Any:  # noqa: F811
-    path = f"{DATASETS}/{upload(client, 'small', DATASET | {'queries': DATASET['queries'][2:]})['id']}/mappings"
+    path = f"{DATASETS}/{upload(client, 'small', DATASET | {'queries': DATASET['queries'][1:]})['id']}/mappings"
     mapping = client.ask("POST", path, "mapping", status=201, json={"collection_id": str(library.pk)})
     resolved = client.ask("POST", f"{path}/{mapping['id']}/resolve", "resolution", json={})
     assert (resolved["operation_uuid"], len(resolved["unresolved"])) == (None, 1)
