@@ -38,13 +38,20 @@ def until(condition: Callable[[], Any]) -> None:
 
 
 @pytest.fixture
-def held(handler: Adding, monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+def begun() -> threading.Event:
+    """Set once a batch that `holds` is at work: it is claimed before, while another may still take the host."""
+    return threading.Event()
+
+
+@pytest.fixture
+def held(handler: Adding, begun: threading.Event, monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """While it is not set, a batch whose payload says `holds` does not end."""
     release = threading.Event()
     add = handler.perform
 
     def perform(batch: Any, lease: Any) -> None:
         if batch.payload.get("holds"):
+            begun.set()
             release.wait(30)
         add(batch, lease)
 
@@ -72,10 +79,12 @@ def work() -> Iterator[Callable[[Operation], None]]:
         thread.join(30)
 
 
-def test_it_names_the_isolated_work_that_runs_alone_and_forgets_it_at_the_end(held: Any, work: Any) -> None:
+def test_it_names_the_isolated_work_that_runs_alone_and_forgets_it_at_the_end(
+    held: Any, begun: threading.Event, work: Any
+) -> None:
     timed, other = start(alone=True, holds=True), start()
     work(timed)
-    until(lambda: timed.batches.get().state == "running")
+    assert begun.wait(30)
     work(other)
     until(lambda: waiting_for(other))
     assert waiting_for(other) == f"Waits for the host {HOST}: the isolated {timed} runs alone on it."
@@ -86,18 +95,20 @@ def test_it_names_the_isolated_work_that_runs_alone_and_forgets_it_at_the_end(he
     assert other.batches.get().waits_for == ""
 
 
-def test_what_must_be_alone_says_that_it_waits_for_quiet(held: Any, work: Any) -> None:
+def test_what_must_be_alone_says_that_it_waits_for_quiet(held: Any, begun: threading.Event, work: Any) -> None:
     other, timed = start(holds=True), start(alone=True)
     work(other)
+    assert begun.wait(30)
     work(timed)
     until(lambda: waiting_for(timed))
     assert waiting_for(timed) == f"Waits until the host {HOST} does nothing else: times are measured alone on it."
     held.set()
 
 
-def test_somebody_else_s_work_is_not_named(held: Any, work: Any) -> None:
+def test_somebody_else_s_work_is_not_named(held: Any, begun: threading.Event, work: Any) -> None:
     timed, other = start(owner=User.objects.create(username="ada"), alone=True, holds=True), start()
     work(timed)
+    assert begun.wait(30)
     work(other)
     until(lambda: waiting_for(other))
     assert waiting_for(other) == f"Waits for the host {HOST}: somebody's isolated benchmark runs alone on it."
