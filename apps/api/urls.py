@@ -1,9 +1,9 @@
 """The addresses of the API, under /api/v2; none ends in a slash."""
 
-from django.urls import path, re_path, register_converter
-from django.urls.converters import UUIDConverter
+from django.urls import path, re_path
 from drf_spectacular.views import SpectacularAPIView
 
+import benchbench.converters  # noqa: F401 - <id:…>
 from apps.api.errors import unknown
 from apps.api.resources import (
     auth,
@@ -28,14 +28,6 @@ from apps.api.resources import (
     versions,
 )
 
-
-class IdConverter(UUIDConverter):
-    """A UUID in upper or lower case, as RFC 9562 has programs read them; answers write it in lower case."""
-
-    regex = f"(?i:{UUIDConverter.regex})"
-
-
-register_converter(IdConverter, "id")
 app_name = "api"
 DATASET = "benchmark-datasets/<id:dataset_id>"
 QUERY = f"{DATASET}/queries/<int:query_id>"

@@ -1,9 +1,10 @@
 from django.urls import path, re_path
 
+import benchbench.converters  # noqa: F401 - <id:…>
 from apps.operations.consumers import NowhereConsumer, OperationConsumer, OperationsConsumer
 
 websocket_urlpatterns = [
     path(f"ws/operations{rest}", consumer.as_asgi())
-    for consumer, tail in ((OperationsConsumer, ""), (OperationConsumer, "/<uuid:operation_id>"))
+    for consumer, tail in ((OperationsConsumer, ""), (OperationConsumer, "/<id:operation_id>"))
     for rest in (tail, f"{tail}/")
 ] + [re_path("", NowhereConsumer.as_asgi())]

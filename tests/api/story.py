@@ -1,7 +1,5 @@
 """The one story that the examples of the schema tell: support questions, asked of a product handbook."""
 
-import json
-
 from django.conf import settings
 from django.test import override_settings
 
@@ -10,90 +8,13 @@ from apps.operations.leasing import new_owner
 from apps.operations.models import Operation
 from apps.operations.working import perform_batch, wait
 from tests.api.callers import ROOT, Caller
+from tests.api.handbook import ANSWERS, HANDBOOK, WARRANTY, corpus, questions
 from tests.api.recording import Walk
 
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 STAND_IN = "keyword:password,reset,invoice,battery,charge,start"
-HANDBOOK = [
-    (
-        "reset-password",
-        "Reset your password",
-        "Open Account and press Reset. A link comes by mail. It resets your password.",
-        "account",
-    ),
-    (
-        "change-password",
-        "Change your password",
-        "Under Account state the old password and the new password.",
-        "account",
-    ),
-    ("invoices", "Invoices", "Every invoice is under Billing. An invoice comes by mail each month.", "billing"),
-    ("battery", "The battery", "Charge the battery for two hours before you start.", "device"),
-    ("start", "How to start", "Charge it, then press the button twice to start.", "device"),
-    ("reset-device", "Reset the device", "Press both buttons for ten seconds to reset it.", "device"),
-]
-WARRANTY = {
-    "external_id": "warranty",
-    "title": "Warranty",
-    "text": "# Terms\nTwo years from the invoice.\n# Battery\nOne year for the battery.",
-    "uri": "file:///handbook/warranty.md",
-    "file_name": "warranty.md",
-    "metadata": {"product": "base"},
-    "sections": [
-        {"section_id": "terms", "heading": "Terms", "start": 0, "end": 36},
-        {"section_id": "battery", "heading": "Battery", "start": 36, "end": 71},
-    ],
-}
-ANSWERS = [
-    {"external_id": f"{part}/faq", "title": f"Questions about {part}", "text": text, "file_name": "faq.md"}
-    for part, text in {"account": "A password has ten letters.", "device": "Reset it when it does not start."}.items()
-]
-QUESTIONS = [
-    (
-        "q1",
-        "How do I reset my password?",
-        [({"document_id": "reset-password"}, 3), ({"document_id": "change-password"}, 1)],
-        "account",
-    ),
-    ("q2", "Where is my invoice?", [({"document_id": "invoices"}, 2)], "billing"),
-    (
-        "q3",
-        "How long must the battery charge?",
-        [({"document_id": "battery"}, 2), ({"document_id": "start"}, 1)],
-        "device",
-    ),
-    ("q4", "How long is the battery under warranty?", [({"document_id": "warranty"}, 2)], "device"),
-    (
-        "q5",
-        "How do I reset the device?",
-        [({"document_id": "reset-device"}, 2), ({"file_name": "faq.md"}, 1)],
-        "device",
-    ),
-]
 RUN = "q1 Q0 reset-password 1 9.5 bm25-tuned\nq2 Q0 invoices 1 8.1 bm25-tuned\nq3 Q0 start 1 7.7 bm25-tuned\n"
 DATASETS = "/benchmark-datasets"
-
-
-def corpus(documents: list[tuple[str, str, str, str]]) -> str:
-    lines = [
-        {"_id": id, "title": title, "text": text, "metadata": {"product": "base", "part": part}}
-        for id, title, text, part in documents
-    ]
-    return "".join(json.dumps(line) + "\n" for line in lines)
-
-
-def questions() -> str:
-    """Return the dataset in BenchBench JSON."""
-    queries = [
-        {
-            "query_key": key,
-            "query_text": text,
-            "metadata": {"category": category, "slices": [category]},
-            "relevant_docs": [{"doc_ref": doc_ref, "relevance_grade": grade} for doc_ref, grade in docs],
-        }
-        for key, text, docs, category in QUESTIONS
-    ]
-    return json.dumps({"schema_version": "1.0", "metadata": {"name": "Support questions"}, "queries": queries})
 
 
 def tell(walk: Walk) -> None:

@@ -39,6 +39,19 @@ class TestAdmission:
         assert async_to_sync(refused)(socket(ALL)) == ("not_authenticated", 1008)
         assert async_to_sync(refused)(socket(f"{ALL}/{uuid.uuid4()}", staff)) == ("not_found", 1008)
 
+    def test_the_id_may_stand_in_upper_case(self, handler: Adding, staff: User) -> None:
+        operation = start(staff)
+        watcher = socket(f"{ALL}/{str(operation.pk).upper()}", staff)
+
+        async def first() -> Any:
+            await watcher.connect(timeout=5)
+            message = await watcher.receive_json_from(timeout=5)
+            await watcher.disconnect()
+            return message
+
+        message = async_to_sync(first)()
+        assert (message["type"], message["data"]["operation_id"]) == ("current_state", str(operation.pk))
+
     @pytest.mark.parametrize("path", ["/ws/operations/1", "/ws/other", "/ws/operations//"])
     def test_any_other_address_is_answered_and_closed(self, staff: User, path: str) -> None:
         assert async_to_sync(refused)(socket(path, staff)) == ("not_found", 1008)
