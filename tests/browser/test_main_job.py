@@ -75,15 +75,18 @@ def watch(page: Page) -> list[float]:
 
 
 def table_of(page: Page, measures: list[str]) -> dict[str, list[str]]:
-    """Return what the leaderboard says: for each run, by id, its primary value and the others."""
-    cells: dict[str, list[str]] = {}
-    for row in page.query_selector_all("#board tbody tr[data-run]"):
-        figure = row.query_selector(".bb-figure")
-        numbers = row.query_selector_all("td.bb-number")
-        assert figure is not None
-        values = [cell.inner_text().split("\n")[0] for cell in numbers[3 : 3 + len(measures)]]  # above its coverage
-        shown = [figure.inner_text(), *values]
-        cells[str(row.get_attribute("data-run"))] = shown
+    """Return what the leaderboard says: for each run, by id, its primary value and the others, above their coverage.
+
+    Read at one moment: the page may put the same table in its place meanwhile.
+    """
+    cells: dict[str, list[str]] = page.evaluate(
+        """many => Object.fromEntries([...document.querySelectorAll("#board tbody tr[data-run]")].map(row => {
+            const values = [...row.querySelectorAll("td.bb-number")].slice(3, 3 + many);
+            const said = [row.querySelector(".bb-figure"), ...values].map(cell => cell.firstChild.textContent.trim());
+            return [row.dataset.run, said];
+        }))""",
+        len(measures),
+    )
     return cells
 
 
