@@ -14,9 +14,25 @@ from apps.datasets.records import DOC_REF_KEYS, GRADES
 from benchbench.pages import PageForm, Sections
 
 
-class GradeForm(PageForm):
+class RemovableForm(PageForm):
+    """A form with a second button, which takes away what it is about; then the field `needed` may stay empty."""
+
+    needed: ClassVar[str]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields[self.needed].required = not self.removes
+
+    @property
+    def removes(self) -> bool:
+        """Whether that button was pressed."""
+        return "remove" in self.data
+
+
+class GradeForm(RemovableForm):
     """The grade of a document that is known. Removing its judgment needs none."""
 
+    needed = "grade"
     sections: ClassVar[Sections] = (("", "", ("grade", "note")),)
 
     grade = forms.IntegerField(
@@ -31,15 +47,6 @@ class GradeForm(PageForm):
         help_text="Why, for whoever asks later.",
     )
     next = forms.CharField(required=False, widget=forms.HiddenInput())
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields["grade"].required = not self.removes
-
-    @property
-    def removes(self) -> bool:
-        """Whether the button was pressed that takes the judgment away."""
-        return "remove" in self.data
 
 
 class JudgmentForm(GradeForm):

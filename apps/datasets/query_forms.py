@@ -6,11 +6,12 @@ from typing import Any, ClassVar
 from django import forms
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
+from apps.datasets.forms import RemovableForm
 from apps.datasets.models import Query
 from apps.datasets.records import LENGTHS, SLICE_LENGTH, QueryRecord
 from benchbench import strict_json
 from benchbench.errors import BenchbenchError
-from benchbench.pages import PageForm, Sections
+from benchbench.pages import Sections
 
 FACTS = ("category", "difficulty", "query_type", "split")
 RECORDED = {"query_key": "key", "query_text": "text"}  # fields that a record calls otherwise
@@ -84,9 +85,10 @@ def _short(name: str, help_text: str, **kwargs: Any) -> forms.CharField:
     )
 
 
-class QueryForm(PageForm):
+class QueryForm(RemovableForm):
     """The fields of a query. Its errors name them as the API does."""
 
+    needed = "query_text"
     sections: ClassVar[Sections] = (
         ("", "", ("query_text", "expected_answer", "notes")),
         ("What results can be read by", "", ("slices", *FACTS)),
@@ -108,15 +110,6 @@ class QueryForm(PageForm):
     )
     evidence = JSONText(list, help_text="Passages that hold the answer: [&quot;It is free.&quot;].")
     metadata = JSONText(dict, help_text="Anything else, kept as it is.")
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields["query_text"].required = not self.removes
-
-    @property
-    def removes(self) -> bool:
-        """Whether the button was pressed that takes the query away."""
-        return "remove" in self.data
 
     def stated(self) -> dict[str, Any]:
         """Return what the form states, under the names of a record."""
