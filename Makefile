@@ -21,7 +21,7 @@ INSTALLED := .venv/installed
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz install run worker lint openapi perf clean
+.PHONY: help demo test fuzz install run worker lint openapi perf gpu clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -62,6 +62,10 @@ perf: $(INSTALLED) ## measure speed at full size, in half an hour or more: see p
 	@set -e; for script in $(filter-out perf/throwaway.py,$(sort $(wildcard perf/*.py))); do \
 	  if grep -q '"--million"' $$script; then size=--million; else size=; fi; \
 	  echo "== $$script $$size"; PYTHONPATH=. $(BIN)/python $$script $$size; done
+
+gpu: $(INSTALLED) ## where there is a CUDA device: hold its rankings against the CPU's, and measure its speed
+	$(BIN)/python -m pytest -m gpu -rs tests/retrieval/test_gpu.py tests/benchmarks/test_independence.py
+	PYTHONPATH=. $(BIN)/python perf/gpu.py
 
 clean: ## stop the embedded services and delete their data
 	@if [ -x $(BIN)/python ]; then $(BIN)/python -m benchbench.embedded remove; fi

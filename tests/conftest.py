@@ -35,6 +35,14 @@ def pytest_configure(config: pytest.Config) -> None:
     TransactionTestCase._fixture_teardown = lambda case: empty_tables()
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("gpu"):
+        import torch
+
+        if not torch.cuda.is_available():
+            pytest.skip("This machine has no CUDA device that torch can use: run `pytest -m gpu` on one that has.")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, Any, Any]:
     """Collect no garbage while modules and tests are made, which stay: to look through them is a third of that time."""

@@ -13,6 +13,7 @@ from apps.benchmarks.planning import plan_of
 from apps.benchmarks.rankings import results_of
 from apps.benchmarks.stages import Stages
 from apps.datasets.models import Query
+from apps.retrieval import exact
 from apps.retrieval.ann_indexes import make_ann_index
 from apps.retrieval.full_text import make_full_text
 from apps.retrieval.searching import close_indexes, open_index
@@ -103,3 +104,14 @@ def test_rankings_are_bit_equal_in_any_batch_and_on_any_number_of_threads(
 def test_rankings_are_bit_equal_alone_and_in_the_matrix(wide: Benchmark, together: Rankings) -> None:
     alone = {key: found for run in runs_of(wide) for key, found in rankings([run], batch=7, threads=2).items()}
     assert alone == together
+
+
+@pytest.mark.gpu
+@pytest.mark.django_db
+def test_rankings_are_bit_equal_on_a_gpu_and_on_the_cpu(
+    wide: Benchmark, together: Rankings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The vectors of queries are made once and kept, and all that ranks by them is the same bits."""
+    assert exact._gpu() == "cuda"
+    monkeypatch.setattr(exact, "_gpu", lambda: None)
+    assert rankings(runs_of(wide), batch=5, threads=2) == together

@@ -1,0 +1,74 @@
+"""What a CUDA device makes, held against what the CPU makes. `pytest -m gpu` runs these where there is one."""
+
+import numpy as np
+import pytest
+import torch
+
+from apps.retrieval import exact
+from apps.retrieval.encoders import load_encoder
+from apps.retrieval.exact import nearest
+from apps.retrieval.model_files import load_model
+from apps.retrieval.rerankers.cross_encoder import CrossEncoderReranker
+from benchbench.ir.ranking import RankingError
+from tests.retrieval.test_exact import unit
+from tests.tiny_models import save_cross_encoder
+
+pytestmark = pytest.mark.gpu
+
+TEXTS = ["The apple is red.", "A dog barks in the tree.", "", "pear " * 100, "The plum tastes sweet."] * 20
+
+
+@pytest.fixture
+def precision():
+    """Set how exact products of float32 are, until the test ends."""
+    before = torch.get_float32_matmul_precision()
+    yield torch.set_float32_matmul_precision
+    torch.set_float32_matmul_precision(before)
+
+
+@pytest.mark.parametrize("bytes_at_once", [4 * 64 * 700, exact.SIMILARITY_BYTES])
+def test_rankings_of_exact_search_are_bit_equal_to_those_of_the_cpu(monkeypatch, bytes_at_once):
+    monkeypatch.setattr(exact, "SIMILARITY_BYTES", bytes_at_once)
+    vectors, queries = unit(20_000, 384), unit(64, 384, seed=1)
+    vectors[10_000:15_000] = vectors[:5_000]  # ties
+    vectors[15_000:] = vectors[:5_000] + 1e-8 * unit(5_000, 384, seed=2)  # nearly ties
+    mask = np.arange(len(vectors)) % 3 > 0
+    assert exact._gpu() == "cuda"
+    for options in ({}, {"mask": mask}):
+        on_gpu = nearest(vectors, queries, 100, **options)
+        with monkeypatch.context() as without:
+            without.setattr(exact, "_gpu", lambda: None)
+            assert on_gpu == nearest(vectors, queries, 100, **options)
+
+
+@pytest.mark.parametrize("reduced", ["high", "medium"])
+def test_a_gpu_that_rounds_its_products_searches_nothing(precision, reduced):
+    precision(reduced)
+    assert exact._gpu() is None
+
+
+def test_what_is_not_a_number_is_refused():
+    vectors = unit(50)
+    vectors[7] = np.nan
+    with pytest.raises(RankingError, match="not a number"):
+        nearest(vectors, unit(2, seed=1), 5, device="cuda")
+
+
+def test_an_encoder_makes_the_vectors_of_the_cpu_but_for_their_last_bits():
+    name = "all-MiniLM-L6-v2"
+    encoder = load_encoder(name)
+    assert encoder.device.startswith("cuda")
+    on_cpu, _ = load_model("SentenceTransformer", name, device="cpu")
+    vectors = encoder.embed_batch(TEXTS)
+    others = on_cpu.encode_document(TEXTS, normalize_embeddings=True, show_progress_bar=False)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-6)
+    assert np.sum(vectors * others, axis=1).min() > 0.99999
+
+
+def test_a_cross_encoder_scores_as_on_the_cpu_but_for_the_last_bits(tmp_path):
+    folder = str(save_cross_encoder(tmp_path / "cross"))
+    on_gpu, on_cpu = CrossEncoderReranker(folder), CrossEncoderReranker(folder, device="cpu")
+    assert on_gpu.device.startswith("cuda")
+    assert on_gpu.revision == on_cpu.revision
+    scores = on_gpu.score("Is the apple sweet", TEXTS).scores
+    assert scores == pytest.approx(on_cpu.score("Is the apple sweet", TEXTS).scores, abs=1e-4)
