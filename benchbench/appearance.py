@@ -42,6 +42,7 @@ UNFOLD: dict[str, Any] = {
     "SHOW_VIEW_ON_SITE": False,
     "DASHBOARD_CALLBACK": "apps.results.views.dashboard",
     "STYLES": [lambda request: static("benchbench/benchbench.css")],
+    "SCRIPTS": [lambda request: static("benchbench/names.js")],
     "SITE_FAVICONS": [
         {
             "rel": "icon",

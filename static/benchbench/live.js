@@ -81,7 +81,7 @@ class Live {
     }
 
     scrolled() {
-        return [...this.body.querySelectorAll("[data-keep-scroll]")].map((part) => [part.id, part.scrollLeft]);
+        return [...this.body.querySelectorAll(".bb-scroll[id]")].map((part) => [part.id, part.scrollLeft]);
     }
 
     scrollTo(places) {

@@ -7,6 +7,7 @@ from typing import Any
 from django import template
 from django.db.models import Model
 from django.urls import reverse
+from django.utils.html import format_html
 
 from apps.benchmarks.models import Benchmark
 from apps.results.causes import CAUSES
@@ -16,6 +17,18 @@ from benchbench.panels import change_url
 register = template.Library()
 
 DASH = "–"
+
+
+@register.simple_block_tag
+def scroll(content: str, label: str, id: str = "", kind: str = "bb-scroll") -> str:
+    """The frame of what may be wider than the page, or its like: a region with a name, that keys can scroll too.
+
+    With an `id` it stays where it was scrolled to when the page is refreshed.
+    """
+    identity = format_html(' id="{}"', id) if id else ""
+    return format_html(
+        '<div class="{}"{} role="region" aria-label="{}" tabindex="0">{}</div>', kind, identity, label, content
+    )
 
 
 @register.filter
