@@ -14,6 +14,7 @@ from apps.benchmarks.indexes import OpenIndexes
 from apps.benchmarks.launching import UNFINISHED
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.pairs import Pairs
+from apps.benchmarks.pinning import PinnedRerankers
 from apps.benchmarks.planning import plan_of, stage_units
 from apps.benchmarks.preparing import prepare
 from apps.benchmarks.provenance import environment
@@ -23,7 +24,6 @@ from apps.benchmarks.storing import store_results, store_stage_lists
 from apps.datasets.models import Query
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch
-from apps.retrieval.rerankers import load_reranker
 from benchbench.ir.plan import Plan, RerankStage, Stage
 
 
@@ -49,25 +49,30 @@ def execute(batch: Batch, lease: Lease) -> None:
     # An error that might pass costs the batch an attempt; on its last one, it is recorded with the queries it hit.
     tolerant = batch.attempts >= settings.BENCHBENCH_MAX_ATTEMPTS
     truth = truth_of(benchmark, benchmark.dataset_version)
+    rerankers = PinnedRerankers(benchmark)
     if benchmark.execution == Benchmark.Execution.ISOLATED:
         told = partial(contributions, benchmark, truth)
         results, outcomes, notes = isolated.run_queries(
-            benchmark, runs, queries, indexes, lease, tolerant=tolerant, contributions=told
+            benchmark, runs, queries, indexes, rerankers, lease, tolerant=tolerant, contributions=told
         )
     else:
-        results, outcomes, notes = shared_queries(benchmark, runs, queries, indexes, lease, tolerant=tolerant)
+        results, outcomes, notes = shared_queries(
+            benchmark, runs, queries, indexes, rerankers, lease, tolerant=tolerant
+        )
     lease.check()
-    made_by = _made_by(plan_of(runs), outcomes, indexes)
+    made_by = _made_by(plan_of(runs), outcomes, indexes, rerankers)
     with lease.commit({"made_by": made_by, "runs": contributions(benchmark, truth, results), "notes": notes}):
         store_results(results)
         store_stage_lists(benchmark, plan_of(runs), outcomes, [query.pk for query in queries], indexes)
 
 
-def _made_by(plan: Plan, outcomes: dict[str, list[Outcome]], indexes: OpenIndexes) -> dict[str, Any]:
+def _made_by(
+    plan: Plan, outcomes: dict[str, list[Outcome]], indexes: OpenIndexes, rerankers: PinnedRerankers
+) -> dict[str, Any]:
     """Return the environment of this process, with the rerankers that worked."""
     reranks = [stage for stage in plan.stages if isinstance(stage, RerankStage)]
     worked = [stage for stage in reranks if any(not outcome.error for outcome in outcomes[stage.key])]
-    return environment(load_reranker(stage.reranker, indexes[stage.index].index) for stage in worked)
+    return environment(rerankers.load(stage.reranker, indexes[stage.index].index) for stage in worked)
 
 
 def shared_queries(
@@ -75,6 +80,7 @@ def shared_queries(
     runs: Sequence[Run],
     queries: Sequence[Query],
     indexes: OpenIndexes,
+    rerankers: PinnedRerankers,
     lease: Lease,
     *,
     tolerant: bool,
@@ -89,7 +95,7 @@ def shared_queries(
         done += stage_units(stage) * len(queries)
         lease.report(done)
 
-    stages = Stages(queries, indexes, tolerant=tolerant, pairs=Pairs(benchmark), on_part=lease.check)
+    stages = Stages(queries, indexes, rerankers, tolerant=tolerant, pairs=Pairs(benchmark), on_part=lease.check)
     outcomes = stages.run(plan, on_stage=report)
     query_ids = [query.pk for query in queries]
     return list(results_of(plan, outcomes, query_ids, indexes, max_k=max(benchmark.k_values))), outcomes, stages.notes

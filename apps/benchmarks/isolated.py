@@ -9,6 +9,7 @@ from itertools import product
 from apps.benchmarks.contributing import Parts, added
 from apps.benchmarks.indexes import OpenIndexes
 from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.pinning import PinnedRerankers
 from apps.benchmarks.planning import plan_of, query_units
 from apps.benchmarks.rankings import RunResult, results_of
 from apps.benchmarks.stages import Notes, Outcome, Stages
@@ -23,6 +24,7 @@ def run_queries(
     runs: Sequence[Run],
     queries: Sequence[Query],
     indexes: OpenIndexes,
+    rerankers: PinnedRerankers,
     lease: Lease,
     *,
     tolerant: bool,
@@ -43,10 +45,10 @@ def run_queries(
     telling = Telling(lease, contributions)
     done, max_k = 0, max(benchmark.k_values)
     for plan in plans.values():
-        Stages(queries[:1], indexes, tolerant=True, on_part=lease.check).run(plan)
+        Stages(queries[:1], indexes, rerankers, tolerant=True, on_part=lease.check).run(plan)
     for repetition, (number, query) in product(range(1, benchmark.runs_per_query + 1), enumerate(queries)):
         for key in _shuffled(list(plans), benchmark.seed, query, repetition):
-            stages = Stages([query], indexes, tolerant=tolerant, encode_afresh=True, on_part=lease.check)
+            stages = Stages([query], indexes, rerankers, tolerant=tolerant, encode_afresh=True, on_part=lease.check)
             made = stages.run(plans[key] if repetition == 1 else alone[key])
             results += results_of(plans[key], made, [query.pk], indexes, max_k=max_k, repetition=repetition)
             done += query_units(plans[key])

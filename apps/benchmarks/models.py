@@ -33,6 +33,12 @@ class Benchmark(OwnedModel):
     seed = models.BigIntegerField(default=42)
     unresolved = models.CharField(max_length=10, default="count", choices=[("count", "count"), ("drop", "drop")])
     empty_queries = models.CharField(max_length=10, default="zero", choices=[("zero", "zero"), ("skip", "skip")])
+    reranker_revisions = models.JSONField(
+        default=dict,
+        blank=True,
+        editable=False,
+        help_text="The revision of each reranker's model that its first worker had: the others need the same.",
+    )
     allow_missing = models.BooleanField(
         default=False, help_text="Of module queries: it was made although the collection lacks modules."
     )

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.benchmarks.pairs import Pairs
+from apps.benchmarks.pinning import PinnedRerankers
 from apps.datasets.models import Query
-from apps.operations.leasing import Stopped
+from apps.operations.leasing import Stopped, UnfitWorkerError
 from apps.retrieval.encoders import EncoderError
-from apps.retrieval.rerankers import load_reranker
 from apps.retrieval.searching import OpenIndex
 from benchbench.errors import BenchbenchError
 from benchbench.ir.ann import Ann
@@ -52,6 +52,7 @@ class Stages:
         self,
         queries: Sequence[Query],
         indexes: Mapping[str | None, OpenIndex],
+        rerankers: PinnedRerankers,
         *,
         tolerant: bool,
         pairs: Pairs | None = None,
@@ -59,11 +60,13 @@ class Stages:
         on_part: Callable[[], None] = lambda: None,
     ) -> None:
         """`tolerant`: an error that might pass (no memory, a broken connection) is recorded with the query instead of
-        raised. Errors that speak to the user are always recorded. `pairs`: the reranked pairs known from before, and
-        what keeps new ones; without it, pairs are known here only. `encode_afresh`: encode for the time it takes,
-        though the vectors are kept from before. `on_part` is called between parts; it may raise."""
+        raised. Errors that speak to the user are always recorded, but UnfitWorkerError never. `pairs`: the reranked
+        pairs known from before, and what keeps new ones; without it, pairs are known here only. `encode_afresh`: encode
+        for the time it takes, though the vectors are kept from before. `on_part` is called between parts; it may
+        raise."""
         self.queries = queries
         self.indexes = indexes
+        self._rerankers = rerankers
         self.outcomes: dict[str, list[Outcome]] = {}
         self.notes: Notes = {}
         self._tolerant = tolerant
@@ -126,7 +129,7 @@ class Stages:
             return Outcome(error=str(error) if spoken else f"{type(error).__name__}: {error}")
 
     def _raise_if_passing(self, error: Exception) -> None:
-        if isinstance(error, Stopped) or not (self._tolerant or isinstance(error, BenchbenchError)):
+        if isinstance(error, (Stopped, UnfitWorkerError)) or not (self._tolerant or isinstance(error, BenchbenchError)):
             raise error
 
     def _texts(self, numbers: list[int]) -> list[str]:
@@ -187,7 +190,7 @@ class Stages:
     def _rerank(self, stage: RerankStage, number: int) -> Outcome:
         source = self.outcomes[stage.needs[0]][number].value.head(stage.depth)
         index = self.indexes[stage.index]
-        reranker = load_reranker(stage.reranker, index.index)
+        reranker = self._rerankers.load(stage.reranker, index.index)
         order = np.argsort(source.ids)  # ascending positions: the order of ties, and of every sum
         positions = source.ids[order]
         pairs, ms = self._pairs.score(reranker, index, self.queries[number], positions, on_part=self._on_part)

@@ -1,18 +1,21 @@
 """How an operation ends: completed after its last batch, failed with an error, or cancelled. Each happens once."""
 
 import logging
+from datetime import timedelta
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q
 from django.db.models.functions import Now
 
-from apps.operations import events
+from apps.operations import events, queueing
 from apps.operations.handlers import handler_for
 from apps.operations.leasing import ACTIVE
 from apps.operations.models import Batch, Operation, Status
 from benchbench.errors import BenchbenchError
 
 log = logging.getLogger(__name__)
+UNFIT_SECONDS = 60  # in which one that restarts would be there again
 
 
 def end_operation(operation: Operation, status: Status, *, error: str) -> bool:
@@ -55,9 +58,10 @@ def conclude(operation: Operation) -> bool:
     return True
 
 
-def settle(operation: Operation) -> bool:
+def settle(operation: Operation, *, patient: bool = True) -> bool:
     """End an operation whose worker died before it could: fail it for a batch that is lost for good, or conclude it.
 
+    It fails too when every worker has given it back, and for UNFIT_SECONDS no other came, unless `patient` is false.
     Return whether this call ended it.
     """
     with transaction.atomic():
@@ -68,7 +72,24 @@ def settle(operation: Operation) -> bool:
         failed = operation.batches.filter(state=Batch.State.FAILED).first()
         if failed is not None:
             return end_operation(operation, Status.FAILED, error=failed.error)
+    if operation.unfit_workers and not _awaited(operation, patient=patient):
+        reason = [*operation.unfit_workers.values()][-1]
+        return end_operation(operation, Status.FAILED, error=f"No worker can do it. {reason}")
     return conclude(operation)
+
+
+def fit_workers(operation: Operation) -> set[str]:
+    """Return the workers that serve the operation's queue and have not given it back."""
+    return queueing.workers_on(operation.queue) - operation.unfit_workers.keys()
+
+
+def _awaited(operation: Operation, *, patient: bool) -> bool:
+    """Tell whether an operation that was given back is at work, or a worker may come for it, or nothing is left."""
+    waiting = operation.batches.filter(state=Batch.State.PENDING)
+    at_work = Q(state=Batch.State.RUNNING, lease_until__gt=Now())
+    if patient:
+        at_work |= Q(finished_at__gt=Now() - timedelta(seconds=UNFIT_SECONDS))
+    return not waiting.exists() or operation.batches.filter(at_work).exists() or bool(fit_workers(operation))
 
 
 LOST = (

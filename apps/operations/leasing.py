@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
 from django.conf import settings
@@ -18,6 +19,7 @@ from django.db.models.functions import Coalesce, Now
 
 from apps.operations import events, queueing
 from apps.operations.models import Batch, Operation, Status
+from benchbench.errors import BenchbenchError
 
 log = logging.getLogger(__name__)
 CHECK_SECONDS = 1.0
@@ -28,21 +30,36 @@ class Stopped(Exception):
     """The batch is no longer this worker's to do: its operation was cancelled, or its lease passed to another."""
 
 
+class UnfitWorkerError(BenchbenchError):
+    """This worker cannot do the batch, and another might: its model has another revision. The sentence says which."""
+
+
 def new_owner() -> str:
     """Return a name for a worker that no other process on any machine has."""
     return f"{socket.gethostname()[:40]}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
 
 
-def claimable(batches: QuerySet[Batch]) -> QuerySet[Batch]:
-    """The batches that a worker may take now. All on the row itself, so that PostgreSQL checks again when two race."""
+@cache
+def this_worker() -> str:
+    """Return the name of the worker that this process is: its leases and its signs of life have the same."""
+    return new_owner()
+
+
+def claimable(batches: QuerySet[Batch], owner: str | None = None) -> QuerySet[Batch]:
+    """The batches that a worker may take now: any, or `owner`, who takes none of an operation that it gave back.
+
+    All on the row itself, so that PostgreSQL checks again when two race.
+    """
     free = Q(state=Batch.State.PENDING) | Q(state=Batch.State.RUNNING, lease_until__lt=Now())
     active = Operation.objects.filter(status__in=ACTIVE).values("pk")
+    if owner is not None:
+        active = active.exclude(unfit_workers__has_key=owner)
     return batches.filter(free, attempts__lt=settings.BENCHBENCH_MAX_ATTEMPTS, operation_id__in=active)
 
 
 def claim(batch_id: int, owner: str) -> Batch | None:
     """Take a batch by one conditional UPDATE; None when it is done, held by another, or its operation has ended."""
-    taken = claimable(Batch.objects.filter(pk=batch_id)).update(
+    taken = claimable(Batch.objects.filter(pk=batch_id), owner).update(
         state=Batch.State.RUNNING,
         attempts=F("attempts") + 1,
         lease_owner=owner,

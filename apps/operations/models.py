@@ -49,6 +49,12 @@ class Operation(PublicModel):
     parameters = models.JSONField(default=dict, blank=True)
     total_units = models.PositiveBigIntegerField(default=0, help_text="Units of work over all batches.")
     error = models.TextField(blank=True)
+    unfit_workers = models.JSONField(
+        default=dict,
+        blank=True,
+        editable=False,
+        help_text="Workers that gave a part of it back, each with the sentence why; they take none again.",
+    )
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
 

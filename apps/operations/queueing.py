@@ -1,6 +1,7 @@
 """Batches on Redis queues. RQ carries ids only; the database says what is to be done."""
 
 import logging
+import uuid
 from collections.abc import Iterable
 
 import django_rq
@@ -29,13 +30,18 @@ def enqueue(queue: str, batches: Iterable[Batch]) -> None:
     transaction.on_commit(lambda: _push(queue, wanted))
 
 
-def _push(queue_name: str, batches: list[Batch]) -> None:
+def pass_on(queue: str, batch: Batch) -> None:
+    """Put a batch at the end of a queue from within its own job, which RQ forgets by its id when that ends."""
+    transaction.on_commit(lambda: _push(queue, [batch], suffix=f"-{uuid.uuid4().hex[:8]}"))
+
+
+def _push(queue_name: str, batches: list[Batch], *, suffix: str = "") -> None:
     queue = django_rq.get_queue(queue_name)
     jobs = [
         queue.prepare_data(
             JOB,
             args=(batch.pk,),
-            job_id=job_id(batch),
+            job_id=job_id(batch) + suffix,
             timeout=settings.BENCHBENCH_BATCH_TIMEOUT_SECONDS,
             result_ttl=0,
             failure_ttl=86_400,
@@ -50,7 +56,8 @@ def _push(queue_name: str, batches: list[Batch]) -> None:
 
 
 def queued_job_ids(queue_name: str) -> set[str]:
-    return set(django_rq.get_queue(queue_name).get_job_ids())
+    """Return the names, as `job_id` makes them, of the jobs on a queue."""
+    return {"-".join(name.split("-")[:3]) for name in django_rq.get_queue(queue_name).get_job_ids()}
 
 
 def announce_worker(owner: str, queues: Iterable[str]) -> None:
@@ -66,10 +73,11 @@ def retire_worker(owner: str, queues: Iterable[str]) -> None:
         redis.delete(f"benchbench:worker:{queue}:{owner}")
 
 
-def workers_on(queue: str) -> int:
-    """Return how many workers said within the last seconds that they serve `queue`."""
+def workers_on(queue: str) -> set[str]:
+    """Return the workers that said within the last seconds that they serve `queue`."""
     redis = django_rq.get_connection("default")
-    return sum(1 for _ in redis.scan_iter(match=f"benchbench:worker:{queue}:*", count=1000))
+    prefix = f"benchbench:worker:{queue}:"
+    return {key.decode().removeprefix(prefix) for key in redis.scan_iter(match=f"{prefix}*", count=1000)}
 
 
 def position(operation: Operation) -> int | None:

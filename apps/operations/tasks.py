@@ -1,19 +1,20 @@
 """The one entry point of RQ."""
 
+import time
+
 from django.db import close_old_connections
 
-from apps.operations.leasing import new_owner
-from apps.operations.working import perform_batch
+from apps.operations.leasing import this_worker
+from apps.operations.working import pass_on, perform_batch
 
-_owner = ""
+PASS_ON_SECONDS = 1.0  # another worker shall find what this one passes on, before this one does again
 
 
 def work_batch(batch_id: int) -> None:
-    """Do one batch, if it is still to be done."""
-    global _owner
-    _owner = _owner or new_owner()
+    """Do one batch, if it is still to be done. One that this worker may not take goes to the others."""
     close_old_connections()  # the database may have been restarted since the last batch, and RQ does not look
     try:
-        perform_batch(batch_id, owner=_owner)
+        if not perform_batch(batch_id, owner=this_worker()) and pass_on(batch_id, owner=this_worker()):
+            time.sleep(PASS_ON_SECONDS)
     finally:
         close_old_connections()

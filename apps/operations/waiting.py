@@ -36,6 +36,8 @@ def hold_host(batch: Batch, lease: Lease) -> Iterator[None]:
 def waiting_for(operation: Operation) -> str | None:
     """Return what the whole operation waits for, in a sentence; None while a part of it is at work, or none begun."""
     said = operation.batches.filter(state=Batch.State.RUNNING).values_list("waits_for", flat=True)
+    if not said and operation.unfit_workers and operation.is_active:
+        return f"Waits for another worker. {[*operation.unfit_workers.values()][-1]}"
     return said[0] if said and all(said) and operation.is_active else None
 
 

@@ -7,15 +7,17 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import F
 from django.db.models.functions import Now
 
-from apps.operations import queueing
-from apps.operations.ending import conclude, end_operation, settle
+from apps.operations import events, queueing
+from apps.operations.ending import conclude, end_operation, fit_workers, settle
 from apps.operations.handlers import handler_for
-from apps.operations.leasing import Lease, Stopped, claim, claimable, new_owner
+from apps.operations.leasing import Lease, Stopped, UnfitWorkerError, claim, claimable, new_owner
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.waiting import hold_host
 from benchbench.errors import BenchbenchError
+from benchbench.models import with_key
 
 log = logging.getLogger(__name__)
 POLL_SECONDS = 0.25
@@ -31,7 +33,8 @@ def perform_batch(batch_id: int, *, owner: str, on_tick: Callable[[], None] | No
     """Claim one batch, do it, and conclude its operation if it was the last. Return whether there was work.
 
     An exception costs the batch one attempt; after the last it fails, and the operation with it. An error that speaks
-    to the user (BenchbenchError) would come again: it fails at once.
+    to the user (BenchbenchError) would come again: it fails at once. UnfitWorkerError gives the batch back: another
+    worker may do it, and `owner` takes no batch of this operation again.
     """
     batch = claim(batch_id, owner)
     if batch is None:
@@ -45,10 +48,37 @@ def perform_batch(batch_id: int, *, owner: str, on_tick: Callable[[], None] | No
     except Stopped:
         log.info("%s stopped: cancelled, or taken over by another worker.", batch)
         return True
+    except UnfitWorkerError as error:
+        _give_back(batch, lease, error)
+        return True
     except Exception as error:
         _attempt_failed(batch, lease, error)
         return True
     conclude(batch.operation)
+    return True
+
+
+def _give_back(batch: Batch, lease: Lease, error: UnfitWorkerError) -> None:
+    log.warning("%s given back by %s: %s", batch, batch.lease_owner, error)
+    with transaction.atomic():  # the operation's row first, as where a batch is committed
+        unfit = with_key("unfit_workers", batch.lease_owner, str(error))
+        Operation.objects.filter(pk=batch.operation_id).update(unfit_workers=unfit)
+        given_back = lease.held().update(
+            state=Batch.State.PENDING, attempts=F("attempts") - 1, lease_until=None, finished_at=Now()
+        )
+        if given_back:
+            batch.attempts -= 1
+            queueing.pass_on(batch.operation.queue, batch)
+    events.publish(batch.operation_id)
+
+
+def pass_on(batch_id: int, *, owner: str) -> bool:
+    """Enqueue a batch again that `owner` got the job of and may not take. Return whether it is such a one."""
+    waiting = claimable(Batch.objects.filter(pk=batch_id, operation__unfit_workers__has_key=owner))
+    batch = waiting.select_related("operation").first()
+    if batch is None:
+        return False
+    queueing.pass_on(batch.operation.queue, batch)
     return True
 
 
@@ -85,9 +115,9 @@ def wait(operation: Operation, *, on_progress: Callable[[dict[str, Any]], None] 
         if not operation.is_active:
             break
         todo = None
-        if not queueing.workers_on(operation.queue):
-            todo = claimable(Batch.objects.filter(operation=operation)).order_by("ordinal").values("pk").first()
-            if todo is None and settle(operation):
+        if not fit_workers(operation):
+            todo = claimable(Batch.objects.filter(operation=operation), owner).order_by("ordinal").values("pk").first()
+            if todo is None and settle(operation, patient=False):
                 continue
         if todo is None or not perform_batch(todo["pk"], owner=owner, on_tick=tick):
             time.sleep(POLL_SECONDS)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from apps.operations.leasing import UnfitWorkerError
 from apps.retrieval.encoders import BATCH, Encoder, EncoderError, TokenEncoder, load_encoder
 from apps.retrieval.fingerprints import text_hash
 from apps.retrieval.models import CachedVector, ChunkSet, Index, VectorSpace
@@ -19,11 +20,15 @@ Vectors = NDArray[np.float32]
 TEXTS_BETWEEN_CHECKS = 4 * BATCH
 
 
+class RevisionError(EncoderError, UnfitWorkerError):
+    """The encoder is here in another revision than the one that made the vectors of an index."""
+
+
 def encoder_for(index: Index) -> Encoder:
     """Return the encoder of an index, as long as it is the one that made its vectors.
 
-    Imported vectors may come from anywhere; of their model only the dimension is known. Raises ModelError and
-    EncoderError.
+    Imported vectors may come from anywhere; of their model only the dimension is known. Raises ModelError,
+    EncoderError and RevisionError.
     """
     if not index.encoder:
         raise EncoderError(
@@ -37,7 +42,7 @@ def encoder_for(index: Index) -> Encoder:
             f"{index.dimension}: name the model that made them, or make a new version of the index."
         )
     if not index.vector_source and index.encoder_revision not in ("", encoder.revision):
-        raise EncoderError(
+        raise RevisionError(
             f'The index "{index}" was encoded by {index.encoder} in revision {index.encoder_revision}; here it is '
             f"{encoder.revision}. Install that revision, or make a new version of the index."
         )

@@ -9,6 +9,7 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.pinning import PinnedRerankers
 from apps.benchmarks.planning import plan_of
 from apps.benchmarks.rankings import results_of
 from apps.benchmarks.stages import Stages
@@ -82,7 +83,7 @@ def rankings(runs: Sequence[Run], *, batch: int, threads: int) -> Rankings:
     with on_threads(threads):
         for start in range(0, len(queries), batch):
             part = queries[start : start + batch]
-            outcomes = Stages(part, indexes, tolerant=False).run(plan)
+            outcomes = Stages(part, indexes, PinnedRerankers(runs[0].benchmark), tolerant=False).run(plan)
             for result in results_of(plan, outcomes, [query.pk for query in part], indexes, max_k=10):
                 assert not result.error
                 lists = result.document_ids.tolist(), result.chunk_ids.tolist(), result.scores.tolist()

@@ -1,17 +1,23 @@
 """Reranked runs: late interaction by default, and each pair scored once as long as a benchmark lives."""
 
+from pathlib import Path
+
 import pytest
 
 from apps.benchmarks.cancelling import cancel
+from apps.benchmarks.cloning import clone
 from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, PairList, StageList
 from apps.mappings.models import Mapping
-from apps.operations.working import perform_batch, wait
+from apps.operations.models import Batch
+from apps.operations.working import OperationFailedError, perform_batch, wait
 from apps.retrieval.indexing import build_index, create_index
+from apps.retrieval.rerankers import registry
 from apps.retrieval.rerankers.late_interaction import LateInteractionReranker
 from benchbench.ir.matrix import MatrixError
 from tests.benchmarks.conftest import run_key
+from tests.tiny_models import save_cross_encoder
 
 MATRIX = {
     "search_modes": ["dense", "hybrid", "sparse"],
@@ -111,3 +117,61 @@ def test_an_index_without_an_encoder_cannot_be_reranked_so(library: Mapping) -> 
     with pytest.raises(MatrixError, match="compares token vectors by the encoder of the index, and 'words'") as caught:
         create_benchmark(library, name="b", matrix=matrix)
     assert caught.value.field == "rerankers"
+
+
+class TestRevisions:
+    """A cross-encoder's folder that another revision is put into, as a deployment between two workers does."""
+
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        return save_cross_encoder(tmp_path / "cross")
+
+    def replace(self, folder: Path, *, seed: int) -> None:
+        """Put a model into the folder, and let a new worker load it."""
+        save_cross_encoder(folder, seed=seed)
+        registry._cross_encoder.cache_clear()
+
+    def start(self, library: Mapping, folder: Path, execution: str) -> tuple[Benchmark, list[Batch]]:
+        matrix = {"use_reranker": [True], "rerankers": [str(folder)], "top_k_values": [20]}
+        benchmark = create_benchmark(library, name="b", matrix=matrix, execution=execution)
+        return benchmark, list(launch(benchmark).batches.order_by("ordinal"))
+
+    @pytest.mark.parametrize("execution", ["shared", "isolated"])
+    def test_a_run_is_of_one_whichever_worker_comes(self, library: Mapping, folder: Path, execution: str) -> None:
+        benchmark, batches = self.start(library, folder, execution)
+        perform_batch(batches[0].pk, owner="first")
+        self.replace(folder, seed=1)
+        perform_batch(batches[1].pk, owner="second")
+        assert benchmark.runs.get().query_results.filter(query__in=batches[1].payload["query_ids"]).count() == 0
+        self.replace(folder, seed=0)
+        operation = wait(benchmark.operation or launch(benchmark))
+        run = benchmark.runs.get()
+        assert (operation.status, run.status, run.failed_queries) == ("completed", "completed", 0)
+        revisions = {made["rerankers"][str(folder)] for made in run.provenance["made_by"]}
+        assert revisions == {*Benchmark.objects.get(pk=benchmark.pk).reranker_revisions.values()}
+        assert len(revisions) == 1
+        assert list(operation.unfit_workers) == ["second"]
+
+    def test_a_retry_is_held_to_it_too(self, library: Mapping, folder: Path) -> None:
+        benchmark, batches = self.start(library, folder, "shared")
+        perform_batch(batches[0].pk, owner="first")
+        cancel(benchmark)
+        pinned = Benchmark.objects.get(pk=benchmark.pk).reranker_revisions[str(folder)]
+        self.replace(folder, seed=1)
+        with pytest.raises(OperationFailedError) as told:
+            wait(launch(benchmark))
+        assert str(told.value).startswith(
+            f'No worker can do it. "b" is reranked by {folder} in revision {pinned}; here'
+        )
+        assert str(told.value).endswith(
+            "Install that revision on a worker, or clone the benchmark to measure with another."
+        )
+        assert not benchmark.runs.get().query_results.exclude(error="").exists()
+
+    def test_a_clone_may_have_another(self, library: Mapping, folder: Path) -> None:
+        benchmark, _ = self.start(library, folder, "shared")
+        wait(benchmark.operation or launch(benchmark))
+        self.replace(folder, seed=1)
+        other = clone(benchmark, name="again")
+        wait(launch(other))
+        assert other.runs.get().status == "completed"

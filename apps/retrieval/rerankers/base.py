@@ -33,6 +33,10 @@ class Reranker(Protocol):
     def name(self) -> str: ...
 
     @property
+    def model_name(self) -> str:
+        """The model that its revision is one of: itself, or the encoder of the index that it is made for."""
+
+    @property
     def revision(self) -> str:
         """What its scores depend on besides its name and the chunk set: scores of one revision compare."""
 

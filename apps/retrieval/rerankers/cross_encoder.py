@@ -37,7 +37,7 @@ class CrossEncoderReranker:
     ) -> None:
         """`device` defaults to what the machine has, `max_length` (in tokens, of query and text together) to the
         model's own, `batch_size` to 1 on a CPU and BATCH elsewhere. Raises ModelError."""
-        self.name = name
+        self.name = self.model_name = name
         self._model, self.revision = load_model("CrossEncoder", name, device=device)
         if self._model.num_labels != 1:
             raise ModelError(

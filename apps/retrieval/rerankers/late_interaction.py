@@ -52,6 +52,7 @@ class LateInteractionReranker:
                 "none: make an index with another encoder, or name a cross-encoder."
             )
         assert index.chunk_set is not None
+        self.model_name = encoder.model_name
         self.revision = f"{encoder.model_name} {encoder.revision}"
         self._frequencies = TokenFrequencies.of(index.chunk_set, encoder)
         self._queries = TokenStore(encoder, "query")

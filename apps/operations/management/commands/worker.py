@@ -12,7 +12,7 @@ from rq import SimpleWorker
 
 from apps.operations import queueing
 from apps.operations.commands import UseCaseCommand
-from apps.operations.leasing import new_owner
+from apps.operations.leasing import this_worker
 from apps.operations.sweeping import sweep
 
 SIGN_OF_LIFE_SECONDS = 5
@@ -38,7 +38,7 @@ GPUs or cores, on any machines that reach the database and Redis. Queues: gpu (i
 
     def act(self, **options: Any) -> None:
         queues: list[str] = options["queues"]
-        owner = new_owner()
+        owner = this_worker()
         stop = threading.Event()
         watch = threading.Thread(target=watch_over, args=(owner, queues, stop), name="sweep", daemon=True)
         watch.start()

@@ -1,0 +1,123 @@
+"""Workers that cannot do a batch give it back: another does it, or it fails with the reason."""
+
+import uuid
+from datetime import timedelta
+
+import django_rq
+import pytest
+from django.db.models.functions import Now
+
+from apps.operations import leasing, queueing, tasks
+from apps.operations.launching import start_operation
+from apps.operations.leasing import Lease, UnfitWorkerError
+from apps.operations.models import Batch, Operation, Status
+from apps.operations.sweeping import sweep
+from apps.operations.waiting import waiting_for
+from apps.operations.working import OperationFailedError, perform_batch, wait
+from tests.operations.conftest import Adding
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SENTENCE = "The model m is wanted in revision 1; here it is 2."
+
+
+@pytest.fixture(autouse=True)
+def unfit(handler: Adding, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The owners that have another revision."""
+    owners = {"unfit", "unfit too"}
+    perform = handler.perform
+
+    def compare(batch: Batch, lease: Lease) -> None:
+        if batch.lease_owner in owners:
+            raise UnfitWorkerError(SENTENCE)
+        perform(batch, lease)
+
+    monkeypatch.setattr(handler, "perform", compare)
+    django_rq.get_queue("default").empty()
+    return owners
+
+
+@pytest.fixture
+def operation(handler: Adding) -> Operation:
+    batches = [({"number": 1}, 1), ({"number": 2}, 1)]
+    return start_operation(Operation.Kind.IMPORT, subject_id=uuid.uuid4(), batches=batches)
+
+
+def take(operation: Operation, owner: str) -> list[bool]:
+    """Let a worker have the job of each batch, and return which it took."""
+    return [perform_batch(batch.pk, owner=owner) for batch in operation.batches.order_by("ordinal")]
+
+
+def test_what_one_gives_back_another_does_without_an_attempt_lost(operation: Operation) -> None:
+    assert take(operation, "unfit") == [True, False]
+    assert set(operation.batches.values_list("state", "attempts")) == {("pending", 0)}
+    operation.refresh_from_db()
+    assert waiting_for(operation) == f"Waits for another worker. {SENTENCE}"
+    assert take(operation, "fit") == [True, True]
+    operation.refresh_from_db()
+    assert (operation.status, set(operation.batches.values_list("attempts", "error"))) == ("completed", {(1, "")})
+
+
+def test_a_job_that_comes_to_one_who_gave_back_goes_on_to_the_others(
+    operation: Operation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(tasks.time, "sleep", pauses.append)
+    monkeypatch.setattr(tasks, "this_worker", lambda: "unfit")
+    first, second = operation.batches.order_by("ordinal")
+    queue = django_rq.get_queue("default")
+    queue.empty()
+    for batch in (first, second):
+        tasks.work_batch(batch.pk)
+    jobs = queue.get_job_ids()
+    assert [name.rpartition("-")[0] for name in jobs] == [f"batch-{first.pk}-0", f"batch-{second.pk}-0"]
+    assert pauses == [tasks.PASS_ON_SECONDS]  # after what it knew; what it found out may have been its only one
+    assert sweep() == 0
+
+
+def test_it_fails_with_the_reason_where_nobody_else_is(operation: Operation) -> None:
+    take(operation, "unfit")
+    leave_for(operation, seconds=90)
+    sweep()
+    operation.refresh_from_db()
+    assert (operation.status, operation.error) == (Status.FAILED, f"No worker can do it. {SENTENCE}")
+
+
+@pytest.mark.parametrize("why", ["given back just now", "another serves the queue", "another is at work"])
+def test_it_waits_while_another_may_come(operation: Operation, why: str) -> None:
+    take(operation, "unfit")
+    if why != "given back just now":
+        leave_for(operation, seconds=90)
+    if why == "another is at work":
+        assert leasing.claim(operation.batches.order_by("ordinal")[1].pk, "fit")
+    workers = ["unfit", "fit"] if why == "another serves the queue" else ["unfit"]
+    for owner in workers:
+        queueing.announce_worker(owner, ["default"])
+    try:
+        sweep()
+    finally:
+        for owner in workers:
+            queueing.retire_worker(owner, ["default"])
+    operation.refresh_from_db()
+    assert operation.is_active
+
+
+def test_whoever_waits_in_a_command_does_it_beside_unfit_workers(operation: Operation) -> None:
+    take(operation, "unfit")
+    queueing.announce_worker("unfit", ["default"])
+    try:
+        assert wait(operation).status == Status.COMPLETED
+    finally:
+        queueing.retire_worker("unfit", ["default"])
+
+
+def test_a_command_whose_own_process_is_unfit_fails_at_once(
+    operation: Operation, unfit: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apps.operations.working.new_owner", lambda: "unfit")
+    with pytest.raises(OperationFailedError, match=r"No worker can do it\. The model m is wanted in revision 1"):
+        wait(operation)
+
+
+def leave_for(operation: Operation, *, seconds: int) -> None:
+    """Let time pass since the last that was done or given back."""
+    operation.batches.filter(finished_at__isnull=False).update(finished_at=Now() - timedelta(seconds=seconds))
