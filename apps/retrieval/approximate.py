@@ -46,7 +46,7 @@ class Approximation:
 
 
 class ApproximateView:
-    """An open index as a strategy sees it, for one setting and one filter; `seconds` is what searching has cost.
+    """An open index as a strategy sees it, for one setting and one filter; `seconds` is what each search has cost.
 
     Checking that the index is used, and setting PostgreSQL's parameters, is not in it: a service does that once for a
     connection.
@@ -57,7 +57,7 @@ class ApproximateView:
         self._vectors = vectors
         self._setting = setting
         self._filter = filter
-        self.seconds = 0.0
+        self.seconds: list[float] = []
         self.notes: Counter[str] = Counter()
 
     def nearest(self, queries: Vectors, depth: int, *, mask: Mask | None = None) -> list[ScoredList]:
@@ -80,7 +80,7 @@ class ApproximateView:
             if mask is None and len(ids) < min(depth, len(self._vectors)):
                 self.notes["short"] += 1
             found = top(pair_scores(self._vectors[ids], query), depth, ids=ids)
-        self.seconds += time.perf_counter() - started
+        self.seconds.append(time.perf_counter() - started)
         return found
 
 

@@ -99,8 +99,8 @@ class OpenIndex:
         def search(chosen: list[int], filter: Filter, mask: Mask | None) -> Sequence[ScoredList]:
             view = ApproximateView(self.index, vectors, setting, filter)
             found = self._strategy.search(view, queries[chosen], depth, mask=mask)
-            for number in chosen:
-                costs[number] = view.seconds * 1000 / len(chosen)
+            for number, seconds in zip(chosen, view.seconds, strict=True):
+                costs[number] = seconds * 1000
             notes.update(view.notes)
             return found
 

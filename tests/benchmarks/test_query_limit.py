@@ -1,0 +1,130 @@
+"""The time limit of a query holds for each by itself, also where queries are searched together. No clock runs here."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.launching import launch
+from apps.benchmarks.models import Run
+from apps.benchmarks.retrying import retry
+from apps.datasets.models import Query
+from apps.mappings.models import Mapping
+from apps.operations.working import wait
+from apps.retrieval import approximate
+from apps.retrieval.encoders import KeywordEncoder
+from apps.retrieval.searching import OpenIndex
+from tests.benchmarks.conftest import ENCODER, run_key
+
+STALL = 8.0  # seconds of the one query; over the twelve of a batch it is less than a second each
+LIMIT_MS = 5000
+
+
+class Clock:
+    """Stands for the module `time`, and moves only when something is said to take time."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.stalls = STALL
+
+    def perf_counter(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Clock:
+    clock = Clock()
+    settings.BENCHBENCH_BATCH_SECONDS = 60
+    settings.BENCHBENCH_QUERY_TIMEOUT_MS = LIMIT_MS
+    for module in ("apps.benchmarks.stages", "apps.retrieval.encoding", "apps.retrieval.approximate"):
+        monkeypatch.setattr(f"{module}.time", clock)
+    return clock
+
+
+@pytest.fixture
+def slow(library: Mapping) -> Query:
+    """A query that has its words, and so its vector, for itself."""
+    queries = list(Query.objects.filter(dataset=library.dataset).order_by("pk"))
+    words = Counter(frozenset(query.text.split()) for query in queries)
+    return next(query for query in queries[3:] if words[frozenset(query.text.split())] == 1)
+
+
+def stall(monkeypatch: pytest.MonkeyPatch, clock: Clock, slow: Query, stage: str) -> None:
+    """Let the slow query take its time at one stage, whoever is searched together with it."""
+    vector = KeywordEncoder(ENCODER).embed(slow.text)
+
+    def is_slow(asked: Any) -> bool:
+        if isinstance(asked, list):
+            return slow.text in asked
+        return bool((np.atleast_2d(asked) == vector).all(axis=1).any())
+
+    def patch(owner: Any, name: str, place: int) -> None:
+        original = getattr(owner, name)
+
+        def slowed(*args: Any, **options: Any) -> Any:
+            clock.seconds += 0.001 + clock.stalls * is_slow(args[place])
+            return original(*args, **options)
+
+        monkeypatch.setattr(owner, name, slowed)
+
+    match stage:
+        case "encode":
+            patch(KeywordEncoder, "embed_batch", 1)
+        case "dense":
+            patch(OpenIndex, "dense", 1)
+        case "lexical" | "fts":
+            patch(OpenIndex, "lexical", 1)
+        case "approximate":
+            patch(approximate, "pair_scores", 1)
+
+
+MATRICES = {
+    "encode": {"search_modes": ["dense"]},
+    "dense": {"search_modes": ["dense"]},
+    "lexical": {"search_modes": ["sparse"]},
+    "fts": {"search_modes": ["sparse"], "lexical": ["fts"]},
+    "approximate": {"search_modes": ["dense"], "ann": ["hnsw"]},
+}
+
+
+def measured(library: Mapping, matrix: dict[str, Any]) -> Run:
+    benchmark = create_benchmark(library, name="b", matrix=matrix)
+    wait(launch(benchmark))
+    return benchmark.runs.get()
+
+
+@pytest.mark.parametrize("stage", MATRICES)
+def test_a_stall_is_the_error_of_its_query_and_of_no_other(
+    library: Mapping, clock: Clock, slow: Query, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    stall(monkeypatch, clock, slow, stage)
+    run = measured(library, MATRICES[stage])
+    failed = run.query_results.exclude(error="")
+    assert [(result.query_id, "BENCHBENCH_QUERY_TIMEOUT_MS" in result.error) for result in failed] == [(slow.pk, True)]
+    assert failed.get().total_ms == pytest.approx(1000 * STALL, abs=10)
+    assert all(result.total_ms < 10 for result in run.query_results.filter(error=""))
+
+
+@pytest.mark.parametrize("stage", ["dense", "lexical"])
+def test_rankings_are_those_that_are_found_together(
+    library: Mapping, clock: Clock, slow: Query, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    def others(run: Run) -> dict[Any, Any]:
+        return {key: found for key, found in run_key(run.benchmark).items() if key[1] != slow.pk}
+
+    together = others(measured(library, MATRICES[stage]))
+    stall(monkeypatch, clock, slow, stage)
+    assert others(measured(library, MATRICES[stage])) == together
+
+
+def test_a_query_that_was_slow_to_encode_once_can_be_retried(
+    library: Mapping, clock: Clock, slow: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stall(monkeypatch, clock, slow, "encode")
+    run = measured(library, MATRICES["encode"])
+    clock.stalls = 0
+    wait(retry(run.benchmark))
+    run.refresh_from_db()
+    assert (run.status, run.failed_queries) == ("completed", 0)
