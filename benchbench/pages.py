@@ -2,8 +2,9 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, cast
 
@@ -15,6 +16,7 @@ from django.core.exceptions import PermissionDenied
 from django.core.files.uploadedfile import UploadedFile
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.template.defaultfilters import filesizeformat
 from django.template.response import TemplateResponse
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -24,6 +26,15 @@ from benchbench.errors import BenchbenchError
 
 NAME_BYTES = 255
 Sections = tuple[tuple[str, str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldFaults:
+    """What is wrong with one field of a form, or nothing, in sentences."""
+
+    name: str
+    label: str
+    errors: list[str]
 
 
 class PageForm(forms.Form):
@@ -47,6 +58,11 @@ class PageForm(forms.Form):
     def present(self, error: BenchbenchError) -> None:
         """Show the error of a use case at the field it names, else at the content, else above the form."""
         self.add_error(error.field if error.field in self.fields else self.content_field, error.message)
+
+    def faults(self, *, awaited: Sequence[str] = ()) -> list[FieldFaults]:
+        """Return what is wrong with each field, valid ones too; nothing of the `awaited` that are still empty."""
+        told = (field for field in self if field.name not in awaited or field.data)
+        return [FieldFaults(field.html_name, str(field.label), list(field.errors)) for field in told]
 
     def choose(self, source: type[Model], name: str, *, through: str = "") -> None:
         """Let the field `name` search the rows of `source`'s foreign key of that name that the user may see.
@@ -97,6 +113,25 @@ def form_page(
             form.present(error)
     shown = {"title": title, "form": form, "submit": submit, "opts": model_admin.opts, "media": form.media}
     return TemplateResponse(request, template, site.each_context(request) | shown | context)
+
+
+def preview_page(
+    request: HttpRequest, template: str, form: PageForm, *, awaited: Sequence[str] = (), **context: Any
+) -> HttpResponse:
+    """Answer a form as it stands with what it would do, and with what is wrong and where.
+
+    The template is given the faults and not the form, so that a preview, which may come late, can hold no input: what
+    the reader enters meanwhile stays. `awaited` are fields that nobody need have filled in yet.
+    """
+    fields = form.faults(awaited=awaited)
+    errors = list(form.non_field_errors())
+    wrong = bool(errors) or any(field.errors for field in fields)
+    return render(request, template, {"fields": fields, "errors": errors, "wrong": wrong, **context})
+
+
+def choices_page(request: HttpRequest, form: PageForm, names: Sequence[str]) -> HttpResponse:
+    """Answer with the fields of a form whose choices follow another field, when that has changed."""
+    return render(request, "admin/form_choices.html", {"fields": [form[name] for name in names]})
 
 
 def next_page(request: HttpRequest, target: str) -> str:

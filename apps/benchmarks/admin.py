@@ -77,7 +77,9 @@ class BenchmarkAdmin(OwnedAdmin):
             path("measures/", view(measure_views.measures_page), given, "measures"),
             path("import-run/", view(run_views.import_run), given, "run_import"),
             path("import-run/preview/", view(run_views.preview_run_file), given, "run_import_preview"),
+            path("import-run/choices/", view(run_views.run_choices), given, "run_import_choices"),
             path("preview/", view(views.preview_benchmark), given, "benchmark_preview"),
+            path("choices/", view(views.benchmark_choices), given, "benchmark_choices"),
             *super().get_urls(),
         ]
 

@@ -4,7 +4,7 @@ from django.contrib import messages
 from django.contrib.admin import ModelAdmin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from apps.benchmarks.importing_runs import import_runs, version_for
@@ -14,7 +14,7 @@ from apps.benchmarks.uploading_runs import stored_run
 from benchbench.access import may_change
 from benchbench.errors import BenchbenchError
 from benchbench.files.runs import FORMATS
-from benchbench.pages import form_page, staff
+from benchbench.pages import choices_page, form_page, preview_page, staff
 
 
 def import_run(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
@@ -65,11 +65,22 @@ def preview_run_file(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespo
                 found = preview_run(path, version=version, **form.reading())
         except BenchbenchError as error:
             form.present(error)
-    context = {
-        "form": form,
-        "report": found,
-        "version": version,
-        "format": FORMATS[found.format] if found else "",
-        "chosen": "file" in request.FILES,
-    }
-    return render(request, "benchmarks/run_preview.html", context)
+    chosen = "file" in request.FILES
+    return preview_page(
+        request,
+        "benchmarks/run_preview.html",
+        form,
+        awaited=() if chosen else ("file", "dataset"),
+        report=found,
+        version=version,
+        format=FORMATS[found.format] if found else "",
+    )
+
+
+def run_choices(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
+    """Answer with the benchmarks and the versions of the chosen dataset, which a run can be imported into."""
+    if not model_admin.has_add_permission(request):
+        raise PermissionDenied
+    asked = {"dataset": request.GET.get("dataset", "")}
+    form = RunForm(user=request.user, site=model_admin.admin_site, initial=asked)
+    return choices_page(request, form, ["benchmark", "version"])

@@ -7,7 +7,7 @@ from django.contrib import messages
 from django.contrib.admin import ModelAdmin
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
@@ -28,10 +28,11 @@ from apps.benchmarks.previewing import preview
 from apps.benchmarks.reproducing import benchmark_from, read_manifest
 from benchbench.admin import SiteAdmin
 from benchbench.errors import BenchbenchError
-from benchbench.pages import form_page, staff, stored
+from benchbench.pages import choices_page, form_page, preview_page, staff, stored
 from benchbench.panels import change_url
 
 SHOWN_RUNS = 12
+AWAITED = ("mapping", "name")
 
 
 def add_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
@@ -137,18 +138,34 @@ def preview_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResp
     form = BenchmarkForm(request.POST, user=request.user)
     form.is_valid()
     found = None
-    if mapping := form.cleaned_data.get("mapping"):
+    mapping = form.cleaned_data.get("mapping")
+    if mapping and not any(field.errors for field in form.faults(awaited=AWAITED)):
         try:
             found = preview(
                 mapping,
                 form.matrix(),
-                measures=form.cleaned_data.get("measures", ()),
-                allow_missing=form.cleaned_data.get("allow_missing", False),
+                measures=form.cleaned_data["measures"],
+                allow_missing=form.cleaned_data["allow_missing"],
             )
         except BenchbenchError as error:
             form.present(error)
-    context = {"form": form, "preview": found, "shown": SHOWN_RUNS, "mapping": mapping}
-    return render(request, "benchmarks/preview.html", context)
+    return preview_page(
+        request,
+        "benchmarks/preview.html",
+        form,
+        awaited=AWAITED,
+        preview=found,
+        shown=SHOWN_RUNS,
+        isolated=form.cleaned_data.get("execution") == Benchmark.Execution.ISOLATED,
+    )
+
+
+def benchmark_choices(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
+    """Answer with the indexes that the chosen mapping can be searched by."""
+    if not model_admin.has_add_permission(request):
+        raise PermissionDenied
+    form = BenchmarkForm(user=request.user, initial={"mapping": request.GET.get("mapping", "")})
+    return choices_page(request, form, ["indexes"])
 
 
 def add_baseline(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:

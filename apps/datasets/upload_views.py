@@ -4,7 +4,7 @@ from django.contrib import messages
 from django.contrib.admin import ModelAdmin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.template.defaultfilters import pluralize
 from django.views.decorators.http import require_POST
 
@@ -13,7 +13,7 @@ from apps.datasets.previewing import preview
 from apps.datasets.readers import FORMATS
 from apps.datasets.upload_forms import DatasetForm
 from benchbench.errors import BenchbenchError
-from benchbench.pages import form_page, staff
+from benchbench.pages import form_page, preview_page, staff
 from benchbench.panels import change_url
 
 
@@ -58,9 +58,14 @@ def preview_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespon
             found = preview(form.record())
         except BenchbenchError as error:
             form.present(error)
-    label = FORMATS[found.format].label if found else ""
-    context = {"form": form, "preview": found, "format": label, "chosen": "file" in request.FILES}
-    return render(request, "datasets/preview.html", context)
+    return preview_page(
+        request,
+        "datasets/preview.html",
+        form,
+        awaited=() if "file" in request.FILES else ("file",),
+        preview=found,
+        format=FORMATS[found.format].label if found else "",
+    )
 
 
 def _besides(report: DatasetReport) -> str:

@@ -57,8 +57,8 @@ def browser() -> Iterator[Browser]:
 
 
 def is_error(message: ConsoleMessage) -> bool:
-    """Tell whether a message is an error of ours: not a refused socket, nor a request that leaving a page ends."""
-    expected = ("WebSocket connection", "htmx:afterRequest")
+    """Tell whether a message is an error of ours: not a refused socket, nor a request that is given up."""
+    expected = ("WebSocket connection", "htmx:afterRequest", "htmx:sendAbort")
     return message.type == "error" and not message.text.startswith(expected)
 
 

@@ -1,0 +1,90 @@
+"""Previews of a slow server take nothing away that was chosen meanwhile. Answers are held; no test waits for a time."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, Route
+
+from apps.mappings.models import Mapping
+from apps.operations.working import wait
+from apps.retrieval.indexing import build_index, create_index
+from tests.benchmarks.conftest import ENCODER, make_library
+from tests.browser.conftest import outside
+from tests.browser.test_main_job import choose
+from tests.factories import make_dataset
+
+PREVIEW = "**/benchmark/preview/"
+NAMES = ("keywords", "second", "third")
+
+
+@pytest.fixture
+def library(site: str) -> Mapping:
+    def make() -> Mapping:
+        mapping = make_library(documents=6, queries=2)
+        for name in NAMES[1:]:
+            wait(build_index(create_index(mapping.collection, name=name, encoder=ENCODER)))
+        return mapping
+
+    return outside(make)
+
+
+@pytest.fixture
+def form(page: Page, library: Mapping) -> Page:
+    """The form of a benchmark, with its first preview."""
+    page.goto(f"/admin/benchmarks/benchmark/add/?mapping={library.pk}")
+    page.wait_for_selector("#preview >> text=3 runs")
+    return page
+
+
+def tick(page: Page, name: str) -> None:
+    """Tick an index, and wait until its preview is asked for."""
+    with page.expect_request(PREVIEW):
+        page.check(f"[name=indexes][value={name}]")
+
+
+def ticked(page: Page) -> list[str]:
+    boxes: list[str] = page.locator("[name=indexes]:checked").evaluate_all("boxes => boxes.map(box => box.value)")
+    return boxes
+
+
+def test_what_is_ticked_while_a_preview_is_on_its_way_stays(form: Page) -> None:
+    held: list[Route] = []
+    form.route(PREVIEW, lambda route: held.append(route))
+    tick(form, "second")
+    with form.expect_event("requestfailed") as dropped:
+        tick(form, "third")
+    assert dropped.value == held[0].request, "the page waits no more for an answer that is overtaken"
+    assert ticked(form) == ["second", "third"]
+    held[1].continue_()
+    form.wait_for_selector("#preview >> text=/indexes second, third/")
+    assert ticked(form) == ["second", "third"]
+
+
+def test_a_mapping_brings_its_own_indexes_and_what_cannot_be_read_is_named(form: Page) -> None:
+    tick(form, "second")
+    form.select_option("[name=mapping]", "")
+    form.wait_for_selector("#preview >> text=Choose a mapping")
+    assert form.locator("[name=indexes]").count() == 0
+    form.select_option("[name=mapping]", label="library")
+    form.wait_for_selector("#preview >> text=3 runs")
+    assert form.locator("[name=indexes]").count() == 3
+    assert ticked(form) == []
+
+    form.fill("[name=top_k_values]", "many")
+    form.wait_for_selector("#preview >> text=Top k: “many” is not a whole number")
+    assert "runs of" not in str(form.text_content("#preview"))
+    form.fill("[name=top_k_values]", "20")
+    form.wait_for_selector("#preview >> text=3 runs")
+    assert form.locator("#error_top_k_values p").count() == 0
+
+
+def test_the_choices_of_a_run_are_those_of_its_dataset(page: Page, tmp_path: Path) -> None:
+    outside(lambda: make_dataset({"q1": [({"document_id": "a"}, 1)]}))
+    page.goto("/admin/benchmarks/benchmark/import-run/")
+    run = tmp_path / "mine.run"
+    run.write_text("q1 Q0 a 1 0.5 mine\n")
+    page.set_input_files("[name=file]", run)
+    page.wait_for_selector("#preview >> text=Dataset: This field is required")
+    choose(page, "dataset", "questions")
+    page.wait_for_selector("#preview >> text=1 of 1 query")
+    page.wait_for_selector("[name=version] >> text=questions v1", state="attached")
