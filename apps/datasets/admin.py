@@ -1,6 +1,8 @@
+from collections.abc import Iterator
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin import SimpleListFilter
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.defaultfilters import truncatechars
@@ -199,12 +201,29 @@ class QueryAdmin(LargeAdmin):
         return [obj.dataset]
 
 
+class NewestFilter(SimpleListFilter):
+    """Judgments as they are now, drafts included; those of every version where that is asked for."""
+
+    title = "version"
+    parameter_name = "of"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("all", "Every version")]
+
+    def choices(self, changelist: Any) -> Iterator[dict[str, Any]]:
+        newest, *others = super().choices(changelist)
+        return iter([{**newest, "display": "Newest"}, *others])
+
+    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
+        return queryset if self.value() == "all" else queryset.filter(until=None, query__until=None)
+
+
 @admin.register(Judgment)
 class JudgmentAdmin(LargeAdmin):
     through = "query__dataset"
-    list_display = ("document", "grade_label", "query", "source", "judge")
-    list_select_related = ("query",)
-    list_filter = (("query__dataset", VisibleFilter), "source")
+    list_display = ("document", "grade_label", "query", "dataset", "versions", "source", "judge")
+    list_select_related = ("query__dataset",)
+    list_filter = (NewestFilter, ("query__dataset", VisibleFilter), "source")
     search_fields = ("=query__key",)
     search_help_text = "The key of a query"
     ordering = ("query_id", "id")
@@ -216,6 +235,17 @@ class JudgmentAdmin(LargeAdmin):
     @display(description="document", ordering="ref_hash")
     def document(self, judgment: Judgment) -> str:
         return truncatechars(judgment.reference, 160)
+
+    @display(description="dataset", ordering="query__dataset__name")
+    def dataset(self, judgment: Judgment) -> str:
+        return str(judgment.query.dataset)
+
+    @display(description="versions", ordering="since")
+    def versions(self, judgment: Judgment) -> str:
+        if judgment.until is None:
+            return f"since v{judgment.since}"
+        last = judgment.until - 1
+        return f"v{last}" if judgment.since == last else f"v{judgment.since} to v{last}"
 
     @display(description="grade", ordering="grade", label=GRADE_COLOURS)
     def grade_label(self, judgment: Judgment) -> str:

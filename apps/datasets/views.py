@@ -40,7 +40,7 @@ def judgments_shown(query: Query) -> JudgmentsShown:
         removed=list(removed.exclude(ref_hash__in=newest.values("ref_hash"))[:SHOWN_JUDGMENTS]),
         draft=draft,
         has_more=len(rows) > SHOWN_JUDGMENTS,
-        every=changelist_url(Judgment, query__id__exact=query.pk),
+        every=changelist_url(Judgment, query__id__exact=query.pk, **({"of": "all"} if query.until else {})),
     )
 
 

@@ -14,6 +14,10 @@ from django.test.utils import CaptureQueriesContext
 from apps.api.tokens import issue_token
 from apps.benchmarks.models import Baseline, QueryResult
 from apps.collections.models import Collection, Document
+from apps.datasets.editing import freeze, set_judgment
+from apps.datasets.models import Judgment
+from apps.datasets.query_editing import edit_query
+from apps.datasets.views import judgments_shown
 from apps.mappings.models import Resolution
 from apps.operations.models import Batch, Operation, Status
 from apps.retrieval.models import CachedVector, ChunkSet, Index, VectorSpace
@@ -94,3 +98,24 @@ def test_a_search_finds_and_a_filter_narrows(admin_client: Client, rows: None) -
     collection = Collection.objects.get(name="row 1")
     listed = admin_client.get(changelist_url(Document, collection__id__exact=collection.pk))
     assert [str(document) for document in listed.context["cl"].result_list] == ["row 1"]
+
+
+def test_judgments_are_listed_as_they_are_now_with_their_dataset(admin_client: Client) -> None:
+    dataset = make_dataset({"q1": [({"document_id": "kept"}, 1), ({"document_id": "changed"}, 1)]}, name="Fruit")
+    set_judgment(dataset, "q1", {"document_id": "changed"}, 2)
+    freeze(dataset)
+    set_judgment(dataset, "q1", {"document_id": "drafted"}, 3)
+
+    def listed(**asked: str) -> list[tuple[str, str, str]]:
+        shown = admin_client.get(changelist_url(Judgment, **asked)).context["cl"]
+        owner = shown.model_admin
+        return sorted((row.reference, owner.dataset(row), owner.versions(row)) for row in shown.result_list)
+
+    now = [("changed", "Fruit", "since v2"), ("drafted", "Fruit", "since v3"), ("kept", "Fruit", "since v1")]
+    assert listed() == now
+    assert listed(of="all") == sorted([*now, ("changed", "Fruit", "v1")])
+    assert 'href="?of=all"' in admin_client.get(changelist_url(Judgment)).content.decode()
+    edit_query(dataset.queries.get(), {"text": "Worded anew?"})
+    assert [row[2] for row in listed()] == ["since v3"] * 3
+    ended = dataset.queries.get(since=1)
+    assert judgments_shown(ended).every == changelist_url(Judgment, query__id__exact=ended.pk, of="all")
