@@ -17,13 +17,17 @@ EMPTY = "–"
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """An action of the list, as a button on the page of one row; with `href` a plain link."""
+    """An action of the list, as a button on the page of one row; with `href` a plain link.
+
+    A link that `returns` tells the page that it leads to where it stands (`?next=`), to be gone back to from there.
+    """
 
     label: str
     icon: str
     action: str = ""
     href: str = ""
     primary: bool = False
+    returns: bool = False
 
 
 @dataclass(frozen=True, slots=True)

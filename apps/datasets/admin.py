@@ -10,9 +10,9 @@ from django.urls import URLPattern, path, reverse
 from unfold.decorators import display
 
 from apps.benchmarks.models import Baseline
-from apps.datasets import export_views, query_views, upload_views, views
+from apps.datasets import export_views, freeze_views, query_views, upload_views, views
 from apps.datasets.drafts import changes_of
-from apps.datasets.editing import discard_draft, freeze
+from apps.datasets.editing import discard_draft
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.writers import WRITERS
 from apps.mappings.deleting import delete_dataset
@@ -39,7 +39,6 @@ class DatasetAdmin(OwnedAdmin):
     list_filter = ("source_format",)
     search_fields = ("name", "description")
     autocomplete_fields = ("owner",)
-    actions = ("freeze_selected",)
     editable = ("name", "description", "owner", "team")
     change_form_outer_before_template = "datasets/head.html"
     change_form_outer_after_template = "results/dataset_after.html"
@@ -57,6 +56,7 @@ class DatasetAdmin(OwnedAdmin):
             path("preview/", view(upload_views.preview_dataset), given, "dataset_preview"),
             path("<uuid:object_id>/timeline/", view(results.history_page), given, "dataset_history"),
             path("<uuid:object_id>/shape/", view(measure_views.dataset_shape), given, "dataset_shape"),
+            path("<uuid:object_id>/freeze/", view(freeze_views.freeze_draft), given, "dataset_freeze"),
             path("<uuid:object_id>/queries/add/", view(query_views.add_to_dataset), given, "query_add"),
             *super().get_urls(),
         ]
@@ -69,10 +69,6 @@ class DatasetAdmin(OwnedAdmin):
 
     def delete_model(self, request: HttpRequest, obj: Dataset) -> None:
         delete_dataset(obj)
-
-    @admin.action(description="Freeze the draft", permissions=["act"])
-    def freeze_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
-        return self.each(request, queryset, lambda dataset: f"{freeze(dataset)} is frozen and never changes again.")
 
     def buttons(self, request: HttpRequest, obj: Dataset) -> list[Button]:
         href = f"{reverse('admin:mappings_mapping_add')}?dataset={obj.pk}"

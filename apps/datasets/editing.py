@@ -6,6 +6,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from apps.datasets.content import judgment_content, ref_hash, stored_hash
+from apps.datasets.drafts import difference_of
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.records import GRADES, DatasetError, JudgmentRecord, doc_ref_fault
 from apps.datasets.versions import judgment_row
@@ -77,12 +78,17 @@ def remove_judgment(dataset: Dataset, query_key: str, doc_ref: dict[str, Any]) -
 
 
 @transaction.atomic
-def freeze(dataset: Dataset, *, label: str = "", note: str = "") -> DatasetVersion:
-    """Freeze the draft and return it: a numbered version that never changes again."""
+def freeze(dataset: Dataset, *, label: str = "", note: str = "", seen: str = "") -> DatasetVersion:
+    """Freeze the draft and return it: a numbered version that never changes again.
+
+    `seen` is the digest of the difference that somebody looked at: a draft that was edited since is refused.
+    """
     Dataset.objects.select_for_update().get(pk=dataset.pk)
     draft = dataset.versions.filter(frozen_at__isnull=True).first()
     if draft is None:
         raise ConflictError(f'The dataset "{dataset}" has no draft to freeze: nothing was edited since.')
+    if seen and difference_of(draft).digest != seen:
+        raise ConflictError("The draft was edited since you looked at it: see what it changes now, and freeze that.")
     if label and dataset.versions.filter(label=label).exists():
         raise ConflictError(f'The dataset "{dataset}" has a version "{label}": choose another label.', field="label")
     draft.label = label

@@ -10,7 +10,7 @@ from unfold.widgets import (
     UnfoldAdminTextInputWidget,
 )
 
-from apps.datasets.records import DOC_REF_KEYS, GRADES
+from apps.datasets.records import DOC_REF_KEYS, GRADES, LABEL_LENGTH
 from benchbench.pages import PageForm, Sections
 
 
@@ -64,3 +64,22 @@ class JudgmentForm(GradeForm):
         widget=UnfoldAdminTextInputWidget(),
         help_text="As the documents of a collection have it; mappings find the document by it.",
     )
+
+
+class FreezeForm(PageForm):
+    """What is said of the version that a draft becomes."""
+
+    sections: ClassVar[Sections] = (("", "", ("label", "note")),)
+
+    label = forms.CharField(
+        max_length=LABEL_LENGTH,
+        required=False,
+        widget=UnfoldAdminTextInputWidget(),
+        help_text="Such as 2026-11; no two versions of a dataset have one label. It may be empty.",
+    )
+    note = forms.CharField(
+        required=False,
+        widget=UnfoldAdminTextareaWidget({"rows": 2}),
+        help_text="What was changed and why, for whoever asks later.",
+    )
+    next = forms.CharField(required=False, widget=forms.HiddenInput())

@@ -72,8 +72,9 @@ def _draft_step(draft: DatasetVersion, user: Any) -> Step:
     buttons = []
     if may_change(draft.dataset, user):
         if changes.total:
-            freeze = Button(f"Freeze as version {draft.number}", "lock", "freeze_selected", primary=True)
-            buttons.append(freeze)
+            page = reverse("admin:dataset_freeze", args=[draft.dataset_id])
+            label = f"Freeze as version {draft.number} …"
+            buttons.append(Button(label, "lock", href=page, primary=True, returns=True))
         discard = reverse("admin:datasets_datasetversion_delete", args=[draft.pk])
         buttons.append(Button("Discard draft", "delete", href=discard))
     sentence = f"Draft of version {draft.number} of {draft.dataset}, with {changes.sentence}."

@@ -11,11 +11,12 @@ from django.urls import reverse
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, StageList
 from apps.datasets.content import stored_hash
 from apps.datasets.drafts import draft_of
-from apps.datasets.editing import set_judgment
+from apps.datasets.editing import remove_judgment, set_judgment
 from apps.datasets.models import Dataset, Judgment
+from apps.datasets.query_editing import edit_query
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
-from benchbench.panels import change_url, changelist_url
+from benchbench.panels import change_url
 from tests.admin.conftest import MakeStaff, make_staff  # noqa: F401 (a fixture)
 from tests.admin.test_acts import messages_of, press
 from tests.benchmarks.conftest import make_library
@@ -48,6 +49,16 @@ def judge_url(result: QueryResult, document_id: int | None = None) -> str:
     return reverse("admin:queryresult_judge", args=[result.pk, document_id or result.document_ids[0]])
 
 
+def freeze_url(dataset: Dataset) -> str:
+    return reverse("admin:dataset_freeze", args=[dataset.pk])
+
+
+def freeze_by_page(client: Client, dataset: Dataset, **fields: str) -> Any:
+    """Look at what the draft changes, and freeze that."""
+    seen = client.get(freeze_url(dataset)).context["difference"].digest
+    return client.post(freeze_url(dataset), {"seen": seen, **fields}, follow=True)
+
+
 def steps_of(response: Any) -> list[str]:
     """Return the labels of the buttons that lead on."""
     return [button.label for step in response.context["judging"].steps for button in step.buttons]
@@ -73,17 +84,19 @@ def test_from_an_edited_judgment_to_the_value_that_it_changes(admin_client: Clie
     assert response.redirect_chain == [(page, 302)]
     assert "Draft of version 2 of questions, with 1 change: 1 judgment changed." in text_of(response)
     assert "in the draft: 0" in text_of(response)
-    assert steps_of(response) == ["Freeze as version 2", "Discard draft"]
+    assert steps_of(response) == ["Freeze as version 2 …", "Discard draft"]
+    assert f'href="{freeze_url(finished.mapping.dataset)}?next={page.replace("/", "%2F")}"' in response.content.decode()
 
     dataset, mapping = finished.mapping.dataset, finished.mapping
-    frozen = press(admin_client, dataset, "freeze_selected", next=page)
+    frozen = freeze_by_page(admin_client, dataset, next=page)
     assert "questions v2 is frozen" in messages_of(frozen)
     assert steps_of(frozen) == ["Resolve the mapping again"]
     resolved = press(admin_client, mapping, "resolve_selected", next=page)
     assert steps_of(resolved) == ["Re-score on v2"]
     rescored = press(admin_client, finished, "rescore_selected", next=page)
     assert "Measured 2 runs on questions v2; nothing was searched." in messages_of(rescored)
-    assert steps_of(rescored) == ["Values on v2"]
+    assert rescored.redirect_chain[-1][0] == f"{results_url(finished)}?version=2"
+    assert steps_of(admin_client.get(page)) == ["Values on v2"]
 
     after = Evaluation.objects.get(run=run, dataset_version__number=2)
     old, new = by_query(before), by_query(after)
@@ -98,7 +111,7 @@ def test_run_and_query_pages_follow_the_version(admin_client: Client, finished: 
     query = finished.dataset_version.queries.order_by("key").first()
     result = run.query_results.get(query=query)
     admin_client.post(judge_url(result), {"grade": "0"})
-    press(admin_client, finished.mapping.dataset, "freeze_selected")
+    freeze_by_page(admin_client, finished.mapping.dataset)
     press(admin_client, finished.mapping, "resolve_selected")
     assert "values on" not in text_of(admin_client.get(change_url(run)))
     press(admin_client, finished, "rescore_selected")
@@ -196,7 +209,8 @@ def test_who_may_not_change_the_dataset_only_reads(
         assert "/judge/" not in shown.content.decode()
     for url in (judge_url(ranking), reverse("admin:query_judge", args=[ranking.query.pk])):
         assert client.post(url, {"grade": "1", "key": "uri", "reference": "x"}).status_code == 403
-    press(client, dataset, "freeze_selected")
+    assert client.get(freeze_url(dataset)).status_code == 403
+    assert client.post(freeze_url(dataset), {"seen": "x"}).status_code == 403
     assert client.post(reverse("admin:datasets_datasetversion_delete", args=[draft_of(dataset).pk])).status_code == 403
     assert draft_of(dataset).judgments.get(doc_ref={"document_id": "d1"}).grade == 0
 
@@ -214,6 +228,7 @@ def test_what_somebody_else_owns_is_not_judged(
     assert "/judge/" not in page.content.decode()
     assert client.post(judge_url(ranking), {"grade": "1"}).status_code == 403
     assert client.get(reverse("admin:query_judge", args=[ranking.query.pk])).status_code == 404
+    assert client.get(freeze_url(ranking.query.dataset)).status_code == 404
     Benchmark.objects.update(owner=grace)
     assert client.post(judge_url(ranking), {"grade": "1"}).status_code == 404
     assert draft_of(ranking.query.dataset) is None
@@ -223,7 +238,8 @@ def test_a_form_without_its_token_is_refused(ranking: QueryResult, admin_user: U
     strict = Client(enforce_csrf_checks=True)
     strict.force_login(admin_user)
     assert strict.post(judge_url(ranking), {"grade": "1"}).status_code == 403
-    assert strict.post(changelist_url(Dataset), {"action": "freeze_selected"}).status_code == 403
+    set_judgment(ranking.query.dataset, "q1", {"document_id": "d1"}, 0)
+    assert strict.post(freeze_url(ranking.query.dataset), {"label": "x"}).status_code == 403
 
 
 def test_it_goes_on_to_no_other_site(admin_client: Client, ranking: QueryResult) -> None:
@@ -250,7 +266,54 @@ def test_it_leads_only_to_what_one_may_see(
 ) -> None:
     client.force_login(make_staff("ada"))
     set_judgment(ranking.query.dataset, "q1", {"document_id": "d1"}, 0)
-    press(client, ranking.query.dataset, "freeze_selected")
+    freeze_by_page(client, ranking.query.dataset)
     assert "resolve it again" in text_of(client.get(change_url(ranking.query.dataset)))
     Mapping.objects.update(owner=make_staff("grace"))
     assert "resolve it again" not in text_of(client.get(change_url(ranking.query.dataset)))
+
+
+def test_freezing_shows_first_what_it_changes(admin_client: Client, ranking: QueryResult) -> None:
+    query, dataset = ranking.query, ranking.query.dataset
+    page = freeze_url(dataset)
+    assert "has no draft to freeze" in messages_of(admin_client.get(page, follow=True))
+    set_judgment(dataset, "q1", {"document_id": "d1"}, 0, note=HOSTILE)
+    set_judgment(dataset, "q1", {"document_id": "d2"}, 2)
+    remove_judgment(dataset, "q1", {"uri": "gone"})
+    edit_query(query, {"text": "Worded anew?"})
+    shown = admin_client.get(page)
+    text = text_of(shown)
+    assert "4 changes: 1 judgment added, 1 judgment changed, 1 judgment removed, 1 query changed" in text
+    assert "Judgments added 1" in text
+    assert "q1 d1 3 → 0" in text
+    assert "q1 gone 1" in text
+    assert "q1 What is q1? Worded anew?" in text
+    assert "<script>alert" not in shown.content.decode()
+    seen = shown.context["difference"].digest
+
+    set_judgment(dataset, "q1", {"document_id": "d3"}, 1)
+    for told in (seen, ""):
+        late = admin_client.post(page, {"seen": told})
+        assert "was edited since you looked at it" in text_of(late)
+        assert "Judgments added 2" in text_of(late), "what it holds now"
+        assert draft_of(dataset) is not None
+    seen = late.context["difference"].digest
+    answer = admin_client.post(
+        page, {"seen": seen, "label": "2026-11", "note": "Second look.", "next": change_url(query)}
+    )
+    assert answer["Location"] == change_url(query)
+    version = dataset.versions.get(number=2)
+    assert (version.label, version.note, draft_of(dataset)) == ("2026-11", "Second look.", None)
+    set_judgment(dataset, "q1", {"document_id": "d3"}, 2)
+    taken = {"seen": admin_client.get(page).context["difference"].digest, "label": "2026-11"}
+    assert "choose another label" in str(admin_client.post(page, taken).context["form"].errors["label"])
+
+
+def test_the_page_of_a_draft_asks_little_however_much_it_changes(
+    admin_client: Client, ranking: QueryResult, django_assert_max_num_queries: Any
+) -> None:
+    dataset = ranking.query.dataset
+    for number in range(60):
+        set_judgment(dataset, "q1", {"document_id": f"n{number}"}, 1)
+    with django_assert_max_num_queries(25):
+        text = text_of(admin_client.get(freeze_url(dataset)))
+    assert "The first 50 of 60." in text

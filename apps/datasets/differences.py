@@ -1,0 +1,165 @@
+"""What one version of a dataset holds that an earlier one does not, and the other way round."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models.functions import Coalesce
+from django.db.models.lookups import IsNull
+
+from apps.datasets.content import judgment_content, query_content
+from apps.datasets.models import DatasetVersion, Judgment, Query, alive_in
+from apps.datasets.records import QUERY_FIELDS
+
+KINDS = (
+    "judgments_added",
+    "judgments_changed",
+    "judgments_removed",
+    "queries_added",
+    "queries_changed",
+    "queries_removed",
+)
+SAME_QUERY = Q(**{name: OuterRef(name) for name in QUERY_FIELDS})
+SAME_DOCUMENT = Q(query__key=OuterRef("query__key"), ref_hash=OuterRef("ref_hash"))
+SAME_SECTIONS = Q(section_refs=OuterRef("section_refs")) | Q(section_refs__isnull=True) & Q(
+    IsNull(OuterRef("section_refs"), True)
+)
+SAME_JUDGMENT = SAME_SECTIONS & Q(**{name: OuterRef(name) for name in ("grade", "source", "judge", "note")})
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """How many judgments a version adds, changes and removes, of queries that it keeps; `queries` changed themselves.
+
+    A query that is added or removed is one change, whatever its judgments.
+    """
+
+    added: int
+    changed: int
+    removed: int
+    queries: int
+
+    @property
+    def total(self) -> int:
+        return self.added + self.changed + self.removed + self.queries
+
+    @property
+    def sentence(self) -> str:
+        """`3 changes: 1 judgment added, 2 judgments changed`."""
+        parts = [
+            f"{count:,} {one if count == 1 else many} {done}"
+            for count, one, many, done in (
+                (self.added, "judgment", "judgments", "added"),
+                (self.changed, "judgment", "judgments", "changed"),
+                (self.removed, "judgment", "judgments", "removed"),
+                (self.queries, "query", "queries", "changed"),
+            )
+            if count
+        ]
+        counted = f"{self.total:,} change{'' if self.total == 1 else 's'}"
+        return f"{counted}: {', '.join(parts)}" if parts else "no changes"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A version against the earlier version of the number `since`; 0 is none, against which everything is added.
+
+    Rows are those of the version, but of what is removed those of the earlier one. A changed query has its earlier text
+    as `text_before`, a changed judgment its earlier grade as `grade_before`. What was edited there and back is no
+    change. Judgments are those of queries that both versions have, by query key and reference.
+    """
+
+    version: DatasetVersion
+    since: int
+
+    @property
+    def queries_added(self) -> QuerySet[Query]:
+        return self._begun_queries.filter(~Exists(self._ended_queries.filter(key=OuterRef("key"))))
+
+    @property
+    def queries_removed(self) -> QuerySet[Query]:
+        return self._ended_queries.filter(~Exists(self._begun_queries.filter(key=OuterRef("key"))))
+
+    @property
+    def queries_changed(self) -> QuerySet[Query]:
+        before = self._ended_queries.filter(key=OuterRef("key"))
+        changed = self._begun_queries.filter(Exists(before), ~Exists(before.filter(SAME_QUERY)))
+        return changed.annotate(text_before=Subquery(before.values("text")[:1]))
+
+    @property
+    def judgments_added(self) -> QuerySet[Judgment]:
+        return self._of_kept(self._begun).filter(~Exists(self._ended.filter(SAME_DOCUMENT)))
+
+    @property
+    def judgments_removed(self) -> QuerySet[Judgment]:
+        return self._of_kept(self._ended).filter(~Exists(self._begun.filter(SAME_DOCUMENT)))
+
+    @property
+    def judgments_changed(self) -> QuerySet[Judgment]:
+        before = self._ended.filter(SAME_DOCUMENT)
+        changed = self._begun.filter(Exists(before), ~Exists(before.filter(SAME_JUDGMENT)))
+        return changed.annotate(grade_before=Subquery(before.values("grade")[:1]))
+
+    @cached_property
+    def totals(self) -> dict[str, int]:
+        """How many rows each kind of KINDS has, in one statement."""
+        counts = {kind: Coalesce(Subquery(_count(getattr(self, kind))), 0) for kind in KINDS}
+        return DatasetVersion.objects.filter(pk=self.version.pk).values(**counts).get()
+
+    def counts(self) -> Changes:
+        """Return the totals as a sentence has them."""
+        found = self.totals
+        return Changes(
+            added=found["judgments_added"],
+            changed=found["judgments_changed"],
+            removed=found["judgments_removed"],
+            queries=found["queries_added"] + found["queries_changed"] + found["queries_removed"],
+        )
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of all that differs: the same as long as nobody edits."""
+        digest = sha256()
+        for query in [*self._begun_queries, *self._ended_queries]:
+            digest.update(f"{query.since} {query.until} {query_content(query)}\n".encode())
+        for judgment in [*self._begun, *self._ended]:
+            line = f"{judgment.query_id} {judgment.since} {judgment.until} {judgment_content(judgment)}\n"
+            digest.update(line.encode())
+        return digest.hexdigest()
+
+    @property
+    def _begun_queries(self) -> QuerySet[Query]:
+        return self.version.queries.exclude(alive_in(self.since)).order_by("key")
+
+    @property
+    def _ended_queries(self) -> QuerySet[Query]:
+        older = Query.objects.filter(alive_in(self.since), dataset=self.version.dataset_id)
+        return older.exclude(alive_in(self.version.number)).order_by("key")
+
+    @property
+    def _begun(self) -> QuerySet[Judgment]:
+        return _listed(self.version.judgments.exclude(_alive(self.since)))
+
+    @property
+    def _ended(self) -> QuerySet[Judgment]:
+        older = Judgment.objects.filter(_alive(self.since), query__dataset=self.version.dataset_id)
+        return _listed(older.exclude(_alive(self.version.number)))
+
+    def _of_kept(self, judgments: QuerySet[Judgment]) -> QuerySet[Judgment]:
+        """Return those of queries that both versions have."""
+        one_sided = self.queries_added, self.queries_removed
+        return judgments.filter(*(~Exists(rows.filter(key=OuterRef("query__key"))) for rows in one_sided))
+
+
+def _alive(number: int) -> Q:
+    return alive_in(number) & alive_in(number, "query__")
+
+
+def _listed(judgments: QuerySet[Judgment]) -> QuerySet[Judgment]:
+    return judgments.select_related("query").order_by("query__key", "id")
+
+
+def _count(rows: QuerySet[Any]) -> QuerySet[Any]:
+    return rows.order_by().annotate(one=Value(1)).values("one").annotate(count=Count("pk")).values("count")
