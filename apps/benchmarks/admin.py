@@ -113,7 +113,16 @@ class BenchmarkAdmin(OwnedAdmin):
 
     @admin.action(description="Re-score on the newest version", permissions=["act"])
     def rescore_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
-        return self.each(request, queryset, lambda benchmark: rescore(benchmark).sentence)
+        scored: list[str] = []
+
+        def again(benchmark: Benchmark) -> str:
+            rescored = rescore(benchmark)
+            page = reverse("admin:benchmark_results", args=[benchmark.pk])
+            scored.append(f"{page}?version={rescored.version.number}")
+            return rescored.sentence
+
+        answer = self.each(request, queryset, again)
+        return redirect(scored[0]) if len(scored) == 1 == len(queryset) else answer
 
     @display(description="benchmark", ordering="name")
     def results_link(self, benchmark: Benchmark) -> str:

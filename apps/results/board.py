@@ -16,6 +16,7 @@ from apps.results.charts import quality_and_cost
 from apps.results.configurations import keys_of, phrases, varying
 from apps.results.coverage import judged_name, low, uneven
 from apps.results.leaderboard import Leaderboard, Row, leaderboard, measures_at
+from apps.results.moving import moved
 from apps.results.slicing import slicing_or_why
 
 ENDED = (Status.COMPLETED, Status.FAILED)
@@ -41,6 +42,7 @@ def board_context(benchmark: Benchmark, k: int, *, version: int | None = None, w
         "board": board,
         "versions": versions,
         "rescored": board.evaluation if board.version != benchmark.dataset_version else None,
+        "moved": moved(benchmark, board, versions) if not board.slice else None,
         "verification": verify(benchmark) if benchmark.manifest and benchmark.status in ENDED else None,
         "slices": slicing.slices if slicing else (),
         "unsliced": unsliced,

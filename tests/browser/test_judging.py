@@ -37,9 +37,12 @@ def test_a_grade_is_stated_where_the_document_stands(page: Page) -> None:
     assert (judged.grade, judged.judge, judged.note) == (0, "ada", "It only mentions them.")
 
     press(page, "Freeze as version 2")
+    page.wait_for_selector("text=Judgments changed")
+    press(page, "Freeze for good")
     press(page, "Resolve the mapping again")
     press(page, "Re-score on v2")
-    press(page, "Values on v2")
+    page.wait_for_url(re.compile(r"version=2"))
+    page.wait_for_selector("#moved >> text=1 judgment changed")
     page.click(".bb-board tbody th a")
     page.wait_for_url(re.compile(r"version=2"))
     assert page.locator("[aria-label='Dataset version of the values'] [aria-current]").text_content() == "v2"

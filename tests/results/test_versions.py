@@ -12,8 +12,10 @@ from django.urls import reverse
 from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation
+from apps.datasets.editing import set_judgment
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
+from apps.results.templatetags.benchbench import signed
 from tests.admin.test_acts import messages_of, press
 from tests.benchmarks.conftest import make_library
 from tests.benchmarks.test_rescoring import freeze_and_resolve, turn
@@ -44,6 +46,7 @@ def test_the_reader_re_scores_and_chooses_whose_values_to_see(admin_client: Clie
 
     response = press(admin_client, finished, "rescore_selected", next=results_url(finished))
     assert "Measured 2 runs on questions v2; nothing was searched." in messages_of(response)
+    assert response.redirect_chain[-1][0] == f"{results_url(finished)}?version=2"
     own = admin_client.get(results_url(finished))
     assert "values on v1 v2" in text_of(own)
     assert "These are values on" not in text_of(own), "its own version is shown until another is chosen"
@@ -58,6 +61,38 @@ def test_the_reader_re_scores_and_chooses_whose_values_to_see(admin_client: Clie
     assert "version=2&amp;k=10" in page, "the cutoff keeps the version"
     for nonsense in ("7", "x", "-1"):
         assert admin_client.get(results_url(finished), {"version": nonsense}).context["board"].version.number == 1
+
+
+def test_a_re_scored_benchmark_shows_what_moved(admin_client: Client, finished: Benchmark) -> None:
+    turn(finished, queries=3)
+    second = freeze_and_resolve(finished.mapping)
+    press(admin_client, finished, "rescore_selected")
+    values = {
+        (one.run.config["search_mode"], one.dataset_version.number): one.means["nDCG@10"]
+        for one in Evaluation.objects.select_related("run", "dataset_version")
+    }
+    page = admin_client.get(results_url(finished), {"version": "2"})
+    moved = page.context["moved"]
+    assert (moved.before, moved.version, moved.changes.changed) == (finished.dataset_version, second, 3)
+    told = {row.run.config["search_mode"]: row for row in moved.runs}
+    for mode, row in told.items():
+        assert (row.before, row.now) == (values[mode, 1], values[mode, 2])
+        assert row.change == values[mode, 2] - values[mode, 1]
+    assert told["dense"].change < 0
+    ranks = [sorted(told, key=lambda mode: -values[mode, number]) for number in (1, 2)]
+    assert {mode: (row.rank_before, row.rank) for mode, row in told.items()} == {
+        mode: tuple(order.index(mode) + 1 for order in ranks) for mode in told
+    }
+    text = text_of(page)
+    assert "differ by 3 changes: 3 judgments changed" in text
+    assert signed(told["dense"].change) in text
+    assert admin_client.get(results_url(finished)).context["moved"] is None, "its own version was searched"
+
+    set_judgment(finished.mapping.dataset, "q000", {"document_id": "d019"}, 3)
+    freeze_and_resolve(finished.mapping)
+    response = press(admin_client, finished, "rescore_selected")
+    assert response.redirect_chain[-1][0] == f"{results_url(finished)}?version=3"
+    assert (response.context["moved"].before, response.context["moved"].changes.total) == (second, 1)
 
 
 def test_what_cannot_be_re_scored_says_why(admin_client: Client, finished: Benchmark) -> None:
