@@ -62,7 +62,9 @@ class PageForm(forms.Form):
     def faults(self, *, awaited: Sequence[str] = ()) -> list[FieldFaults]:
         """Return what is wrong with each field, valid ones too; nothing of the `awaited` that are still empty."""
         told = (field for field in self if field.name not in awaited or field.data)
-        return [FieldFaults(field.html_name, str(field.label), list(field.errors)) for field in told]
+        return [
+            FieldFaults(field.html_name, str(field.label), [str(error) for error in field.errors]) for field in told
+        ]
 
     def choose(self, source: type[Model], name: str, *, through: str = "") -> None:
         """Let the field `name` search the rows of `source`'s foreign key of that name that the user may see.
