@@ -9,9 +9,12 @@ from django.template.defaultfilters import pluralize
 
 from apps.collections.stubs import LONGEST_ID
 from apps.datasets.models import DatasetVersion
+from apps.mappings.stubs import judged_ids
 from benchbench.errors import BenchbenchError
 from benchbench.files.flowbaby import OrderBy
 from benchbench.files.runs import FORMATS, RunFile, read_run_file
+
+SHOWN = 5
 
 
 class RunImportError(BenchbenchError):
@@ -28,7 +31,8 @@ class RunReport:
     `missing` are judged: they count as 0, as trec_eval -c counts them. `unjudged` queries of the version have no
     judgment. `unknown` queries of the file are not in the version, `first_unknown` names some. `tied` counts queries in
     which ids decided between equal scores, `results` the documents that are ranked, `documents` the distinct ones.
-    `longer` counts the lines of a TREC run with more than its six columns.
+    `longer` counts the lines of a TREC run with more than its six columns. `unjudged_documents` of the distinct
+    documents are named by no judgment of the version, `first_unjudged` names some.
     """
 
     file: str
@@ -43,6 +47,8 @@ class RunReport:
     unknown: int
     first_unknown: tuple[str, ...]
     tied: int
+    unjudged_documents: int
+    first_unjudged: tuple[str, ...]
     longer: int = 0
 
     def facts(self) -> dict[str, Any]:
@@ -63,7 +69,20 @@ class RunReport:
             yield f"Judged queries that {self.file} lacks, counted as 0: {self.missing:,}."
         if self.unknown:
             named = ", ".join(self.first_unknown) + (", …" if self.unknown > len(self.first_unknown) else "")
-            yield f"Queries of {self.file} that the dataset does not have, left out: {self.unknown:,} ({named})."
+            yield (
+                f"Queries of {self.file} that the dataset does not have, left out: {self.unknown:,} of "
+                f"{self.unknown + self.answered:,} ({named})."
+            )
+        if self.unjudged_documents == self.documents:
+            yield (
+                f"None of the documents of {self.file} ({self.documents:,}: {self._first_unjudged}) is named by a "
+                "judgment of the dataset, so that none counts as relevant. Are they called otherwise there?"
+            )
+        elif self.unjudged_documents:
+            yield (
+                f"Documents of {self.file} that no judgment of the dataset names, counted as not relevant: "
+                f"{self.unjudged_documents:,} of {self.documents:,} ({self._first_unjudged})."
+            )
         if self.unjudged:
             yield (
                 f"Queries of the dataset without a judgment: {self.unjudged:,}. They count as 0, unless queries "
@@ -78,6 +97,11 @@ class RunReport:
             )
         if len(self.tags) > 1:
             yield f"{self.file} has {len(self.tags):,} tags ({', '.join(self.tags[:5])}): it is imported as one run."
+
+    @property
+    def _first_unjudged(self) -> str:
+        more = self.unjudged_documents > len(self.first_unjudged)
+        return ", ".join(self.first_unjudged) + (", …" if more else "")
 
 
 def preview_run(path: Path, *, version: DatasetVersion, format: str = "", order_by: OrderBy | None = None) -> RunReport:
@@ -108,6 +132,7 @@ def read_for(
             "such an id cannot be stored."
         )
     judged = set(version.judgments.order_by().values_list("query__key", flat=True).distinct())
+    unjudged = sorted(documents - judged_ids(version))
     report = RunReport(
         file=path.name,
         format=found.format,
@@ -121,6 +146,8 @@ def read_for(
         unknown=found.others,
         first_unknown=found.first_others,
         tied=found.tied,
+        unjudged_documents=len(unjudged),
+        first_unjudged=tuple(unjudged[:SHOWN]),
         longer=found.longer,
     )
     return found, report

@@ -8,7 +8,16 @@ from django.db import transaction
 
 from apps.collections.models import Collection
 from apps.collections.stubs import LONGEST_ID, add_known
+from apps.datasets.models import DatasetVersion
 from apps.mappings.references import InvalidReferenceError, read_reference
+
+CHUNK = 5000  # judgments read at a time
+
+
+def judged_ids(version: DatasetVersion) -> set[str]:
+    """Return the ids under which a run can name the documents that the judgments of a version mean."""
+    doc_refs = version.judgments.order_by().values_list("doc_ref", flat=True).iterator(chunk_size=CHUNK)
+    return {value for _, value in filter(None, map(_decisive, doc_refs))}
 
 
 @transaction.atomic
@@ -21,14 +30,20 @@ def add_judged(stub: Collection, doc_refs: Iterable[object]) -> None:
     """
     known: dict[str, dict[str, str]] = {}
     for doc_ref in doc_refs:
-        try:
-            (field, value), *_ = read_reference(doc_ref).lookups
-        except InvalidReferenceError:
-            continue
-        if len(value) <= LONGEST_ID:
+        if decisive := _decisive(doc_ref):
+            field, value = decisive
             document = known.setdefault(value, {})
             if field != "external_id":
                 document[field] = value
     add_known(stub, known)
     stub.fingerprint = sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
     stub.save(update_fields=["fingerprint", "updated_at"])
+
+
+def _decisive(doc_ref: object) -> tuple[str, str] | None:
+    """Return the field and the value by which a reference resolves; None where that can be no id."""
+    try:
+        field, value = read_reference(doc_ref).lookups[0]
+    except InvalidReferenceError:
+        return None
+    return (field, value) if len(value) <= LONGEST_ID else None

@@ -40,6 +40,27 @@ def test_a_preview_counts_and_keeps_nothing(client_of_ada: Client, dataset: Data
     assert not Collection.objects.exists()
 
 
+def test_ids_that_nothing_knows_are_counted_before_and_after_the_import(
+    client_of_ada: Client, dataset: Dataset
+) -> None:
+    run = b"q1 Q0 a 1 2 mine\nq1 Q0 x 2 1 mine\nq2 Q0 y 1 1 mine\nother Q0 a 1 1 mine\n"
+    told = (
+        "Queries of mine.run that the dataset does not have, left out: 1 of 3 (other).",
+        "Documents of mine.run that no judgment of the dataset names, counted as not relevant: 2 of 3 (x, y).",
+    )
+    for page in (PREVIEW, PAGE):
+        shown = post(client_of_ada, page, dataset, run).content.decode()
+        assert [sentence for sentence in told if sentence not in shown] == []
+    alien = post(client_of_ada, PREVIEW, dataset, b"q1 Q0 <x> 1 2 mine\n").content.decode()
+    assert "None of the documents of mine.run (1: &lt;x&gt;) is named by a judgment of the dataset" in alien
+
+
+def test_documents_that_are_judged_by_another_key_are_known(client_of_ada: Client) -> None:
+    judged = make_dataset({"q1": [({"uri": "file:///a.md"}, 1), ({"file_name": "b.md"}, 0), ({"odd": 1}, 1)]})
+    shown = post(client_of_ada, PREVIEW, judged, b"q1 Q0 file:///a.md 1 2 m\nq1 Q0 b.md 2 1 m\n").content.decode()
+    assert "no judgment" not in shown
+
+
 def test_a_preview_says_what_is_wrong_and_offers_no_import(client_of_ada: Client, dataset: Dataset) -> None:
     page = post(client_of_ada, PREVIEW, dataset, b"q1 Q0 a 1 1 t\nq1 Q0 a 2 1 t\n").content.decode()
     assert "mine.run, line 2, ranks the document" in page

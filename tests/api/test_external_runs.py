@@ -48,8 +48,12 @@ def test_it_measures_rankings_in_a_new_benchmark(callers: Callers, dataset: Data
     assert facts["report"] == {
         **{"file": "mine.run", "format": "trec", "tags": ["mine"], "queries": 3, "answered": 2, "results": 4},
         **{"documents": 3, "missing": 0, "unjudged": 1, "unknown": 1, "first_unknown": ["other"], "tied": 0},
+        **{"unjudged_documents": 1, "first_unjudged": ["d9"]},
     }
-    assert notes[0] == "Queries of mine.run that the dataset does not have, left out: 1 (other)."
+    assert notes[:2] == [
+        "Queries of mine.run that the dataset does not have, left out: 1 of 3 (other).",
+        "Documents of mine.run that no judgment of the dataset names, counted as not relevant: 1 of 3 (d9).",
+    ]
 
 
 def test_it_adds_to_a_benchmark(callers: Callers, dataset: Dataset) -> None:

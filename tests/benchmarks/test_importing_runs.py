@@ -187,7 +187,8 @@ def test_the_command_imports_and_reports(
     assert "bm25.run (TREC run): 8 results, 6 documents, for 2 of 3 queries." in out
     assert "spring: completed" in out
     assert "Judged queries that bm25.run lacks, counted as 0: 1." in err
-    assert "left out: 1 (q9)." in err
+    assert "left out: 1 of 3 (q9)." in err
+    assert "counted as not relevant: 3 of 6 (d, e, f)." in err
     assert "equal scores, ordered by id, descending: 2." in err
     other = write(tmp_path / "other.run", "q1 Q0 a 1 1 x\n")
     call_command("import_run", other, dataset="questions", benchmark="spring", dataset_version=1, json=True)

@@ -70,6 +70,10 @@ class RunReportFacts(serializers.Serializer):
     unjudged = serializers.IntegerField(help_text="Queries of the version without a judgment.")
     unknown = serializers.IntegerField(help_text="Queries of the file that the version lacks; they are left out.")
     first_unknown = serializers.ListField(child=serializers.CharField())
+    unjudged_documents = serializers.IntegerField(
+        help_text="Distinct documents that no judgment of the version names; they count as not relevant."
+    )
+    first_unjudged = serializers.ListField(child=serializers.CharField())
     tied = serializers.IntegerField(help_text="Queries in which ids decided between equal scores.")
     notes = serializers.SerializerMethodField(help_text="A sentence for each thing that moves the values.")
 
