@@ -61,14 +61,14 @@ def measures_at(cutoffs: Sequence[int]) -> list[Measure]:
 
 
 def results(
-    queries: Sequence[QueryFigures], *, profile: Profile, cutoffs: Sequence[int], positives: Sequence[int]
+    queries: Sequence[QueryFigures], *, profile: Profile, cutoffs: Sequence[int], judged: Sequence[int]
 ) -> dict[str, Any]:
     """The content of results.json, keys in its order.
 
-    `queries` are those with judgments, `positives` how many relevant items each query of the dataset has, judged or
-    not. Without queries there are no figures, rather than zeros.
+    `queries` are those with judgments, `judged` how many judgments of any grade each query of the dataset has, which
+    Flowbaby calls positives. Without queries there are no figures, rather than zeros.
     """
-    shape = asdict(label_shape(positives))
+    shape = asdict(label_shape(judged))
     return {
         "relevance_semantics": "filtered",
         "aggregate_metrics": _means(queries, profile),
@@ -89,6 +89,7 @@ def markdown(results: Mapping[str, Any]) -> str:
         "# Benchmark Results",
         f"{results['query_count']} queries, profile {results['profile']}, k {_listed(results['k_values'])}.",
         "## Label Shape Statistics",
+        "Positives are a query's judgments, of any grade.",
         _table(
             ["Statistic", "Value"],
             [[name, written.format(**results["label_shape_stats"])] for name, written in SHAPE_ROWS.items()],

@@ -40,8 +40,8 @@ def results_of(dataset: Dataset, scores: Scores, *, profile: Profile, cutoffs: l
         QueryFigures(key, slices[key], len(dataset.qrels[key]), dict(zip(names, column.tolist(), strict=True)))
         for key, column in zip(scores.queries, scores.values.T, strict=True)
     ]
-    positives = [sum(grade > 0 for grade in dataset.qrels.get(key, {}).values()) for key in slices]
-    return results(queries, profile=profile, cutoffs=cutoffs, positives=positives)
+    judged = [len(dataset.qrels.get(key, {})) for key in slices]
+    return results(queries, profile=profile, cutoffs=cutoffs, judged=judged)
 
 
 def write(targets: Targets, content: Mapping[str, Any], about: Provenance) -> None:

@@ -107,13 +107,13 @@ def test_profile_1_0_counts_a_query_in_its_first_slice(golden, tmp_path):
     assert results["profile"] == "flowbaby-1.0"
 
 
-def test_the_label_shape_is_that_of_all_topics(tmp_path):
-    positives = [0, 1, 1, 2, 4]
-    topics = [TOPICS[2] | {"query_id": f"q{number}"} for number in range(len(positives))]
+def test_the_label_shape_counts_the_judgments_of_any_grade_of_all_topics(tmp_path):
+    judged = [0, 1, 1, 2, 4]
+    topics = [TOPICS[2] | {"query_id": f"q{number}"} for number in range(len(judged))]
     qrels = [
-        {"query_id": f"q{number}", "canonical_item_id": f"d{item}", "relevance": int(item < count)}
-        for number, count in enumerate(positives)
-        for item in range(count + 1)
+        {"query_id": f"q{number}", "canonical_item_id": f"d{item}", "relevance": item % 3}
+        for number, count in enumerate(judged)
+        for item in range(count)
     ]
     dataset = write_dataset(tmp_path / "shape", topics=topics, qrels=qrels)
     run = write_file(tmp_path / "run.json", RUN)

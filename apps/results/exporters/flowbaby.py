@@ -79,8 +79,8 @@ def _content(run: Run, version: DatasetVersion, profile: Profile) -> _Content:
         files.QueryFigures(key, slices[key], len(judged[key]), dict(zip(names, column, strict=True)))
         for key, column in zip(scores.queries, scores.values.T.tolist(), strict=True)
     ]
-    positives = [sum(grade > 0 for grade in grades[pk].values()) for pk in queries]
-    results = files.results(figures, profile=profile, cutoffs=run.benchmark.k_values, positives=positives)
+    judgments = [len(grades[pk]) for pk in queries]
+    results = files.results(figures, profile=profile, cutoffs=run.benchmark.k_values, judged=judgments)
     failed = _failures(run, {pk: query.key for pk, query in queries.items() if pk not in found})
     splits = {query.split for query in queries.values()}
     return _Content(results | ({FAILED: failed} if failed else {}), splits)
