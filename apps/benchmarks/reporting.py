@@ -1,5 +1,6 @@
 """A benchmark's outcome for terminals and programs."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.template.defaultfilters import filesizeformat
@@ -57,6 +58,7 @@ def text_of(benchmark: Benchmark) -> str:
     k = benchmark.primary_k
     searched = sorted({str(run.index) for _, run in rows if run.index})
     lines = [f"{benchmark.name}: {benchmark.status}" + (f", index {', '.join(searched)}" if searched else "")]
+    shared = shared_warnings([run for _, run in rows])
     lines.append(f"rank  run  {'label':{width}}  nDCG@{k:<4} P@{k:<6}  R@{k:<6}  RR       ms/query")
     for place, (metrics, run) in enumerate(rows, start=1):
         head = f"{place if metrics else '–':>4}  {run.run_order:>3}  {run.label:{width}}"
@@ -67,6 +69,14 @@ def text_of(benchmark: Benchmark) -> str:
         numbers = "  ".join("   –    " if value is None else f"{value:<8.4f}" for value in values)
         ms = run.timing.get("total_ms")
         lines.append(f"{head}  {numbers} {'–' if ms is None else f'{ms:.1f}'}")
-        notes = [ann_text(run.provenance.get("ann")), *run.warnings]
+        notes = [ann_text(run.provenance.get("ann")), *(one for one in run.warnings if one not in shared)]
         lines += [f"{'':11}{note}" for note in notes if note]
-    return "\n".join(lines)
+    return "\n".join([*lines, *(f"Every run: {warning}" for warning in shared)])
+
+
+def shared_warnings(runs: Sequence[Run]) -> list[str]:
+    """Return the warnings that each of several completed runs has, which a leaderboard tells once, for all of them."""
+    completed = [run for run in runs if run.status == Run.Status.COMPLETED]
+    if len(completed) < 2:
+        return []
+    return [warning for warning in completed[0].warnings if all(warning in run.warnings for run in completed)]

@@ -6,6 +6,7 @@ from apps.benchmarks.approximations import ann_text
 from apps.benchmarks.baselines import baseline_names
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.progress import stage_of
+from apps.benchmarks.reporting import shared_warnings
 from apps.benchmarks.rescoring import scored_versions
 from apps.benchmarks.verifying import verify
 from apps.operations import queueing
@@ -35,6 +36,7 @@ def board_context(benchmark: Benchmark, k: int, *, version: int | None = None, w
     configs = [row.run.config for row in board.rows]
     differ = varying(configs)
     shared = [key for key in keys_of(configs) if key not in differ]
+    told_once = shared_warnings([row.run for row in board.rows])
     names = measures_at(benchmark, k)
     baselines = baseline_names(benchmark)
     return {
@@ -51,8 +53,14 @@ def board_context(benchmark: Benchmark, k: int, *, version: int | None = None, w
         "k": k,
         "measures": names,
         "rows": [
-            {**_shown(row, board, names, differ), "baselines": baselines.get(row.run.pk, [])} for row in board.rows
+            {
+                **_shown(row, board, names, differ),
+                "baselines": baselines.get(row.run.pk, []),
+                "warnings": [warning for warning in row.run.warnings if warning not in told_once],
+            }
+            for row in board.rows
         ],
+        "shared_warnings": told_once,
         "indexes": {row.run.index_id: row.run.index for row in board.rows if row.run.index}.values(),
         "shared": phrases(configs[0], shared) if configs else [],
         "unresolved": board.evaluation if board.evaluation and board.evaluation.unresolved_count else None,

@@ -30,10 +30,10 @@ def read_qrels(path: Path) -> dict[str, dict[bytes, int]]:
             raise _fault(path, number, f"has {len(columns)} columns: qid, iter, docno and rel are expected")
         query, _, document, grade = columns
         if not GRADE.fullmatch(grade):
-            raise _fault(path, number, f"has the grade {grade[:40]!r}, which is not an integer")
+            raise _fault(path, number, f"has the grade {_shown(grade)}, which is not an integer")
         judged = truth.setdefault(query, {})
         if document in judged:
-            raise _fault(path, number, f"judges the document {document[:60]!r} of the query {query[:60]!r} again")
+            raise _fault(path, number, f"judges the document {_shown(document)} of the query {_shown(query)} again")
         judged[document] = int(grade)
     if not truth:
         raise FileFormatError(f"{path.name} holds no judgment.")
@@ -92,9 +92,7 @@ def repeated_document(path: Path, query: str) -> FileFormatError:
             document = columns[2]
             first = lines.setdefault(document, number)
             if first != number:
-                what = (
-                    f"ranks the document {document.decode(errors='replace')[:60]!a} of the query {query[:60]!a} again"
-                )
+                what = f"ranks the document {_shown(document)} of the query {query[:60]!a} again"
                 return _fault(path, number, f"{what}, after line {first}: a ranking holds it once")
     raise AssertionError(f"No document of {query!r} stands twice.")
 
@@ -130,7 +128,7 @@ def _scored(path: Path, key: str, documents: list[bytes], scores: list[float]) -
 
 
 def _key(path: Path, query: bytes) -> str:
-    return decode_part(query, where=f"{path.name} has the query {query[:60]!r}, which")
+    return decode_part(query, where=f"{path.name} has the query {_shown(query)}, which")
 
 
 def _fault_of_run(path: Path, number: int, line: bytes) -> FileFormatError:
@@ -138,7 +136,12 @@ def _fault_of_run(path: Path, number: int, line: bytes) -> FileFormatError:
     if len(columns) < 6:
         what = f"has {len(columns)} columns: qid, Q0, docno, rank, score and a tag are expected"
         return _fault(path, number, what)
-    return _fault(path, number, f"has the score {columns[4][:40]!r}, which is not a number")
+    return _fault(path, number, f"has the score {_shown(columns[4])}, which is not a number")
+
+
+def _shown(column: bytes) -> str:
+    """Return what a column holds as an error has it: text, whatever bytes it is."""
+    return ascii(column.decode(errors="replace")[:60])
 
 
 def _fault(path: Path, number: int, what: str) -> FileFormatError:

@@ -32,7 +32,7 @@ read; a judged query that the results lack counts as 0; queries without judgment
 EPILOG = """\
 examples:
   benchbench score --qrels qrels.txt --run bm25.run
-  benchbench score --qrels qrels/test.tsv --run dense.run.gz -m nDCG@10 -m R@100 -m AP --by-query
+  benchbench score --qrels qrels/test.tsv --run dense.run.gz -m nDCG@10 R@100 AP --by-query
   benchbench score --dataset golden-v1 --run run.json --output results.json --markdown results.md \\
       --summary summary.json -k 5 10 20 --evaluation-split test
 
@@ -67,9 +67,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "-m",
         "--measure",
-        action="append",
+        nargs="+",
+        action="extend",
         metavar="NAME",
-        help="a measure, such as nDCG@10, RR, AP, Judged@10, or ERR@20 of ir_measures; repeat for more",
+        help="measures, such as nDCG@10 RR AP Judged@10, or ERR@20 of ir_measures; may be repeated",
     )
     parser.add_argument(
         "-k",

@@ -36,10 +36,10 @@ class TestQrels:
         [
             ("q1 0 d1", r"file\.txt, line 1, has 3 columns: qid, iter, docno and rel are expected\."),
             ("q1 0 d1 1\nq1 0 d2 1 x", "line 2, has 5 columns"),
-            ("q1 0 d1 1.5", r"line 1, has the grade b'1\.5', which is not an integer"),
+            ("q1 0 d1 1.5", r"line 1, has the grade '1\.5', which is not an integer"),
             ("q1 0 d1 1_0", "which is not an integer"),
-            ("q1 0 d1 1\nq1 0 d1 1", "line 2, judges the document b'd1' of the query b'q1' again"),
-            (b"q\xff 0 d 1", r"has the query b'q\\xff', which is not UTF-8"),
+            ("q1 0 d1 1\nq1 0 d1 1", "line 2, judges the document 'd1' of the query 'q1' again"),
+            (b"q\xff 0 d 1", r"has the query 'q\\ufffd', which is not UTF-8"),
             ("\n", "holds no judgment"),
         ],
     )
@@ -63,10 +63,10 @@ class TestRun:
                 "q1 Q0 d1 1 .5",
                 r"file\.txt, line 1, has 5 columns: qid, Q0, docno, rank, score and a tag are ",
             ),
-            ("q1 Q0 d1 1 .5 t\nq1 Q0 d2 2 high t", "line 2, has the score b'high', which is not a number"),
+            ("q1 Q0 d1 1 .5 t\nq1 Q0 d2 2 high t", "line 2, has the score 'high', which is not a number"),
             ("q1 Q0 d1 1 nan t", "query 'q1', has a score that is not a number"),
-            ("q1 Q0 d1 1 1_0 t", "line 1, has the score b'1_0'"),
-            (b"q\xff Q0 d 1 1 t", r"has the query b'q\\xff', which is not UTF-8"),
+            ("q1 Q0 d1 1 1_0 t", "line 1, has the score '1_0'"),
+            (b"q\xff Q0 d 1 1 t", r"has the query 'q\\ufffd', which is not UTF-8"),
             ("", "holds no result"),
         ],
     )

@@ -51,6 +51,16 @@ def test_it_tells_the_distance_to_the_best(mapping: Mapping) -> None:
     assert board.best.run.run_order == 2
 
 
+def test_what_is_to_be_known_of_every_run_is_told_once(mapping: Mapping, admin_client: Client) -> None:
+    benchmark = make_benchmark(mapping, [0.25, None, 0.75])
+    benchmark.runs.update(warnings=["Short lists."])
+    benchmark.runs.filter(run_order=3).update(warnings=["Short lists.", "Slow."])
+    page = admin_client.get(results_url(benchmark)).content.decode()
+    for told in (text_of(benchmark), page):
+        assert told.count("Short lists.") == told.count("Every run: Short lists.") == 1
+        assert told.count("Slow.") == 1
+
+
 def test_as_text_it_has_the_number_that_commands_take_beside_the_rank(mapping: Mapping) -> None:
     benchmark = make_benchmark(mapping, [0.25, None, 0.75])
     _, head, *rows = text_of(benchmark).splitlines()

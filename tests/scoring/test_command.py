@@ -63,6 +63,11 @@ def test_it_measures_at_5_10_and_20_where_nothing_is_said(trec, capsys):
     assert list(printed(capsys, *trec, "-k", "3")["measures"]) == ["R@3", "P@3", "AP@3", "nDCG@3", "RR"]
 
 
+def test_one_option_takes_several_measures_as_users_of_ir_measures_type_them(trec, capsys):
+    assert list(printed(capsys, *trec, "-m", "nDCG@10", "P@10", "AP")["measures"]) == ["nDCG@10", "P@10", "AP"]
+    assert list(printed(capsys, "-m", "RR", "P@1", *trec, "-m", "AP")["measures"]) == ["RR", "P@1", "AP"]
+
+
 def test_it_takes_measures_of_the_library(trec, capsys):
     assert printed(capsys, *trec, "-m", "MAP", "-m", "RBP(p=0.5)")["measures"]["AP"] == 0.5
 
