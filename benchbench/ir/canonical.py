@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from numbers import Integral, Real
 from typing import Any
-from uuid import NAMESPACE_DNS, uuid5
+from uuid import NAMESPACE_DNS, UUID, uuid5
 
 from benchbench.errors import BenchbenchError
 
 CURRENT = "v1"
+Id = str | UUID | Integral
 GENERATED = ("llm", "completion")  # in the `source` of a result that a model wrote: nothing was retrieved
 
 
@@ -41,6 +43,10 @@ class Run:
     run_id: str
     entries: tuple[RunEntry, ...]
 
+    def as_dict(self) -> dict[str, Any]:
+        """The content of a run.json, of plain texts and numbers."""
+        return {"run_id": self.run_id, "entries": [asdict(entry) for entry in self.entries]}
+
 
 def canonical_id(*, topic_id: str | None, topic: str | None, version: str = CURRENT) -> str | None:
     """The id of an item by the rules of `version`; None for an item that has none. Raises CanonicalizationError."""
@@ -58,25 +64,30 @@ def rules(version: str) -> Callable[[str | None, str | None], str | None]:
     return VERSIONS[version]
 
 
-def export_retrieval_results_to_run(
-    results: Mapping[str, Iterable[Any]], run_id: str, *, version: str = CURRENT
-) -> Run:
+def export_retrieval_results_to_run(results: Mapping[Id, Iterable[Any]], run_id: Id, *, version: str = CURRENT) -> Run:
     """The run of live results: query id → results, each an object or a mapping with topic_id, topic, score, metadata.
 
-    Left out: results whose metadata.source holds "llm" or "completion" in any case, and those without an id. Equal
-    scores keep their order; of two results with one id the better stays, since a ranking holds an item once.
+    Ids may be texts, UUIDs or whole numbers, and scores numbers of Python or NumPy; the run holds texts and floats of
+    Python. Left out: results whose metadata.source holds "llm" or "completion" in any case, and those without an id.
+    Equal scores keep their order; of two results with one id the better stays, since a ranking holds an item once.
+    Raises CanonicalizationError for an id or a score that is none, and where two query ids are one as text.
     """
     name = rules(version)
     entries: list[RunEntry] = []
-    for query_id, found in results.items():
+    asked: set[str] = set()
+    for stated, found in results.items():
+        query_id = _id(stated, "query id")
+        if query_id in asked:
+            raise CanonicalizationError(f"Two queries have the id {query_id[:60]!a}.", field="query_id")
+        asked.add(query_id)
         scores: dict[str, float] = {}
         retrieved = [result for result in found if not _is_generated(result)]
         for result in sorted(retrieved, key=lambda one: _score(one, query_id), reverse=True):
-            item = name(_field(result, "topic_id"), _field(result, "topic"))
+            item = name(_optional_id(result, "topic_id"), _optional_id(result, "topic"))
             if item is not None:
                 scores.setdefault(item, _score(result, query_id))
         entries += [RunEntry(query_id, item, rank, score) for rank, (item, score) in enumerate(scores.items(), start=1)]
-    return Run(run_id, tuple(entries))
+    return Run(_id(run_id, "run_id"), tuple(entries))
 
 
 def _v1(topic_id: str | None, topic: str | None) -> str | None:
@@ -98,12 +109,26 @@ def _is_generated(result: Any) -> bool:
 
 def _score(result: Any, query_id: str) -> float:
     score = _field(result, "score")
-    if isinstance(score, bool) or not isinstance(score, int | float) or math.isnan(score):
+    if isinstance(score, bool) or not isinstance(score, Real) or not math.isfinite(score):
         raise CanonicalizationError(
-            f"A result of the query {query_id[:60]!a} has the score {score!r:.40}: a score must be a number.",
+            f"A result of the query {query_id[:60]!a} has the score {score!r:.40}: a score must be a finite number.",
             field="score",
         )
     return float(score)
+
+
+def _id(value: Any, what: str) -> str:
+    """An id as text: str of a subclass of it too, such as NumPy's."""
+    if isinstance(value, bool) or not isinstance(value, str | UUID | Integral):
+        raise CanonicalizationError(
+            f"{value!r:.60} is no {what}: it must be a text, a UUID or a whole number.", field=what.replace(" ", "_")
+        )
+    return str(value)
+
+
+def _optional_id(result: Any, name: str) -> str | None:
+    stated = _field(result, name)
+    return None if stated is None else _id(stated, name)
 
 
 def _field(thing: Any, name: str) -> Any:

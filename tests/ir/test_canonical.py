@@ -1,7 +1,13 @@
+import json
+from dataclasses import astuple
+from pathlib import Path
 from types import SimpleNamespace
+from uuid import UUID
 
+import numpy as np
 import pytest
 
+from benchbench.files.flowbaby import rankings, read_run
 from benchbench.ir.canonical import (
     CanonicalizationError,
     RunEntry,
@@ -61,7 +67,48 @@ def test_it_exports_what_was_retrieved_in_order_of_score():
     )
 
 
-@pytest.mark.parametrize("score", [None, "0.5", float("nan"), True])
+def test_it_takes_the_types_of_live_systems_and_gives_those_of_json():
+    query, topic = UUID(int=1), UUID(int=2)
+    live = {
+        query: [
+            {"topic_id": topic, "topic": None, "score": np.float32(0.5), "rank": np.int64(1)},
+            SimpleNamespace(topic_id=np.int64(7), topic=None, score=np.int32(0)),
+        ],
+        np.str_("q2"): [{"topic_id": None, "topic": np.str_("Auth"), "score": np.float64(0.25)}],
+    }
+    run = export_retrieval_results_to_run(live, run_id=UUID(int=3))
+    assert json.loads(json.dumps(run.as_dict())) == {
+        "run_id": str(UUID(int=3)),
+        "entries": [
+            {"query_id": str(query), "canonical_item_id": str(topic), "rank": 1, "score": 0.5},
+            {"query_id": str(query), "canonical_item_id": "7", "rank": 2, "score": 0.0},
+            {"query_id": "q2", "canonical_item_id": "7a87ae18-aef7-53e6-9b94-ae28c9772048", "rank": 1, "score": 0.25},
+        ],
+    }
+    assert {type(value) for entry in run.entries for value in astuple(entry)} == {str, int, float}
+
+
+def test_the_documented_lines_write_a_file_that_can_be_scored(tmp_path, monkeypatch):
+    documented = (Path(__file__).parents[2] / "docs" / "scoring.md").read_text().split("```python\n")[1].split("```")[0]
+    monkeypatch.chdir(tmp_path)
+    exec(documented, {"results": {"q1": [result(0.5, topic_id="a")]}})
+    assert rankings(read_run(tmp_path / "run.json")) == {"q1": ["a"]}
+
+
+@pytest.mark.parametrize(
+    ("results", "sentence"),
+    [
+        ({None: []}, "None is no query id"),
+        ({UUID(int=1): [], str(UUID(int=1)): []}, "Two queries have the id '00000000-"),
+        ({"q1": [result(1.0, topic_id=2.5)]}, r"2\.5 is no topic_id: it must be a text, a UUID or a whole number"),
+    ],
+)
+def test_it_refuses_what_is_no_id(results, sentence):
+    with pytest.raises(CanonicalizationError, match=sentence):
+        export_retrieval_results_to_run(results, "run")
+
+
+@pytest.mark.parametrize("score", [None, "0.5", float("nan"), float("inf"), np.float32("nan"), True])
 def test_it_refuses_a_result_without_a_score(score):
     with pytest.raises(CanonicalizationError, match="query 'q1' has the score"):
         export_retrieval_results_to_run({"q1": [result(score, topic_id="a")]}, "run")
