@@ -15,7 +15,15 @@ from apps.mappings.fingerprints import truth_hash
 from apps.mappings.models import Resolution
 from apps.results.kept import KeptError, kept_chunks
 from apps.retrieval.models import Chunk
-from benchbench.ir.sections import SectionHit, doc_rank, doc_recall, reciprocal, section_rank, section_recall
+from benchbench.ir.sections import (
+    SectionHit,
+    doc_rank,
+    doc_recall,
+    reciprocal,
+    section_rank,
+    section_recall,
+    section_share,
+)
 
 Span = tuple[int, int, str]
 """First character, one past the last, section id."""
@@ -52,14 +60,21 @@ class Found:
     def section_recall(self, k: int) -> float:
         return section_recall(self.hits, self.expected.document, self.expected.sections, k)
 
+    def section_share(self, k: int) -> float:
+        return section_share(self.hits, self.expected.document, self.expected.sections, k)
+
 
 @dataclass(frozen=True, slots=True)
 class SectionRow:
-    """Means at one cutoff over all judgments that name sections."""
+    """Means at one cutoff over all judgments that name sections.
+
+    How many have their document, and any of their sections, in the first k; and the share of their sections there.
+    """
 
     k: int
     doc_recall: float
     section_recall: float
+    section_share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +138,7 @@ def _means(found: Sequence[Found], k_values: Iterable[int]) -> SectionMeans:
                 k,
                 float(np.mean([one.doc_recall(k) for one in found])),
                 float(np.mean([one.section_recall(k) for one in found])),
+                float(np.mean([one.section_share(k) for one in found])),
             )
             for k in k_values
         ],

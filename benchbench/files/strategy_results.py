@@ -10,11 +10,6 @@ from benchbench.files.cells import csv_line
 from benchbench.ir.sections import NOT_FOUND, consistency, order_statistic, reciprocal
 
 CUTOFFS = (1, 3, 5, 10)  # of the summary, whichever were run
-SEARCH_COLUMNS = (
-    *("question", "expected_doc", "expected_sections", "top_k", "doc_found", "doc_rank"),
-    *("section_found", "section_rank", "search_time_ms", "embed_calls", "llm_calls"),
-    *("evidence_recall", "answer_token_overlap", "rouge_l", "error"),
-)
 SUMMARY_COLUMNS = (
     *("index_time_sec", "num_vectors"),
     *(f"doc_recall_at_{k}" for k in CUTOFFS),
@@ -62,7 +57,7 @@ class Search:
     """One repetition of a query, and where it found one expected document, in rankings cut at the greatest cutoff.
 
     Ranks are those of `benchbench.ir.sections`; None where nothing is expected, or it is not known what was found.
-    `section_recalls` and `content` are by cutoff. A search with an `error` found nothing out.
+    `content` is by cutoff. A search with an `error` found nothing out.
     """
 
     query_id: str
@@ -72,13 +67,35 @@ class Search:
     expected_sections: Sequence[str] = ()
     doc_rank: int | None = None
     section_rank: int | None = None
-    section_recalls: Mapping[int, float] = field(default_factory=dict)
     content: Mapping[int, Content] = field(default_factory=dict)
     documents: Sequence[Hashable] = ()
     search_time_ms: float | None = None
     embed_calls: int | None = None
     llm_calls: int | None = None
     error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRow:
+    """A row of search_results.csv without its configuration: a search cut at `top_k`, fields in the file's order."""
+
+    query_id: str
+    run: int
+    question: str
+    expected_doc: str
+    expected_sections: str
+    top_k: int
+    doc_found: bool | None
+    doc_rank: int | None
+    section_found: bool | None
+    section_rank: int | None
+    search_time_ms: float | None
+    embed_calls: int | None
+    llm_calls: int | None
+    evidence_recall: float | None
+    answer_token_overlap: float | None
+    rouge_l: float | None
+    error: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,23 +116,28 @@ def index_stats(built: Iterable[tuple[Configuration, IndexStats]]) -> Iterator[s
 
 def search_header() -> str:
     """Return the first line of search_results.csv."""
-    return csv_line(["query_id", "run", *_names(Configuration), *SEARCH_COLUMNS])
+    query_id, run, *rest = _names(SearchRow)
+    return csv_line([query_id, run, *_names(Configuration), *rest])
 
 
-def search_lines(configuration: Configuration, search: Search, cutoffs: Iterable[int]) -> Iterator[str]:
-    """Yield the lines of a search, one a cutoff: the same ranking, cut. What is further down is not found."""
+def search_rows(search: Search, cutoffs: Iterable[int]) -> Iterator[SearchRow]:
+    """Yield the rows of a search, one a cutoff: the same ranking, cut. What is further down is not found."""
     for k in cutoffs:
         doc_rank, section_rank = _cut(search.doc_rank, k), _cut(search.section_rank, k)
-        yield csv_line(
-            [
-                *(search.query_id, search.run, *astuple(configuration)),
-                *(search.question, search.expected_doc, ",".join(search.expected_sections), k),
-                *(_found(doc_rank), doc_rank, _found(section_rank), section_rank),
-                *(search.search_time_ms, search.embed_calls, search.llm_calls),
-                *(astuple(search.content.get(k, Content())) if not search.error else (None, None, None)),
-                search.error,
-            ]
+        yield SearchRow(
+            *(search.query_id, search.run, search.question),
+            *(search.expected_doc, ",".join(search.expected_sections), k),
+            *(_found(doc_rank), doc_rank, _found(section_rank), section_rank),
+            *(search.search_time_ms, search.embed_calls, search.llm_calls),
+            *(astuple(search.content.get(k, Content())) if not search.error else (None, None, None)),
+            search.error,
         )
+
+
+def search_line(configuration: Configuration, row: SearchRow) -> str:
+    """Return the line of search_results.csv that a row is."""
+    query_id, run, *rest = astuple(row)
+    return csv_line([query_id, run, *astuple(configuration), *rest])
 
 
 def summary(rows: Iterable[Summary]) -> Iterator[str]:
@@ -127,17 +149,18 @@ def summary(rows: Iterable[Summary]) -> Iterator[str]:
 def summarised(
     configuration: Configuration,
     stats: IndexStats,
-    searches: Sequence[Search],
-    cutoffs: Sequence[int],
+    rows: Sequence[SearchRow],
     *,
+    consistency_score: float | None,
     runs_per_query: int,
     error: str = "",
 ) -> Summary:
-    """Return the summary of a configuration's searches, all repetitions of all queries.
+    """Return the summary of a configuration's rows, so that whoever counts in search_results.csv finds the same.
 
-    Recalls and reciprocal ranks are means over the expected documents, of several repetitions by the first that did not
-    fail; times are of every search that did not. Sums are of all searches. Of a configuration with an `error` only its
-    index is told, and how little was evaluated.
+    The share of queries one of whose documents, or sections, is found in the first k, and the mean of one over the rank
+    of the first, are over the queries that expect one, of several repetitions by the first that did not fail; times are
+    of every search that did not. Sums are of all searches. The consistency score is of whole rankings, which the rows
+    do not hold. Of a configuration with an `error` only its index is told, and how little was evaluated.
     """
     values: dict[str, float | None] = {
         "index_time_sec": stats.duration_sec,
@@ -146,29 +169,50 @@ def summarised(
         "runs_per_query": runs_per_query,
     }
     if not error:
-        answered = [search for search in searches if not search.error]
-        values |= _quality(_first(answered), cutoffs) | _times(answered) | _calls(searches)
-        values["consistency_score"] = consistency(_repetitions(searches, max(cutoffs)))
-        values["queries_evaluated"] = len({search.query_id for search in answered})
+        answered = [row for row in rows if not row.error]
+        values |= _quality(_first(answered)) | _times(answered) | _calls(rows)
+        values["consistency_score"] = consistency_score
+        values["queries_evaluated"] = len({row.query_id for row in answered})
     return Summary(configuration=configuration, values=values, error=error)
 
 
-def _quality(searches: Sequence[Search], cutoffs: Sequence[int]) -> dict[str, float | None]:
-    greatest = max(cutoffs)
-    documents = [search.doc_rank for search in searches if search.doc_rank is not None]
-    sections = [search.section_rank for search in searches if search.section_rank is not None]
+def consistency_of(searches: Iterable[Search], k: int) -> float | None:
+    """Return the share of queries whose first k documents are the same in all repetitions.
+
+    One that failed in some of them is not consistent, one that failed in all of them is left out.
+    """
+    lists: dict[str, dict[int, Sequence[Hashable]]] = defaultdict(dict)
+    for search in searches:
+        lists[search.query_id][search.run] = FAILED if search.error else search.documents[:k]
+    found = [list(of_query.values()) for of_query in lists.values()]
+    return consistency([of_query for of_query in found if any(one != FAILED for one in of_query)])
+
+
+def _quality(rows: Sequence[SearchRow]) -> dict[str, float | None]:
     values: dict[str, float | None] = {}
-    for k in set(CUTOFFS).intersection(cutoffs):
-        recalls = [search.section_recalls[k] for search in searches if k in search.section_recalls]
-        values[f"doc_recall_at_{k}"] = _mean([float(_cut(rank, k) != NOT_FOUND) for rank in documents])
-        values[f"section_recall_at_{k}"] = _mean(recalls)
-    values["doc_mrr"] = _mean([reciprocal(_cut(rank, greatest)) for rank in documents])
-    values["section_mrr"] = _mean([reciprocal(_cut(rank, greatest)) for rank in sections])
+    for name in ("doc", "section"):
+        ranks = _best_ranks(rows, f"{name}_rank")
+        for k in CUTOFFS:
+            found = [float(rank != NOT_FOUND) for (_, top_k), rank in ranks.items() if top_k == k]
+            values[f"{name}_recall_at_{k}"] = _mean(found)
+        greatest = max((top_k for _, top_k in ranks), default=0)
+        values[f"{name}_mrr"] = _mean([reciprocal(rank) for (_, top_k), rank in ranks.items() if top_k == greatest])
     return values
 
 
-def _times(answered: Iterable[Search]) -> dict[str, float | None]:
-    every = {(search.query_id, search.run): search.search_time_ms for search in answered}
+def _best_ranks(rows: Iterable[SearchRow], name: str) -> dict[tuple[str, int], int]:
+    """Return by query and cutoff the rank of the first that was found of what the query expects, or NOT_FOUND."""
+    best: dict[tuple[str, int], int] = {}
+    for row in rows:
+        rank, key = getattr(row, name), (row.query_id, row.top_k)
+        if rank is not None:
+            both = {rank, best.get(key, NOT_FOUND)} - {NOT_FOUND}
+            best[key] = min(both, default=NOT_FOUND)
+    return best
+
+
+def _times(answered: Iterable[SearchRow]) -> dict[str, float | None]:
+    every = {(row.query_id, row.run): row.search_time_ms for row in answered}
     times = [ms for ms in every.values() if ms is not None]
     return {
         "avg_search_time_ms": _mean(times),
@@ -177,11 +221,11 @@ def _times(answered: Iterable[Search]) -> dict[str, float | None]:
     }
 
 
-def _calls(searches: Iterable[Search]) -> dict[str, float | None]:
-    every = {(search.query_id, search.run): search for search in searches}.values()
+def _calls(rows: Iterable[SearchRow]) -> dict[str, float | None]:
+    every = {(row.query_id, row.run): row for row in rows}.values()
     return {
-        "total_llm_calls": _sum(search.llm_calls for search in every),
-        "total_embed_calls": _sum(search.embed_calls for search in every),
+        "total_llm_calls": _sum(row.llm_calls for row in every),
+        "total_embed_calls": _sum(row.embed_calls for row in every),
     }
 
 
@@ -191,19 +235,10 @@ def _sum(counts: Iterable[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-def _first(answered: Iterable[Search]) -> list[Search]:
-    """Return the searches of each query's first repetition."""
+def _first(answered: Iterable[SearchRow]) -> list[SearchRow]:
+    """Return the rows of each query's first repetition."""
     first: dict[str, int] = {}
-    return [search for search in answered if first.setdefault(search.query_id, search.run) == search.run]
-
-
-def _repetitions(searches: Iterable[Search], k: int) -> list[list[Sequence[Hashable]]]:
-    """Return the first k documents of each query's repetitions; a query that failed in all of them is left out."""
-    lists: dict[str, dict[int, Sequence[Hashable]]] = defaultdict(dict)
-    for search in searches:
-        lists[search.query_id][search.run] = FAILED if search.error else search.documents[:k]
-    found = [list(of_query.values()) for of_query in lists.values()]
-    return [of_query for of_query in found if any(one != FAILED for one in of_query)]
+    return [row for row in answered if first.setdefault(row.query_id, row.run) == row.run]
 
 
 def _cut(rank: Any, k: int) -> Any:

@@ -37,6 +37,11 @@ def doc_recall(hits: Sequence[SectionHit], document: Hashable, k: int) -> float:
 
 
 def section_recall(hits: Sequence[SectionHit], document: Hashable, sections: Collection[Hashable], k: int) -> float:
+    """1 where any of the expected sections is among the first k distinct (document, section), otherwise 0."""
+    return float(1 <= section_rank(hits, document, sections) <= k)
+
+
+def section_share(hits: Sequence[SectionHit], document: Hashable, sections: Collection[Hashable], k: int) -> float:
     """The share of the expected sections among the first k distinct (document, section); 0 where none is expected."""
     expected = {(document, section) for section in sections}
     return len(expected.intersection(_distinct(hits)[:k])) / len(expected) if expected else 0.0

@@ -11,9 +11,11 @@ from benchbench.files.strategy_results import (
     Content,
     IndexStats,
     Search,
+    consistency_of,
     index_stats,
     search_header,
-    search_lines,
+    search_line,
+    search_rows,
     summarised,
     summary,
 )
@@ -28,7 +30,9 @@ def search(query: str = "q1", run: int = 1, **others: Any) -> Search:
 
 
 def summary_row(searches: list[Search], cutoffs: list[int], **options: Any) -> dict[str, str]:
-    made = summarised(FLAT, STATS, searches, cutoffs, runs_per_query=2, **options)
+    rows = [row for search in searches for row in search_rows(search, cutoffs)]
+    consistency = consistency_of(searches, max(cutoffs))
+    made = summarised(FLAT, STATS, rows, consistency_score=consistency, runs_per_query=2, **options)
     return next(csv.DictReader(io.StringIO("".join(summary([made])))))
 
 
@@ -40,7 +44,7 @@ def test_the_columns_are_those_of_formats_md() -> None:
         f"query_id,run,{told},question,expected_doc,expected_sections,top_k,doc_found,doc_rank,section_found,"
         "section_rank,search_time_ms,embed_calls,llm_calls,evidence_recall,answer_token_overlap,rouge_l,error\r\n"
     )
-    header, *_ = summary([summarised(FLAT, STATS, [search()], [1], runs_per_query=1)])
+    header, *_ = summary([summarised(FLAT, STATS, [], consistency_score=None, runs_per_query=1)])
     assert header == (
         f"{told},index_time_sec,num_vectors,doc_recall_at_1,doc_recall_at_3,doc_recall_at_5,doc_recall_at_10,"
         "section_recall_at_1,section_recall_at_3,section_recall_at_5,section_recall_at_10,doc_mrr,section_mrr,"
@@ -62,25 +66,32 @@ def test_an_error_has_a_column_where_there_is_one() -> None:
 
 def test_a_search_has_a_line_a_cutoff_which_cuts_its_ranking() -> None:
     found = search(section_rank=3, expected_sections=("s2", "s1"), search_time_ms=2.5, content={3: Content(0.5, 1, 0)})
-    first, third = search_lines(FLAT, found, [1, 3])
+    first, third = (search_line(FLAT, row) for row in search_rows(found, [1, 3]))
     assert first == 'q1,1,flat,memory,mini,,Why?,A,"s2,s1",1,False,-1,False,-1,2.5,1,0,,,,\r\n'
     assert third == 'q1,1,flat,memory,mini,,Why?,A,"s2,s1",3,True,2,True,3,2.5,1,0,0.5,1,0,\r\n'
-    [failed] = search_lines(FLAT, search(doc_rank=None, error="=Late"), [1])
-    assert failed == "q1,1,flat,memory,mini,,Why?,A,,1,,,,,,1,0,,,,'=Late\r\n"
+    [failed] = search_rows(search(doc_rank=None, error="=Late"), [1])
+    assert search_line(FLAT, failed) == "q1,1,flat,memory,mini,,Why?,A,,1,,,,,,1,0,,,,'=Late\r\n"
 
 
-def test_recalls_are_fractions_of_what_was_run_and_answered() -> None:
+def test_recalls_are_shares_of_the_queries_that_were_answered() -> None:
     searches = [
-        search("q1", section_rank=2, section_recalls={1: 0.0, 5: 0.5}),
-        search("q2", doc_rank=-1, section_rank=-1, section_recalls={1: 0.0, 5: 0.0}),
+        search("q1", section_rank=2, expected_sections=("s1", "s2")),
+        search("q2", doc_rank=-1, section_rank=-1, expected_sections=("s1",)),
         search("q3", doc_rank=7),
         search("q4", doc_rank=None, error="Late."),
     ]
     row = summary_row(searches, [1, 5])
     assert [row[f"doc_recall_at_{k}"] for k in (1, 3, 5, 10)] == ["0.0", "", str(1 / 3), ""]
-    assert [row[f"section_recall_at_{k}"] for k in (1, 3, 5, 10)] == ["0.0", "", "0.25", ""]
+    assert [row[f"section_recall_at_{k}"] for k in (1, 3, 5, 10)] == ["0.0", "", "0.5", ""], (
+        "one right section is enough"
+    )
     assert (row["doc_mrr"], row["section_mrr"]) == (str(0.5 / 3), "0.25"), "rank 7 is past the greatest cutoff"
     assert row["queries_evaluated"] == "3"
+
+
+def test_a_query_is_found_by_the_first_of_its_documents() -> None:
+    row = summary_row([search(expected_doc="A"), search(expected_doc="C", doc_rank=-1), search("q2", doc_rank=-1)], [5])
+    assert (row["doc_recall_at_5"], row["doc_mrr"]) == ("0.5", "0.25")
 
 
 def test_each_search_counts_once_however_many_documents_it_was_to_find() -> None:

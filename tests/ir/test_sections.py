@@ -10,6 +10,7 @@ from benchbench.ir.sections import (
     reciprocal,
     section_rank,
     section_recall,
+    section_share,
 )
 
 HITS = [SectionHit("B", "s1"), SectionHit("A", "s9"), SectionHit("A", "s2")]
@@ -34,15 +35,17 @@ def test_what_is_not_there_has_the_rank_minus_one():
 
 
 @pytest.mark.parametrize(
-    ("k", "of_document", "of_sections"), [(0, 0, 0), (1, 0, 0), (2, 1, 0), (3, 1, 0.5), (10, 1, 0.5)]
+    ("k", "document", "any_section", "share"),
+    [(0, 0, 0, 0), (1, 0, 0, 0), (2, 1, 0, 0), (3, 1, 1, 0.5), (10, 1, 1, 0.5)],
 )
-def test_recalls_are_fractions(k, of_document, of_sections):
-    assert doc_recall(HITS, "A", k) == of_document
-    assert section_recall(HITS, "A", ["s1", "s2"], k) == of_sections
+def test_one_right_section_is_recall_and_a_share_of_those_expected(k, document, any_section, share):
+    assert doc_recall(HITS, "A", k) == document
+    assert section_recall(HITS, "A", ["s1", "s2"], k) == any_section
+    assert section_share(HITS, "A", ["s1", "s2"], k) == share
 
 
 def test_recall_of_nothing_is_zero():
-    assert doc_recall(HITS, "C", 10) == section_recall(HITS, "A", [], 10) == 0
+    assert doc_recall(HITS, "C", 10) == section_recall(HITS, "A", [], 10) == section_share(HITS, "A", [], 10) == 0
 
 
 def test_order_statistics_are_values_that_were_measured():

@@ -43,7 +43,8 @@ def test_the_means_are_those_worked_out_by_hand(benchmark: Benchmark) -> None:
     means = section_means(Evaluation.objects.get())
     assert means is not None
     assert means.n == 2, "the third judgment names no section"
-    assert [(row.k, row.doc_recall, row.section_recall) for row in means.rows] == [(1, 0.0, 0.0), (2, 0.5, 0.25)]
+    told = [(row.k, row.doc_recall, row.section_recall, row.section_share) for row in means.rows]
+    assert told == [(1, 0.0, 0.0, 0.0), (2, 0.5, 0.5, 0.25)]
     assert (means.doc_mrr, means.section_mrr) == ((1 / 2 + 0) / 2, (1 / 2 + 0) / 2)
 
 
@@ -53,7 +54,7 @@ def test_the_page_of_the_run_shows_them(admin_client: Client, benchmark: Benchma
     assert fragment in admin_client.get(change_url(run)).content.decode()
     shown = text_of(admin_client.get(fragment))
     assert "Over 2 judgments that name sections" in shown
-    assert "Recall@2 .5000 .2500" in shown
+    assert "Recall@2 .5000 .5000 .2500" in shown
 
 
 def test_documents_that_judgments_stand_for_since_are_not_held_against_older_values(benchmark: Benchmark) -> None:

@@ -33,8 +33,9 @@ class SectionRowFacts(serializers.Serializer):
     """Means at one cutoff."""
 
     k = serializers.IntegerField()
-    doc_recall = serializers.FloatField()
-    section_recall = serializers.FloatField()
+    doc_recall = serializers.FloatField(help_text="Share of judgments whose document is in the first k.")
+    section_recall = serializers.FloatField(help_text="Share of judgments one of whose sections is in the first k.")
+    section_share = serializers.FloatField(help_text="Mean share of a judgment's sections in the first k.")
 
 
 class SectionMeansFacts(MeasuredRunFacts):

@@ -72,11 +72,12 @@ def _searches(
         error = error_of(run)
         made = failed_searches(asked, error) if error else searches_of(run, measured(run, version), asked)
         searches = list(made)
-        for search in searches:
-            yield from results.search_lines(named[run.pk], search, cutoffs)
+        rows = [row for search in searches for row in results.search_rows(search, cutoffs)]
+        yield from (results.search_line(named[run.pk], row) for row in rows)
         summaries.append(
             results.summarised(
-                *(named[run.pk], stats_of(run.index), searches, cutoffs),
+                *(named[run.pk], stats_of(run.index), rows),
+                consistency_score=results.consistency_of(searches, max(cutoffs)),
                 runs_per_query=asked.repetitions,
                 error=error,
             )

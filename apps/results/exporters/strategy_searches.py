@@ -128,7 +128,6 @@ def _searches(
             expected_sections=one.sections if one else (),
             doc_rank=_doc_rank(one, ranked) if one and not error else None,
             section_rank=found.section_rank if found else None,
-            section_recalls={k: found.section_recall(k) for k in asked.benchmark.k_values} if found else {},
             content={} if error else content,
             documents=ranked,
             search_time_ms=result.total_ms if result and not error else None,
