@@ -73,6 +73,12 @@ class Dataset:
     duplicates: int = 0
     warnings: tuple[str, ...] = ()
 
+    @property
+    def split(self) -> str | None:
+        """The split that all topics are in, if there is one."""
+        splits = {topic.split for topic in self.topics}
+        return next(iter(splits)) or None if len(splits) == 1 else None
+
     def of_split(self, split: str) -> "Dataset":
         """The part whose topics are in `split`. Raises FileFormatError where there is none."""
         topics = tuple(topic for topic in self.topics if topic.split == split)

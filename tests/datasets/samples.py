@@ -64,7 +64,13 @@ SAMPLES = {
         ],
         description="Golden.",
         label="1.2",
-        metadata={"canonicalization_version": "v1", "created": "2026", "updated": "later", "notes": "n"},
+        metadata={
+            "dataset_id": "golden",
+            "canonicalization_version": "v1",
+            "created": "2026",
+            "updated": "later",
+            "notes": "n",
+        },
         slice_definitions={"a": "first", "b": {"rule": 1}},
     ),
     "sectioned": DatasetRecord(
@@ -90,7 +96,7 @@ SAMPLES = {
             QueryRecord(
                 "7", "how?", by_id(1, 1), category="ops", difficulty="easy", filters={"version": "2.0"}, notes="n"
             ),
-            QueryRecord("-8", "why?", by_id(1), category="dev", difficulty="hard", filters={"version": "1"}),
+            QueryRecord("-8", "why?", by_id(1), category="dev", difficulty="hard", filters={"version": ["1", "2.0"]}),
         ],
         metadata={"total_queries": 2, "author": {"name": "mara"}},
     ),

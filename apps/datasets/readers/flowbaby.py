@@ -7,12 +7,15 @@ from benchbench.files import flowbaby
 
 
 def read_flowbaby(directory: Path, *, split: str = "") -> DatasetRecord:
-    """Return all topics, or those of a split, in file order; an item is the document that has its id as external_id."""
+    """Return all topics, or those of a split, in file order; an item is the document that has its id as external_id.
+
+    The dataset_id is the name unless another is given, and stays in the metadata, by which results are compared.
+    """
     dataset = flowbaby.read_dataset(directory)
     if split:
         dataset = dataset.of_split(split)
     about = dataset.metadata
-    stated = ("canonicalization_version", "created", "updated", "notes")
+    stated = ("dataset_id", "canonicalization_version", "created", "updated", "notes")
     return DatasetRecord(
         name=about.dataset_id,
         queries=[_query(topic, dataset) for topic in dataset.topics],

@@ -10,17 +10,20 @@ from benchbench.files.placing import Files
 from benchbench.ir import canonical
 
 LABEL = "Flowbaby"
-ABOUT = ("canonicalization_version", "created", "updated", "notes")
+ABOUT = ("dataset_id", "canonicalization_version", "created", "updated", "notes")
 POSITIVES = "expected_positive_count"
 
 
 def fit(record: DatasetRecord) -> DatasetRecord:
     """Queries with slices, notes and the splits that Flowbaby has; an item is a document_id, its grade 0, 1 or 2.
 
-    A dataset without a version is one of version 1.0, a query without a slice is in the slice `default`.
+    A dataset without a version is one of version 1.0, one without a dataset_id has its name as that, a query without a
+    slice is in the slice `default`.
     """
     about = {name: record.metadata.get(name, "") for name in ABOUT}
     about["canonicalization_version"] = about["canonicalization_version"] or canonical.CURRENT
+    stated_id = about["dataset_id"]
+    about["dataset_id"] = stated_id if isinstance(stated_id, str) and stated_id.strip() else record.name
     canonical.rules(str(about["canonicalization_version"]))
     return DatasetRecord(
         record.name,
@@ -36,7 +39,6 @@ def fit(record: DatasetRecord) -> DatasetRecord:
 def files(record: DatasetRecord) -> Files:
     about: dict[str, Any] = record.metadata
     metadata = flowbaby.Metadata(
-        dataset_id=record.name,
         version=record.label,
         description=record.description,
         slice_definitions=record.slice_definitions,
