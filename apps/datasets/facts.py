@@ -1,5 +1,7 @@
 """What is known of a query that pages and gates slice by: one account, so that a slice has the same queries in both."""
 
+from typing import Any
+
 from apps.datasets.models import Query
 from benchbench.ir.slices import QueryFacts
 
@@ -11,7 +13,7 @@ def facts_of(query: Query, n_relevant: int) -> QueryFacts:
 
     Reads no other field than FIELDS.
     """
-    version = query.filters.get("version") or query.metadata.get("version") or ""
+    version = query.filters.get("version") or query.metadata.get("version")
     return QueryFacts(
         text=query.text,
         n_relevant=n_relevant,
@@ -20,5 +22,10 @@ def facts_of(query: Query, n_relevant: int) -> QueryFacts:
         difficulty=query.difficulty,
         query_type=query.query_type,
         split=query.split,
-        version=str(version),
+        version=version_text(version),
     )
+
+
+def version_text(version: Any) -> str:
+    """Return what a query states as its version as a label: several are "16.0 or 17.0", none is blank."""
+    return " or ".join(map(str, version)) if isinstance(version, list) else str(version or "")

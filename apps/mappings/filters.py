@@ -1,13 +1,11 @@
 """What the filters of queries leave of a collection: a query whose filter admits no document finds nothing."""
 
 import json
-from collections.abc import Iterator
-from typing import Any
 
 from apps.collections.fingerprints import live
 from apps.datasets.models import DatasetVersion
 from apps.mappings.models import Mapping
-from apps.retrieval.searching import Filter, admitted
+from apps.retrieval.filters import admitted, said
 
 SHOWN = 3
 
@@ -43,17 +41,3 @@ def filter_warnings(mapping: Mapping, version: DatasetVersion) -> list[str]:
         f'the collection "{mapping.collection}" has what they filter by ({some}{more}). Check the metadata of the '
         "documents, or the filters of the queries."
     ]
-
-
-def said(filter: Filter) -> str:
-    """Return a filter as a sentence has it: "version 17.0, edition community"."""
-    return ", ".join(_parts(filter))
-
-
-def _parts(filter: Filter) -> Iterator[str]:
-    for key, value in sorted(filter.items()):
-        yield f"{key} {_value(value)}"
-
-
-def _value(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)

@@ -5,9 +5,9 @@ from typing import Any
 
 from apps.collections.models import Document
 from apps.datasets.models import Judgment
-from apps.mappings.filters import filters_of, said
+from apps.mappings.filters import filters_of
 from apps.mappings.models import Mapping, Resolution
-from apps.retrieval.searching import admitted
+from apps.retrieval.filters import admitted, said
 from benchbench.errors import ConflictError
 
 SHOWN = 5

@@ -11,8 +11,8 @@ from apps.benchmarks.models import Run
 from apps.datasets.models import DatasetVersion, Judgment
 from apps.mappings.models import Resolution
 from apps.mappings.truth import FIELDS, Truth, judgments_of, truths_in
+from apps.retrieval.filters import keeps_out
 from apps.retrieval.models import Chunk
-from apps.retrieval.searching import keeps_out
 from benchbench.ir.triage import Loss, Relevant
 
 Reasons = Mapping[tuple[int, int], Loss]  # by query id and document id, or −judgment id, see apps.mappings.truth

@@ -3,7 +3,7 @@
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,15 +16,14 @@ from psycopg import sql
 
 from apps.retrieval import exact
 from apps.retrieval.ann_indexes import STORAGES, ann_index_name, column, mark
+from apps.retrieval.filters import Filter, condition
 from apps.retrieval.models import Index
-from apps.retrieval.stores.pgvector import condition
 from benchbench.ir.ann import Ann
 from benchbench.ir.ranking import pair_scores, top
 from benchbench.ir.records import ScoredList
 
 Vectors = NDArray[np.float32]
 Mask = NDArray[np.bool_]
-Filter = Mapping[str, Any]
 
 ITERATIVE = {"off": "off", "strict": "strict_order", "relaxed": "relaxed_order"}
 FILTERED = {"hnsw": "strict", "ivfflat": "relaxed"}  # the strictest that each has

@@ -2,13 +2,11 @@
 
 import json
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
 import numpy as np
 from django.conf import settings
-from django.db.models import BooleanField, F, Func, JSONField, QuerySet, Value
 from numpy.typing import NDArray
 
 from apps.collections.models import Document
@@ -16,6 +14,7 @@ from apps.retrieval import exact, full_text
 from apps.retrieval.approximate import ApproximateView, Approximation
 from apps.retrieval.encoders import Encoder
 from apps.retrieval.encoding import encoder_for, query_vectors
+from apps.retrieval.filters import Filter, admitted
 from apps.retrieval.lexical_indexes import load_lexical_index
 from apps.retrieval.models import Index
 from apps.retrieval.strategies import get_strategy
@@ -26,7 +25,6 @@ from benchbench.ir.records import ScoredList
 
 Vectors = NDArray[np.float32]
 Mask = NDArray[np.bool_]
-Filter = Mapping[str, Any]
 
 
 class SearchError(BenchbenchError):
@@ -39,7 +37,7 @@ class OpenIndex:
     """A ready index with all that searching it takes. Chunks are named by their positions, 0..n-1.
 
     Batches go in and lists come out, one for each query, and a query's list is the same bits in any batch. `filters`
-    holds for each query the metadata that its documents must have, key by key equal; an empty one admits all.
+    holds for each query the metadata that its documents must have (`apps.retrieval.filters`); an empty one admits all.
     """
 
     def __init__(self, index: Index) -> None:
@@ -167,31 +165,11 @@ class OpenIndex:
         return lists
 
     def _mask(self, filter: Filter) -> Mask | None:
-        """Which chunks (n,) a filter admits: those of documents whose metadata has these values."""
+        """Which chunks (n,) a filter admits: those of the documents that it admits."""
         if not filter:
             return None
         documents = admitted(Document.objects.filter(collection=self.index.collection_id), filter)
         return np.isin(self.document_ids, np.fromiter(documents.values_list("pk", flat=True), np.int64))
-
-
-def admitted(documents: QuerySet[Document], filter: Filter) -> QuerySet[Document]:
-    """Return those of the documents that a query's filter admits: whose metadata has its values, key by key equal."""
-    for number, (key, value) in enumerate(filter.items()):
-        name = f"filter_{number}"
-        stated = Func("metadata", Value(key), function="jsonb_extract_path", output_field=JSONField())
-        documents = documents.alias(**{name: stated}).filter(**{name: value})
-    return documents
-
-
-def keeps_out(filters: str, metadata: str) -> Func:
-    """Whether the filter at one lookup path keeps out the document whose metadata is at another: not `admitted`."""
-    return Func(
-        F(filters),
-        F(metadata),
-        template="EXISTS (SELECT FROM (VALUES (%(expressions)s)) AS stated (filters, metadata), jsonb_each(filters) AS "
-        "one WHERE jsonb_extract_path(metadata, one.key) IS DISTINCT FROM one.value)",
-        output_field=BooleanField(),
-    )
 
 
 _open: OrderedDict[UUID, OpenIndex] = OrderedDict()

@@ -21,11 +21,11 @@ TOTALS = ("total_queries", "query_count", "total")
 
 @dataclass(frozen=True, slots=True)
 class ModuleQuery:
-    """A question about one version of the software; every expected module is relevant alike."""
+    """A question about one version of the software, or any of several; every expected module is relevant alike."""
 
     id: int
     query: str
-    version: str
+    version: str | tuple[str, ...]
     expected_modules: tuple[str, ...]
     category: str
     difficulty: str
@@ -84,12 +84,28 @@ def _query(item: Any, prefix: str) -> ModuleQuery:
     return ModuleQuery(
         id=id,
         query=fields.filled("query"),
-        version=fields.filled("version"),
+        version=_version(fields),
         expected_modules=modules,
         category=fields.filled("category"),
         difficulty=difficulty,
         notes=fields.string("notes", default=""),
     )
+
+
+def _version(fields: Fields) -> str | tuple[str, ...]:
+    """Return the version that is stated, or the versions of which one must match."""
+    stated = fields.value("version")
+    if not isinstance(stated, list):
+        return fields.filled("version")
+    versions = tuple(fields.strings("version"))
+    if not versions or len(versions) < len(stated):
+        raise fields.error("version", "must be a version, or a list of versions, each of them once")
+    return versions
+
+
+def versions_of(stated: str | Sequence[str]) -> Sequence[str]:
+    """Return the versions that a query may be about."""
+    return [stated] if isinstance(stated, str) else stated
 
 
 def _contradictions(metadata: dict[str, Any], queries: Sequence[ModuleQuery]) -> Iterator[str]:
@@ -101,7 +117,8 @@ def _contradictions(metadata: dict[str, Any], queries: Sequence[ModuleQuery]) ->
     for key, counts in metadata.items():
         name = next((name for part, name in PARTS.items() if part in key.lower()), "")
         if name and isinstance(counts, dict):
-            yield from _wrong_counts(f"metadata.{key}", counts, Counter(getattr(query, name) for query in queries))
+            counted = Counter(label for query in queries for label in versions_of(getattr(query, name)))
+            yield from _wrong_counts(f"metadata.{key}", counts, counted)
 
 
 def _wrong_counts(place: str, stated: dict[str, Any], counted: Counter[str]) -> Iterator[str]:

@@ -23,12 +23,12 @@ MEASURES = {
 class Answer:
     """One query and what it returned, best first; with `error` it failed, and what it returned is nothing.
 
-    `expected` and `returned` name modules.
+    `expected` and `returned` name modules; `version` may be several, of which one must match.
     """
 
     query_id: int | str
     query: str
-    version: str | None
+    version: str | Sequence[str] | None
     category: str
     difficulty: str
     expected: Sequence[str]

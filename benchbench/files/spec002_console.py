@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from benchbench.files.module_queries import versions_of
 from benchbench.printable import on_one_line
 
 RULE = "=" * 80
@@ -33,7 +34,11 @@ def query_lines(detail: Mapping[str, Any], place: int, of: int, *, noun: str = "
     A query that failed has its reason where the others have their time and values: it has neither.
     """
     number = f"[{place}/{of}] "
-    stated = {"Version": detail["version"], "Category": detail["category"], "Difficulty": detail["difficulty"]}
+    stated = {
+        "Version": " or ".join(versions_of(detail["version"] or [])),
+        "Category": detail["category"],
+        "Difficulty": detail["difficulty"],
+    }
     expected = len(detail["expected_modules"])
     lines = [
         " | ".join(f"{name}: {on_one_line(str(value))}" for name, value in stated.items() if value),

@@ -43,7 +43,7 @@ FITTING: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[int, int]]] = {
         {"doc_ref": BY_ID, "grade": st.just(1)},
         {
             "key": st.integers(-5, 50).map(str),
-            "filters": st.fixed_dictionaries({"version": FILLED}),
+            "filters": st.fixed_dictionaries({"version": FILLED | st.lists(FILLED, max_size=3)}),
             "category": FILLED,
             "difficulty": st.sampled_from(["easy", "hard"]),
         },

@@ -28,6 +28,16 @@ def test_it_reads_queries_with_the_version_as_filter(tmp_path: Path) -> None:
     ]
 
 
+def test_a_query_may_be_about_any_of_several_versions(tmp_path: Path) -> None:
+    stated = {"queries": [QUERY | {"version": ["16.0", "17.0"]}], "metadata": {"versions": {"16.0": 1, "18.0": 1}}}
+    record = read_dataset(write_file(tmp_path / "modules.json", stated))
+    assert record.queries[0].filters == {"version": ["16.0", "17.0"]}
+    assert record.warnings == (
+        "metadata.versions says 1 of '18.0', and there are 0 queries of it.",
+        "metadata.versions says nothing of '17.0', and there are 1 queries of it.",
+    )
+
+
 def test_counts_that_the_queries_contradict_are_warnings(tmp_path: Path) -> None:
     assert read_dataset(write_file(tmp_path / "modules.json", MODULES)).warnings == (
         "metadata.total_queries says 2, and there are 1 queries.",
@@ -52,6 +62,9 @@ def test_it_knows_the_alias_queries(tmp_path: Path) -> None:
         ({"expected_modules": ["a", "a"]}, "benchmark_queries[0].expected_modules must be a list of one to five"),
         ({"expected_modules": ["a", " "]}, "benchmark_queries[0].expected_modules must be a list of strings that are"),
         ({"id": True}, "benchmark_queries[0].id must be an integer."),
+        ({"version": []}, "benchmark_queries[0].version must be a version, or a list of versions, each of them once."),
+        ({"version": ["1", "1"]}, "benchmark_queries[0].version must be a version, or a list of versions, each of"),
+        ({"version": [2.0]}, "benchmark_queries[0].version must be a list of strings that are"),
         ({"version": 2.0}, "benchmark_queries[0].version must be a string, not a number."),
         ({"version": None}, "benchmark_queries[0] lacks the key version."),
     ],

@@ -162,6 +162,22 @@ def test_missing_modules_stop_a_run_until_they_are_allowed(odoo: None, tmp_path:
     assert "R@10=0.5" in told
 
 
+def test_a_query_may_be_about_any_of_several_versions_and_its_modules_stay_in_their_order(
+    odoo: None, tmp_path: Path
+) -> None:
+    both = {**QUERIES[0], "query": "invoice docking", "version": ["18.0", "16.0"], "expected": ["tax", "dock"]}
+    never = {**QUERIES[0], "id": 3, "version": ["17.0", "19.0"], "expected": ["tax"]}
+    told = run("--queries", write(tmp_path, [both]), "--collection", "odoo", "--verbose", "--output-dir", tmp_path)
+    assert "Version: 18.0 or 16.0 |" in told
+    (file,) = tmp_path.glob("baseline_*.json")
+    (answer,) = json.loads(file.read_text())["detailed_results"]
+    assert (answer["version"], answer["expected_modules"]) == (["18.0", "16.0"], ["tax", "dock"])
+    assert set(answer["returned_modules"]) >= {"tax", "dock"}, "one is there in 16.0, the other in 18.0"
+    said = r"tax \(is there, but not with version 17\.0 or 19\.0\)"
+    with pytest.raises(CommandError, match=said):
+        run("--queries", write(tmp_path, [never]).rename(tmp_path / "never.json"), "--collection", "odoo", "--wait")
+
+
 def test_a_module_that_is_not_in_the_version_asked_for_is_missing(odoo: None, tmp_path: Path) -> None:
     wrong = {**QUERIES[0], "version": "17.0", "expected": ["tax", "gone"]}
     queries = write(tmp_path, [wrong, {**wrong, "id": 3, "version": "18.0", "expected": ["tax"]}, QUERIES[1]])

@@ -26,6 +26,14 @@ class TestAnOpenIndex:
         fruit.documents.filter(external_id="d").update(metadata={"3": "yes"})
         assert names(opened.dense(opened.encode(["apple"]), 5, [{"3": "yes"}])) == ["d"]
 
+    def test_a_filter_may_ask_for_any_of_several_values_and_a_document_have_several(self, opened, fruit):
+        fruit.documents.filter(external_id="b").update(metadata={"version": ["16.0", "17.0"]})
+        fruit.documents.filter(external_id="c").update(metadata={"version": "18.0"})
+        filters = [{"version": value} for value in ("17.0", ["17.0", "18.0"], ["15.0"], "15.0")]
+        vectors = opened.encode(["pear"] * 4)
+        assert names(opened.dense(vectors, 5, filters)) == ["b", "cb", "", ""]
+        assert names(opened.lexical(["pear"] * 4, 5, filters)) == ["b", "cb", "", ""]
+
     def test_positions_name_chunks_and_documents(self, opened, fruit):
         chunks = opened.index.chunk_set.chunks.order_by("position")
         assert opened.chunk_ids.tolist() == [chunk.pk for chunk in chunks]

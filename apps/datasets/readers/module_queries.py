@@ -12,7 +12,8 @@ GRADE = 1
 def read_module_queries(path: Path) -> DatasetRecord:
     """Return the queries in file order; a module is the document that has its name as external_id.
 
-    A query's `version` becomes its filter: the search looks only at documents whose metadata has that version.
+    A query's `version` becomes its filter: the search looks only at documents whose metadata has that version, or
+    one of those that are stated.
     """
     stated = read(path)
     name = stated.metadata.get("name")
@@ -32,6 +33,6 @@ def _query(query: ModuleQuery) -> QueryRecord:
         judgments=[JudgmentRecord({"document_id": module}, GRADE) for module in query.expected_modules],
         category=query.category,
         difficulty=query.difficulty,
-        filters={"version": query.version},
+        filters={"version": query.version if isinstance(query.version, str) else list(query.version)},
         notes=query.notes,
     )

@@ -31,7 +31,7 @@ def files(record: DatasetRecord) -> Files:
         ModuleQuery(
             id=int(query.key),
             query=query.text,
-            version=query.filters["version"],
+            version=_version(query),
             expected_modules=tuple(judgment.doc_ref["document_id"] for judgment in query.judgments),
             category=query.category,
             difficulty=query.difficulty,
@@ -43,10 +43,10 @@ def files(record: DatasetRecord) -> Files:
 
 
 def _fit(query: QueryRecord) -> QueryRecord:
-    version = query.filters.get("version")
+    version = _version(query)
     for is_so, what in (
         (INTEGER.fullmatch(query.key), "an integer as its key"),
-        (isinstance(version, str) and version.strip(), "a version among its filters"),
+        (version, "a version among its filters"),
         (query.category.strip(), "a category"),
         (query.difficulty in DIFFICULTIES, f"a difficulty of {', '.join(DIFFICULTIES)}"),
         (len(query.judgments) in MODULES, "one to five judgments"),
@@ -57,4 +57,14 @@ def _fit(query: QueryRecord) -> QueryRecord:
                 field="format",
             )
     judgments = by_document(query, grades=[GRADE], label=LABEL.lower())
-    return kept(query, judgments, "category", "difficulty", "notes", filters={"version": version})
+    return kept(query, judgments, "category", "difficulty", "notes", filters={"version": query.filters["version"]})
+
+
+def _version(query: QueryRecord) -> str | tuple[str, ...]:
+    """Return the version, or versions, that a query filters by as the format states them; "" where it can't."""
+    version = query.filters.get("version")
+    versions = version if isinstance(version, list) else [version]
+    fits = versions and all(isinstance(one, str) and one.strip() for one in versions)
+    if not fits or len(set(versions)) < len(versions):
+        return ""
+    return tuple(versions) if isinstance(version, list) else str(version)

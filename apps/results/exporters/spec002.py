@@ -7,11 +7,13 @@ from typing import Any
 
 from apps.benchmarks.evaluating import truth_of
 from apps.benchmarks.models import Benchmark, QueryResult, Run
+from apps.datasets.facts import version_text
 from apps.datasets.models import DatasetVersion, Query
 from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, measured, names_in
 from apps.results.exporters.results_json import milliseconds_between
 from apps.results.exporters.truths import names_of
 from apps.results.queries import results_by_query
+from apps.results.sections import expected_of
 from benchbench.files import spec002
 from benchbench.files.module_queries import INTEGER
 
@@ -63,13 +65,16 @@ def ended(run: Run) -> datetime:
 class Questions:
     """The queries of a dataset version, in its order, and what is expected of each.
 
-    Relevant documents are the expected modules, by falling grade; `version` is what the query states of it.
+    Relevant documents are the expected modules, in the order in which they are stated; `version` is what the query
+    states of it.
     """
 
     def __init__(self, benchmark: Benchmark, version: DatasetVersion) -> None:
-        self.grades = truth_of(benchmark, version).grades
-        self.query_ids = list(self.grades)
-        self.names = names_of({key for graded in self.grades.values() for key in graded}, benchmark)
+        self.query_ids = list(truth_of(benchmark, version).grades)
+        self.expected: dict[int, dict[int, None]] = {query_id: {} for query_id in self.query_ids}
+        for one in expected_of(benchmark, version):
+            self.expected[one.query_id][-one.judgment_id if one.document is None else one.document] = None
+        self.names = names_of({key for keys in self.expected.values() for key in keys}, benchmark)
 
     def answers(self, run: Run, query_ids: Sequence[int]) -> list[spec002.Answer]:
         """Return what became of some queries in a run; one that has no result, or a failed one, says so in `error`."""
@@ -79,17 +84,15 @@ class Questions:
         return [self._answer(queries[query_id], results.get(query_id), names) for query_id in query_ids]
 
     def _answer(self, query: Query, result: QueryResult | None, names: dict[int, str]) -> spec002.Answer:
-        graded = self.grades[query.pk].items()
-        relevant = sorted((-grade, self.names[key]) for key, grade in graded if grade > 0)
         version = query.metadata.get("version") or query.filters.get("version")
         error = NOT_ASKED if result is None else result.error
         return spec002.Answer(
             query_id=int(query.key) if INTEGER.fullmatch(query.key) else query.key,
             query=query.text,
-            version=None if version is None else str(version),
+            version=version if isinstance(version, list) else version_text(version) or None,
             category=query.category,
             difficulty=query.difficulty,
-            expected=[name for _, name in relevant],
+            expected=[self.names[key] for key in self.expected[query.pk]],
             returned=[] if result is None or error else [names[key] for key in result.document_ids],
             milliseconds=result.total_ms if result else None,
             error=error or None,

@@ -23,8 +23,8 @@ class VectorStore(Protocol):
     """Keeps vectors of unit length in named collections, and finds the nearest ones.
 
     An id is the position of a chunk, a number from 0. A collection's name is made by the caller of letters, digits and
-    underscores. A filter names metadata keys and the value that each must equal; it applies before ranking, and a
-    vector without the key does not pass.
+    underscores. A filter (`apps.retrieval.filters`) names metadata keys and what each must have; it applies before
+    ranking, and a vector without the key does not pass.
     """
 
     @property

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from apps.retrieval.exact import nearest
+from apps.retrieval.filters import admits
 from apps.retrieval.stores.base import Metadata, StoreError, Vectors
 from benchbench.ir.records import Positions, ScoredList
 
@@ -69,9 +69,4 @@ class MemoryStore:
 
 
 def _mask(metadata: Sequence[Metadata], filter: Metadata) -> NDArray[np.bool_]:
-    return np.array([all(key in row and _same(row[key], value) for key, value in filter.items()) for row in metadata])
-
-
-def _same(one: Any, other: Any) -> bool:
-    """JSON's equality: 1 is 1.0, but true is not 1."""
-    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+    return np.array([admits(row, filter) for row in metadata], bool)

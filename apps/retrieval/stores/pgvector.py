@@ -10,8 +10,8 @@ from django.db import connection
 from numpy.typing import NDArray
 from pgvector import Vector
 from psycopg import sql
-from psycopg.types.json import Jsonb
 
+from apps.retrieval.filters import condition
 from apps.retrieval.stores.base import Metadata, StoreError, Vectors
 from benchbench.ir.records import Positions, ScoredList
 
@@ -124,14 +124,6 @@ class PgVectorStore:
         with connection.cursor() as cursor:
             cursor.execute(statement, parameters)
             return cursor.fetchone()[0]
-
-
-def condition(filter: Metadata) -> tuple[sql.Composable, list[Any]]:
-    """Return what a filter demands of a row, as SQL and its parameters."""
-    if not filter:
-        return sql.SQL("true"), []
-    parts = sql.SQL(" AND ").join([sql.SQL("metadata -> %s = %s")] * len(filter))
-    return parts, [part for key, value in filter.items() for part in (key, Jsonb(value))]
 
 
 def _layout(dimension: int) -> list[tuple[Any, ...]]:

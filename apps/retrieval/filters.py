@@ -1,0 +1,81 @@
+"""Which documents the filter of a query admits: one rule, in SQL and in Python.
+
+A filter names keys of a document's metadata. A document passes where it has each key, with the value that is asked for.
+A list asks for any of its values, and a document whose value is a list has each of them: a module that is there in two
+versions passes for either. Values are equal as in JSON: 1 is 1.0, and true is not 1.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from django.contrib.postgres.fields import ArrayField
+from django.db.models import BooleanField, F, Func, JSONField, Model, QuerySet, Value
+from psycopg import sql
+from psycopg.types.json import Jsonb
+
+Filter = Mapping[str, Any]
+AnyModel = TypeVar("AnyModel", bound=Model)
+
+# A value that is a list, and what is in it; any of them may be what is asked for.
+VALUES = "jsonb_array_elements(jsonb_build_array({0}) || CASE jsonb_typeof({0}) WHEN 'array' THEN {0} ELSE '[]' END)"
+HAS = f"""CASE jsonb_typeof(metadata -> key)
+    WHEN 'array' THEN EXISTS (SELECT FROM {VALUES.format("(metadata -> key)")} AS has WHERE has.value = ANY(wanted))
+    ELSE metadata -> key = ANY(wanted) END"""
+HAS_ONE = f"EXISTS (SELECT FROM (VALUES (%(expressions)s)) AS stated (metadata, key, wanted) WHERE {HAS})"
+LACKS_ANY = f"""EXISTS (
+    SELECT FROM (VALUES (%(expressions)s)) AS stated (metadata, filters), jsonb_each(filters) AS asked (key, value),
+        LATERAL (SELECT ARRAY(SELECT {VALUES.format("asked.value")})) AS any_of (wanted)
+    WHERE ({HAS}) IS NOT TRUE
+)"""
+
+
+def admits(metadata: Mapping[str, Any], filter: Filter) -> bool:
+    """Tell whether a filter admits what has this metadata."""
+    return all(
+        key in metadata and any(_equal(has, value) for has in _values(metadata[key]) for value in _values(wanted))
+        for key, wanted in filter.items()
+    )
+
+
+def condition(filter: Filter) -> tuple[sql.Composable, list[Any]]:
+    """Return what a filter demands of a row with a column `metadata`, as SQL and its parameters."""
+    if not filter:
+        return sql.SQL("true"), []
+    demand = sql.SQL(HAS_ONE.replace("%(expressions)s", "metadata, %s::text, %s::jsonb[]"))
+    parameters = [part for key, wanted in filter.items() for part in (key, list(map(Jsonb, _values(wanted))))]
+    return sql.SQL(" AND ").join([demand] * len(filter)), parameters
+
+
+def admitted(rows: QuerySet[AnyModel], filter: Filter) -> QuerySet[AnyModel]:
+    """Return those rows with a field `metadata`, such as documents, that a filter admits."""
+    for key, wanted in filter.items():
+        values = Value(_values(wanted), output_field=ArrayField(JSONField()))
+        rows = rows.filter(Func(F("metadata"), Value(key), values, template=HAS_ONE, output_field=BooleanField()))
+    return rows
+
+
+def keeps_out(filters: str, metadata: str) -> Func:
+    """Whether the filter at one lookup path keeps out what has the metadata at another."""
+    return Func(F(metadata), F(filters), template=LACKS_ANY, output_field=BooleanField())
+
+
+def said(filter: Filter) -> str:
+    """Return a filter as a sentence has it: "edition community, version 16.0 or 17.0"."""
+    return ", ".join(f"{key} {' or '.join(map(_text, _stated(value)))}" for key, value in sorted(filter.items()))
+
+
+def _equal(one: Any, other: Any) -> bool:
+    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+
+
+def _values(value: Any) -> list[Any]:
+    return [value, *value] if isinstance(value, list) else [value]
+
+
+def _stated(value: Any) -> list[Any]:
+    return value if isinstance(value, list) and value else [value]
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
