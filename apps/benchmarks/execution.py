@@ -22,6 +22,7 @@ from apps.benchmarks.rankings import RunResult, results_of
 from apps.benchmarks.stages import Notes, Outcome, Stages
 from apps.benchmarks.storing import store_results, store_stage_lists
 from apps.datasets.models import Query
+from apps.operations.faults import Faults
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch
 from benchbench.ir.plan import Plan, RerankStage, Stage
@@ -50,18 +51,20 @@ def execute(batch: Batch, lease: Lease) -> None:
     tolerant = batch.attempts >= settings.BENCHBENCH_MAX_ATTEMPTS
     truth = truth_of(benchmark, benchmark.dataset_version)
     rerankers = PinnedRerankers(benchmark)
+    faults = Faults()
     if benchmark.execution == Benchmark.Execution.ISOLATED:
         told = partial(contributions, benchmark, truth)
         results, outcomes, notes = isolated.run_queries(
-            benchmark, runs, queries, indexes, rerankers, lease, tolerant=tolerant, contributions=told
+            benchmark, runs, queries, indexes, rerankers, lease, tolerant=tolerant, faults=faults, contributions=told
         )
     else:
         results, outcomes, notes = shared_queries(
-            benchmark, runs, queries, indexes, rerankers, lease, tolerant=tolerant
+            benchmark, runs, queries, indexes, rerankers, lease, tolerant=tolerant, faults=faults
         )
     lease.check()
     made_by = _made_by(plan_of(runs), outcomes, indexes, rerankers)
-    with lease.commit({"made_by": made_by, "runs": contributions(benchmark, truth, results), "notes": notes}):
+    told_runs = contributions(benchmark, truth, results)
+    with lease.commit({"made_by": made_by, "runs": told_runs, "notes": notes, **faults.as_result()}):
         store_results(results)
         store_stage_lists(benchmark, plan_of(runs), outcomes, [query.pk for query in queries], indexes)
 
@@ -84,6 +87,7 @@ def shared_queries(
     lease: Lease,
     *,
     tolerant: bool,
+    faults: Faults,
 ) -> tuple[list[RunResult], dict[str, list[Outcome]], Notes]:
     """Do every distinct stage of the runs once for all the queries."""
     # Lists as deep as any run of the benchmark reads them, finished ones included: they are stored over what was there.
@@ -95,7 +99,13 @@ def shared_queries(
         done += stage_units(stage) * len(queries)
         lease.report(done)
 
-    stages = Stages(queries, indexes, rerankers, tolerant=tolerant, pairs=Pairs(benchmark), on_part=lease.check)
+    stages = Stages(
+        *(queries, indexes, rerankers),
+        tolerant=tolerant,
+        pairs=Pairs(benchmark),
+        on_part=lease.check,
+        faults=faults,
+    )
     outcomes = stages.run(plan, on_stage=report)
     query_ids = [query.pk for query in queries]
     return list(results_of(plan, outcomes, query_ids, indexes, max_k=max(benchmark.k_values))), outcomes, stages.notes

@@ -1,7 +1,7 @@
 """What an experiment file would run: its combinations, and why some cannot run here."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,12 @@ class Planned:
     def file(self, key: str) -> Path:
         """Return the path that `data` states under `key`: a relative one starts at the directory of the YAML file."""
         return self.path.parent / str(getattr(self.experiment.data, key))
+
+    @property
+    def settled(self) -> Experiment:
+        """The experiment with paths that lead to its data from wherever it is kept."""
+        data = {key: str(self.file(key).resolve()) for key in ("documents_dir", "ground_truth_path")}
+        return replace(self.experiment, data=replace(self.experiment.data, **data))
 
     @property
     def sentence(self) -> str:

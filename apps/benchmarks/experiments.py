@@ -179,5 +179,5 @@ def _create(
         seed=experiment.benchmark.random_seed,
         version=imported.version,
         indexes=indexes,
-        experiment={"id": experiment.id, "config": experiment.as_dict()},
+        experiment={"id": experiment.id, "config": planned.settled.as_dict()},
     )

@@ -14,6 +14,7 @@ from apps.benchmarks.planning import plan_of, query_units
 from apps.benchmarks.rankings import RunResult, results_of
 from apps.benchmarks.stages import Notes, Outcome, Stages
 from apps.datasets.models import Query
+from apps.operations.faults import Faults
 from apps.operations.leasing import Lease
 
 TOLD_SECONDS = 2  # seldom: nothing else is to disturb what is timed
@@ -28,6 +29,7 @@ def run_queries(
     lease: Lease,
     *,
     tolerant: bool,
+    faults: Faults,
     contributions: Callable[[Sequence[RunResult]], Parts],
 ) -> tuple[list[RunResult], dict[str, list[Outcome]], Notes]:
     """Do each (repetition, query, run) alone, runs in an order shuffled per query by the benchmark's seed.
@@ -48,7 +50,13 @@ def run_queries(
         Stages(queries[:1], indexes, rerankers, tolerant=True, on_part=lease.check).run(plan)
     for repetition, (number, query) in product(range(1, benchmark.runs_per_query + 1), enumerate(queries)):
         for key in _shuffled(list(plans), benchmark.seed, query, repetition):
-            stages = Stages([query], indexes, rerankers, tolerant=tolerant, encode_afresh=True, on_part=lease.check)
+            stages = Stages(
+                *([query], indexes, rerankers),
+                tolerant=tolerant,
+                encode_afresh=True,
+                on_part=lease.check,
+                faults=faults,
+            )
             made = stages.run(plans[key] if repetition == 1 else alone[key])
             results += results_of(plans[key], made, [query.pk], indexes, max_k=max_k, repetition=repetition)
             done += query_units(plans[key])

@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 from apps.benchmarks.launching import UNFINISHED, query_batches
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.planning import is_prepared, plan_of
+from apps.operations.faults import Faults
 from apps.operations.leasing import Lease, Stopped
 from apps.operations.models import Batch
 from apps.retrieval.ann_indexes import make_ann_index
@@ -36,6 +37,7 @@ def prepare(batch: Batch, lease: Lease) -> None:
     _mark(benchmark, [run for _, mine in needing.values() for run in mine])
     prepared: dict[str, Any] = {}
     failed: dict[Run, str] = {}
+    faults = Faults()
     for key, (stage, mine) in needing.items():
         lease.check()
         try:
@@ -47,9 +49,12 @@ def prepare(batch: Batch, lease: Lease) -> None:
             spoken = isinstance(error, BenchbenchError)
             if not spoken and batch.attempts < settings.BENCHBENCH_MAX_ATTEMPTS:
                 raise
-            failed |= dict.fromkeys(mine, str(error) if spoken else f"{type(error).__name__}: {error}")
+            message = str(error) if spoken else f"{type(error).__name__}: {error}"
+            faults.add(message, error)
+            failed |= dict.fromkeys(mine, message)
     remaining = [run for run in runs if run not in failed]
-    with lease.commit({"prepared": prepared}, batches=query_batches(benchmark, remaining) if remaining else ()):
+    result = {"prepared": prepared, **faults.as_result()}
+    with lease.commit(result, batches=query_batches(benchmark, remaining) if remaining else ()):
         for run, message in failed.items():
             benchmark.runs.filter(pk=run.pk).update(
                 status=Run.Status.FAILED, error_message=f"Its index could not be made: {message}", completed_at=Now()

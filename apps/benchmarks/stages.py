@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from apps.benchmarks.pairs import Pairs
 from apps.benchmarks.pinning import PinnedRerankers
 from apps.datasets.models import Query
+from apps.operations.faults import Faults
 from apps.operations.leasing import Stopped, UnfitWorkerError
 from apps.retrieval import full_text
 from apps.retrieval.encoders import EncoderError
@@ -60,15 +61,17 @@ class Stages:
         pairs: Pairs | None = None,
         encode_afresh: bool = False,
         on_part: Callable[[], None] = lambda: None,
+        faults: Faults | None = None,
     ) -> None:
         """`tolerant`: an error that might pass (no memory, a broken connection) is recorded with the query instead of
         raised. Errors that speak to the user are always recorded, but UnfitWorkerError never. `pairs`: the reranked
         pairs known from before, and what keeps new ones; without it, pairs are known here only. `encode_afresh`: encode
         for the time it takes, though the vectors are kept from before. `on_part` is called between parts; it may
-        raise."""
+        raise. `faults` collects the tracebacks of what is recorded."""
         self.queries = queries
         self.indexes = indexes
         self._rerankers = rerankers
+        self.faults = Faults() if faults is None else faults
         self.outcomes: dict[str, list[Outcome]] = {}
         self.notes: Notes = {}
         self._tolerant = tolerant
@@ -118,6 +121,7 @@ class Stages:
     def _apart(self, work: Callable[[list[int]], list[Outcome]], ready: list[int], error: Exception) -> list[Outcome]:
         """Find whose error it is, by doing the queries one by one, unless it can only be everybody's."""
         if isinstance(error, BenchbenchError) and not isinstance(error, EncoderError):
+            self.faults.add(str(error), error)
             return [Outcome(error=str(error))] * len(ready)  # a model or an index that is not there
         return [self._alone(work, number) for number in ready]
 
@@ -127,8 +131,9 @@ class Stages:
             return work([number])[0]
         except Exception as error:
             self._raise_if_passing(error)
-            spoken = isinstance(error, BenchbenchError)
-            return Outcome(error=str(error) if spoken else f"{type(error).__name__}: {error}")
+            message = str(error) if isinstance(error, BenchbenchError) else f"{type(error).__name__}: {error}"
+            self.faults.add(message, error)
+            return Outcome(error=message)
 
     def _raise_if_passing(self, error: Exception) -> None:
         if isinstance(error, (Stopped, UnfitWorkerError)) or not (self._tolerant or isinstance(error, BenchbenchError)):

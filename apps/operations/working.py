@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 
 from apps.operations import events, queueing
 from apps.operations.ending import conclude, end_operation, fit_workers, settle
+from apps.operations.faults import Faults
 from apps.operations.handlers import handler_for
 from apps.operations.leasing import Lease, Stopped, UnfitWorkerError, claim, claimable, new_owner
 from apps.operations.models import Batch, Operation, Status
@@ -85,11 +86,14 @@ def pass_on(batch_id: int, *, owner: str) -> bool:
 def _attempt_failed(batch: Batch, lease: Lease, error: Exception) -> None:
     spoken = isinstance(error, BenchbenchError)
     message = str(error) if spoken else f"{type(error).__name__}: {error}"
+    faults = Faults()
+    faults.add(message, error)
     log.error("%s, attempt %d: %s", batch, batch.attempts, message, exc_info=None if spoken else error)
     final = spoken or batch.attempts >= settings.BENCHBENCH_MAX_ATTEMPTS
     state = Batch.State.FAILED if final else Batch.State.PENDING
     with transaction.atomic():
-        if not lease.held().update(state=state, error=message, lease_until=None, finished_at=Now()):
+        ended = {"state": state, "error": message, "result": faults.as_result(), "lease_until": None}
+        if not lease.held().update(**ended, finished_at=Now()):
             return
         if final:
             end_operation(batch.operation, Status.FAILED, error=message)

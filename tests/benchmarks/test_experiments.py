@@ -1,5 +1,6 @@
 """Experiment files through the real importers, indexes and engine, by keyword encoders."""
 
+import csv
 import json
 from io import StringIO
 from pathlib import Path
@@ -120,7 +121,8 @@ def test_the_experiment_is_kept_with_every_default(folder: Path) -> None:
     kept = run(path, preset="quick_test").experiment
     planned = plan_experiment(path, preset="quick_test")
     assert kept["id"] == "fruit"
-    assert experiment_of(kept["config"], where="config") == planned.experiment
+    assert experiment_of(kept["config"], where="config") == planned.settled
+    assert kept["config"]["data"]["documents_dir"] == str(folder / "documents")
     assert kept["config"]["data"]["max_documents"] == 5
     assert kept["config"]["strategies"][0]["doc_top_k"] == 5
 
@@ -247,6 +249,29 @@ def test_the_command_runs_an_experiment_and_shows_what_failed(folder: Path) -> N
     failed, completed = facts["runs"]
     assert failed["error_message"].startswith("Its index could not be built. The backend chromadb is not known here")
     assert completed["metrics"]["recall@1"] == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_command_writes_the_results_directory_whose_config_runs_where_it_lies(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(folder, strategies=[{"name": "flat", "chunk_size": size, "chunk_overlap": 5} for size in (40, 20)])
+    told = command("--experiment", str(path), "--output-dir", str(tmp_path / "results"))
+    first = tmp_path / "results" / "fruit"
+    assert f"Wrote {first}." in told
+    assert {one.name for one in first.iterdir()} == {
+        *("config.yaml", "run.log", "index_stats.csv", "search_results.csv", "summary.csv")
+    }
+    monkeypatch.chdir(first)
+    command("--experiment", "config.yaml", "--output-dir", "again")
+    again = first / "again" / "fruit"
+    assert (again / "config.yaml").read_text() == (first / "config.yaml").read_text()
+    summaries = [list(csv.DictReader((one / "summary.csv").open(newline=""))) for one in (first, again)]
+    for name in ("strategy", "doc_recall_at_1", "section_mrr"):
+        assert [row[name] for row in summaries[0]] == [row[name] for row in summaries[1]]
+    assert [row["strategy"] for row in summaries[0]] == ["flat 40/5", "flat 20/5"]
+    with pytest.raises(CommandError, match="fruit exists already: choose another --output-dir"):
+        command("--experiment", "config.yaml", "--output-dir", "again")
 
 
 @pytest.mark.parametrize("arguments", [("--preset", "full", "scifact"), ("--experiment", "e.yaml", "scifact")])

@@ -94,7 +94,8 @@ def _set_times(benchmark: Benchmark) -> None:
     started = datetime(2026, 3, 1, 12, tzinfo=UTC)
     ended = started.replace(second=2)
     Benchmark.objects.filter(pk=benchmark.pk).update(started_at=started, completed_at=ended)
-    benchmark.runs.update(started_at=started, completed_at=ended)
+    benchmark.runs.update(completed_at=ended)
+    benchmark.runs.filter(started_at__isnull=False).update(started_at=started)
     for place, result in enumerate(QueryResult.objects.order_by("query__key", "repetition"), start=1):
         QueryResult.objects.filter(pk=result.pk).update(total_ms=10.0 * place)
     index = Index.objects.get(name="flat")

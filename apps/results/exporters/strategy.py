@@ -3,22 +3,24 @@
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import yaml
-from django.utils import timezone
 
 from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import DatasetVersion
+from apps.results.configurations import keys_of, phrases
 from apps.results.exporters.base import slug_of
 from apps.results.exporters.outcomes import measured
+from apps.results.exporters.strategy_log import error_of, log_of
 from apps.results.exporters.strategy_searches import Asked, asked_of, failed_searches, searches_of
-from apps.results.labels import distinct_labels
 from apps.retrieval.models import Index
 from benchbench.files import strategy_results as results
 from benchbench.files.experiment import experiment_of
 from benchbench.files.placing import Files, write_zip
 from benchbench.files.strategy_results import Configuration, IndexStats, Summary
+from benchbench.ir.configuration import DEFAULTS
 
 BLOCK = 2**20
 Configurations = Mapping[Any, Configuration]  # by run id
@@ -51,7 +53,7 @@ def files(benchmark: Benchmark, version: DatasetVersion) -> Files:
     summaries: list[Summary] = []
     return {
         "config.yaml": [config_yaml(benchmark, version, runs)],
-        "run.log": _log(benchmark, version, runs),
+        "run.log": log_of(benchmark, version, runs, named),
         "index_stats.csv": results.index_stats((named[run.pk], stats_of(run.index)) for run in runs),
         "search_results.csv": _searches(runs, asked_of(benchmark, version), version, named, summaries),
         "summary.csv": results.summary(summaries),
@@ -85,14 +87,29 @@ def _searches(
 
 
 def configurations(runs: list[Run]) -> dict[Any, Configuration]:
-    """Return what each run is called: strategy, store, encoder, language model, and what else tells it from others."""
+    """Return what each run is called: strategy, store, encoder, language model.
+
+    Those that would be called alike have more beside the strategy, until they are not: the sizes of their chunks, what
+    is not the default of their configuration, its hash. "flat 200/20 hybrid" is that whatever other runs are called.
+    """
     named = {run.pk: _configuration(run) for run in runs}
-    counts = Counter(named.values())
-    alike = [run for run in runs if counts[named[run.pk]] > 1]
-    for run, label in zip(alike, distinct_labels(alike), strict=True):
-        one = named[run.pk]
-        named[run.pk] = Configuration(f"{one.strategy} ({label})", one.backend, one.embedding_model, one.llm_model)
+    for words in (_sizes, _settings, lambda run: run.config_hash[:6], lambda run: f"{run.run_order}"):
+        counts = Counter(named.values())
+        for run in runs:
+            one = named[run.pk]
+            if counts[one] > 1:
+                named[run.pk] = replace(one, strategy=f"{one.strategy} {words(run)}".rstrip())
     return named
+
+
+def _sizes(run: Run) -> str:
+    chunks = run.index.chunk_parameters if run.index else {}
+    return f"{chunks['size']}/{chunks.get('overlap', 0)}" if chunks.get("size") else ""
+
+
+def _settings(run: Run) -> str:
+    keys = [key for key in keys_of([run.config]) if key != "index" and run.config[key] != DEFAULTS.get(key)]
+    return " · ".join(phrases(run.config, keys))
 
 
 def _configuration(run: Run) -> Configuration:
@@ -109,13 +126,6 @@ def stats_of(index: Index | None) -> IndexStats:
         return IndexStats()
     names = ("duration_sec", "num_documents", "num_chunks", "num_vectors", "llm_calls", "embed_calls")
     return IndexStats(**{name: index.stats.get(name) for name in names}, error=index.error)
-
-
-def error_of(run: Run) -> str:
-    """Return why a run has no values; nothing where it has completed."""
-    if run.status == Run.Status.COMPLETED:
-        return ""
-    return run.error_message or f"The run is {run.status}."
 
 
 def config_yaml(benchmark: Benchmark, version: DatasetVersion, runs: list[Run]) -> str:
@@ -162,24 +172,3 @@ def _index(index: Index | None) -> dict[str, Any] | None:
         "chunks": index.chunk_parameters,
     }
     return {key: value for key, value in stated.items() if value}
-
-
-def _log(benchmark: Benchmark, version: DatasetVersion, runs: list[Run]) -> Iterator[str]:
-    """Yield run.log: what happened to each configuration, as it is stored."""
-    yield _entry(benchmark.started_at or benchmark.created_at, "INFO", f"{benchmark.name}: {len(runs)} configurations")
-    for run in runs:
-        yield _entry(run.started_at or run.created_at, "INFO", f"{run.label}: started")
-        for warning in run.warnings:
-            yield _entry(run.completed_at, "WARNING", f"{run.label}: {warning}")
-        error = error_of(run)
-        level, told = ("ERROR", error) if error else ("INFO", "completed")
-        yield _entry(run.completed_at, level, f"{run.label}: {told}")
-    if version != benchmark.dataset_version:
-        told = f"values on {version}, measured from the rankings for {benchmark.dataset_version}"
-        yield _entry(benchmark.completed_at, "INFO", f"{benchmark.name}: {told}")
-    yield _entry(benchmark.completed_at, "INFO", f"{benchmark.name}: {benchmark.status}")
-
-
-def _entry(when: Any, level: str, told: str) -> str:
-    stamp = when.astimezone(timezone.get_fixed_timezone(0)).isoformat(timespec="seconds") if when else "-"
-    return f"{stamp} {level} {' '.join(told.split())}\n"

@@ -26,6 +26,7 @@ from apps.operations.commands import UseCaseCommand
 from apps.operations.models import Operation, Status
 from apps.operations.working import OperationFailedError, wait
 from apps.results.console import Console, write_baselines
+from apps.results.exporting import export_to
 from benchbench.errors import BenchbenchError
 from benchbench.files.experiment import PRESETS
 from benchbench.files.placing import make_folder
@@ -55,7 +56,7 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
   benchbench run_benchmark scifact --modes dense,sparse,hybrid --rrf-k 20,60 --wait
   benchbench run_benchmark scifact --rerank both --rerank-depth 20 --dry-run
   benchbench run_benchmark --queries benchmark_queries.json --collection odoo --verbose --output-dir results
-  benchbench run_benchmark --experiment baseline.yaml --preset quick_test --wait
+  benchbench run_benchmark --experiment baseline.yaml --preset quick_test --output-dir results
   benchbench run_benchmark --manifest which-search.manifest.json
 """
     statuses = (
@@ -129,7 +130,8 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
             "--output-dir",
             type=Path,
             metavar="DIR",
-            help="Wait, and write each run's baseline_YYYYMMDD_HHMMSS.json there; of several runs into DIR/run-N.",
+            help="Wait, and write each run's baseline_YYYYMMDD_HHMMSS.json there, of several runs into DIR/run-N; with "
+            "--experiment the results directory of the strategy benchmark, DIR/ID.",
         )
         told.add_argument(
             "--limit",
@@ -219,11 +221,14 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
         elif options["wait"] or folder:
             self.wait_for(operation)
         benchmark.refresh_from_db()
-        paths = write_baselines(benchmark, folder, limit=limit) if folder else {}
+        baselines = write_baselines(benchmark, folder, limit=limit) if folder and not options["experiment"] else {}
         if options["verbose"]:
-            console.close(paths)
-        facts = facts_of(benchmark) | ({"files": [str(path) for path in paths.values()]} if folder else {})
-        text = "\n".join([text_of(benchmark), *(f"Wrote {path}." for path in paths.values())])
+            console.close(baselines)
+        paths = [*baselines.values()]
+        if folder and options["experiment"]:
+            paths.append(export_to(benchmark, "strategy", folder))
+        facts = facts_of(benchmark) | ({"files": [str(path) for path in paths]} if folder else {})
+        text = "\n".join([text_of(benchmark), *(f"Wrote {path}." for path in paths)])
         if not options["verbose"] or benchmark.total_runs > 1:
             self.report(facts, text, as_json=options["json"])
         else:  # the report of SPEC-002 has no place for what is to be known of the run
@@ -237,6 +242,8 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
         if options["dry_run"]:
             self.report(planned.as_dict(), planned.as_text(), as_json=options["json"])
             return
+        if options["output_dir"] and (target := options["output_dir"] / planned.experiment.id).exists():
+            raise BenchbenchError(f"{target} exists already: choose another --output-dir, or remove it first.")
         with self.progress("documents indexed") as progress:
             prepared = prepare_experiment(
                 planned,

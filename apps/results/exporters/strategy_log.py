@@ -1,0 +1,88 @@
+"""The run.log of the retrieval-strategy benchmark: what became of each configuration, from what is stored."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import astuple
+from typing import Any
+
+from django.utils import timezone
+
+from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.provenance import facts_of
+from apps.datasets.models import DatasetVersion
+from apps.operations.faults import tracebacks_of
+from benchbench.files.strategy_results import Configuration
+
+CODE = ("git_revision", "python", "sentence-transformers", "transformers", "torch", "device")
+
+
+def log_of(
+    benchmark: Benchmark, version: DatasetVersion, runs: list[Run], named: Mapping[Any, Configuration]
+) -> Iterator[str]:
+    """Yield the log: a line an event, each error with its traceback below it where it comes first.
+
+    Configurations are called as in the CSV files, and models have their revisions. A configuration that was never
+    started says so.
+    """
+    tracebacks = tracebacks_of([benchmark.pk, *(run.index_id for run in runs if run.index_id)])
+    yield _entry(benchmark.started_at or benchmark.created_at, "INFO", f"{benchmark.name}: {len(runs)} configurations")
+    for run in runs:
+        yield from _of_run(run, " / ".join(filter(None, astuple(named[run.pk]))), tracebacks)
+    if version != benchmark.dataset_version:
+        told = f"values on {version}, measured from the rankings for {benchmark.dataset_version}"
+        yield _entry(benchmark.completed_at, "INFO", f"{benchmark.name}: {told}")
+    yield _entry(benchmark.completed_at, "INFO", f"{benchmark.name}: {benchmark.status}")
+
+
+def error_of(run: Run) -> str:
+    """Return why a run has no values; nothing where it has completed."""
+    if run.status == Run.Status.COMPLETED:
+        return ""
+    return run.error_message or f"The run is {run.status}."
+
+
+def _of_run(run: Run, name: str, tracebacks: dict[str, str]) -> Iterator[str]:
+    """Yield the lines of a configuration; a traceback that was told is taken out of `tracebacks`."""
+    error = error_of(run)
+    for told in _models(run):
+        yield _entry(run.started_at, "INFO", f"{name}: {told}")
+    if run.started_at:
+        yield _entry(run.started_at, "INFO", f"{name}: started")
+    failed = run.query_results.exclude(error="").order_by("query", "repetition").select_related("query")
+    for result in failed.only("error", "repetition", "query__key").iterator(chunk_size=1000):
+        told = f"{name}: query {result.query.key}, run {result.repetition}: {result.error}"
+        yield _entry(run.completed_at, "ERROR", told) + _traceback(result.error, tracebacks)
+    for warning in run.warnings:
+        yield _entry(run.completed_at, "WARNING", f"{name}: {warning}")
+    if not error:
+        yield _entry(run.completed_at, "INFO", f"{name}: completed")
+        return
+    ended = error if run.started_at else f"never started. {error}"
+    yield _entry(run.completed_at, "ERROR", f"{name}: {ended}") + _traceback(error, tracebacks)
+
+
+def _models(run: Run) -> Iterator[str]:
+    """Yield what ran: each model with its revision, and the code."""
+    index = run.index
+    if index and index.encoder:
+        yield f"embedding model {index.encoder}, revision {index.encoder_revision or 'unknown'}"
+    if index and index.llm:
+        yield f"language model {index.llm}"
+    facts = facts_of(run.provenance.get("made_by", []))
+    for environment in run.provenance.get("made_by", []):
+        for reranker, revision in environment.get("rerankers", {}).items():
+            yield f"reranker {reranker}, revision {revision or 'unknown'}"
+    if told := [f"{name} {', '.join(sorted(facts[name]))}" for name in CODE if name in facts]:
+        yield f"ran with {'; '.join(told)}"
+
+
+def _traceback(error: str, tracebacks: dict[str, str]) -> str:
+    """Return the traceback of an error, once, each of its lines indented."""
+    message = next((message for message in tracebacks if message and message in error), None)
+    if message is None:
+        return ""
+    return "".join(f"    {line}\n" for line in tracebacks.pop(message).splitlines())
+
+
+def _entry(when: Any, level: str, told: str) -> str:
+    stamp = when.astimezone(timezone.get_fixed_timezone(0)).isoformat(timespec="seconds") if when else "-"
+    return f"{stamp} {level} {' '.join(told.split())}\n"
