@@ -1,0 +1,238 @@
+"""The strategy benchmark's document, kept: its own experiment, directory, columns and definitions.
+
+A script as one of its users would write it: an experiment file goes in by the command, and what comes out is read with
+`csv` and `yaml` alone. Every figure of the summary is computed here from the rows, by the document's words.
+"""
+
+import csv
+import json
+import statistics
+from io import StringIO
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from django.core.management import call_command
+
+from apps.retrieval.encoders import KeywordEncoder
+
+INDEX = (
+    "strategy backend embedding_model llm_model duration_sec num_documents num_chunks num_vectors llm_calls embed_calls"
+)
+SEARCH = (
+    "query_id run strategy backend embedding_model llm_model question expected_doc expected_sections top_k doc_found "
+    "doc_rank section_found section_rank search_time_ms embed_calls llm_calls"
+)
+SUMMARY = (
+    "strategy backend embedding_model llm_model index_time_sec num_vectors doc_recall_at_1 doc_recall_at_3 "
+    "doc_recall_at_5 doc_recall_at_10 section_recall_at_1 section_recall_at_3 section_recall_at_5 section_recall_at_10 "
+    "doc_mrr section_mrr avg_search_time_ms p50_search_time_ms p95_search_time_ms consistency_score total_llm_calls "
+    "total_embed_calls queries_evaluated runs_per_query"
+)
+NAMED = ("strategy", "backend", "embedding_model", "llm_model")
+MODEL = "keyword:apple,pear,plum,fig"
+RUNS, CUTOFFS = 2, (1, 3, 5)
+SECTIONS = {
+    "A": ["apple apple", "pear", "fig plum"],
+    "B": ["pear pear", "apple pear"],
+    "C": ["plum", "plum plum fig"],
+    "D": ["fig", "apple plum"],
+    "E": ["apple fig", "pear fig"],
+    "F": ["nothing"],
+    "G": ["pear plum"],
+}
+QUESTIONS = [
+    ("q1", "apple", "A", ["A0"]),
+    ("q2", "pear?", "A", ["A1", "A2"]),
+    ("q3", "plum", "C", ["C1", "C0"]),
+    ("q4", "which fig", "E", ["E1"]),
+    ("q5", "boom", "B", ["B0"]),
+    ("q6", "apple pear", "F", ["F0"]),
+]
+EXPERIMENT: dict[str, Any] = {
+    "id": "which-strategy",
+    "description": "Flat against level of detail.",
+    "data": {"documents_dir": "data/documents", "ground_truth_path": "data/ground_truth.json", "max_documents": None},
+    "benchmark": {"runs_per_query": RUNS, "top_k_values": list(CUTOFFS), "random_seed": 7},
+    "embeddings": [{"model": MODEL, "provider": "sbert"}],
+    "llms": [{"model": name, "provider": "ollama", "base_url": "http://localhost:11434"} for name in ("one", "two")],
+    "backends": [{"name": "memory"}, {"name": "chromadb", "path": "chroma"}],
+    "strategies": [{"name": "flat", "chunk_size": 12, "chunk_overlap": 0}, {"name": "lod_llm", "doc_top_k": 5}],
+}
+# For each strategy, backend and embedding; for each language model only where the strategy asks one.
+MATRIX = {("flat", backend, MODEL, "") for backend in ("memory", "chromadb")} | {
+    ("lod_llm", backend, MODEL, llm) for backend, llm in product(("memory", "chromadb"), ("one", "two"))
+}
+
+Row = dict[str, str]
+
+
+def write_experiment(folder: Path) -> Path:
+    documents = folder / "data" / "documents"
+    documents.mkdir(parents=True)
+    for name, texts in SECTIONS.items():
+        parts = [
+            {"id": f"{name}{place}", "heading": "", "level": 1, "content": text, "subsections": []}
+            for place, text in enumerate(texts)
+        ]
+        stated = {"id": name, "title": name, "source": "here", "summary": "", "sections": parts}
+        (documents / f"{name}.json").write_text(json.dumps(stated))
+    truth = [
+        {"id": key, "question": text, "answer": "", "document_id": document, "section_ids": sections, "evidence": []}
+        for key, text, document, sections in QUESTIONS
+    ]
+    (folder / "data" / "ground_truth.json").write_text(json.dumps(truth))
+    path = folder / "experiment.yaml"
+    path.write_text(yaml.safe_dump(EXPERIMENT))
+    return path
+
+
+def command(*arguments: object) -> str:
+    out = StringIO()
+    call_command("run_benchmark", *map(str, arguments), stdout=out)
+    return out.getvalue()
+
+
+def rows_of(path: Path) -> list[Row]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def configuration(row: Row) -> tuple[str, ...]:
+    return tuple(row[name] for name in NAMED)
+
+
+@pytest.fixture
+def results(transactional_db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Path:
+    """The results directory of the experiment, run by the command. One question cannot be searched."""
+    settings.BENCHBENCH_MAX_ATTEMPTS = 1
+    encode = KeywordEncoder.embed_batch
+
+    def breaks(self: KeywordEncoder, texts: Any, **options: Any) -> Any:
+        if "boom" in texts:
+            raise ValueError("The model fell over.")
+        return encode(self, texts, **options)
+
+    monkeypatch.setattr(KeywordEncoder, "embed_batch", breaks)
+    path = write_experiment(tmp_path)
+    command("--experiment", path, "--output-dir", tmp_path / "results")
+    return tmp_path / "results" / "which-strategy"
+
+
+def test_the_documents_promises_hold(results: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    names = {"config.yaml", "index_stats.csv", "search_results.csv", "summary.csv", "run.log"}
+    assert {path.name for path in results.iterdir()} == names
+    stats, searches, summary = (
+        rows_of(results / name) for name in ("index_stats.csv", "search_results.csv", "summary.csv")
+    )
+    for rows, columns in ((stats, INDEX), (searches, SEARCH), (summary, SUMMARY)):
+        assert list(rows[0])[: len(columns.split())] == columns.split()
+    assert {configuration(row) for row in stats} == {configuration(row) for row in summary} == MATRIX
+    assert len(stats) == len(summary) == len(MATRIX), "one row per configuration"
+    told = {configuration(row): row for row in summary}
+    worked = {key for key, row in told.items() if not row["error"]}
+    assert worked == {("flat", "memory", MODEL, "")}, "the rest is not known here; each says so, and stops no other"
+    for key in MATRIX:
+        check_rows([row for row in searches if configuration(row) == key], failed=key not in worked)
+        if key in worked:
+            check_summary(told[key], [row for row in searches if configuration(row) == key])
+    check_index(next(row for row in stats if configuration(row) in worked))
+    check_log((results / "run.log").read_text())
+    check_config(results, monkeypatch)
+
+
+def check_index(row: Row) -> None:
+    assert row["num_documents"] == str(len(SECTIONS))
+    assert int(row["num_chunks"]) == int(row["num_vectors"]) == int(row["embed_calls"]) >= len(SECTIONS)
+    assert (float(row["duration_sec"]) > 0, row["llm_calls"]) == (True, "0")
+
+
+def check_rows(rows: list[Row], *, failed: bool) -> None:
+    """One row per query, run and top_k; a query that failed is marked; what is cut off is not found."""
+    keys = {(row["query_id"], row["run"], row["top_k"]) for row in rows}
+    expected = {key for key, *_ in QUESTIONS}, {str(run + 1) for run in range(RUNS)}, set(map(str, CUTOFFS))
+    assert keys == set(product(*expected))
+    assert len(rows) == len(keys)
+    stated = {key: (text, document, ",".join(sections)) for key, text, document, sections in QUESTIONS}
+    for row in rows:
+        assert (row["question"], row["expected_doc"], row["expected_sections"]) == stated[row["query_id"]]
+        if failed or row["query_id"] == "q5":
+            assert row["error"]
+            assert {row[name] for name in ("doc_found", "doc_rank", "section_found", "section_rank")} == {""}
+            continue
+        assert row["error"] == ""
+        for part in ("doc", "section"):
+            rank = int(row[f"{part}_rank"])
+            assert (row[f"{part}_found"], rank == -1) in (("True", False), ("False", True))
+            assert rank == -1 or 1 <= rank <= int(row["top_k"])
+        assert float(row["search_time_ms"]) >= 0
+        assert (row["embed_calls"], row["llm_calls"]) == ("1", "0")
+
+
+def check_summary(row: Row, rows: list[Row]) -> None:
+    """Every column by the document's description of it, from the rows."""
+    answered = [one for one in rows if not one["error"]]
+    queries = sorted({one["query_id"] for one in answered})
+    once = {(one["query_id"], one["top_k"]): one for one in answered if one["run"] == "1"}
+    for part, k in product(("doc", "section"), (1, 3, 5, 10)):
+        if k not in CUTOFFS:
+            assert row[f"{part}_recall_at_{k}"] == "", "was not run, which is not 0"
+            continue
+        found = [once[query, str(k)][f"{part}_found"] == "True" for query in queries]
+        assert float(row[f"{part}_recall_at_{k}"]) == pytest.approx(sum(found) / len(queries))
+    deepest = str(max(CUTOFFS))
+    for part in ("doc", "section"):
+        ranks = [int(once[query, deepest][f"{part}_rank"]) for query in queries]
+        assert float(row[f"{part}_mrr"]) == pytest.approx(statistics.fmean(0 if r == -1 else 1 / r for r in ranks))
+    times = sorted(float(one["search_time_ms"]) for one in answered if one["top_k"] == deepest)
+    assert float(row["avg_search_time_ms"]) == pytest.approx(statistics.fmean(times))
+    for name, p in (("p50", 0.5), ("p95", 0.95)):
+        assert float(row[f"{name}_search_time_ms"]) == times[min(int(len(times) * p), len(times) - 1)]
+    ranks_by_run = [
+        {
+            (one["query_id"], one["top_k"]): (one["doc_rank"], one["section_rank"])
+            for one in answered
+            if one["run"] == run
+        }
+        for run in ("1", "2")
+    ]
+    assert (ranks_by_run[0] == ranks_by_run[1], float(row["consistency_score"])) == (True, 1.0)
+    assert row["total_embed_calls"] == str(sum(int(one["embed_calls"] or 0) for one in rows if one["top_k"] == deepest))
+    assert row["total_llm_calls"] == "0"
+    assert (row["queries_evaluated"], row["runs_per_query"]) == (str(len(queries)), str(RUNS))
+    assert len(queries) == len(QUESTIONS) - 1, "the one that failed is in no aggregate"
+
+
+def check_log(log: str) -> None:
+    """Errors with full tracebacks, those of single queries, what was never started, and the revisions of models."""
+    assert "query q5, run 1: ValueError: The model fell over." in log
+    assert "Traceback (most recent call last):" in log
+    assert "ValueError: The model fell over." in log.partition("Traceback")[2]
+    assert log.count("never started. ") == len(MATRIX) - 1
+    assert f"embedding model {MODEL}, revision 1" in log
+
+
+def check_config(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exact configuration, and not a reference to a file: it runs again from where it lies, with equal results."""
+    config = yaml.safe_load((results / "config.yaml").read_text())
+    for key in ("id", "description", "benchmark", "embeddings"):
+        assert config[key] == EXPERIMENT[key]
+    assert [one["name"] for one in config["strategies"]] == ["flat", "lod_llm"]
+    monkeypatch.chdir(results)
+    command("--experiment", "config.yaml", "--output-dir", "again")
+    again, first = rows_of(results / "again" / "which-strategy" / "summary.csv"), rows_of(results / "summary.csv")
+    timed = {name for name in first[0] if name.endswith(("_ms", "_sec"))}
+    assert [{name: row[name] for name in row if name not in timed} for row in again] == [
+        {name: row[name] for name in row if name not in timed} for row in first
+    ]
+
+
+def test_a_preset_is_a_size_of_the_same_experiment(tmp_path: Path) -> None:
+    told = command("--experiment", write_experiment(tmp_path), "--preset", "quick_test", "--dry-run", "--json")
+    planned = json.loads(told)
+    assert planned["experiment"]["data"]["max_documents"] == 5
+    assert planned["experiment"]["benchmark"]["runs_per_query"] == 1
+    stated = {tuple(one[name] or "" for name in NAMED) for one in planned["combinations"]}
+    assert stated == MATRIX
