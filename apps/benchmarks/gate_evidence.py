@@ -110,6 +110,7 @@ def evidence(rules: Rules, measured: MeasuredRun, differences: Differences) -> E
         keys=[query.key for query in ground.queries],
         failed=~answered,
         counted=answered & ground.in_means,
+        n_judgments=np.array([len(judged) for judged in ground.grades.values()], np.int64),
         values=measured.values(rules.measures),
         slices=ground.slices,
         unanswerable=ground.unanswerable,

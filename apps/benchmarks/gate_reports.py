@@ -4,6 +4,7 @@ from typing import Any
 
 from apps.benchmarks.gating import GateResult, RunVerdict
 from benchbench.ir.gate import Check, Outcome
+from benchbench.ir.profiles import Mean
 from benchbench.markdown import code, text
 
 HEADLINES = {Outcome.PASSED: "Gate passed", Outcome.FAILED: "Gate failed", Outcome.UNDECIDED: "Gate not decided"}
@@ -34,6 +35,13 @@ def facts_of(result: GateResult) -> dict[str, Any]:
     }
 
 
+def means_told(result: GateResult) -> str:
+    """Say which mean a floor is on whose name says none; "" where no floor is."""
+    if all(floor.mean is not Mean.BENCHMARK for floor in result.rules.floors):
+        return ""
+    return f"A value is the benchmark mean, unless its name says another: {Mean.BENCHMARK.words}."
+
+
 def _run_facts(verdict: RunVerdict) -> dict[str, Any]:
     return {
         "id": str(verdict.run.pk),
@@ -49,6 +57,7 @@ def _run_facts(verdict: RunVerdict) -> dict[str, Any]:
                 "outcome": _word(check.outcome),
                 "n": check.n,
                 "value": check.value,
+                "mean": check.mean,
                 "note": check.note,
             }
             for check in verdict.checks
@@ -70,6 +79,8 @@ def markdown_of(result: GateResult) -> str:
         lines.append(
             f"Baseline {code(baseline.name)}: {text(baseline.run.label)} of {code(baseline.run.benchmark.name)}."
         )
+    if told := means_told(result):
+        lines.append(told)
     if result.rules.changes:
         lines.append(f"Significant means so at α = {result.rules.alpha:g}, shared by every comparison of this gate.")
     lines += [f"Note: {text(warning)}" for warning in result.warnings]

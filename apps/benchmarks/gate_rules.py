@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import yaml
@@ -10,6 +11,7 @@ import yaml
 from benchbench.errors import BenchbenchError
 from benchbench.ir.gate import Change, Floor, MustNotFail, Rules
 from benchbench.ir.measures import FORMULAS, Measure, MeasureError
+from benchbench.ir.profiles import Mean
 from benchbench.ir.slices import MINIMUM
 from benchbench.strict_json import canonical
 
@@ -125,7 +127,18 @@ def _floors(value: Any, where: str, *, only: tuple[str, ...] = ()) -> Iterator[F
         measure = _measure(text, where)
         if only and measure.name not in only:
             raise RulesError(f"{where}.{text}: only {', '.join(only)}@k and failed_queries stand here.")
-        yield Floor(measure, _value(limit, f"{where}.{text}", measure))
+        yield _floor(measure, limit, f"{where}.{text}")
+
+
+def _floor(measure: Measure, limit: Any, where: str) -> Floor:
+    """Return the floor that a number states, or `{at_least: number, mean: NAME}`."""
+    if not isinstance(limit, dict):
+        return Floor(measure, _value(limit, where, measure))
+    stated = _mapping(limit, where, ("at_least", "mean"))
+    name = stated.get("mean", Mean.BENCHMARK)
+    if name not in list(Mean):
+        raise RulesError(f"{where}.mean: {_shown(name)} is no mean; there are {', '.join(Mean)}.")
+    return Floor(measure, _value(stated.get("at_least"), f"{where}.at_least", measure), mean=Mean(name))
 
 
 def _slice_floors(value: Any) -> Iterator[Floor]:
@@ -136,7 +149,7 @@ def _slice_floors(value: Any) -> Iterator[Floor]:
         if not stated:
             raise RulesError(f"{where}: it states no measure.")
         for floor in _floors(stated, where):
-            yield Floor(floor.measure, floor.at_least, name, minimum)
+            yield replace(floor, slice=name, minimum_queries=minimum)
 
 
 def _changes(value: Any) -> Iterator[Change]:

@@ -18,7 +18,7 @@ from apps.benchmarks.baselines import approve
 from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.forms import BenchmarkForm, ManifestForm, MeasuresForm
 from apps.benchmarks.gate_forms import BaselineForm, GateForm
-from apps.benchmarks.gate_reports import headline, markdown_of
+from apps.benchmarks.gate_reports import headline, markdown_of, means_told
 from apps.benchmarks.gating import gate
 from apps.benchmarks.launching import launch
 from apps.benchmarks.manifests import manifest_of
@@ -224,4 +224,9 @@ def judged(run: Run, form: GateForm) -> dict[str, Any]:
     except BenchbenchError as error:
         form.present(error)
         return {}
-    return {"result": result, "headline": headline(result), "markdown": markdown_of(result)}
+    return {
+        "result": result,
+        "headline": headline(result),
+        "means": means_told(result),
+        "markdown": markdown_of(result),
+    }

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchbench.errors import BenchbenchError
 from benchbench.ir.measures import Measure
-from benchbench.ir.profiles import PLAIN, Profile
+from benchbench.ir.profiles import Mean, Profile
 from benchbench.ir.slices import label_shape
 
 SHAPE_ROWS = {
@@ -71,8 +71,8 @@ def results(
     shape = asdict(label_shape(judged))
     return {
         "relevance_semantics": "filtered",
-        "aggregate_metrics": _means(queries, profile),
-        "macro_metrics": _means(queries, PLAIN),
+        "aggregate_metrics": _means(queries, profile.mean),
+        "macro_metrics": _means(queries, Mean.MACRO),
         "per_query_metrics": {key: dict(sorted(values.items())) for key, values in _values_by_key(queries)},
         "per_slice_metrics": _per_slice(queries, profile),
         "query_count": len(queries),
@@ -80,6 +80,7 @@ def results(
         "relevance_mode": "binary",
         "label_shape_stats": shape | {"p95": float(shape["p95"])},
         "profile": profile.name,
+        "means": {"aggregate_metrics": profile.mean, "macro_metrics": Mean.MACRO, "per_slice_metrics": Mean.MACRO},
     }
 
 
@@ -95,10 +96,13 @@ def markdown(results: Mapping[str, Any]) -> str:
             [[name, written.format(**results["label_shape_stats"])] for name, written in SHAPE_ROWS.items()],
         ),
         "## Aggregate Metrics",
+        _mean_told(results["means"]["aggregate_metrics"]),
         _metrics_table(results["aggregate_metrics"]),
         "## Macro-Averaged Metrics",
+        _mean_told(results["means"]["macro_metrics"]),
         _metrics_table(results["macro_metrics"]),
         "## Per-Slice Metrics",
+        _mean_told(results["means"]["per_slice_metrics"]),
         _slices_table(results["per_slice_metrics"], list(results["macro_metrics"])),
     ]
     return "\n\n".join(parts) + "\n"
@@ -121,6 +125,8 @@ def summary(results: Mapping[str, Any], about: Provenance) -> dict[str, Any]:
         "selection_split": about.selection_split,
         "evaluation_split": about.evaluation_split,
         "duration_ms": about.duration_ms,
+        "profile": results["profile"],
+        "mean": results["means"]["aggregate_metrics"],
     }
     return {key: value for key, value in content.items() if value is not None}
 
@@ -139,22 +145,25 @@ def written(content: Mapping[str, Any]) -> str:
     return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
 
-def _means(queries: Sequence[QueryFigures], profile: Profile) -> dict[str, float]:
+def _means(queries: Sequence[QueryFigures], mean: Mean) -> dict[str, float]:
     names = sorted(queries[0].values) if queries else []
     n_judgments = [query.n_judgments for query in queries]
     return {
-        name: profile.mean(np.array([query.values[name] for query in queries], np.float64), n_judgments)
-        for name in names
+        name: mean.of(np.array([query.values[name] for query in queries], np.float64), n_judgments) for name in names
     }
 
 
 def _per_slice(queries: Sequence[QueryFigures], profile: Profile) -> dict[str, dict[str, float]]:
-    """Plain means over the queries of each slice, then their number."""
+    """Macro means over the queries of each slice, then their number."""
     members: dict[str, list[QueryFigures]] = {}
     for query in queries:
         for name in profile.slices_of(query.slices):
             members.setdefault(name, []).append(query)
-    return {name: _means(inside, PLAIN) | {"query_count": len(inside)} for name, inside in sorted(members.items())}
+    return {name: _means(inside, Mean.MACRO) | {"query_count": len(inside)} for name, inside in sorted(members.items())}
+
+
+def _mean_told(name: str) -> str:
+    return f"The {name} mean: {Mean(name).words}."
 
 
 def _values_by_key(queries: Sequence[QueryFigures]) -> list[tuple[str, Mapping[str, float]]]:

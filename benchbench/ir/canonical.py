@@ -16,7 +16,6 @@ from uuid import NAMESPACE_DNS, UUID, uuid5
 from benchbench.errors import BenchbenchError
 
 CURRENT = "v1"
-Id = str | UUID | Integral
 GENERATED = ("llm", "completion")  # in the `source` of a result that a model wrote: nothing was retrieved
 
 
@@ -64,7 +63,9 @@ def rules(version: str) -> Callable[[str | None, str | None], str | None]:
     return VERSIONS[version]
 
 
-def export_retrieval_results_to_run(results: Mapping[Id, Iterable[Any]], run_id: Id, *, version: str = CURRENT) -> Run:
+def export_retrieval_results_to_run(
+    results: Mapping[Any, Iterable[Any]], run_id: str | UUID | Integral, *, version: str = CURRENT
+) -> Run:
     """The run of live results: query id → results, each an object or a mapping with topic_id, topic, score, metadata.
 
     Ids may be texts, UUIDs or whole numbers, and scores numbers of Python or NumPy; the run holds texts and floats of

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchbench.ir.measures import Measure
+from benchbench.ir.profiles import Mean
 
 Values = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -28,7 +29,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """The mean of a measure over all queries, or those of a slice, is at least this.
+    """A mean of a measure over all queries, or those of a slice, is at least this.
 
     A slice with fewer queries than `minimum_queries` decides nothing.
     """
@@ -37,6 +38,7 @@ class Floor:
     at_least: float
     slice: str = ""
     minimum_queries: int = 1
+    mean: Mean = Mean.BENCHMARK
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,9 @@ class Evidence:
     failed: Mask
     """Ended in an error: in no mean."""
     counted: Mask
-    """In the means."""
+    """In the means of the benchmark."""
+    n_judgments: NDArray[np.int64]
+    """How many judgments of any grade each query has."""
     values: Mapping[Measure, Values]
     """Per query, of every measure that a rule names; what stands for a failed query is not read."""
     slices: Mapping[str, Mask]
@@ -126,7 +130,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One rule and what came of it. `value` is what was found as a number where it is one, `n` how many queries."""
+    """One rule and what came of it. `value` is what was found as a number where it is one, `n` how many queries.
+
+    `mean` says which mean a floor is on.
+    """
 
     name: str
     wanted: str
@@ -135,6 +142,7 @@ class Check:
     n: int | None = None
     note: str = ""
     value: float | None = None
+    mean: Mean | None = None
 
 
 def overall(outcomes: Sequence[Outcome]) -> Outcome:

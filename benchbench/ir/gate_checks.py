@@ -5,12 +5,12 @@ Limits are inclusive and compared at full precision.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from benchbench.ir.gate import Change, Check, Difference, Evidence, Floor, Mask, MustNotFail, Outcome, Rules
+from benchbench.ir.profiles import Mean
 
 NAMED = 5  # queries that a check names
 
@@ -37,16 +37,19 @@ def number(value: float, *, signed: bool = False) -> str:
 
 def _floor(floor: Floor, evidence: Evidence) -> Check:
     name = f"{floor.measure} in {floor.slice}" if floor.slice else str(floor.measure)
+    name += f", {floor.mean} mean" if floor.mean is not Mean.BENCHMARK else ""
     wanted = f"≥ {number(floor.at_least)}"
     within = evidence.slices.get(floor.slice) if floor.slice else np.ones_like(evidence.counted)
     if within is None:
         return _undecided(name, wanted, f"There is no slice {floor.slice!r}.{_there_are(evidence.slices)}")
-    chosen = evidence.values[floor.measure][within & evidence.counted]
-    n = len(chosen)
+    judged = (evidence.n_judgments > 0) & ~evidence.failed
+    chosen = within & (evidence.counted if floor.mean is Mean.BENCHMARK else judged)
+    n = int(chosen.sum())
     if n < max(1, floor.minimum_queries):
         return _undecided(name, wanted, f"{_queries(n)} counted here; the rule asks for {floor.minimum_queries}.", n)
-    mean = math.fsum(chosen.tolist()) / n
-    return Check(name, wanted, _beside(mean, floor.at_least), _passed(mean >= floor.at_least), n, value=mean)
+    mean = floor.mean.of(evidence.values[floor.measure][chosen], evidence.n_judgments[chosen])
+    outcome = _passed(mean >= floor.at_least)
+    return Check(name, wanted, _beside(mean, floor.at_least), outcome, n, value=mean, mean=floor.mean)
 
 
 def _there_are(slices: Mapping[str, Mask]) -> str:

@@ -1,10 +1,11 @@
-"""How values of queries become figures of a run: which weight a query has, and in which of its slices it counts."""
+"""How values of queries become figures of a run: which mean of them, and in which of its slices a query counts."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Literal
 
 import numpy as np
@@ -20,16 +21,48 @@ class ProfileError(BenchbenchError):
     code = "profile"
 
 
+class Mean(StrEnum):
+    """Which mean of a measure a figure is: over which queries, and how much each of them weighs.
+
+    `benchmark`: every query that the policies of a benchmark count, those without a judgment too, the same. `macro`:
+    every query with a judgment, the same; Flowbaby's macro metrics, and trec_eval -c. `weighted`: every query with a
+    judgment, by the number of its judgments of any grade; Flowbaby's aggregate metrics.
+    """
+
+    BENCHMARK = "benchmark"
+    MACRO = "macro"
+    WEIGHTED = "weighted"
+
+    @property
+    def words(self) -> str:
+        """What it is, as a clause."""
+        return {
+            Mean.BENCHMARK: "every query that the benchmark's policies count weighs the same",
+            Mean.MACRO: "every query with a judgment weighs the same",
+            Mean.WEIGHTED: "every query with a judgment weighs as much as it has judgments",
+        }[self]
+
+    def of(self, values: Values, n_judgments: ArrayLike) -> float:
+        """The mean of one measure, `values` (q,), over queries that have so many judgments (q,).
+
+        Σ wv / Σ w, the sums correctly rounded. A query whose value is NaN has none and is left out; NaN of nothing.
+        """
+        judgments = np.asarray(n_judgments, np.float64)
+        weights = np.maximum(judgments, 1.0) if self is Mean.WEIGHTED else np.ones(len(values))
+        known = ~np.isnan(values)
+        total = math.fsum(weights[known])
+        return math.fsum((weights * values)[known]) / total if total else math.nan
+
+
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A way to aggregate, by its name.
+    """A way to aggregate the values of judged queries, by its name: the mean, and in which slices a query counts.
 
-    `weights`: every query weighs the same, or as much as it has judgments (of any grade), at least 1. `slices`: a query
-    counts in every slice that it states, or in the first alone. Means of a slice are always plain.
+    `slices`: a query counts in every slice that it states, or in the first alone. Means of a slice are always macro.
     """
 
     name: str
-    weights: Literal["equal", "judgments"] = "equal"
+    mean: Mean = Mean.MACRO
     slices: Literal["every", "first"] = "every"
 
     @classmethod
@@ -44,17 +77,6 @@ class Profile:
     def __str__(self) -> str:
         return self.name
 
-    def mean(self, values: Values, n_judgments: ArrayLike) -> float:
-        """The mean of one measure, `values` (q,), over queries with so many judgments (q,).
-
-        Σ wv / Σ w, the sums correctly rounded. A query whose value is NaN has none and is left out; NaN of nothing.
-        """
-        judgments = np.asarray(n_judgments, np.float64)
-        weights = np.ones(len(values)) if self.weights == "equal" else np.maximum(judgments, 1.0)
-        known = ~np.isnan(values)
-        total = math.fsum(weights[known])
-        return math.fsum((weights * values)[known]) / total if total else math.nan
-
     def slices_of(self, stated: Sequence[str]) -> Sequence[str]:
         """Of the slices that a query states, those in which it counts."""
         return stated if self.slices == "every" else stated[:1]
@@ -62,5 +84,5 @@ class Profile:
 
 PLAIN = Profile("plain")
 FLOWBABY_1_0 = Profile("flowbaby-1.0", slices="first")
-FLOWBABY_1_1 = Profile("flowbaby-1.1", weights="judgments")
+FLOWBABY_1_1 = Profile("flowbaby-1.1", Mean.WEIGHTED)
 PROFILES = {profile.name: profile for profile in (PLAIN, FLOWBABY_1_0, FLOWBABY_1_1)}

@@ -123,7 +123,7 @@ def _score_files(options: argparse.Namespace) -> None:
         results = read_results(options.run, truth, order_by=options.order_by or "agree")
         scores = score(truth, results.rankings, measures, profile=profile)
     _warn(options.run, results, scores)
-    _present(scores, options)
+    _present(scores, profile, options)
 
 
 def _score_dataset(options: argparse.Namespace) -> None:
@@ -147,12 +147,12 @@ def _score_dataset(options: argparse.Namespace) -> None:
             results.run_id,
             git_sha=options.git_sha or flowbaby.git_sha(),
             selection_split=options.selection_split,
-            evaluation_split=options.evaluation_split,
+            evaluation_split=dataset.split,
             duration_ms=round(1000 * (time.perf_counter() - started)),
         )
         flowbaby.write(targets, content, about)
     if options.json or not targets:
-        _present(scores, options)
+        _present(scores, profile, options)
 
 
 def _measures(options: argparse.Namespace) -> list[Measure]:
@@ -178,10 +178,11 @@ def _warn(path: Path, results: Results, scores: Scores) -> None:
         )
 
 
-def _present(scores: Scores, options: argparse.Namespace) -> None:
+def _present(scores: Scores, profile: Profile, options: argparse.Namespace) -> None:
     names = [str(measure) for measure in scores.measures]
     if options.json:
-        content: dict[str, Any] = {"measures": _figures(names, scores.means), "queries": len(scores.queries)}
+        content: dict[str, Any] = {"measures": _figures(names, scores.means), "mean": profile.mean}
+        content["queries"] = len(scores.queries)
         if options.by_query:
             columns = zip(scores.queries, scores.values.T, strict=True)
             content["by_query"] = {query: _figures(names, column) for query, column in columns}
@@ -194,6 +195,7 @@ def _present(scores: Scores, options: argparse.Namespace) -> None:
                 print(f"{name:<{width}}  {query}  {value:.4f}")
     for name, value in zip(names, scores.means, strict=True):
         print(f"{name:<{width}}  {value:.4f}")
+    print(f"{'mean':<{width}}  {profile.mean}: {profile.mean.words}")
     print(f"{'queries':<{width}}  {len(scores.queries)}")
 
 

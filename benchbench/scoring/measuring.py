@@ -37,7 +37,7 @@ def score(truth: Truth, rankings: Rankings, measures: Sequence[Measure], *, prof
     blocks = [evaluate(measures, Truths.of(truths[block]).grade(found[block])) for block in _blocks(found, truths)]
     values = np.concatenate(blocks, axis=1) if blocks else np.empty((len(measures), 0))
     n_judgments = [len(judged) for judged in truths]
-    return Scores(tuple(measures), queries, values, np.array([profile.mean(row, n_judgments) for row in values]))
+    return Scores(tuple(measures), queries, values, np.array([profile.mean.of(row, n_judgments) for row in values]))
 
 
 def _blocks(rankings: Sequence[Sequence[Hashable]], truths: Sequence[Mapping[Any, int]]) -> Iterator[slice]:

@@ -8,6 +8,7 @@ import pytest
 from apps.benchmarks.gate_rules import RulesError, read_rules
 from benchbench.ir.gate import Change, Floor, MustNotFail, Rules
 from benchbench.ir.measures import Measure
+from benchbench.ir.profiles import Mean
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "gates.md"
 
@@ -16,7 +17,7 @@ def test_it_reads_every_kind_of_rule() -> None:
     rules = read_rules(
         """
         alpha: 0.01
-        floors: {Recall@5: .7, mrr: "0.8"}
+        floors: {Recall@5: .7, mrr: "0.8", P@5: {at_least: .6, mean: weighted}}
         slices:
           "category: api": {minimum_queries: 20, nDCG@10: 0.5}
         against_baseline:
@@ -36,6 +37,7 @@ def test_it_reads_every_kind_of_rule() -> None:
         floors=(
             Floor(Measure("R", 5), 0.7),
             Floor(Measure("RR"), 0.8),
+            Floor(Measure("P", 5), 0.6, mean=Mean.WEIGHTED),
             Floor(ndcg, 0.5, "category: api", 20),
             Floor(Measure("Judged", 10), 0.9),
         ),
@@ -67,6 +69,12 @@ def test_it_reads_every_kind_of_rule() -> None:
         ("floors: {recall: 0.5}", "needs a cutoff"),
         ("floors: {FirstRelevant: 3}", "no rule can be on FirstRelevant"),
         ("floors: {mrr: 80}", r"floors\.mrr: '80' is out of range; it must be a number from 0 to 1"),
+        (
+            "floors: {mrr: {at_least: 0.5, mean: plain}}",
+            r"floors\.mrr\.mean: 'plain' is no mean; there are benchmark, ma",
+        ),
+        ("floors: {mrr: {mean: macro}}", r"floors\.mrr\.at_least: empty is not a number"),
+        ("floors: {mrr: {most: 1}}", "floors.mrr: there is no key 'most'; there are at_least, mean"),
         ("floors: {mrr: high}", r"floors\.mrr: 'high' is not a number"),
         ("floors: {mrr: .nan}", r"floors\.mrr: '\.nan' is not a number"),
         ("floors: {mrr: nan}", "out of range"),

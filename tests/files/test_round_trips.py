@@ -53,7 +53,7 @@ def test_flowbaby_results_and_summaries(tmp_path: Path) -> None:
     about: dict[str, Any] = {"run_id": "one", "timestamp": "2026-03-01T12:00:00+00:00", "dataset_id": "golden"}
     versions = {"dataset_version": "1.0", "canonicalization_version": "v1"}
     for profile in (FLOWBABY_1_0, FLOWBABY_1_1):
-        content = results(queries, profile=profile, cutoffs=[5], positives=[0, 2])
+        content = results(queries, profile=profile, cutoffs=[5], judged=[0, 2])
         assert read_value(write_file(tmp_path / "results.json", written(content))) == content
         for others in (
             {},

@@ -8,6 +8,7 @@ import pytest
 from benchbench.ir.gate import Change, Check, Difference, Evidence, Floor, MustNotFail, Outcome, Rules, overall
 from benchbench.ir.gate_checks import judge, number
 from benchbench.ir.measures import Measure
+from benchbench.ir.profiles import Mean
 
 NDCG = Measure("nDCG", 10)
 PASSED, FAILED, UNDECIDED = Outcome.PASSED, Outcome.FAILED, Outcome.UNDECIDED
@@ -19,6 +20,7 @@ def evidence(**given: Any) -> Evidence:
         "keys": ["a", "b", "c", "d"],
         "failed": np.array([False, True, False, False]),
         "counted": np.array([True, False, True, True]),
+        "n_judgments": np.array([3, 1, 1, 0]),
         "values": {NDCG: np.array([1.0, np.nan, 0.5, 0.0])},
         "slices": {"hard": np.array([False, True, True, False])},
         "unanswerable": np.array([False, False, False, True]),
@@ -41,6 +43,20 @@ def test_a_floor_is_on_the_mean_of_what_counts_and_is_inclusive() -> None:
     assert (check.name, check.wanted, check.found, check.n) == ("nDCG@10", "≥ .5000", ".5000", 3)
     assert (check.outcome, check.value) == (PASSED, 0.5)
     assert only(Rules(floors=(Floor(NDCG, 0.51),))).outcome == FAILED
+
+
+@pytest.mark.parametrize(
+    ("mean", "name", "value", "n"),
+    [
+        (Mean.BENCHMARK, "nDCG@10", 1.5 / 3, 3),
+        (Mean.MACRO, "nDCG@10, macro mean", 1.5 / 2, 2),
+        (Mean.WEIGHTED, "nDCG@10, weighted mean", 3.5 / 4, 2),
+    ],
+)
+def test_a_floor_is_on_the_mean_that_it_names(mean: Mean, name: str, value: float, n: int) -> None:
+    """Query d has no judgment, a has three."""
+    check = only(Rules(floors=(Floor(NDCG, 0.5, mean=mean),)))
+    assert (check.name, check.value, check.n, check.mean) == (name, value, n, mean)
 
 
 def test_what_rounds_to_its_limit_shows_why_it_failed() -> None:

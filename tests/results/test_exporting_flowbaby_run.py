@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.gate_rules import read_rules
+from apps.benchmarks.gating import gate
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.collections.importing import create_collection, import_documents
@@ -22,7 +24,9 @@ from apps.results.exporting import export_to
 from apps.results.queries import evaluation_of
 from apps.retrieval.indexing import build_index, create_index
 from benchbench.files.flowbaby import read_run
+from benchbench.files.summaries import compare_summaries, read_summary
 from benchbench.ir.canonical import CanonicalizationError
+from benchbench.ir.gate import Outcome
 from benchbench.scoring.command import main
 from tests.benchmarks.conftest import ENCODER, FRUITS
 from tests.files.samples import write_file
@@ -60,7 +64,7 @@ def make_benchmark(directory: Path) -> Benchmark:
         collection,
         [DocumentRecord(key, key, text, metadata={"topic": f"about {key}"}) for key, text in texts.items()],
     )
-    dataset = import_dataset(read_flowbaby(directory)).version.dataset
+    dataset = import_dataset(read_flowbaby(directory), name="another name").version.dataset
     collection.refresh_from_db()
     wait(build_index(create_index(collection, name="keywords", encoder=ENCODER)))
     mapping = create_mapping(dataset, collection, name="library")
@@ -88,6 +92,38 @@ def test_the_run_scored_against_its_dataset_has_the_values_that_are_stored(
             column = evaluation.values[evaluation.measures.index(name)] if name in evaluation.measures else []
             for query_id, value in zip(evaluation.query_ids, column, strict=False):
                 assert scored.get(keys[query_id], {name: 0.0})[name] == pytest.approx(value, abs=1e-12), name
+
+
+def test_each_of_the_three_means_is_named_where_it_stands_and_a_gate_may_name_it(
+    transactional_db: None, directory: Path, tmp_path: Path
+) -> None:
+    """One topic has no judgment: it is in the benchmark's mean alone."""
+    run = make_benchmark(directory).runs.get(run_order=1)
+    results = json.loads(whole(run, "flowbaby-results-1.1"))
+    evaluation: Any = evaluation_of(run)
+    figures = {
+        "benchmark": evaluation.means["R@5"],
+        results["means"]["macro_metrics"]: results["macro_metrics"]["recall@5"],
+        results["means"]["aggregate_metrics"]: results["aggregate_metrics"]["recall@5"],
+    }
+    assert len(set(figures.values())) == 3
+    for name, figure in figures.items():
+        rules = read_rules({"floors": {"recall@5": {"at_least": figure, "mean": name}}})
+        [verdict] = gate(run, rules=rules).verdicts
+        assert (verdict.checks[0].value, verdict.checks[0].mean, verdict.outcome) == (figure, name, Outcome.PASSED)
+
+
+def test_the_exported_summary_is_comparable_with_that_of_score_under_any_name(
+    transactional_db: None, directory: Path, tmp_path: Path
+) -> None:
+    run = make_benchmark(directory).runs.get(run_order=1)
+    file = export_to(run, "flowbaby-run", tmp_path / "run.json")
+    exported, scored = export_to(run, "flowbaby-summary-1.1", tmp_path / "a.json"), tmp_path / "b.json"
+    arguments = ["--dataset", str(directory), "--run", str(file), "-k", "5", "10", "--summary", str(scored)]
+    assert main(arguments) == 0
+    compared = compare_summaries(read_summary(exported), read_summary(scored))
+    assert (compared.dataset, compared.warnings) == ("fruit 1.0.0", [])
+    assert {change.difference for change in compared.metrics} == {0.0}
 
 
 @pytest.fixture

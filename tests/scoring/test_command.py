@@ -38,6 +38,7 @@ def printed(capsys, *arguments: str) -> dict:
 def test_it_prints_means_and_the_values_of_each_query_as_json(trec, capsys):
     assert printed(capsys, *trec, "-m", "P@1", "-m", "RR", "-m", "FirstRelevant", "--by-query") == {
         "measures": {"P@1": 1 / 3, "RR": 0.5, "FirstRelevant": 1.5},
+        "mean": "macro",
         "queries": 3,
         "by_query": {
             "q1": {"P@1": 0.0, "RR": 0.5, "FirstRelevant": 2.0},
@@ -50,7 +51,10 @@ def test_it_prints_means_and_the_values_of_each_query_as_json(trec, capsys):
 def test_it_prints_a_table_and_says_what_the_figures_hide(trec, capsys):
     assert main([*trec, "-m", "nDCG@10", "-m", "RR", "--by-query"]) == 0
     out, err = capsys.readouterr()
-    assert out.splitlines()[-4:] == ["RR       q3  0.0000", "nDCG@10  0.5436", "RR       0.5000", "queries  3"]
+    assert out.splitlines()[-5:] == [
+        *("RR       q3  0.0000", "nDCG@10  0.5436", "RR       0.5000"),
+        *("mean     macro: every query with a judgment weighs the same", "queries  3"),
+    ]
     assert err.splitlines() == [
         "Judged queries that bm25.run lacks, counted as 0: 1 of 3.",
         "Queries of bm25.run that are not among the judged ones, left out: 1.",
@@ -134,7 +138,7 @@ def test_a_run_without_entries_has_no_figures(golden, tmp_path, capsys):
     assert main([*golden, "--output", str(tmp_path / "out.json"), "--markdown", str(tmp_path / "out.md")]) == 0
     results = json.loads((tmp_path / "out.json").read_text())
     assert (results["aggregate_metrics"], results["query_count"]) == ({}, 0)
-    assert printed(capsys, *golden, "-m", "RR") == {"measures": {"RR": None}, "queries": 0}
+    assert printed(capsys, *golden, "-m", "RR") == {"measures": {"RR": None}, "mean": "weighted", "queries": 0}
 
 
 def test_it_orders_a_run_as_it_is_told(golden, tmp_path, capsys):

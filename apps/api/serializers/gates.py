@@ -6,6 +6,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from apps.api.serializers.base import AnyValue, StrictSerializer, Text, as_whole
+from benchbench.ir.profiles import Mean
 
 OUTCOMES = ["passed", "failed", "undecided"]
 
@@ -58,6 +59,7 @@ class CheckFacts(serializers.Serializer):
     outcome = serializers.ChoiceField(OUTCOMES)
     n = serializers.IntegerField(allow_null=True, help_text="Queries that the check looked at.")
     value = serializers.FloatField(allow_null=True)
+    mean = serializers.ChoiceField(list(map(str, Mean)), allow_null=True, help_text="Which mean a floor is on.")
     note = serializers.CharField(allow_blank=True)
 
 

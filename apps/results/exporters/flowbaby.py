@@ -54,7 +54,7 @@ def write_summary(run: Run, version: DatasetVersion, *, profile: Profile) -> Ite
         duration_ms=milliseconds_between(run.started_at, run.completed_at),
     )
     failed = content.results.get(FAILED)
-    more: dict[str, Any] = {"profile": profile.name} | ({FAILED: len(failed)} if failed else {})
+    more = {FAILED: len(failed)} if failed else {}
     yield files.written(files.summary(content.results, about) | more)
 
 
