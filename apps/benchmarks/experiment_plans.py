@@ -38,8 +38,12 @@ class Planned:
     @property
     def settled(self) -> Experiment:
         """The experiment with paths that lead to its data from wherever it is kept."""
-        data = {key: str(self.file(key).resolve()) for key in ("documents_dir", "ground_truth_path")}
-        return replace(self.experiment, data=replace(self.experiment.data, **data))
+        data = replace(
+            self.experiment.data,
+            documents_dir=str(self.file("documents_dir").resolve()),
+            ground_truth_path=str(self.file("ground_truth_path").resolve()),
+        )
+        return replace(self.experiment, data=data)
 
     @property
     def sentence(self) -> str:

@@ -124,13 +124,25 @@ def search_rows(search: Search, cutoffs: Iterable[int]) -> Iterator[SearchRow]:
     """Yield the rows of a search, one a cutoff: the same ranking, cut. What is further down is not found."""
     for k in cutoffs:
         doc_rank, section_rank = _cut(search.doc_rank, k), _cut(search.section_rank, k)
+        content = Content() if search.error else search.content.get(k, Content())
         yield SearchRow(
-            *(search.query_id, search.run, search.question),
-            *(search.expected_doc, ",".join(search.expected_sections), k),
-            *(_found(doc_rank), doc_rank, _found(section_rank), section_rank),
-            *(search.search_time_ms, search.embed_calls, search.llm_calls),
-            *(astuple(search.content.get(k, Content())) if not search.error else (None, None, None)),
-            search.error,
+            query_id=search.query_id,
+            run=search.run,
+            question=search.question,
+            expected_doc=search.expected_doc,
+            expected_sections=",".join(search.expected_sections),
+            top_k=k,
+            doc_found=_found(doc_rank),
+            doc_rank=doc_rank,
+            section_found=_found(section_rank),
+            section_rank=section_rank,
+            search_time_ms=search.search_time_ms,
+            embed_calls=search.embed_calls,
+            llm_calls=search.llm_calls,
+            evidence_recall=content.evidence_recall,
+            answer_token_overlap=content.answer_token_overlap,
+            rouge_l=content.rouge_l,
+            error=search.error,
         )
 
 

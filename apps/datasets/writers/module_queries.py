@@ -67,4 +67,4 @@ def _version(query: QueryRecord) -> str | tuple[str, ...]:
     fits = versions and all(isinstance(one, str) and one.strip() for one in versions)
     if not fits or len(set(versions)) < len(versions):
         return ""
-    return tuple(versions) if isinstance(version, list) else str(version)
+    return tuple(map(str, versions)) if isinstance(version, list) else str(version)

@@ -43,7 +43,7 @@ _KNOWN = (
     *(
         Exporter(
             f"flowbaby-{part}-{profile.name.removeprefix('flowbaby-')}",
-            f"Flowbaby {file}, profile {profile.name.removeprefix('flowbaby-')}",
+            f"Flowbaby {file}, profile {profile.name.removeprefix('flowbaby-')}, {profile.mean} mean",
             "run",
             content_type,
             f"{profile.name}.{file}",
