@@ -58,6 +58,7 @@ def text_of(benchmark: Benchmark) -> str:
     k = benchmark.primary_k
     searched = sorted({str(run.index) for _, run in rows if run.index})
     lines = [f"{benchmark.name}: {benchmark.status}" + (f", index {', '.join(searched)}" if searched else "")]
+    lines[0] += "; benchmark means"  # of a run's three, see docs/measures.md
     shared = shared_warnings([run for _, run in rows])
     lines.append(f"rank  run  {'label':{width}}  nDCG@{k:<4} P@{k:<6}  R@{k:<6}  RR       ms/query")
     for place, (metrics, run) in enumerate(rows, start=1):

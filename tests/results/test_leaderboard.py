@@ -63,7 +63,8 @@ def test_what_is_to_be_known_of_every_run_is_told_once(mapping: Mapping, admin_c
 
 def test_as_text_it_has_the_number_that_commands_take_beside_the_rank(mapping: Mapping) -> None:
     benchmark = make_benchmark(mapping, [0.25, None, 0.75])
-    _, head, *rows = text_of(benchmark).splitlines()
+    about, head, *rows = text_of(benchmark).splitlines()
+    assert about.endswith("; benchmark means")
     assert head.split()[:3] == ["rank", "run", "label"]
     assert [row.split()[:2] for row in rows] == [["1", "3"], ["2", "1"], ["–", "2"]]
     for row in rows:
