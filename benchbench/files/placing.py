@@ -55,18 +55,22 @@ def place_pieces(pieces: Iterable[Piece], path: Path, *, force: bool = False) ->
 def place(write: Callable[[IO[bytes]], None], path: Path, *, force: bool = False) -> None:
     """Let `write` fill a file that then appears as `path`; none appears where it raises.
 
-    A file that is there already is only replaced with `force`. Raises OutputError.
+    It has its name only once its content is on the disk: a power cut leaves the whole file, or what was there. A file
+    that is there already is only replaced with `force`. Raises OutputError.
     """
     if path.exists() and not force:
         _refuse(path)
     with _sentences(path):
         part = tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False)  # noqa: SIM115
     try:
-        with part:
-            write(part)
         with _sentences(path):
+            with part:
+                write(part)
+                part.flush()
+                os.fsync(part.fileno())
             os.chmod(part.name, 0o666 & ~_umask())
             (os.replace if force else os.link)(part.name, path)
+            _sync_folder(path.parent)
     finally:
         Path(part.name).unlink(missing_ok=True)
 
@@ -114,6 +118,15 @@ def _sentences(path: Path) -> Iterator[None]:
 
 def _refuse(path: Path) -> NoReturn:
     raise OutputError(f"{path} exists already: choose another --output, or give --force to replace it.")
+
+
+def _sync_folder(folder: Path) -> None:
+    """Put the names in a folder on the disk, as `fsync` of a file does its content."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _umask() -> int:

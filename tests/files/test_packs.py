@@ -1,0 +1,151 @@
+"""Packs: a record that is read is the one that was added, whatever became of the file."""
+
+import os
+import signal
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchbench.files.packs import OVERHEAD, Packs, packed_bytes, trim_packs, writing
+from tests.files.spoiling import spoil, ways
+
+MOST = 10**6
+
+
+def key(name: str) -> bytes:
+    return sha256(name.encode()).digest()
+
+
+RECORDS = {key(str(number)): f"content {number} ".encode() * 40 for number in range(6)}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "model"
+
+
+def filled(folder: Path, **options: int) -> Packs:
+    packs = Packs(folder)
+    for name, content in RECORDS.items():
+        packs.add(name, content, most=options.get("most", MOST))
+    return packs
+
+
+def test_records_are_read_by_who_added_them_and_by_others(folder: Path) -> None:
+    for packs in (filled(folder), Packs(folder)):
+        assert packs.read([*RECORDS, key("unknown")]) == RECORDS
+        assert packs.known([*RECORDS, key("unknown")]) == RECORDS.keys()
+    assert len(os.listdir(folder)) == 1
+    assert packed_bytes(folder.parent) == sum(OVERHEAD + len(content) for content in RECORDS.values())
+
+
+def test_what_another_adds_is_seen(folder: Path) -> None:
+    one, other = Packs(folder), Packs(folder)
+    for number, (name, content) in enumerate(RECORDS.items()):
+        packs, reader = (one, other) if number % 2 else (other, one)
+        assert not reader.known([name])
+        assert not packs.read([name])  # as whoever adds has looked
+        packs.add(name, content, most=MOST)
+        assert reader.known([name]) == {name}
+        assert reader.read([name]) == {name: content}
+    assert len(os.listdir(folder)) == 1
+
+
+WAYS = ways(row=OVERHEAD + len(RECORDS[key("0")]), header=slice(0, OVERHEAD))
+
+
+@pytest.mark.parametrize("is_fresh", [True, False], ids=["its adder", "another"])
+@pytest.mark.parametrize("way", [pytest.param(way, id=name) for name, way in WAYS.items()])
+def test_a_damaged_record_is_missing_and_is_added_anew(folder: Path, way: Any, is_fresh: bool) -> None:
+    packs = filled(folder)
+    (file,) = folder.iterdir()
+    spoil(file, way)
+    packs = packs if is_fresh else Packs(folder)
+    found = packs.read(list(RECORDS))
+    assert found.items() <= RECORDS.items()
+    for name in RECORDS.keys() - found.keys():
+        packs.add(name, RECORDS[name], most=MOST)
+    for reader in (packs, Packs(folder)):
+        assert reader.read(list(RECORDS)) == RECORDS
+
+
+def test_records_that_changed_places_are_found_by_their_keys(folder: Path) -> None:
+    filled(folder)
+    (file,) = folder.iterdir()
+    spoil(file, WAYS["rows in another order"])
+    assert Packs(folder).read(list(RECORDS)) == RECORDS
+
+
+def test_a_content_under_another_key_is_missing(folder: Path) -> None:
+    filled(folder)
+    (file,) = folder.iterdir()
+    size = OVERHEAD + len(RECORDS[key("0")])
+
+    def exchanged(content: bytes) -> bytes:
+        first, second = content[:size], content[size : 2 * size]
+        return first[:OVERHEAD] + second[OVERHEAD:] + second[:OVERHEAD] + first[OVERHEAD:] + content[2 * size :]
+
+    spoil(file, exchanged)
+    assert Packs(folder).read(list(RECORDS)).keys() == RECORDS.keys() - {key("0"), key("1")}
+
+
+def test_packs_that_went_are_forgotten(folder: Path) -> None:
+    packs = filled(folder, most=1)
+    assert len(os.listdir(folder)) == 6
+    kept = trim_packs(folder.parent, 3 * len(RECORDS[key("0")]) + 3 * OVERHEAD)
+    assert kept == packed_bytes(folder.parent) > 0
+    assert packs.read(list(RECORDS)).keys() == set(list(RECORDS)[3:])
+    assert packs.known(list(RECORDS)) == set(list(RECORDS)[3:])
+    trim_packs(folder.parent, 0)
+    folder.rmdir()
+    assert not packs.read(list(RECORDS))
+    packs.add(key("0"), b"again", most=MOST)
+    assert Packs(folder).read([key("0")]) == {key("0"): b"again"}
+
+
+def test_a_pack_that_was_used_lately_stays(folder: Path) -> None:
+    filled(folder, most=1)
+    for file in folder.iterdir():
+        os.utime(file, (0, 0))
+    Packs(folder).read([key("2")])
+    trim_packs(folder.parent, 2 * len(RECORDS[key("0")]))
+    assert Packs(folder).known(list(RECORDS)) == {key("2")}
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from benchbench.files.packs import Packs, writing
+folder = Path(sys.argv[1])
+class Half(bytes): pass
+with writing(folder.parent):
+    packs = Packs(folder)
+    packs.read([bytes(32)])
+    packs.add(bytes(32), b"whole", most=10**6)
+    (pack,) = folder.iterdir()
+    whole = pack.read_bytes()
+    with pack.open("ab") as file:
+        file.write(whole[:-2])  # what a record has written when its process ends
+        file.flush()
+        print("half", flush=True)
+        sys.stdin.read()
+"""
+
+
+def test_a_process_that_is_killed_while_it_adds_harms_nothing(folder: Path) -> None:
+    command = [sys.executable, "-c", KILLED, str(folder)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"half\n"
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    packs = Packs(folder)
+    with writing(folder.parent):  # the lock is free
+        assert packs.read([bytes(32), key("0")]) == {bytes(32): b"whole"}
+        packs.add(key("0"), b"next", most=MOST)
+    for reader in (packs, Packs(folder)):
+        assert reader.read([bytes(32), key("0")]) == {bytes(32): b"whole", key("0"): b"next"}
