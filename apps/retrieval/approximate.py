@@ -18,6 +18,7 @@ from apps.retrieval import exact
 from apps.retrieval.ann_indexes import STORAGES, ann_index_name, column, mark
 from apps.retrieval.filters import Filter, condition
 from apps.retrieval.models import Index
+from apps.retrieval.vectors import incomplete_table
 from benchbench.ir.ann import Ann
 from benchbench.ir.ranking import pair_scores, top
 from benchbench.ir.records import ScoredList
@@ -70,6 +71,8 @@ class ApproximateView:
         started = time.perf_counter()
         cursor.execute(*_statement(self._index, self._setting, query, depth, self._filter))
         ids = np.fromiter((row[0] for row in cursor.fetchall()), np.int64)
+        if not (ids < len(self._vectors)).all():
+            raise incomplete_table(self._index)
         if mask is not None:
             ids = ids[mask[ids]]  # a document's metadata may have changed since it was indexed
         if mask is not None and len(ids) < min(depth, int(mask.sum())):

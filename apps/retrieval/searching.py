@@ -18,8 +18,9 @@ from apps.retrieval.filters import Filter, admitted
 from apps.retrieval.lexical_indexes import load_lexical_index
 from apps.retrieval.models import Index
 from apps.retrieval.strategies import get_strategy
-from apps.retrieval.vectors import local_vectors
+from apps.retrieval.vectors import local_vectors, vectors_file
 from benchbench.errors import BenchbenchError
+from benchbench.files.sealed import is_as_checked
 from benchbench.ir.ann import Ann
 from benchbench.ir.records import ScoredList
 
@@ -51,9 +52,15 @@ class OpenIndex:
         self.document_ids: NDArray[np.int64] = ids["document"].copy()
         self._strategy = get_strategy(index.strategy)
         self._vectors = local_vectors(index) if index.has_vectors else None
+        self._file = vectors_file(index)
         self._words = load_lexical_index(index.lexical_index) if index.lexical_index else None
         if self._words is not None:
             self._words.search(["warm"], 1)  # imports what it needs, which is no part of the first query's cost
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the file that the vectors are mapped from is still the one that was checked."""
+        return self._vectors is None or not len(self._vectors) or is_as_checked(self._file)
 
     @property
     def nbytes(self) -> int:
@@ -178,9 +185,12 @@ _open: OrderedDict[UUID, OpenIndex] = OrderedDict()
 def open_index(index: Index) -> OpenIndex:
     """Return an index ready to be searched, kept in this process while there is room, least recently used out first.
 
-    Raises SearchError, VectorsError, LexicalIndexError.
+    One whose file was written or replaced since is opened, and so checked, again. Raises SearchError, VectorsError,
+    OutputError, LexicalIndexError.
     """
-    opened = _open.pop(index.pk, None) or OpenIndex(index)
+    opened = _open.pop(index.pk, None)
+    if opened is None or not opened.is_current:
+        opened = OpenIndex(index)
     _open[index.pk] = opened
     while len(_open) > 1 and sum(kept.nbytes for kept in _open.values()) > settings.BENCHBENCH_RESIDENT_BYTES:
         _open.popitem(last=False)

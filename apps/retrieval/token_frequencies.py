@@ -1,6 +1,5 @@
 """In how many chunks of a set each token occurs: what its idf is made of."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from apps.retrieval.encoders import TokenEncoder
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.models import ChunkSet
+from benchbench.files.sealed import kept_array
 from benchbench.ir.records import Scores
 
 CHUNKS_AT_ONCE = 1000
@@ -21,7 +21,8 @@ CHUNKS_AT_ONCE = 1000
 class TokenFrequencies:
     """`counts[token]` of `chunks` chunks hold a token, among what the encoder reads of them: exact, the same anywhere.
 
-    Counting tokenizes the set once, thousands of chunks a second; this machine keeps the result beside the vectors.
+    Counting tokenizes the set once, thousands of chunks a second; this machine keeps the result, in a sealed
+    file beside the vectors.
     """
 
     chunks: int
@@ -30,16 +31,9 @@ class TokenFrequencies:
     @classmethod
     def of(cls, chunk_set: ChunkSet, encoder: TokenEncoder) -> Self:
         key = fingerprint(chunk_set=chunk_set.fingerprint, encoder=encoder.model_name, revision=encoder.revision)
-        file = Path(settings.BENCHBENCH_VECTOR_DIR) / f"tokens-{key[:32]}.npy"
-        try:
-            return cls(chunk_set.chunk_count, np.load(file))
-        except (FileNotFoundError, ValueError, EOFError):  # absent, or cut short
-            counts = _count(chunk_set, encoder)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = file.with_suffix(f".{os.getpid()}.part.npy")
-        np.save(unfinished, counts)
-        unfinished.replace(file)
-        return cls(chunk_set.chunk_count, counts)
+        file = Path(settings.BENCHBENCH_VECTOR_DIR) / f"tokens-{key[:32]}.counts"
+        counts = kept_array(file, np.int64, (-1,), holds=key, make=lambda: [_count(chunk_set, encoder)])
+        return cls(chunk_set.chunk_count, np.array(counts))
 
     def idf(self, tokens: NDArray[np.int32]) -> Scores:
         """Return ln(1 + (N − n + ½) / (n + ½)) for each token in n of N chunks, as (t,): BM25's in Lucene's form.

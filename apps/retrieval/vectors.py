@@ -1,16 +1,19 @@
 """The vectors of an index: kept in its table in PostgreSQL, and on each machine that searches in one mapped file."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from uuid import uuid4
 
 import numpy as np
 from django.conf import settings
 from numpy.typing import NDArray
 
+from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.models import Index
 from apps.retrieval.stores import get_store
 from apps.retrieval.stores.pgvector import PgVectorStore
 from benchbench.errors import BenchbenchError
+from benchbench.files.sealed import kept_array
+from benchbench.ir.unit_vectors import flaws
 
 
 class VectorsError(BenchbenchError):
@@ -28,14 +31,14 @@ def table_store() -> PgVectorStore:
 
 def vectors_file(index: Index) -> Path:
     """Where this machine keeps the vectors of an index. A ready index never changes, so its id names its content."""
-    return Path(settings.BENCHBENCH_VECTOR_DIR) / f"{index.pk.hex}.npy"
+    return Path(settings.BENCHBENCH_VECTOR_DIR) / f"{index.pk.hex}.vectors"
 
 
 def local_vectors(index: Index) -> NDArray[np.float32]:
     """Return the vectors of a ready index by position, (n, d), mapped read-only from a file of this machine.
 
-    Processes share its pages. It is written from PostgreSQL where it is missing or not of the right shape: whole,
-    under another name first. Raises VectorsError.
+    Processes share its pages. It is written from PostgreSQL where it is missing or is not what was written for this
+    index, by `benchbench.files.sealed`. Raises VectorsError and OutputError.
     """
     assert index.chunk_set is not None
     assert index.dimension is not None
@@ -43,41 +46,31 @@ def local_vectors(index: Index) -> NDArray[np.float32]:
     shape = (index.chunk_set.chunk_count, index.dimension)
     if not shape[0]:
         return np.empty(shape, np.float32)
-    mapped = _mapped(file)
-    if mapped is None or mapped.shape != shape:
-        _write(index, file, shape)
-        mapped = _mapped(file)
-        assert mapped is not None
-    return mapped
+    file.with_suffix(".npy").unlink(missing_ok=True)  # as it was called before it was sealed
+    holds = fingerprint(index=index.pk.hex, content=index.fingerprint)
+    return kept_array(file, np.float32, shape, holds=holds, make=lambda: _rows(index, *shape))
 
 
-def _mapped(file: Path) -> NDArray[np.float32] | None:
-    try:
-        return np.asarray(np.load(file, mmap_mode="r"))
-    except (FileNotFoundError, ValueError, EOFError):  # absent, or cut short
-        return None
+def _rows(index: Index, count: int, dimension: int) -> Iterator[NDArray[np.float32]]:
+    """The vectors in the table of an index, each looked at."""
+    read = 0
+    for positions, rows in table_store().read(index.vector_table, dimension):
+        if not np.array_equal(positions, np.arange(read, read + len(rows))) or read + len(rows) > count:
+            raise incomplete_table(index)
+        if wrong := flaws(rows):
+            row, flaw = next(iter(wrong.items()))
+            raise VectorsError(
+                f'The table of the index "{index}" holds for chunk {read + row:,} a vector that is {flaw}: delete the '
+                "index and build it again."
+            )
+        yield rows
+        read += len(rows)
+    if read != count:
+        raise incomplete_table(index)
 
 
-def _write(index: Index, file: Path, shape: tuple[int, int]) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = file.with_suffix(f".{uuid4().hex}.part")  # process ids repeat among containers on one volume
-    try:
-        vectors = np.lib.format.open_memmap(unfinished, mode="w+", dtype=np.float32, shape=shape)
-        read = 0
-        for positions, rows in table_store().read(index.vector_table, shape[1]):
-            if not np.array_equal(positions, np.arange(read, read + len(rows))) or read + len(rows) > shape[0]:
-                raise _incomplete(index)
-            vectors[positions] = rows
-            read += len(rows)
-        if read != shape[0]:
-            raise _incomplete(index)
-        vectors.flush()
-        unfinished.replace(file)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def _incomplete(index: Index) -> VectorsError:
+def incomplete_table(index: Index) -> VectorsError:
+    """The error of a table that does not hold what its index says."""
     return VectorsError(
         f'The table of the index "{index}" does not hold one vector for each of its chunks: restore the database, or '
         "delete the index and build it again."
