@@ -264,7 +264,7 @@ BENCHBENCH_SOCKET_MAX_BYTES = env_int("BENCHBENCH_SOCKET_MAX_BYTES", 4096)
 BENCHBENCH_SOCKET_MESSAGES_PER_MINUTE = env_int("BENCHBENCH_SOCKET_MESSAGES_PER_MINUTE", 60)
 # Where the locks of this host lie, by which an isolated benchmark has it to itself: one folder for all checkouts.
 BENCHBENCH_LOCK_DIR = Path(env_str("BENCHBENCH_LOCK_DIR", tempfile.gettempdir()))
-# Where workers keep memory-mapped vectors; rebuilt from PostgreSQL when absent.
+# Where workers keep memory-mapped vectors; rebuilt from PostgreSQL when absent or damaged.
 BENCHBENCH_VECTOR_DIR = Path(env_str("BENCHBENCH_VECTOR_DIR", str(DATA_DIR / "vectors")))
 # Vectors of documents that PostgreSQL keeps beside those of the indexes, so that no text is encoded twice.
 BENCHBENCH_VECTOR_CACHE_BYTES = env_int("BENCHBENCH_VECTOR_CACHE_BYTES", 2**30, least=0)

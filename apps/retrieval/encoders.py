@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.retrieval.model_files import ModelError, load_model
+from benchbench.ir.unit_vectors import flaws, shape_flaw
 
 Vectors = NDArray[np.float32]
 Kind = Literal["query", "document"]
@@ -59,6 +60,24 @@ class TokenVectors:
 
     ids: NDArray[np.int32]
     vectors: NDArray[np.float16]
+
+
+def vector_flaws(encoder: Encoder, vectors: Vectors, count: int) -> dict[int, str]:
+    """Return what is wrong with each of the vectors that `encoder` made of `count` texts and that is not sound, by row.
+
+    Raises EncoderError where they are not one for each text, of its dimension.
+    """
+    if wrong := shape_flaw(vectors, count, encoder.dimension):
+        raise EncoderError(f"{encoder.model_name} made vectors of the shape {wrong}: look at the model's files.")
+    return flaws(vectors)
+
+
+def flawed_vector(encoder: str, of: str, flaw: str) -> EncoderError:
+    """The error of a model whose vector `of` something is what `flaws` says."""
+    return EncoderError(
+        f"{encoder} made a vector of {of} that is {flaw}: look at the text, at the model's files, and at the precision "
+        "and the device that it runs on."
+    )
 
 
 NO_TOKENS = TokenVectors(np.empty(0, np.int32), np.empty((0, 0), np.float16))

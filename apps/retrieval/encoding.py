@@ -1,7 +1,7 @@
 """Vectors of texts by the model of an index: its chunks when it is built, queries when it is searched."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,11 +9,19 @@ from django.conf import settings
 from numpy.typing import NDArray
 
 from apps.operations.leasing import UnfitWorkerError
-from apps.retrieval.encoders import BATCH, Encoder, EncoderError, TokenEncoder, load_encoder
+from apps.retrieval.encoders import (
+    BATCH,
+    Encoder,
+    EncoderError,
+    TokenEncoder,
+    flawed_vector,
+    load_encoder,
+    vector_flaws,
+)
 from apps.retrieval.fingerprints import text_hash
 from apps.retrieval.models import CachedVector, ChunkSet, Index, VectorSpace
 from apps.retrieval.token_store import TokenStore
-from apps.retrieval.vector_cache import document_space, find_vectors, space_of
+from apps.retrieval.vector_cache import document_space, find_vectors, sound_vectors, space_of
 from benchbench.ir.records import Positions
 
 Vectors = NDArray[np.float32]
@@ -67,6 +75,7 @@ def chunk_vectors(
     """Return the vectors of chunks, in the order of ascending `positions`: from the cache, else encoded.
 
     Each text is encoded once, however many chunks have it. `on_part` is called with the count so far every few seconds.
+    Raises EncoderError, which names the chunk, where the model makes no sound vector of it.
     """
     rows = chunk_set.chunks.filter(position__in=positions.tolist()).order_by("position")
     hashes = list(rows.values_list("text_hash", flat=True))
@@ -74,7 +83,13 @@ def chunk_vectors(
     known_count = sum(key in known for key in hashes)
     on_part(known_count)
     missing = dict(rows.exclude(text_hash__in=known).values_list("text_hash", "text"))
-    made = encode_texts(encoder, list(missing.values()), on_part=lambda done: on_part(known_count + done))
+
+    def name(number: int) -> str:
+        chunk = rows.filter(text_hash=list(missing)[number]).select_related("document").first()
+        assert chunk is not None
+        return f"chunk {chunk.position:,}" + (f" (document {chunk.document.external_id!r})" if chunk.document else "")
+
+    made = encode_texts(encoder, list(missing.values()), on_part=lambda done: on_part(known_count + done), name=name)
     fresh = dict(zip(missing, made, strict=True))
     vectors = np.empty((len(hashes), encoder.dimension), np.float32)
     for row, key in zip(vectors, hashes, strict=True):
@@ -83,12 +98,17 @@ def chunk_vectors(
 
 
 def encode_texts(
-    encoder: Encoder, texts: Sequence[str], *, on_part: Callable[[int], None] = lambda done: None
+    encoder: Encoder,
+    texts: Sequence[str],
+    *,
+    on_part: Callable[[int], None] = lambda done: None,
+    name: Callable[[int], str] = "text {}".format,
 ) -> Vectors:
     """Return the vectors of many documents' texts, (n, d), calling `on_part` with the count so far every few seconds.
 
     Like lengths go together, over all the texts: what is padded costs as much as what is read. The vectors of their
-    tokens, which come from the same pass, are kept for reranking as long as there is room for them.
+    tokens, which come from the same pass, are kept for reranking as long as there is room for them. Raises
+    EncoderError where the model makes no sound vector of a text, which `name` names by its number.
     """
     vectors = np.empty((len(texts), encoder.dimension), np.float32)
     order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
@@ -96,11 +116,12 @@ def encode_texts(
     for start in range(0, len(order), TEXTS_BETWEEN_CHECKS):
         part = order[start : start + TEXTS_BETWEEN_CHECKS]
         read = [texts[index] for index in part]
-        if store is None:
-            vectors[part] = encoder.embed_batch(read)
-        else:
-            vectors[part], tokens = store.encoder.embed_tokens(read)
-            store = store if store.keep([text_hash(text) for text in read], tokens, make_room=False) else None
+        made, tokens = (encoder.embed_batch(read), []) if store is None else store.encoder.embed_tokens(read)
+        for row, flaw in vector_flaws(encoder, made, len(read)).items():
+            raise flawed_vector(encoder.model_name, name(part[row]), flaw)
+        vectors[part] = made
+        if store is not None and not store.keep(read, tokens, make_room=False):
+            store = None
         on_part(start + len(part))
     return vectors
 
@@ -116,7 +137,8 @@ def query_vectors(index: Index, texts: Sequence[str]) -> list[QueryVector]:
     """Return the vector of each query text, encoded once for all who search with this model and revision.
 
     Encoding the same text again may give other last bits. So a new vector is stored before it is used, and where two
-    workers store one at once, both take what the database kept. Raises ModelError, EncoderError.
+    workers store one at once, both take what the database kept. Only sound ones are stored: where one is not, the
+    others are, and EncoderError names its query. Raises ModelError, EncoderError.
     """
     if not texts:
         return []
@@ -130,12 +152,27 @@ def query_vectors(index: Index, texts: Sequence[str]) -> list[QueryVector]:
         space.vectors.filter(text_hash=key).update(encode_ms=ms)
         known[key] = known[key]._replace(encode_ms=ms)
     if missing := sorted(by_hash.keys() - known.keys()):  # in one order everywhere, or two inserts might deadlock
-        _store(space, missing, _encode_queries(index, [by_hash[key] for key in missing]))
+        made, wrong = _encode_queries(index, [by_hash[key] for key in missing])
+        _store(space, {key: one for row, (key, one) in enumerate(zip(missing, made, strict=True)) if row not in wrong})
         known |= _stored(space, missing)
+        for row, key in enumerate(missing):
+            if key not in known:
+                raise _unsound(index, by_hash[key], wrong.get(row))
     return [known[key] for key in hashes]
 
 
-def _encode_queries(index: Index, texts: Sequence[str]) -> list[QueryVector]:
+def _unsound(index: Index, text: str, flaw: str | None) -> EncoderError:
+    """The error of a query without a sound vector: its `flaw`; without one, what is stored is damaged."""
+    if flaw is not None:
+        return flawed_vector(index.encoder, f"the query {text[:80]!r}", flaw)
+    return EncoderError(
+        f"The imported vector of the query {text[:80]!r} is damaged in the database: import the vectors of the index "
+        f'"{index}" again.'
+    )
+
+
+def _encode_queries(index: Index, texts: Sequence[str]) -> tuple[list[QueryVector], dict[int, str]]:
+    """The vectors of queries, and what is wrong with those that are not sound, by their rows."""
     if not index.encoder:
         raise EncoderError(
             f'{len(texts)} queries (such as {texts[0][:80]!r}) had no vector in the file that the index "{index}" was '
@@ -148,7 +185,8 @@ def _encode_queries(index: Index, texts: Sequence[str]) -> list[QueryVector]:
     costs = [ms / len(texts)] * len(texts)
     if len(texts) > 1 and _may_be_too_slow(ms):
         costs = [_time(encoder, [text])[1] for text in texts]
-    return [QueryVector(vector, cost) for vector, cost in zip(vectors, costs, strict=True)]
+    wrong = vector_flaws(encoder, vectors, len(texts))
+    return [QueryVector(vector, cost) for vector, cost in zip(vectors, costs, strict=True)], wrong
 
 
 def _time(encoder: Encoder, texts: Sequence[str]) -> tuple[Vectors, float]:
@@ -165,14 +203,14 @@ def _may_be_too_slow(ms: float | None) -> bool:
 
 def _stored(space: VectorSpace, hashes: Sequence[str]) -> dict[str, QueryVector]:
     rows = space.vectors.filter(text_hash__in=hashes).values_list("text_hash", "vector", "encode_ms")
-    return {key: QueryVector(np.frombuffer(vector, "<f4").astype(np.float32), ms) for key, vector, ms in rows}
+    costs = {key: ms for key, _, ms in rows}
+    sound = sound_vectors(space, {key: bytes(vector) for key, vector, _ in rows})
+    return {key: QueryVector(vector, costs[key]) for key, vector in sound.items()}
 
 
-def _store(space: VectorSpace, hashes: Sequence[str], made: Sequence[QueryVector]) -> None:
+def _store(space: VectorSpace, made: Mapping[str, QueryVector]) -> None:
     CachedVector.objects.bulk_create(
-        [cached_vector(space, key, *one) for key, one in zip(hashes, made, strict=True)],
-        ignore_conflicts=True,
-        batch_size=1000,
+        [cached_vector(space, key, *one) for key, one in made.items()], ignore_conflicts=True, batch_size=1000
     )
 
 

@@ -1,97 +1,105 @@
 """Token vectors of texts, kept on this machine.
 
-One file for each text, named by the text's hash in a folder of the model, its revision and the kind of text: its token
-ids as int32, then its vectors as float16, row by row. Whoever reads a file finds it in the page cache that processes
-share; mapping so small a file would cost more than copying it. A text's vectors, once kept, are the same bits for all
-who read them on this machine; they are made again, and may differ in their last bits, where they have gone.
+A record for each text, in packs (benchbench.files.packs) of a folder for the model, its revision and the kind of text:
+its token ids as int32, then its vectors as float16, row by row. Whoever reads one finds it in the page cache that
+processes share. A text's vectors, once kept, are the same bits for all who read them on this machine; they are made
+again, and may differ in their last bits, where they have gone or were damaged.
 """
 
-import os
 import shutil
-import time
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 from django.conf import settings
 
-from apps.retrieval.encoders import BATCH, Kind, TokenEncoder, TokenVectors
-from apps.retrieval.fingerprints import fingerprint, text_hash
+from apps.retrieval.encoders import BATCH, EncoderError, Kind, TokenEncoder, TokenVectors, flawed_vector
+from apps.retrieval.fingerprints import fingerprint
+from benchbench.files.packs import OVERHEAD, Packs, packed_bytes, trim_packs, writing
+from benchbench.ir.unit_vectors import flaws, shape_flaw
 
-SLACK = 16  # sizes are summed again after a 16th of the bound was written, and that much room is made at once
-FRESH_SECONDS = 86_400  # a file's time of use is right to a day
+SLACK = 16  # a pack holds at most a 16th of the bound, and that much room is made at once
 
 
 class TokenStore:
     """The token vectors of one model, revision and kind of text."""
 
-    written = 0  # by this process, in all folders, since sizes were last summed
-    room: int | None = None  # what there was then
-
     def __init__(self, encoder: TokenEncoder, kind: Kind) -> None:
         self.encoder = encoder
         self.kind = kind
         self.folder = tokens_folder(encoder.model_name, encoder.revision, kind)
+        self._packs = _packs_in(self.folder)
 
     def tokens(self, texts: Sequence[str], *, on_part: Callable[[], None] = lambda: None) -> list[TokenVectors]:
         """Return the token vectors of texts as they are kept, encoded first where they are not.
 
-        `on_part` is called after every few texts that are encoded, and may raise.
+        `on_part` is called after every few texts that are encoded, and may raise. Raises EncoderError.
         """
-        keys = [text_hash(text) for text in texts]
-        by_key = dict(zip(keys, texts, strict=True))
-        known = {key: found for key in by_key if (found := self.read(key))}
-        missing = sorted(by_key.keys() - known.keys(), key=lambda key: -len(by_key[key]))
+        known = self.read(texts)
+        missing = sorted(set(texts) - known.keys(), key=lambda text: (-len(text), text))
         for start in range(0, len(missing), BATCH):
             part = missing[start : start + BATCH]
-            _, made = self.encoder.embed_tokens([by_key[key] for key in part], kind=self.kind)
+            _, made = self.encoder.embed_tokens(part, kind=self.kind)
             self.keep(part, made, make_room=True)
-            known |= {key: self.read(key) or one for key, one in zip(part, made, strict=True)}
+            known |= dict(zip(part, made, strict=True)) | self.read(part)
             on_part()
-        return [known[key] for key in keys]
+        return [known[text] for text in texts]
 
     def missing(self, texts: Sequence[str]) -> list[str]:
         """Return the texts whose token vectors are not kept."""
-        return [text for text in texts if not self._file(text_hash(text)).exists()]
+        known = self._packs.known([self._key(text) for text in texts])
+        return [text for text in texts if self._key(text) not in known]
 
-    def read(self, key: str) -> TokenVectors | None:
-        file = self._file(key)
-        try:
-            data = file.read_bytes()
-            if file.stat().st_mtime < time.time() - FRESH_SECONDS:
-                os.utime(file)
-        except FileNotFoundError:
-            return None
-        dimension = self.encoder.token_dimension
-        count = len(data) // (4 + 2 * dimension)
-        return TokenVectors(
-            np.frombuffer(data, "<i4", count), np.frombuffer(data, "<f2", offset=4 * count).reshape(count, dimension)
-        )
+    def read(self, texts: Sequence[str]) -> dict[str, TokenVectors]:
+        """Return the token vectors that are kept, by their texts."""
+        by_key = {self._key(text): text for text in texts}
+        return {by_key[key]: self._unpacked(content) for key, content in self._packs.read(list(by_key)).items()}
 
-    def keep(self, keys: Sequence[str], tokens: Sequence[TokenVectors], *, make_room: bool) -> bool:
-        """Keep the token vectors of texts by their hashes; what is kept already stays as it is. Tell whether all are.
+    def keep(self, texts: Sequence[str], tokens: Sequence[TokenVectors], *, make_room: bool) -> bool:
+        """Keep the token vectors of texts; what is kept already stays as it is. Tell whether all are.
 
-        Where BENCHBENCH_TOKEN_BYTES is reached, the texts longest unused go to make room, or the rest is not kept.
+        Where BENCHBENCH_TOKEN_BYTES is reached, the packs longest unused go to make room, or the rest is not kept.
+        Raises EncoderError where they are no token vectors of these texts.
         """
-        for key, one in zip(keys, tokens, strict=True):
-            size = 4 * len(one.ids) + one.vectors.nbytes
-            if not _has_room(size, make_room=make_room):
-                return False
-            file = self._file(key)
-            file.parent.mkdir(parents=True, exist_ok=True)
-            unfinished = file.with_suffix(f".{os.getpid()}.part")
-            unfinished.write_bytes(one.ids.astype("<i4").tobytes() + one.vectors.astype("<f2").tobytes())
-            try:
-                os.link(unfinished, file)  # unlike renaming, leaves what another process has kept meanwhile
-            except FileExistsError:
-                continue
-            finally:
-                unfinished.unlink()
-            TokenStore.written += size
+        self._check(texts, tokens)
+        limit, root = settings.BENCHBENCH_TOKEN_BYTES, _root()
+        made = dict(zip(map(self._key, texts), tokens, strict=True))
+        with writing(root):
+            there, kept = self._packs.read(list(made)), packed_bytes(root)
+            for key in [key for key in made if key not in there]:
+                content = made[key].ids.astype("<i4").tobytes() + made[key].vectors.astype("<f2").tobytes()
+                size = OVERHEAD + len(content)
+                if kept + size > limit and make_room:
+                    kept = trim_packs(root, limit - limit // SLACK)
+                if kept + size > limit:
+                    return False
+                self._packs.add(key, content, most=limit // SLACK)
+                kept += size
         return True
 
-    def _file(self, key: str) -> Path:
-        return self.folder / key[:2] / key
+    def _key(self, text: str) -> bytes:
+        """What no record of another model, kind or layout has."""
+        return sha256(f"{self.folder.name} i4 f2 {self.encoder.token_dimension} {text}".encode()).digest()
+
+    def _unpacked(self, content: memoryview) -> TokenVectors:
+        dimension = self.encoder.token_dimension
+        count = len(content) // (4 + 2 * dimension)
+        return TokenVectors(
+            np.frombuffer(content, "<i4", count),
+            np.frombuffer(content, "<f2", offset=4 * count).reshape(count, dimension),
+        )
+
+    def _check(self, texts: Sequence[str], tokens: Sequence[TokenVectors]) -> None:
+        if len(tokens) != len(texts):
+            raise EncoderError(f"{self.encoder.model_name} read {len(texts)} texts and gave tokens of {len(tokens)}.")
+        for text, one in zip(texts, tokens, strict=True):
+            name = f"a token of the {self.kind} {text[:80]!r}"
+            if wrong := shape_flaw(one.vectors, len(one.ids), self.encoder.token_dimension):
+                raise flawed_vector(self.encoder.model_name, name, f"of the shape {wrong}")
+            for flaw in flaws(one.vectors).values():
+                raise flawed_vector(self.encoder.model_name, name, flaw)
 
 
 def tokens_folder(encoder: str, revision: str, kind: str) -> Path:
@@ -100,37 +108,16 @@ def tokens_folder(encoder: str, revision: str, kind: str) -> Path:
 
 def forget_tokens(encoder: str, revision: str, kind: str) -> None:
     """Delete what this machine keeps of a model, revision and kind of text."""
-    shutil.rmtree(tokens_folder(encoder, revision, kind), ignore_errors=True)
-    TokenStore.room = None
+    with writing(_root()):
+        shutil.rmtree(tokens_folder(encoder, revision, kind), ignore_errors=True)
+
+
+@lru_cache
+def _packs_in(folder: Path) -> Packs:
+    """The packs of a folder, whose index stays in this process."""
+    shutil.rmtree(_root().with_name("tokens"), ignore_errors=True)  # where each text was a file of its own
+    return Packs(folder)
 
 
 def _root() -> Path:
-    return Path(settings.BENCHBENCH_VECTOR_DIR) / "tokens"
-
-
-def _has_room(size: int, *, make_room: bool) -> bool:
-    limit = settings.BENCHBENCH_TOKEN_BYTES
-    if TokenStore.room is None or TokenStore.written > limit // SLACK or TokenStore.written + size > TokenStore.room:
-        TokenStore.room, TokenStore.written = limit - _trim(limit if make_room else None), 0
-    return size <= TokenStore.room - TokenStore.written
-
-
-def _trim(limit: int | None) -> int:
-    """Delete the files longest unused until the rest leaves a 16th of `limit` free; return the bytes that are kept."""
-    files = []
-    for path in _root().rglob("*"):
-        try:
-            found = path.stat()
-        except FileNotFoundError:
-            continue
-        if path.is_file():
-            files.append((found.st_mtime, found.st_size, path))
-    kept = sum(size for _, size, _ in files)
-    if limit is None or kept <= limit - limit // SLACK:
-        return kept
-    for _, size, path in sorted(files):
-        if kept <= limit - limit // SLACK:
-            break
-        path.unlink(missing_ok=True)
-        kept -= size
-    return kept
+    return Path(settings.BENCHBENCH_VECTOR_DIR) / "packs"

@@ -16,11 +16,12 @@ from django.db import connection
 from django.db.models import Count, F, Max, QuerySet
 
 from apps.operations.models import Operation, Status
-from apps.retrieval.encoders import Encoder, Kind, Vectors
+from apps.retrieval.encoders import Encoder, EncoderError, Kind, Vectors
 from apps.retrieval.models import ChunkSet, VectorSpace
 from apps.retrieval.token_store import forget_tokens
 from benchbench.errors import ConflictError
 from benchbench.ir.records import Positions
+from benchbench.ir.unit_vectors import flaws
 
 ROWS_AT_ONCE = 10_000  # fifteen megabytes of a small model's vectors; for so many a table may be read as a whole
 
@@ -48,9 +49,16 @@ TRIM = """
 
 
 def space_of(encoder: str, revision: str, kind: Kind, dimension: int) -> VectorSpace:
+    """Return the space of a model, its revision and a kind of text. Raises EncoderError if it has another dimension."""
     space, _ = VectorSpace.objects.get_or_create(
         encoder=encoder, revision=revision, kind=kind, defaults={"dimension": dimension}
     )
+    if space.dimension != dimension:
+        raise EncoderError(
+            f"The cache holds vectors of {encoder} in revision {revision} that have {space.dimension} dimensions, and "
+            f"here it makes {dimension}: the model's files have changed under one revision. Clear its vectors "
+            "(manage.py clear_cache), or name the model anew."
+        )
     return space
 
 
@@ -69,9 +77,25 @@ def find_vectors(space: VectorSpace, hashes: Sequence[str]) -> dict[str, Vectors
             part = list(hashes[start : start + ROWS_AT_ONCE])
             cursor.execute(FIND, [space.pk, part], binary=True)
             rows = cursor.fetchall()
-            found |= {key: np.frombuffer(vector, "<f4").astype(np.float32, copy=False) for key, vector in rows}
+            found |= sound_vectors(space, dict(rows))
             if rows:
                 cursor.execute(TOUCH, [space.pk, [key for key, _ in rows]])
+    return found
+
+
+def sound_vectors(space: VectorSpace, stored: Mapping[str, bytes]) -> dict[str, Vectors]:
+    """Return the vectors (d,) of what is stored in a space, by the hashes of their texts.
+
+    Those that are none, whoever stored them, are deleted, to be made anew; imported ones, which cannot be, are left
+    out.
+    """
+    whole = {key: value for key, value in stored.items() if len(value) == 4 * space.dimension}
+    vectors = np.frombuffer(b"".join(whole.values()), "<f4").astype(np.float32, copy=False)
+    vectors = vectors.reshape(-1, space.dimension)
+    wrong = flaws(vectors)
+    found = {key: vectors[row] for row, key in enumerate(whole) if row not in wrong}
+    if lost := stored.keys() - found.keys():
+        space.vectors.filter(text_hash__in=lost, pinned=False).delete()
     return found
 
 

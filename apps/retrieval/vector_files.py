@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchbench.errors import BenchbenchError
+from benchbench.ir.unit_vectors import flaws
 
 Vectors = NDArray[np.float32]
 
@@ -125,12 +126,9 @@ class _Reader:
         unit = np.empty(array.shape, np.float32)
         for start in range(0, len(array), ROWS_AT_ONCE):
             rows = array[start : start + ROWS_AT_ONCE].astype(np.float64)
-            lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-            for wrong, what in ((~np.isfinite(lengths), "not finite"), (lengths == 0, "zero")):
-                if wrong.any():
-                    row = start + int(np.flatnonzero(wrong)[0])
-                    raise self.error(name, f"has a vector that is {what}, in row {row:,} (from 0)")
-            unit[start : start + ROWS_AT_ONCE] = rows / lengths
+            for row, flaw in flaws(rows, unit=False).items():
+                raise self.error(name, f"has a vector that is {flaw}, in row {start + row:,} (from 0)")
+            unit[start : start + ROWS_AT_ONCE] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
         return unit
 
     def text(self, name: str) -> str:

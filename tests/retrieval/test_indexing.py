@@ -12,7 +12,7 @@ from apps.retrieval import encoders
 from apps.retrieval.building import IndexingError, ranges
 from apps.retrieval.encoders import KeywordEncoder, load_encoder
 from apps.retrieval.indexing import build_index, create_index
-from apps.retrieval.models import Index
+from apps.retrieval.models import CachedVector, Index
 from apps.retrieval.stores import StoreError
 from apps.retrieval.strategies import StrategyError
 from apps.retrieval.vectors import table_store
@@ -124,6 +124,30 @@ class TestBuilding:
         index.refresh_from_db()
         assert index.status == "failed"
         assert "is not on this machine" in index.error
+
+
+@pytest.mark.parametrize(("factor", "flaw"), [(0, "zero"), (np.nan, "not finite"), (0.5, "of length 0.5 instead of 1")])
+def test_a_vector_that_is_none_fails_the_build_and_names_the_document(fruit, monkeypatch, factor, flaw):
+    embed = KeywordEncoder.embed_batch
+
+    def broken(encoder, texts, **options):
+        factors = [[factor if text == "plum" else 1] for text in texts]
+        return embed(encoder, texts, **options) * np.array(factors, np.float32)
+
+    monkeypatch.setattr(KeywordEncoder, "embed_batch", broken)
+    index = create_index(fruit, name="index", encoder=KEYWORDS)
+    with pytest.raises(OperationFailedError, match=rf"made a vector of chunk 3 \(document 'd'\) that is {flaw}"):
+        wait(build_index(index))
+    index.refresh_from_db()
+    assert index.status == "failed"
+    assert not CachedVector.objects.exists()
+
+
+def test_vectors_of_another_number_fail_the_build(fruit, monkeypatch):
+    embed = KeywordEncoder.embed_batch
+    monkeypatch.setattr(KeywordEncoder, "embed_batch", lambda *args, **options: embed(*args, **options)[:1])
+    with pytest.raises(OperationFailedError, match=r"made vectors of the shape \(1, 4\), not \(5, 4\)"):
+        wait(build_index(create_index(fruit, name="index", encoder=KEYWORDS)))
 
 
 class Counting(KeywordEncoder):

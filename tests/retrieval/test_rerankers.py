@@ -6,7 +6,6 @@ import pytest
 
 from apps.retrieval.encoders import load_encoder
 from apps.retrieval.encoding import encoder_for
-from apps.retrieval.fingerprints import text_hash
 from apps.retrieval.model_files import ModelError
 from apps.retrieval.models import Index
 from apps.retrieval.rerankers import RerankerError, load_reranker
@@ -225,7 +224,7 @@ class TestTokenVectors:
         index = built(fruit)
         assert (index.status, index.stats["num_vectors"]) == ("ready", 5)
         store = TokenStore(encoder_for(index), "document")
-        assert store.read(text_hash("pear")) is None
+        assert store.missing(["pear"]) == ["pear"]
         assert load_reranker("late-interaction", index).score("pear", ["pear"]).scores.tolist() == [1]
 
 

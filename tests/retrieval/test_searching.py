@@ -107,6 +107,56 @@ class TestQueryVectors:
         with pytest.raises(EncoderError, match=r"in revision 1; here it is 2"):
             opened.encode(["apple"])
 
+    def test_only_the_query_whose_vector_is_not_sound_is_an_error_and_none_is_kept(self, fruit, built, monkeypatch):
+        opened = open_index(built(fruit))
+        embed = KeywordEncoder.embed_batch
+        broken = {"nan": np.nan, "zero": 0, "long": 3}
+
+        def sometimes(encoder, texts, **options):
+            factors = [[broken.get(text, 1)] for text in texts]
+            return embed(encoder, texts, **options) * np.array(factors, np.float32)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(KeywordEncoder, "embed_batch", sometimes)
+            told = {"nan": "not finite", "zero": "zero", "long": "of length 3 instead of 1"}
+            for text, flaw in told.items():
+                with pytest.raises(
+                    EncoderError, match=f"keyword:.* made a vector of the query '{text}' that is {flaw}"
+                ):
+                    opened.encode(["apple", text, "pear"])
+            assert CachedVector.objects.filter(space__kind="query").count() == 2
+            assert opened.encode(["pear", "apple"]).shape == (2, 4)
+        assert opened.encode(["nan", "zero", "long"]).shape == (3, 4)
+
+    @pytest.mark.parametrize(
+        "made", [np.ones((2, 4)) / 2, np.eye(1, 5), np.ones(4) / 2], ids=["too many", "wider", "flat"]
+    )
+    def test_vectors_of_another_number_or_dimension_are_refused(self, fruit, built, monkeypatch, made):
+        opened = open_index(built(fruit))
+        with monkeypatch.context() as patched:
+            patched.setattr(KeywordEncoder, "embed_batch", lambda *args, **options: made.astype(np.float32))
+            with pytest.raises(EncoderError, match=r"made vectors of the shape .*, not \(1, 4\)"):
+                opened.encode(["apple"])
+        assert not CachedVector.objects.filter(space__kind="query").exists()
+
+    @pytest.mark.parametrize("stored", [[np.nan] * 4, [0] * 4, [1, 1, 0, 0], [1, 0, 0], [1, 0, 0, 0, 0], []], ids=str)
+    def test_a_bad_one_that_was_stored_is_made_anew(self, fruit, built, stored):
+        opened = open_index(built(fruit))
+        sound = opened.encode(["apple", "pear"])
+        kept = CachedVector.objects.filter(text_hash=text_hash("apple"), space__kind="query")
+        kept.update(vector=np.array(stored, "<f4").tobytes())
+        assert np.array_equal(opened.encode(["apple", "pear"]), sound)
+        assert np.array_equal(np.frombuffer(kept.get().vector, "<f4"), sound[0])
+        kept.update(vector=np.array(stored, "<f4").tobytes(), pinned=True)
+        with pytest.raises(EncoderError, match="vector of the query 'apple' is damaged in the database: import"):
+            opened.encode(["apple", "pear"])
+
+    def test_a_model_that_changed_its_dimension_under_one_revision_is_refused(self, fruit, built):
+        index = built(fruit)
+        VectorSpace.objects.create(encoder=KEYWORDS, revision="1", kind="query", dimension=5)
+        with pytest.raises(EncoderError, match="that have 5 dimensions, and here it makes 4"):
+            open_index(index).encode(["apple"])
+
 
 class TestResidence:
     def test_an_index_stays_open(self, fruit, built):
@@ -133,14 +183,9 @@ class TestLocalVectors:
         written = vectors_file(index).stat()
         assert np.array_equal(local_vectors(index), first)
         assert vectors_file(index).stat() == written
-        assert [file.name for file in vectors_file(index).parent.iterdir() if file.is_file()] == [f"{index.pk.hex}.npy"]
-
-    @pytest.mark.parametrize("damage", [b"", b"\x93NUMPY", b"nonsense"])
-    def test_a_damaged_file_is_written_again(self, fruit, built, damage):
-        index = built(fruit)
-        whole = np.array(local_vectors(index))
-        vectors_file(index).write_bytes(damage)
-        assert np.array_equal(local_vectors(index), whole)
+        assert [file.name for file in vectors_file(index).parent.iterdir() if file.is_file()] == [
+            vectors_file(index).name
+        ]
 
     def test_vectors_that_are_missing_in_the_database_are_an_error(self, fruit, built):
         index = built(fruit)

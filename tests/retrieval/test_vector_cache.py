@@ -51,7 +51,8 @@ def import_apples(collection, count=300, changed=()):
 
 
 def vectors_of(count):
-    return {text_hash(str(n)): np.array([n, 0, 0, 1], np.float32) for n in range(count)}
+    angles = {text_hash(str(n)): n / count for n in range(count)}
+    return {key: np.array([np.sin(angle), 0, 0, np.cos(angle)], np.float32) for key, angle in angles.items()}
 
 
 class TestBuilding:
@@ -98,6 +99,19 @@ class TestBuilding:
         assert encoded == ["plum"]
         assert set(VectorSpace.objects.values_list("kind", flat=True)) == {"query", "document"}
 
+    def test_a_bad_vector_that_was_stored_is_made_anew(self, fruit, built, encoded):
+        sound = stored_vectors(built(fruit))
+        bad = {"plum": np.zeros(4), "pear": np.full(4, np.nan), "apple pear": np.ones(3)}
+        for text, vector in bad.items():
+            changed = CachedVector.objects.filter(text_hash=text_hash(text)).update(
+                vector=vector.astype("<f4").tobytes()
+            )
+            assert changed == 1
+        encoded.clear()
+        assert np.array_equal(stored_vectors(built(fruit, name="second")), sound)
+        assert sorted(encoded) == sorted(bad)
+        assert CachedVector.objects.count() == 5
+
 
 class TestTheBound:
     def test_what_was_used_longest_ago_goes_first_and_pinned_and_queries_stay(self, space, settings):
@@ -125,7 +139,7 @@ class TestTheBound:
     def test_thousands_are_kept_and_found_whole(self, space):
         vectors = vectors_of(5_000)
         add_vectors(space, vectors)
-        add_vectors(space, {key: vector + 1 for key, vector in vectors.items()})  # what is there stays
+        add_vectors(space, {key: vector[::-1] for key, vector in vectors.items()})  # what is there stays
         found = find_vectors(space, [*vectors, "unknown"])
         assert found.keys() == vectors.keys()
         assert all(np.array_equal(found[key], vectors[key]) for key in vectors)

@@ -1,0 +1,154 @@
+"""Every file of this machine that figures are computed from, damaged in every way: the figures stay what they are."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from apps.retrieval.encoders import KeywordEncoder, TokenVectors, load_encoder
+from apps.retrieval.rerankers import load_reranker, registry
+from apps.retrieval.searching import close_indexes, open_index
+from apps.retrieval.token_store import TokenStore, _packs_in
+from apps.retrieval.vectors import VectorsError, local_vectors, table_store, vectors_file
+from benchbench.files import sealed
+from benchbench.files.packs import OVERHEAD
+from benchbench.files.sealed import SEAL_BYTES
+from tests.factories import make_collection
+from tests.files.spoiling import spoil, ways
+from tests.retrieval.conftest import KEYWORDS
+
+pytestmark = pytest.mark.django_db
+QUERY = "apple pear plum"
+
+
+@pytest.fixture
+def index(built):
+    """An index of fourteen documents, none like another."""
+    texts = (f"{'apple ' * (1 + n % 3)}{'pear ' * (n % 5)}{'plum ' * (n % 7)}" for n in range(14))
+    return built(make_collection("many", [{"text": text.strip()} for text in texts]))
+
+
+def new_process():
+    """Forget what a process has open and knows of files."""
+    close_indexes()
+    registry._for_index.cache_clear()
+    _packs_in.cache_clear()
+    sealed._checked.clear()
+
+
+def figures(index):
+    """Return the ranking of a query with its scores, and what the reranker makes of it."""
+    opened = open_index(index)
+    (found,) = opened.dense(opened.encode([QUERY]), 10)
+    scores = load_reranker("late-interaction", index).score(QUERY, opened.texts(found.ids))
+    return (*map(np.ndarray.tolist, (found.ids, found.scores, scores.scores, scores.threshold_scores)),)
+
+
+def missing(file):
+    file.unlink()
+
+
+ENDINGS = {
+    ending: {name: partial(spoil, way=way) for name, way in ways(**layout).items()} | {"missing": missing}
+    for ending, layout in {
+        "vectors": {"row": 16, "header": slice(-SEAL_BYTES, None)},
+        "counts": {"row": 8, "header": slice(-SEAL_BYTES, None)},
+        "pack": {"row": 8, "header": slice(0, OVERHEAD)},
+    }.items()
+}
+
+
+@pytest.mark.parametrize("is_new", [False, True], ids=["in a process that has it open", "in a new process"])
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_no_damage_changes_a_figure(index, settings, ending, is_new):
+    right = figures(index)
+    assert len(set(right[1])) > 5
+    for name, way in ENDINGS[ending].items():
+        files = list(settings.BENCHBENCH_VECTOR_DIR.rglob(f"*.{ending}"))
+        assert files
+        for file in files:
+            way(file)
+        if is_new:
+            new_process()
+        assert figures(index) == right, name
+        for file in settings.BENCHBENCH_VECTOR_DIR.rglob(f"*.{ending}"):
+            file.unlink()
+        new_process()
+        assert figures(index) == right, name
+
+
+def test_a_sound_file_of_another_index_is_made_anew(index, built):
+    right = figures(index)
+    other = built(index.collection, name="other", encoder="keyword:plum,pear,apple")
+    file = vectors_file(index)
+    assert local_vectors(other).shape == local_vectors(index).shape
+    file.write_bytes(vectors_file(other).read_bytes())
+    new_process()
+    assert figures(index) == right
+
+
+def test_packs_of_another_model_are_not_read(index):
+    theirs, ours = (TokenStore(load_encoder(f"keyword:{words}"), "document") for words in ("apple,pear", "pear,apple"))
+    ours.keep(["pear apple"], [TokenVectors(np.array([0]), np.eye(1, 3, dtype=np.float16))], make_room=True)
+    (pack,) = ours.folder.glob("*.pack")
+    theirs.folder.mkdir()
+    pack.rename(theirs.folder / pack.name)
+    assert theirs.missing(["pear apple"]) == ["pear apple"]
+    assert theirs.tokens(["pear apple"])[0].ids.tolist() == [1, 0]
+
+
+def test_what_is_kept_of_a_text_stays_the_same_bits(index):
+    """Whoever adds it second takes what is there, also where it was encoded to other last bits."""
+    stores = [TokenStore(load_encoder(KEYWORDS), "query") for _ in range(2)]
+    first, second = ([TokenVectors(np.array([0]), np.eye(1, 4, k, dtype=np.float16))] for k in (0, 1))
+    assert stores[0].keep(["apple"], first, make_room=True)
+    _packs_in.cache_clear()
+    assert TokenStore(stores[0].encoder, "query").keep(["apple"], second, make_room=True)
+    for store in stores:
+        assert np.array_equal(store.tokens(["apple"])[0].vectors, first[0].vectors)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "told"),
+    [
+        (np.full((2, 4), np.nan), "a token of the query 'apple' that is not finite"),
+        (np.zeros((2, 4)), "a token of the query 'apple' that is zero"),
+        (np.eye(2, 5), r"of the shape \(2, 5\), not \(2, 4\)"),
+        (np.eye(3, 4), r"of the shape \(3, 4\), not \(2, 4\)"),
+    ],
+)
+def test_token_vectors_that_are_none_are_not_kept(fruit, built, monkeypatch, vectors, told):
+    reranker = load_reranker("late-interaction", built(fruit))
+
+    def embed(encoder, texts, **options):
+        tokens = TokenVectors(np.array([0, 1], np.int32), vectors.astype(np.float16))
+        return encoder.embed_batch(texts), [tokens] * len(texts)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(KeywordEncoder, "embed_tokens", embed)
+        with pytest.raises(Exception, match=told):
+            reranker.score("apple", ["apple"])
+        patched.setattr(KeywordEncoder, "embed_tokens", lambda *args, **options: (None, []))
+        with pytest.raises(Exception, match="read 1 texts and gave tokens of 0"):
+            reranker.score("apple", ["apple"])
+    assert reranker.score("apple", ["apple"]).scores.tolist() == [1]
+
+
+@pytest.mark.parametrize(("vector", "flaw"), [("[0,0,0,0]", "zero"), ("[3,0,4,0]", "of length 5 instead of 1")])
+def test_a_vector_in_the_database_that_is_none_is_an_error(fruit, built, vector, flaw):
+    index = built(fruit)
+    table_store()._execute(f"UPDATE {index.vector_table} SET embedding = '{vector}' WHERE id = 3")
+    with pytest.raises(VectorsError, match=f'the index "index" holds for chunk 3 a vector that is {flaw}: delete'):
+        local_vectors(index)
+
+
+def test_files_of_earlier_versions_go(index, settings):
+    folder = settings.BENCHBENCH_VECTOR_DIR
+    old = [folder / "tokens" / "ab" / "cd" / "cdef", vectors_file(index).with_suffix(".npy")]
+    for file in old:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"old")
+    new_process()
+    figures(index)
+    assert not any(file.exists() for file in old)
+    assert not (folder / "tokens").exists()
