@@ -11,6 +11,7 @@ from apps.benchmarks.models import Benchmark, PairList
 from apps.datasets.models import Query
 from apps.retrieval.rerankers import PairScores, Reranker
 from apps.retrieval.searching import OpenIndex
+from benchbench.ir.ranking import RankingError
 from benchbench.ir.records import Positions
 
 Key = tuple[str, str, UUID, int]
@@ -71,6 +72,7 @@ class Pairs:
         started = time.perf_counter()
         made = reranker.score(query.text, texts)
         ms = (time.perf_counter() - started) * 1000
+        _check(reranker, made, len(positions))
         on_part()
         if self._benchmark is not None:
             name, revision, chunk_set_id, query_id = key
@@ -96,8 +98,19 @@ class Pairs:
         )
         found: dict[int, Scored] = {}
         for one in lists.order_by("-pk"):  # of two workers that scored a pair at once, the first is right
-            found |= _pairs(one.positions, one.scores, one.threshold_scores, one.duration_ms)
+            known = _pairs(one.positions, one.scores, one.threshold_scores, one.duration_ms)
+            found |= {position: pair for position, pair in known.items() if np.isfinite(pair).all()}
         return found
+
+
+def _check(reranker: Reranker, made: PairScores, count: int) -> None:
+    """Raise RankingError for scores that cannot be: they would be kept for as long as the benchmark lives."""
+    for scores in (made.scores, made.threshold_scores):
+        if scores.shape != (count,) or not np.isfinite(scores).all():
+            raise RankingError(
+                f"The reranker {reranker.name} did not give a finite number for each of {count:,} chunks: look at the "
+                "model's files, and at the precision and the device that it runs on."
+            )
 
 
 def _pairs(

@@ -16,13 +16,13 @@ from apps.datasets.models import Query
 from apps.operations.faults import Faults
 from apps.operations.leasing import Stopped, UnfitWorkerError
 from apps.retrieval import full_text
-from apps.retrieval.encoders import EncoderError
+from apps.retrieval.encoders import EncoderError, flawed_vector, vector_flaws
 from apps.retrieval.searching import OpenIndex
 from benchbench.errors import BenchbenchError
 from benchbench.ir.ann import Ann
 from benchbench.ir.fusion import rrf, weighted
 from benchbench.ir.plan import DenseStage, EncodeStage, FuseStage, LexicalStage, Plan, RerankStage, Stage
-from benchbench.ir.ranking import top
+from benchbench.ir.ranking import RankingError, top
 from benchbench.ir.records import ScoredList
 
 LEAST_COSINE = 0.99999
@@ -34,6 +34,9 @@ class StageError(BenchbenchError):
     """A stage whose result would not be what it claims to be."""
 
     code = "stage"
+
+
+OF_ONE_QUERY = (EncoderError, RankingError, StageError)  # errors that one query of many may bring
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +107,39 @@ class Stages:
         """Do `work` for the queries whose earlier stages succeeded: together, or one by one if that fails."""
         outcomes = [self._inherited_error(stage, number) for number in range(len(self.queries))]
         ready = [number for number, outcome in enumerate(outcomes) if outcome is None]
+
+        def checked(numbers: list[int]) -> list[Outcome]:
+            made = work(numbers)
+            self._check(stage, [outcome.value for outcome in made if isinstance(outcome.value, ScoredList)])
+            return made
+
         try:
-            made = work(ready) if ready else []
+            made = checked(ready) if ready else []
         except Exception as error:
             self._raise_if_passing(error)
-            made = self._apart(work, ready, error)
+            made = self._apart(checked, ready, error)
         for number, outcome in zip(ready, made, strict=True):
             outcomes[number] = outcome
         self._on_part()
         return [outcome for outcome in outcomes if outcome is not None]
+
+    def _check(self, stage: Stage, lists: Sequence[ScoredList]) -> None:
+        """Raise StageError for a list that its index cannot have."""
+        if not lists:
+            return
+        index = self.indexes[stage.index]
+        count = len(index.chunk_ids)
+        for found in lists:
+            if len(found.scores) != len(found) or not ((found.ids >= 0) & (found.ids < count)).all():
+                what = f"chunks that are none of its {count:,}"
+            elif not np.isfinite(found.scores).all() or not np.isfinite(found.compared_scores).all():
+                what = "a score that is not a finite number"
+            else:
+                continue
+            raise StageError(
+                f'The stage {stage.key} gave {what}: the index "{index.index}" is damaged, or a model gives what it '
+                "cannot. Look at the model's files, and make a new version of the index."
+            )
 
     def _inherited_error(self, stage: Stage, number: int) -> Outcome | None:
         errors = [self.outcomes[key][number].error for key in stage.needs]
@@ -120,7 +147,7 @@ class Stages:
 
     def _apart(self, work: Callable[[list[int]], list[Outcome]], ready: list[int], error: Exception) -> list[Outcome]:
         """Find whose error it is, by doing the queries one by one, unless it can only be everybody's."""
-        if isinstance(error, BenchbenchError) and not isinstance(error, EncoderError):
+        if isinstance(error, BenchbenchError) and not isinstance(error, OF_ONE_QUERY):
             self.faults.add(str(error), error)
             return [Outcome(error=str(error))] * len(ready)  # a model or an index that is not there
         return [self._alone(work, number) for number in ready]
@@ -158,6 +185,8 @@ class Stages:
         started = time.perf_counter()
         vectors = encoder.embed_batch(self._texts(numbers), kind="query")
         ms = _ms_each(started, numbers)
+        for row, flaw in vector_flaws(encoder, vectors, len(numbers)).items():
+            raise flawed_vector(encoder.model_name, f"the query {self.queries[numbers[row]].text[:80]!r}", flaw)
         if not index.index.vector_source and (np.einsum("qd,qd->q", vectors, kept) < LEAST_COSINE).any():
             raise StageError(
                 f"Encoding a query again gave another vector than the one kept for {index.index.encoder}: the model's "
