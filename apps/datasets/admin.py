@@ -77,6 +77,9 @@ class DatasetAdmin(OwnedAdmin):
         if request.user.has_perm("benchmarks.add_benchmark"):
             run = f"{reverse('admin:run_import')}?dataset={obj.pk}"
             buttons.append(Button("Import a run", "upload", href=run))
+        if may_change(obj, request.user) and self.has_add_permission(request):
+            upload = f"{reverse('admin:datasets_dataset_add')}?dataset={obj.pk}"
+            buttons.append(Button("Upload the next version", "upload_file", href=upload))
         return [*buttons, *add_query_button(obj, request.user)]
 
     def panels(self, request: HttpRequest, obj: Dataset) -> list[Panel]:
@@ -206,9 +209,10 @@ class NewestFilter(SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [("all", "Every version")]
 
-    def choices(self, changelist: Any) -> Iterator[dict[str, Any]]:
+    def choices(self, changelist: Any) -> Iterator[Any]:
         newest, *others = super().choices(changelist)
-        return iter([{**newest, "display": "Newest"}, *others])
+        yield {**newest, "display": "Newest"}
+        yield from others
 
     def queryset(self, request: HttpRequest, queryset: Any) -> Any:
         return queryset if self.value() == "all" else queryset.filter(until=None, query__until=None)

@@ -106,7 +106,8 @@ class Difference:
     def totals(self) -> dict[str, int]:
         """How many rows each kind of KINDS has, in one statement."""
         counts = {kind: Coalesce(Subquery(_count(getattr(self, kind))), 0) for kind in KINDS}
-        return DatasetVersion.objects.filter(pk=self.version.pk).values(**counts).get()
+        found: Any = DatasetVersion.objects.filter(pk=self.version.pk).values(**counts).get()
+        return dict(found)
 
     def counts(self) -> Changes:
         """Return the totals as a sentence has them."""

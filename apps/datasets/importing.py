@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from apps.datasets.content import content_hash
 from apps.datasets.models import Dataset, DatasetVersion
-from apps.datasets.records import DatasetRecord, QueryRecord, check
+from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, check
 from apps.datasets.versions import write_version
 from benchbench.errors import ConflictError
 from benchbench.names import checked_name
@@ -40,27 +40,55 @@ class DatasetImport:
 
 @transaction.atomic
 def import_dataset(
-    record: DatasetRecord, *, name: str | None = None, owner: Any = None, description: str = ""
+    record: DatasetRecord,
+    *,
+    name: str | None = None,
+    owner: Any = None,
+    description: str = "",
+    next_of: Dataset | None = None,
 ) -> DatasetImport:
     """Import a dataset under `name` (else the name it states) as a frozen version; all of it or nothing.
 
     A new name makes version 1. Under a name the owner has already, equal content is recognised and its version
     returned; other content makes the next version where the source states a version label that is new, and is refused
-    with `ConflictError` otherwise: a frozen version does not change. What the dataset says about itself (description,
-    metadata, slice definitions) is that of the newest version.
+    with `ConflictError` otherwise: a frozen version does not change. `next_of` says, in place of a name, that this is
+    the next version of that dataset: then no label need be new, but one that is stated must be. What the dataset says
+    about itself (description, metadata, slice definitions) is that of the newest version.
     """
     check(record)
-    dataset, created = Dataset.objects.select_for_update().get_or_create(
-        owner=owner, name=checked_name(name or record.name, "dataset")
-    )
+    locked, created = Dataset.objects.select_for_update(), False
+    if next_of is not None:
+        dataset = locked.get(pk=_unnamed(next_of, name).pk)
+    else:
+        dataset, created = locked.get_or_create(owner=owner, name=checked_name(name or record.name, "dataset"))
     digest = content_hash(record.queries)
-    version = None if created else _settled(dataset, record, digest)
+    version = None if created else _settled(dataset, record, digest, is_next=next_of is not None)
     outcome: Literal["created", "new version", "unchanged"] = "unchanged"
     if version is None:
         outcome = "created" if created else "new version"
         version = _write(dataset, record, digest)
         _describe(dataset, record, description)
     return DatasetImport(version, report_of(record, version, outcome))
+
+
+def foresee(
+    record: DatasetRecord, *, name: str | None = None, owner: Any = None, next_of: Dataset | None = None
+) -> str:
+    """Say what importing the record would make of a dataset that is there, "" where it makes a new one.
+
+    Raises what `import_dataset` would.
+    """
+    check(record)
+    named = checked_name(name or record.name, "dataset") if next_of is None else ""
+    dataset = _unnamed(next_of, name) if next_of else Dataset.objects.filter(owner=owner, name=named).first()
+    if dataset is None:
+        return ""
+    version = _settled(dataset, record, content_hash(record.queries), is_next=next_of is not None)
+    if version is not None:
+        return f"{version} holds exactly this: importing it changes nothing."
+    number = dataset.versions.count() + 1
+    label = f", called {record.label}" if record.label else ""
+    return f'It becomes version {number}{label}, of the dataset "{dataset}".'
 
 
 def report_of(
@@ -77,18 +105,28 @@ def report_of(
     )
 
 
-def _settled(dataset: Dataset, record: DatasetRecord, digest: str) -> DatasetVersion | None:
-    """Return the frozen version that is equal to the record; None where the record is to be the next one."""
+def _unnamed(next_of: Dataset, name: str | None) -> Dataset:
+    if name and name != next_of.name:
+        raise DatasetError(f'The next version of "{next_of}" has its name: leave the other out.', field="name")
+    return next_of
+
+
+def _settled(dataset: Dataset, record: DatasetRecord, digest: str, *, is_next: bool) -> DatasetVersion | None:
+    """Return the frozen version that is equal to the record; None where the record is to be the next one.
+
+    Where it `is_next` by what somebody stated, it need have no label.
+    """
     frozen = list(dataset.versions.filter(frozen_at__isnull=False).order_by("-number"))
     labelled = [version for version in frozen if record.label and version.label == record.label]
     for version in labelled or frozen[:1]:
         if version.content_hash == digest:
             return version
-    if frozen and (labelled or not record.label):
+    if frozen and (labelled or not (record.label or is_next)):
         stated = f'version "{record.label}"' if record.label else "no version"
         raise ConflictError(
             f'The dataset "{dataset.name}" is frozen with other content, and the import states {stated}: bump the '
-            "version (metadata.version of JSON, --label of the command), or choose another name.",
+            "version (metadata.version of JSON, --label of the command, Version of the upload), or choose another "
+            "name.",
             field="version",
         )
     if dataset.versions.filter(frozen_at__isnull=True).exists():

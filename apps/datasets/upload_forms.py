@@ -1,15 +1,18 @@
 """What the admin asks for when a dataset is uploaded."""
 
-from typing import ClassVar
+from dataclasses import replace
+from typing import Any, ClassVar
 
 from django import forms
 from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
+from apps.datasets.models import Dataset, DatasetVersion
 from apps.datasets.readers import FORMATS
-from apps.datasets.records import DatasetRecord
+from apps.datasets.records import LABEL_LENGTH, DatasetRecord
 from apps.datasets.uploading import read_upload
+from benchbench.access import may_change
 from benchbench.pages import PageForm, Sections, require_size
 
 DETECT = ("", "Detect from the content")
@@ -19,6 +22,7 @@ class DatasetForm(PageForm):
     content_field = "file"
     sections: ClassVar[Sections] = (
         ("", "", ("file", "format", "name", "description")),
+        ("Of a dataset that is here already", "", ("dataset", "version")),
         ("For some formats", "", ("split", "columns")),
     )
 
@@ -47,6 +51,18 @@ class DatasetForm(PageForm):
         widget=UnfoldAdminTextareaWidget({"rows": 3}),
         help_text="Where the queries come from, who judged them, how.",
     )
+    dataset = forms.ModelChoiceField(
+        Dataset.objects.none(),
+        required=False,
+        label="Next version of",
+        help_text="What the file holds becomes its next version; the versions before it stay.",
+    )
+    version = forms.CharField(
+        max_length=LABEL_LENGTH,
+        required=False,
+        widget=UnfoldAdminTextInputWidget(),
+        help_text="What that version is called, such as 2026-11. Empty: what the file states, if anything.",
+    )
     split = forms.CharField(
         max_length=50,
         required=False,
@@ -59,6 +75,16 @@ class DatasetForm(PageForm):
         help_text="Of CSV and JSON Lines: which column holds a field, one <code>field=column</code> a line, where "
         "their names differ; <code>=column</code> for one that is to be left out.",
     )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.choose(DatasetVersion, "dataset")
+
+    def clean_dataset(self) -> Dataset | None:
+        dataset: Dataset | None = self.cleaned_data["dataset"]
+        if dataset is not None and not may_change(dataset, self.user):
+            raise forms.ValidationError(f'You may not change "{dataset}": ask its owner, or leave it out.')
+        return dataset
 
     def clean_file(self) -> UploadedFile:
         upload: UploadedFile = self.cleaned_data["file"]
@@ -79,10 +105,16 @@ class DatasetForm(PageForm):
     def record(self) -> DatasetRecord:
         """Return the dataset that the uploaded file states. Raises what its reader raises."""
         values = self.cleaned_data
-        return read_upload(
+        record = read_upload(
             values["file"],
             format=values["format"],
             split=values["split"],
             columns={field: column for field, column in values["columns"] if field},
             ignore=[column for field, column in values["columns"] if not field],
         )
+        return replace(record, label=values["version"] or record.label)
+
+    def target(self) -> dict[str, Any]:
+        """Return which dataset it goes to: by name, or as the next version of one."""
+        values = self.cleaned_data
+        return {"name": values["name"] or None, "next_of": values["dataset"]}

@@ -8,7 +8,7 @@ from django.shortcuts import redirect
 from django.template.defaultfilters import pluralize
 from django.views.decorators.http import require_POST
 
-from apps.datasets.importing import DatasetReport, import_dataset
+from apps.datasets.importing import DatasetReport, foresee, import_dataset
 from apps.datasets.previewing import preview
 from apps.datasets.readers import FORMATS
 from apps.datasets.upload_forms import DatasetForm
@@ -21,7 +21,7 @@ def upload_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
     def act(form: DatasetForm) -> HttpResponse:
         values = form.cleaned_data
         imported = import_dataset(
-            form.record(), name=values["name"] or None, description=values["description"], owner=staff(request)
+            form.record(), description=values["description"], owner=staff(request), **form.target()
         )
         version, report = imported.version, imported.report
         messages.success(
@@ -51,11 +51,13 @@ def preview_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespon
     """Answer the form as it stands with what its file holds, or with what is wrong with it; nothing is kept."""
     if not model_admin.has_add_permission(request):
         raise PermissionDenied
-    form = DatasetForm(request.POST, request.FILES, user=request.user)
-    found = None
+    form = DatasetForm(request.POST, request.FILES, user=request.user, site=model_admin.admin_site)
+    found, becomes = None, ""
     if form.is_valid():
         try:
-            found = preview(form.record())
+            record = form.record()
+            becomes = foresee(record, owner=staff(request), **form.target())
+            found = preview(record)
         except BenchbenchError as error:
             form.present(error)
     return preview_page(
@@ -64,6 +66,7 @@ def preview_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespon
         form,
         awaited=() if "file" in request.FILES else ("file",),
         preview=found,
+        becomes=becomes,
         format=FORMATS[found.format].label if found else "",
     )
 

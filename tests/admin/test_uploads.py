@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
 from apps.collections.models import Collection
+from apps.datasets.editing import discard_draft, set_judgment
 from apps.datasets.models import Dataset, Judgment
+from benchbench.panels import change_url
 from tests.factories import make_collection
 from tests.files.samples import write_dataset
 
@@ -75,7 +77,58 @@ def test_a_file_that_is_too_large_is_not_read(client_of_ada: Client, settings: A
 def test_another_content_under_a_frozen_name_is_refused(client_of_ada: Client) -> None:
     upload(client_of_ada, DATASET, "fruit.json", json.dumps(dataset()).encode())
     response = upload(client_of_ada, DATASET, "fruit.json", json.dumps(dataset(query_text="Other?")).encode())
-    assert "bump the version" in error_at(response, "file")
+    assert "bump the version" in error_at(response, "version")
+
+
+def test_the_next_version_of_a_dataset_is_stated_in_the_form(client_of_ada: Client, ada: User, make_staff: Any) -> None:
+    """Of CSV, which states no version: by the dataset, by its name and a version, and with the same refusals."""
+
+    def table(grade: int) -> bytes:
+        return f"query_key,query_text,uri,grade\nq1,red,u,{grade}\n".encode()
+
+    def tell(grade: int, **fields: Any) -> str:
+        file = SimpleUploadedFile("fruit.csv", table(grade))
+        return client_of_ada.post(reverse("admin:dataset_preview"), {"file": file, **fields}).content.decode()
+
+    upload(client_of_ada, DATASET, "fruit.csv", table(1))
+    made = Dataset.objects.get()
+    assert f"?dataset={made.pk}" in client_of_ada.get(change_url(made)).content.decode()
+    assert "Next version of" in client_of_ada.get(reverse(DATASET), {"dataset": made.pk}).content.decode()
+    assert "bump the version" in tell(2), "as it is refused when it is imported"
+    assert "fruit v1 holds exactly this: importing it changes nothing." in tell(1, dataset=made.pk)
+    assert "It becomes version 2, of the dataset &quot;fruit&quot;." in tell(2, dataset=made.pk)
+
+    upload(client_of_ada, DATASET, "renamed.csv", table(2), dataset=made.pk)
+    upload(client_of_ada, DATASET, "fruit.csv", table(3), version="2026-11")
+    versions = made.versions.order_by("number").values_list("number", "label")
+    assert list(versions) == [(1, ""), (2, ""), (3, "2026-11")]
+    assert [row.grade for row in Judgment.objects.order_by("since")] == [1, 2, 3]
+    refused = upload(client_of_ada, DATASET, "fruit.csv", table(0), dataset=made.pk, version="2026-11")
+    assert 'states version "2026-11"' in error_at(refused, "version")
+    named = upload(client_of_ada, DATASET, "fruit.csv", table(0), dataset=made.pk, name="Other")
+    assert "leave the other out" in error_at(named, "name")
+    set_judgment(made, "q1", {"uri": "u"}, 5)
+    drafted = upload(client_of_ada, DATASET, "fruit.csv", table(0), dataset=made.pk)
+    assert "has a draft with edits" in error_at(drafted, "file")
+    discard_draft(made)
+    Dataset.objects.update(owner=make_staff("grace"))
+    hidden = upload(client_of_ada, DATASET, "fruit.csv", table(0), dataset=made.pk)
+    assert "Select a valid choice" in error_at(hidden, "dataset")
+    Dataset.objects.update(owner=None)
+    ada.user_permissions.remove(Permission.objects.get(codename="change_dataset"))
+    theirs = upload(client_of_ada, DATASET, "fruit.csv", table(0), dataset=made.pk)
+    assert "You may not change" in error_at(theirs, "dataset")
+    assert made.versions.count() == 3
+
+
+def test_the_next_version_may_be_a_beir_directory(client_of_ada: Client, tmp_path: Path) -> None:
+    for grade in (1, 2):
+        with zipfile.ZipFile(tmp_path / "fruit.zip", "w") as archive:
+            archive.writestr("fruit/queries.jsonl", json.dumps({"_id": "q1", "text": "red"}))
+            archive.writestr("fruit/qrels/test.tsv", f"query-id\tcorpus-id\tscore\nq1\td1\t{grade}\n")
+        fields = {"dataset": Dataset.objects.get().pk} if grade == 2 else {"name": "Fruit"}
+        upload(client_of_ada, DATASET, "fruit.zip", (tmp_path / "fruit.zip").read_bytes(), **fields)
+    assert Dataset.objects.get().versions.count() == 2
 
 
 def preview(client: Client, file_name: str, content: bytes, **fields: str) -> str:
