@@ -1,6 +1,6 @@
 """What stands on an object's page beside its fields: buttons, and short tables of what belongs to it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,18 @@ from unfold.utils import display_for_field, display_for_label
 
 SHOWN = 10
 EMPTY = "–"
+
+
+def changelist_url(model: type[Model], **filters: Any) -> str:
+    """Return the address of the list of `model`, filtered: `changelist_url(Run, benchmark__id__exact=…)`."""
+    url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+    return f"{url}?{urlencode(filters)}" if filters else url
+
+
+def change_url(model: type[Model] | Model, pk: Any = None) -> str:
+    """Return the address of the page of one row."""
+    key = pk if isinstance(model, type) else model.pk
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_change", args=[key])
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +46,8 @@ class Button:
 class Panel:
     """Related rows, of which the first are shown, in columns that the rows' own admin knows.
 
-    `total` says how many there are where that is known, `every` is the address of the whole list.
+    `total` says how many there are where that is known, `every` is the address of the whole list, `page` leads to the
+    page of a row.
     """
 
     title: str
@@ -42,6 +55,7 @@ class Panel:
     columns: Sequence[str]
     total: int | None = None
     every: str = ""
+    page: Callable[[Any], str] = change_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +74,7 @@ def table(panel: Panel, model_admin: ModelAdmin) -> Table:
     return Table(
         panel=panel,
         headers=[str(label_for_field(name, panel.rows.model, model_admin)) for name in panel.columns],
-        rows=[(change_url(row), [cell(name, row, model_admin) for name in panel.columns]) for row in found[:SHOWN]],
+        rows=[(panel.page(row), [cell(name, row, model_admin) for name in panel.columns]) for row in found[:SHOWN]],
         has_more=len(found) > SHOWN,
     )
 
@@ -73,15 +87,3 @@ def cell(name: str, row: Model, model_admin: ModelAdmin) -> Any:
     if field is not None:
         return display_for_field(value, field, EMPTY)
     return EMPTY if value in (None, "") else value
-
-
-def changelist_url(model: type[Model], **filters: Any) -> str:
-    """Return the address of the list of `model`, filtered: `changelist_url(Run, benchmark__id__exact=…)`."""
-    url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
-    return f"{url}?{urlencode(filters)}" if filters else url
-
-
-def change_url(model: type[Model] | Model, pk: Any = None) -> str:
-    """Return the address of the page of one row."""
-    key = pk if isinstance(model, type) else model.pk
-    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_change", args=[key])

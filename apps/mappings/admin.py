@@ -8,16 +8,24 @@ from unfold.decorators import display
 from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
 from apps.datasets.writers import WRITERS
-from apps.mappings import export_views, views
+from apps.mappings import export_views, repair_views, views
 from apps.mappings.deleting import delete_mapping
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.resolving import is_stale, resolve
 from apps.mappings.unresolved import unresolved_of
 from apps.operations.models import Operation, Status
-from benchbench.access import visible
+from apps.results.next_steps import next_steps
+from benchbench.access import may_change, may_view, visible
 from benchbench.admin import STATUS_COLOURS, LargeAdmin, OwnedAdmin, VisibleFilter
 from benchbench.pages import staff
-from benchbench.panels import Button, Panel, changelist_url
+from benchbench.panels import Button, Panel, change_url, changelist_url
+
+
+def repair_url(resolution: Resolution) -> str:
+    """Return the address at which a judgment without a document is repaired; of any other, its page."""
+    if resolution.outcome == Resolution.Outcome.RESOLVED or resolution.judgment.until is not None:
+        return change_url(resolution)
+    return reverse("admin:resolution_repair", args=[resolution.pk])
 
 
 @admin.register(Mapping)
@@ -35,6 +43,7 @@ class MappingAdmin(OwnedAdmin):
         ("Facts", {"fields": (("collection", "dataset_version"), ("created_at", "updated_at"))}),
     )
 
+    change_form_outer_before_template = "datasets/head.html"
     change_form_outer_after_template = "mappings/mapping_after.html"
 
     def get_urls(self) -> list[URLPattern]:
@@ -45,7 +54,11 @@ class MappingAdmin(OwnedAdmin):
         ]
 
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
-        return super().render_change_form(request, context | {"writers": WRITERS}, *args, **kwargs)
+        context |= {"writers": WRITERS}
+        mapping = kwargs.get("obj")
+        if mapping and may_view(mapping.dataset, request.user):
+            context["steps"] = next_steps(mapping.dataset, request.user)
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
         return views.add_mapping(request, self)
@@ -93,11 +106,13 @@ class MappingAdmin(OwnedAdmin):
 
     def panels(self, request: HttpRequest, obj: Mapping) -> list[Panel]:
         benchmarks = visible(Benchmark.objects.filter(mapping=obj).order_by("-created_at"), request.user)
+        repairs = may_change(obj.dataset, request.user)
         return [
             Panel(
                 "Judgments without a document",
                 unresolved_of(obj),
-                ("reference", "query", "outcome_label", "reason"),
+                ("reference", "query", "outcome_label", "reason", "drafted"),
+                page=repair_url if repairs else change_url,
                 total=obj.total_count - obj.mapped_count,
                 every=changelist_url(
                     Resolution, mapping__id__exact=obj.pk, outcome__in="not_found,ambiguous,invalid_ref"
@@ -110,7 +125,7 @@ class MappingAdmin(OwnedAdmin):
 @admin.register(Resolution)
 class ResolutionAdmin(LargeAdmin):
     through = "mapping"
-    list_display = ("reference", "query", "outcome_label", "document", "key", "reason")
+    list_display = ("reference", "query", "outcome_label", "document", "key", "reason", "drafted")
     list_select_related = ("judgment__query", "document")
     list_filter = ("outcome", ("mapping", VisibleFilter))
     search_fields = ("=judgment__query__key",)
@@ -120,6 +135,15 @@ class ResolutionAdmin(LargeAdmin):
         (None, {"fields": ("mapping", ("judgment", "query"), ("outcome_label", "key"), "document", "reason")}),
     )
 
+    def get_urls(self) -> list[URLPattern]:
+        page = self.admin_site.admin_view(repair_views.repair)
+        given = {"model_admin": self}
+        return [path("<int:object_id>/repair/", page, given, "resolution_repair"), *super().get_urls()]
+
+    def buttons(self, request: HttpRequest, obj: Resolution) -> list[Button]:
+        repairs = repair_url(obj) != change_url(obj) and may_change(obj.mapping.dataset, request.user)
+        return [Button("Repair", "build", href=repair_url(obj), primary=True)] if repairs else []
+
     @display(description="reference")
     def reference(self, resolution: Resolution) -> str:
         return resolution.judgment.reference[:160]
@@ -127,6 +151,10 @@ class ResolutionAdmin(LargeAdmin):
     @display(description="query")
     def query(self, resolution: Resolution) -> str:
         return resolution.judgment.query.key
+
+    @display(description="since")
+    def drafted(self, resolution: Resolution) -> str:
+        return "" if resolution.judgment.until is None else f"changed or removed in v{resolution.judgment.until}"
 
     @display(description="outcome", ordering="outcome", label=STATUS_COLOURS)
     def outcome_label(self, resolution: Resolution) -> str:

@@ -1,0 +1,146 @@
+"""From a judgment without a document to its repair: candidates, another document, or none, in the draft."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from apps.collections.models import Collection
+from apps.datasets.drafts import draft_of
+from apps.datasets.editing import freeze, set_judgment
+from apps.datasets.models import Dataset, Judgment
+from apps.mappings.creating import create_mapping
+from apps.mappings.models import Mapping, Resolution
+from apps.mappings.resolving import resolve
+from benchbench.panels import change_url
+from tests.admin.conftest import MakeStaff
+from tests.admin.test_acts import messages_of
+from tests.factories import make_collection, make_dataset, make_mapping
+
+TWICE, GONE, ODD = {"file_name": "pears.md"}, {"document_id": "old/plums.md"}, {"odd": "x"}
+
+
+@pytest.fixture
+def mapping(db: None) -> Mapping:
+    """Of four judgments one is resolved, one ambiguous, one names a document that is elsewhere, one is nonsense."""
+    stated: list[tuple[Any, int]] = [({"document_id": "apples"}, 1), (TWICE, 3), (GONE, 2), (ODD, 1)]
+    dataset = make_dataset({"q1": stated})
+    names = {
+        "apples": "apples.md",
+        "a/pears": "pears.md",
+        "b/pears": "pears.md",
+        "plums": "plums.md",
+        "figs": "figs.md",
+    }
+    documents = [{"external_id": key, "title": f"On {key}", "file_name": name} for key, name in names.items()]
+    made = create_mapping(dataset, make_collection("library", documents))
+    resolve(made)
+    made.refresh_from_db()
+    return made
+
+
+def repair_url(mapping: Mapping, doc_ref: dict[str, str]) -> str:
+    found = Resolution.objects.get(mapping=mapping, judgment__doc_ref=doc_ref)
+    return reverse("admin:resolution_repair", args=[found.pk])
+
+
+def offered(client: Client, page: str, **asked: str) -> list[str]:
+    return [document.external_id for document in client.get(page, asked).context["candidates"]]
+
+
+def document_of(mapping: Mapping, name: str) -> int:
+    return mapping.collection.documents.get(external_id=name).pk
+
+
+def test_the_list_of_a_mapping_leads_to_what_a_judgment_may_mean(client_of_ada: Client, mapping: Mapping) -> None:
+    page = client_of_ada.get(change_url(mapping)).content.decode()
+    for doc_ref in (TWICE, GONE, ODD):
+        assert f'href="{repair_url(mapping, doc_ref)}"' in page
+    assert offered(client_of_ada, repair_url(mapping, TWICE)) == ["a/pears", "b/pears"]
+    assert offered(client_of_ada, repair_url(mapping, GONE)) == ["plums"], "by the last part of its name"
+    assert offered(client_of_ada, repair_url(mapping, ODD)) == []
+    assert offered(client_of_ada, repair_url(mapping, ODD), q="ON F") == ["figs"]
+    resolution = Resolution.objects.get(judgment__doc_ref=GONE)
+    assert repair_url(mapping, GONE) in client_of_ada.get(change_url(resolution)).content.decode()
+    found = Resolution.objects.get(outcome="resolved")
+    answer = client_of_ada.get(reverse("admin:resolution_repair", args=[found.pk]))
+    assert answer["Location"] == change_url(found), "there is nothing to repair"
+
+
+def test_judgments_are_pointed_elsewhere_or_dropped_and_the_mapping_is_whole(
+    client_of_ada: Client, ada: User, mapping: Mapping
+) -> None:
+    Judgment.objects.filter(doc_ref=TWICE).update(judge="grace", note="Sure.", section_refs=["s1"])
+    chosen = {"document": document_of(mapping, "b/pears")}
+    answer = client_of_ada.post(repair_url(mapping, TWICE), chosen, follow=True)
+    assert answer.redirect_chain == [(change_url(mapping), 302)]
+    assert "is of b/pears now, in the draft." in messages_of(answer)
+    client_of_ada.post(repair_url(mapping, GONE), {"document": document_of(mapping, "plums")})
+    page = client_of_ada.post(repair_url(mapping, ODD), {"drop": "1"}, follow=True).content.decode()
+    assert "Draft of version 2 of questions, with 5 changes: 2 judgments added, 3 judgments removed." in page
+    assert page.count("changed or removed in v2") == 3
+    now = Judgment.objects.get(doc_ref={"document_id": "b/pears"})
+    assert (now.grade, now.judge, now.note, now.section_refs) == (3, "grace", "Sure.", ["s1"])
+    assert (now.source, now.judged_by) == ("import", ada)
+    late = client_of_ada.post(repair_url(mapping, TWICE), chosen)
+    assert "was changed or removed since" in messages_of(late)
+
+    assert Judgment.objects.filter(until=2).count() == 3, "version 1 keeps them"
+    freeze(mapping.dataset)
+    resolve(mapping)
+    mapping.refresh_from_db()
+    assert (mapping.status, mapping.mapped_count, mapping.total_count) == ("resolved", 3, 3)
+
+
+def test_a_document_that_is_judged_already_is_not_judged_twice(client_of_ada: Client, mapping: Mapping) -> None:
+    answer = client_of_ada.post(repair_url(mapping, TWICE), {"document": document_of(mapping, "apples")})
+    assert "has the grade 1 for 'q1' already: drop this judgment" in messages_of(answer)
+    for nonsense in ({}, {"document": "x"}, {"document": "9" * 18}):
+        assert "Choose a document" in messages_of(client_of_ada.post(repair_url(mapping, TWICE), nonsense))
+    mapping.collection.documents.filter(external_id="a/pears").update(removed_at="2026-01-01T00:00:00Z")
+    gone = client_of_ada.post(repair_url(mapping, TWICE), {"document": document_of(mapping, "a/pears")})
+    assert "is not in the collection" in messages_of(gone)
+    mapping.collection.documents.filter(external_id="figs").update(external_id="old/plums.md")
+    found = client_of_ada.post(repair_url(mapping, GONE), {"document": document_of(mapping, "old/plums.md")})
+    assert "resolve the mapping again" in messages_of(found)
+    assert draft_of(mapping.dataset) is None
+
+
+def test_what_finds_its_document_elsewhere_is_told(client_of_ada: Client, mapping: Mapping) -> None:
+    other = make_mapping(mapping.dataset, make_collection("shelf", [{"file_name": "pears.md"}]), name="on the shelf")
+    resolve(other)
+    assert "on the shelf" in client_of_ada.get(repair_url(mapping, TWICE)).content.decode()
+    assert "on the shelf" not in client_of_ada.get(repair_url(mapping, GONE)).content.decode()
+
+
+def test_repairing_is_for_those_who_may_change_the_dataset(
+    client: Client, client_of_ada: Client, make_staff: MakeStaff, mapping: Mapping
+) -> None:
+    page, act = repair_url(mapping, TWICE), {"drop": "1"}
+    assert client.post(page, act)["Location"].startswith(reverse("admin:login"))
+    client.force_login(make_staff("viewer", may=("view",)))
+    assert [client.get(page).status_code, client.post(page, act).status_code] == [403, 403]
+    assert page not in client.get(change_url(mapping)).content.decode()
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(make_staff("bob"))
+    assert strict.post(page, act).status_code == 403
+    grace = make_staff("grace")
+    Dataset.objects.update(owner=grace)
+    assert client_of_ada.post(page, act).status_code == 403
+    assert "Draft of" not in client_of_ada.get(change_url(mapping)).content.decode()
+    Mapping.objects.update(owner=grace)
+    assert [client_of_ada.get(page).status_code, client_of_ada.post(page, act).status_code] == [404, 404]
+    assert draft_of(mapping.dataset) is None
+
+
+def test_the_documents_of_another_owners_collection_are_not_offered(
+    client_of_ada: Client, make_staff: MakeStaff, mapping: Mapping
+) -> None:
+    Collection.objects.update(owner=make_staff("grace"))
+    assert offered(client_of_ada, repair_url(mapping, TWICE)) == []
+    chosen = {"document": document_of(mapping, "b/pears")}
+    assert "Choose a document" in messages_of(client_of_ada.post(repair_url(mapping, TWICE), chosen))
+    set_judgment(mapping.dataset, "q1", TWICE, 1)
+    assert "changed or removed in v2" in client_of_ada.get(change_url(mapping)).content.decode()
