@@ -87,8 +87,8 @@ def foresee(
     if version is not None:
         return f"{version} holds exactly this: importing it changes nothing."
     number = dataset.versions.count() + 1
-    label = f", called {record.label}" if record.label else ""
-    return f'It becomes version {number}{label}, of the dataset "{dataset}".'
+    label = f" ({record.label})" if record.label else ""
+    return f'It becomes version {number}{label} of the dataset "{dataset}".'
 
 
 def report_of(

@@ -96,7 +96,7 @@ def test_the_next_version_of_a_dataset_is_stated_in_the_form(client_of_ada: Clie
     assert "Next version of" in client_of_ada.get(reverse(DATASET), {"dataset": made.pk}).content.decode()
     assert "bump the version" in tell(2), "as it is refused when it is imported"
     assert "fruit v1 holds exactly this: importing it changes nothing." in tell(1, dataset=made.pk)
-    assert "It becomes version 2, of the dataset &quot;fruit&quot;." in tell(2, dataset=made.pk)
+    assert "It becomes version 2 of the dataset &quot;fruit&quot;." in tell(2, dataset=made.pk)
 
     upload(client_of_ada, DATASET, "renamed.csv", table(2), dataset=made.pk)
     upload(client_of_ada, DATASET, "fruit.csv", table(3), version="2026-11")
