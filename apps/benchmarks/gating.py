@@ -17,6 +17,7 @@ from apps.operations.models import Status
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.ir.gate import Check, Outcome, Rules, overall
 from benchbench.ir.gate_checks import judge
+from benchbench.ir.losses import MOST_LOST_PERCENT
 from benchbench.ir.measures import Measure
 
 
@@ -67,7 +68,8 @@ def gate(
     is computed from the stored rankings, and nothing is searched. Where the best of a benchmark is judged, its
     completed runs are one family of comparisons, since the best was chosen by looking. Where some of its runs did not
     complete, the best may be among those: that is not decided, and with `every_run` they fail, unless the rules say
-    `runs_may_fail`. Equal input gives an equal result.
+    `runs_may_fail`. So may one that lost too many queries to be ranked, and a gate on that cannot be decided, whatever
+    the rules say. Equal input gives an equal result.
 
     Raises GateError where there is nothing to judge, where rules ask for a baseline that is not given, and for a
     baseline of another dataset. A rule that cannot be decided is no error but a check that says so.
@@ -75,15 +77,18 @@ def gate(
     benchmark = subject if isinstance(subject, Benchmark) else subject.benchmark
     _require_baseline(benchmark, baseline, rules)
     ground = Ground(benchmark, benchmark.dataset_version)
-    judged, family, chosen = _choose(subject, ground, every_run=every_run)
+    judged, completed, chosen = _choose(subject, ground, every_run=every_run)
+    unranked = [one for one in completed if one.evaluation.unranked and one not in judged]
+    family = [one for one in completed if one not in unranked]
     warnings: tuple[str, ...] = ()
     against: dict[UUID, Differences] = {}
     if baseline is not None and rules.changes:
         against, warnings = _against(baseline, ground, judged, family, rules)
     missing = [] if isinstance(subject, Run) or rules.runs_may_fail else _missing(benchmark)
     unsure = [_incomplete(benchmark, missing)] if missing and not every_run else []
+    unsure += [_lost(unranked)] if unranked and not rules.runs_may_fail else []
     verdicts = [
-        RunVerdict(one.run, (*judge(rules, evidence(rules, one, against.get(one.run.pk, {}))), *unsure))
+        RunVerdict(one.run, (*judge(rules, evidence(rules, one, against.get(one.run.pk, {}))), *_lossy(one), *unsure))
         for one in judged
     ]
     if every_run:
@@ -126,8 +131,9 @@ def _choose(
     if every_run:
         return completed, completed, f"every run of the benchmark, {subject.total_runs}{missing}"
     primary = str(Measure("nDCG", subject.primary_k))
-    best = max(completed, key=lambda run: (_mean(run, primary), -run.run.run_order))
-    return [best], completed, f"{_among(completed, primary)}{missing}"
+    ranked = [run for run in completed if not run.evaluation.unranked] or completed
+    best = max(ranked, key=lambda run: (_mean(run, primary), -run.run.run_order))
+    return [best], completed, f"{_among(ranked, primary)}{missing}"
 
 
 def _mean(run: MeasuredRun, name: str) -> float:
@@ -159,6 +165,9 @@ def _against(
     theirs = baseline.run.benchmark
     own = ground if theirs.pk == ground.benchmark.pk else Ground(theirs, ground.version)
     [measured] = _measured(theirs.runs.filter(pk=baseline.run_id), own)
+    if refusal := measured.evaluation.unranked:
+        refusal = f'The baseline "{baseline.name}": {refusal}'
+        return {run.run.pk: dict.fromkeys((change.measure for change in rules.changes), refusal) for run in family}, ()
     found = differences(rules.changes, family, measured, alpha=rules.alpha, seed=ground.benchmark.seed)
     return found, tuple(between.warnings)
 
@@ -178,6 +187,24 @@ def _incomplete(benchmark: Benchmark, missing: Sequence[Run]) -> Check:
     runs = benchmark.runs.count()
     note = f"{_told(missing)}: the best run may be among them. Retry them, or state runs_may_fail: true."
     return Check("completed runs", "all", f"{runs - len(missing)} of {runs}", Outcome.UNDECIDED, note=note)
+
+
+def _lost(runs: Sequence[MeasuredRun]) -> Check:
+    numbers = ", ".join(str(one.run.run_order) for one in runs)
+    note = f"Run {numbers}: too many of its queries have no value, and the best run may be among them. "
+    note += "Retry, or state runs_may_fail: true."
+    return Check("ranked runs", "all", f"{len(runs)} not ranked", Outcome.UNDECIDED, note=note)
+
+
+def _lossy(one: MeasuredRun) -> list[Check]:
+    """Return the check that fails no run but leaves it undecided: too few of its queries have a value."""
+    row = one.evaluation
+    if not row.unranked:
+        return []
+    wanted = f"≥ {100 - MOST_LOST_PERCENT} %"
+    lost = row.failed_queries + row.unsearched_queries
+    found = f"{row.query_count:,} of {row.query_count + lost:,}"
+    return [Check("queries with a value", wanted, found, Outcome.UNDECIDED, note=row.unranked)]
 
 
 def _not_completed(run: Run) -> RunVerdict:

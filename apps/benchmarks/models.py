@@ -3,13 +3,15 @@
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
+from django.db.models.lookups import GreaterThanOrEqual
 
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset, DatasetVersion, Query
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation, Status
 from apps.retrieval.models import ChunkSet, Index
+from benchbench.ir.losses import MOST_LOST_PERCENT, why_unranked
 from benchbench.models import OwnedModel, PublicModel
 
 
@@ -216,6 +218,17 @@ class Evaluation(models.Model):
 
     def __str__(self) -> str:
         return f"{self.run} on {self.dataset_version}"
+
+    @property
+    def unranked(self) -> str:
+        """Why these means rank, win and pass nothing, in a sentence: too many queries were lost; "" where few were."""
+        return why_unranked(counted=self.query_count, failed=self.failed_queries, unsearched=self.unsearched_queries)
+
+    @classmethod
+    def ranked(cls) -> Q:
+        """Return which evaluations are not `unranked`, for the database."""
+        lost = F("failed_queries") + F("unsearched_queries")
+        return Q(GreaterThanOrEqual((F("query_count") + lost) * MOST_LOST_PERCENT, lost * 100))
 
 
 class Baseline(PublicModel):

@@ -2,16 +2,18 @@
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from django.template.defaultfilters import filesizeformat
 
 from apps.benchmarks.approximations import ann_text
-from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.previewing import Preview
 from apps.benchmarks.progress import metrics_of
 
 
 def facts_of(benchmark: Benchmark) -> dict[str, Any]:
+    unranked = _unranked(benchmark)
     return {
         "benchmark": str(benchmark.pk),
         "name": benchmark.name,
@@ -26,6 +28,7 @@ def facts_of(benchmark: Benchmark) -> dict[str, Any]:
                 "metrics": metrics_of(run),
                 "timing": run.timing,
                 "failed_queries": run.failed_queries,
+                "unranked": unranked.get(run.pk),
                 "ann": run.provenance.get("ann"),
                 "warnings": run.warnings,
                 "error_message": run.error_message or None,
@@ -53,7 +56,15 @@ def text_of(benchmark: Benchmark) -> str:
     """
     primary = f"ndcg@{benchmark.primary_k}"
     rows = [(metrics_of(run), run) for run in benchmark.runs.select_related("benchmark__dataset_version", "index")]
-    rows.sort(key=lambda row: (row[1].status != Run.Status.COMPLETED, -(row[0].get(primary) or 0), row[1].run_order))
+    unranked = _unranked(benchmark)
+    rows.sort(
+        key=lambda row: (
+            row[1].status != Run.Status.COMPLETED,
+            row[1].pk in unranked,
+            -(row[0].get(primary) or 0),
+            row[1].run_order,
+        )
+    )
     width = max([len(run.label) for _, run in rows], default=10)
     k = benchmark.primary_k
     searched = sorted({str(run.index) for _, run in rows if run.index})
@@ -62,7 +73,8 @@ def text_of(benchmark: Benchmark) -> str:
     shared = shared_warnings([run for _, run in rows])
     lines.append(f"rank  run  {'label':{width}}  nDCG@{k:<4} P@{k:<6}  R@{k:<6}  RR       ms/query")
     for place, (metrics, run) in enumerate(rows, start=1):
-        head = f"{place if metrics else '–':>4}  {run.run_order:>3}  {run.label:{width}}"
+        ranks = metrics and run.pk not in unranked
+        head = f"{place if ranks else '–':>4}  {run.run_order:>3}  {run.label:{width}}"
         if not metrics:
             lines.append(f"{head}  {run.status} {run.error_message}".rstrip())
             continue
@@ -70,7 +82,8 @@ def text_of(benchmark: Benchmark) -> str:
         numbers = "  ".join("   –    " if value is None else f"{value:<8.4f}" for value in values)
         ms = run.timing.get("total_ms")
         lines.append(f"{head}  {numbers} {'–' if ms is None else f'{ms:.1f}'}")
-        notes = [ann_text(run.provenance.get("ann")), *(one for one in run.warnings if one not in shared)]
+        own = [warning for warning in run.warnings if warning not in shared]
+        notes = [unranked.get(run.pk), ann_text(run.provenance.get("ann")), *own]
         lines += [f"{'':11}{note}" for note in notes if note]
     return "\n".join([*lines, *(f"Every run: {warning}" for warning in shared)])
 
@@ -81,3 +94,10 @@ def shared_warnings(runs: Sequence[Run]) -> list[str]:
     if len(completed) < 2:
         return []
     return [warning for warning in completed[0].warnings if all(warning in run.warnings for run in completed)]
+
+
+def _unranked(benchmark: Benchmark) -> dict[UUID, str]:
+    """Return why runs are not ranked, by run id."""
+    found = Evaluation.objects.filter(run__benchmark=benchmark, dataset_version=benchmark.dataset_version)
+    rows = found.filter(~Evaluation.ranked()).defer("values", "query_ids")
+    return {row.run_id: row.unranked for row in rows}

@@ -9,7 +9,7 @@ import numpy as np
 from django.core.cache import cache
 from numpy.typing import NDArray
 
-from apps.benchmarks.comparability import Comparability, differences, whole
+from apps.benchmarks.comparability import Comparability, Difference, differences, whole
 from apps.benchmarks.models import Baseline, Run
 from apps.datasets.models import DatasetVersion
 from apps.results.found_values import Found
@@ -118,16 +118,18 @@ def compare_runs(
 
     A measure is named as it is or as it is on the wire; without one it is the primary one.
 
-    The family is all pairs, or every other run against `baseline`, which is one of them. The values are those on
-    `version`, by default as `comparability.differences` chooses. The primary measure and the seed are those of the
-    oldest benchmark among them. The statistics are kept for an hour, under the very values they are made of.
+    The family is all pairs, or every other run against `baseline`, which is one of them. Runs that lost too many
+    queries to be ranked are left out of it, with a warning: it is compared on the queries that all of it answered. The
+    values are those on `version`, by default as `comparability.differences` chooses. The primary measure and the seed
+    are those of the oldest benchmark among them. The statistics are kept for an hour, under the very values they are
+    made of.
 
     Raises IncomparableError where the ground truth differs, ComparingError for fewer than 2 runs or more than 64, for
-    fewer than 2 queries with a value in every run, and for a measure, baseline or slice that is not there; SlicingError
-    where the mapping was resolved anew since they were measured.
+    fewer than 2 that are ranked and a baseline that is not, for fewer than 2 queries with a value in every run, and for
+    a measure, baseline or slice that is not there; SlicingError where the mapping was resolved anew since they were
+    measured.
     """
-    known = _load(runs)
-    comparability = differences(known, version=version)
+    known, comparability = _ranked(_load(runs), baseline, version)
     if comparability.version is None:
         raise IncomparableError(comparability)
     found = Found.of(known, comparability.measured)
@@ -200,6 +202,22 @@ def _load(runs: Iterable[Run]) -> list[Run]:
     if not 2 <= len(known) <= MOST_RUNS:
         raise ComparingError(f"A comparison takes 2 to {MOST_RUNS} runs; here is {len(known)}.", field="run")
     return sorted(whole(known.values()), key=lambda run: (run.benchmark.created_at, run.benchmark_id, run.run_order))
+
+
+def _ranked(known: list[Run], baseline: Run | None, version: DatasetVersion | None) -> tuple[list[Run], Comparability]:
+    """Return the runs that lost few enough queries, and what differs between them; a warning names the others."""
+    every = differences(known, version=version)
+    why = {run: every.measured[run.pk].unranked for run in known if run.pk in every.measured}
+    unranked = [run for run, sentence in why.items() if sentence]
+    if every.version is None or not unranked:
+        return known, every
+    kept = [run for run in known if run not in unranked]
+    told = [f"{run} is left out. {why[run]}" for run in unranked]
+    if len(kept) < 2 or baseline in unranked:
+        raise ComparingError(" ".join(told), field="baseline" if baseline in unranked else "run")
+    among = differences(kept, version=every.version)
+    warnings = tuple(Difference("queries", "warn", sentence) for sentence in told)
+    return kept, replace(among, differences=(*among.differences, *warnings))
 
 
 def _chosen(name: str, names: Sequence[str], what: str, lacking: str) -> str:

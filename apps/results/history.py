@@ -59,7 +59,7 @@ def history(dataset: Dataset, user: Any, *, measure: str = "") -> History:
     """Return the history of `dataset` as far as `user` may see it, by `measure` or else the newest primary measure.
 
     A benchmark counts once it has completed, with its values on its own dataset version and policies; one that lacks
-    the measure has no point.
+    the measure, and whose runs are all unranked, has no point.
     """
     benchmarks = visible(Benchmark.objects.filter(mapping__dataset=dataset, status=Status.COMPLETED), user)
     newest = benchmarks.order_by("-completed_at").first()
@@ -69,7 +69,7 @@ def history(dataset: Dataset, user: Any, *, measure: str = "") -> History:
     measures = [name for name in (primary_measure(newest), *measures_at(newest, newest.primary_k)) if not falls(name)]
     measure = measure if measure in measures else measures[0]
     baselines = list(visible(current_baselines(dataset), user, through="run__benchmark"))
-    best = _valued(measure, run__benchmark__in=benchmarks)
+    best = _valued(measure, run__benchmark__in=benchmarks).filter(Evaluation.ranked())
     best = best.filter(dataset_version=F("run__benchmark__dataset_version")).order_by(
         "run__benchmark_id", "-value", "run__run_order"
     )

@@ -21,9 +21,9 @@ Values = Mapping[str, float | None]
 class Row:
     """One run as the leaderboard shows it.
 
-    `rank` counts from 1 and is shared by equal values (`tied`); None where there is no value. `behind` is the
-    difference to the best, at most 0. `so_far` is how many queries provisional values rest on; None where they are
-    final.
+    `rank` counts from 1 and is shared by equal values (`tied`); None where there is no value, and where `unranked` says
+    why the value has none. `behind` is the difference to the best, at most 0. `so_far` is how many queries provisional
+    values rest on; None where they are final.
     """
 
     run: Run
@@ -32,6 +32,7 @@ class Row:
     tied: bool = False
     behind: float | None = None
     so_far: int | None = None
+    unranked: str = ""
 
     @property
     def provisional(self) -> bool:
@@ -62,7 +63,8 @@ def leaderboard(benchmark: Benchmark, *, version: DatasetVersion | None = None, 
     Its values are those on `version`, by default the version whose queries were asked; with `within`, the name of a
     slice, means over its queries, where the version has that slice. Runs with a mean of the primary
     measure come first, best first; equal means share a rank and stand in run order. Means of a run that is at work are
-    provisional; pending, failed and cancelled runs have none and stand last.
+    provisional; then come runs that lost too many queries to be ranked, and last those that are pending, failed or
+    cancelled and have no means.
     """
     primary = primary_measure(benchmark)
     version = version or benchmark.dataset_version
@@ -73,7 +75,8 @@ def leaderboard(benchmark: Benchmark, *, version: DatasetVersion | None = None, 
     rows = []
     for run in benchmark.runs.select_related("index").order_by("run_order"):
         values, queries = _values(run, evaluations, so_far)
-        rows.append(Row(run, values, so_far=queries))
+        unranked = evaluations[run.pk].unranked if run.pk in evaluations else ""
+        rows.append(Row(run, values, so_far=queries, unranked=unranked))
     return Leaderboard(primary, version, ranked(rows, primary), final, chosen)
 
 
@@ -135,8 +138,9 @@ def progress_by_run(benchmark: Benchmark) -> dict[str, dict[str, Any]]:
 
 
 def ranked(rows: list[Row], primary: str) -> list[Row]:
-    """Return the rows ordered and ranked by `primary`; rows without a value keep their order at the end."""
-    valued = [row for row in rows if row.values.get(primary) is not None]
+    """Return the rows ordered and ranked by `primary`; the unranked, then those without a value, keep their order."""
+    valued = [row for row in rows if row.values.get(primary) is not None and not row.unranked]
+    unranked = [row for row in rows if row.values.get(primary) is not None and row.unranked]
     rest = [row for row in rows if row.values.get(primary) is None]
     valued.sort(key=lambda row: -_value(row, primary))
     numbers = [_value(row, primary) for row in valued]
@@ -151,7 +155,7 @@ def ranked(rows: list[Row], primary: str) -> list[Row]:
         )
         for row, number in zip(valued, numbers, strict=True)
     ]
-    return placed + rest
+    return placed + unranked + rest
 
 
 def _value(row: Row, primary: str) -> float:

@@ -120,6 +120,7 @@ class Run(TypedDict):
     timing: Timing
     label: str
     failed_queries: int
+    unranked: str | None
     warnings: list[str]
 
 

@@ -76,6 +76,7 @@ class RunFacts(serializers.Serializer):
     timing = TimingFacts()
     label = serializers.CharField()
     failed_queries = serializers.IntegerField(min_value=0, help_text="Left out of the means.")
+    unranked = serializers.CharField(allow_null=True, help_text="Why it has no rank: it lost too many queries.")
     warnings = serializers.ListField(child=serializers.CharField())
 
 

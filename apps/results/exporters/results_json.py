@@ -21,7 +21,7 @@ def results(benchmark: Benchmark, *, version: DatasetVersion | None = None) -> d
     Only final means are in it. `timing` holds what the whole run took: building its index, asking and measuring all
     queries, and both; `per_query` has milliseconds per query. Means are those on `version`, by default the benchmark's
     own. Beyond the contract of the API there is its number, `dataset_version`, and a run has `label`, `failed_queries`,
-    `warnings` and `per_query`.
+    `unranked`, `warnings` and `per_query`.
     """
     board = leaderboard(benchmark, version=version)
     final = [row for row in board.rows if row.run.status == Run.Status.COMPLETED and not row.provisional]
@@ -81,6 +81,7 @@ def _run(row: Row) -> dict[str, Any]:
         "timing": _timing(run),
         "label": run.label,
         "failed_queries": run.failed_queries,
+        "unranked": row.unranked or None,
         "warnings": run.warnings,
     }
 

@@ -25,7 +25,9 @@ class Line:
 
     @property
     def lost(self) -> str:
-        """How many queries the run could not answer; empty where it answered all."""
+        """How many queries the run could not answer, and that it is not ranked for it; empty where it answered all."""
+        if self.row.unranked:
+            return self.row.unranked
         failed = self.row.run.failed_queries
         return f"{failed:,} {'query' if failed == 1 else 'queries'} failed" if failed else ""
 

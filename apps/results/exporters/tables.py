@@ -13,7 +13,7 @@ from benchbench.files.cells import csv_line
 
 RUN_COLUMNS = (
     *("run_id", "run_order", "label", "config_hash", "status", "error"),
-    *("failed_queries", "query_count", "dataset_version"),
+    *("failed_queries", "query_count", "unranked", "dataset_version"),
 )
 QUERY_COLUMNS = ("run_id", "run_order", "label", "dataset_version", "query_key", "query_text", "status", "error")
 
@@ -29,7 +29,7 @@ def write_runs(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
         run = row.run
         values = {} if row.provisional else row.values
         facts = [str(run.pk), run.run_order, run.label, run.config_hash, run.status, run.error_message]
-        facts += [run.failed_queries, counts.get(run.pk), version.number]
+        facts += [run.failed_queries, counts.get(run.pk), row.unranked, version.number]
         config = [run.config.get(key) for key in keys]
         yield csv_line([*facts, *config, *map(values.get, benchmark.measures), *map(run.timing.get, stages)])
 
