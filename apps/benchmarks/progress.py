@@ -164,7 +164,7 @@ def _completed_run(run: Run, means: dict[str, float | None]) -> dict[str, Any]:
         "status": run.status,
         "metrics": nested(metrics),
         "metrics_flat": metrics,
-        "timing": {name: run.timing.get(name) for name in ("search_ms", "rerank_ms", "total_ms")},
+        "timing": {name: run.timing.get(name) for name in ("search_ms", "rerank_ms", "total_ms", "execution")},
         "error_message": run.error_message or None,
     }
 

@@ -71,7 +71,7 @@ def text_of(benchmark: Benchmark) -> str:
     lines = [f"{benchmark.name}: {benchmark.status}" + (f", index {', '.join(searched)}" if searched else "")]
     lines[0] += "; benchmark means"  # of a run's three, see docs/measures.md
     shared = shared_warnings([run for _, run in rows])
-    lines.append(f"rank  run  {'label':{width}}  nDCG@{k:<4} P@{k:<6}  R@{k:<6}  RR       ms/query")
+    lines.append(f"rank  run  {'label':{width}}  nDCG@{k:<4} P@{k:<6}  R@{k:<6}  RR       ms/query{_shared(benchmark)}")
     for place, (metrics, run) in enumerate(rows, start=1):
         ranks = metrics and run.pk not in unranked
         head = f"{place if ranks else '–':>4}  {run.run_order:>3}  {run.label:{width}}"
@@ -94,6 +94,10 @@ def shared_warnings(runs: Sequence[Run]) -> list[str]:
     if len(completed) < 2:
         return []
     return [warning for warning in completed[0].warnings if all(warning in run.warnings for run in completed)]
+
+
+def _shared(benchmark: Benchmark) -> str:
+    return " (shared)" if benchmark.execution == Benchmark.Execution.SHARED and not benchmark.is_external else ""
 
 
 def _unranked(benchmark: Benchmark) -> dict[UUID, str]:

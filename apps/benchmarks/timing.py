@@ -28,6 +28,23 @@ def timings_of(runs: Sequence[Run]) -> dict[UUID, dict[str, Any]]:
     return {run.pk: _timing(run, found.get(run.pk, {"samples": 0})) for run in runs}
 
 
+def cost_ms(run: Run) -> int | None:
+    """Return what all searches of a run took that did not fail, in whole milliseconds, as if it were alone.
+
+    None where none was timed. The wall clock is the benchmark's: its runs are at work together.
+    """
+    mean, samples = run.timing.get("total_ms"), run.timing.get("samples")
+    return None if mean is None or samples is None else round(mean * samples)
+
+
+def execution_of(benchmark: Benchmark, ms: float | None) -> str | None:
+    """Return how a time was taken, "shared" or "isolated"; None where there is no time.
+
+    A shared one is a share of what a stage took for several queries, and for every run that needs it.
+    """
+    return None if ms is None else str(benchmark.execution)
+
+
 def _timing(run: Run, found: Mapping[str, Any]) -> dict[str, Any]:
     timing: dict[str, Any] = {"samples": found["samples"], "execution": run.benchmark.execution}
     samples = {name: np.array(found.get(f"{name}_samples", []), dtype=float) for name in TIMINGS}

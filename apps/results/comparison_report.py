@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from apps.benchmarks.models import Run
+from apps.benchmarks.timing import cost_ms
 from apps.results.comparing import Described, RunComparison, compare_runs, described
 from apps.results.exporters.flowbaby import git_sha
-from apps.results.exporters.results_json import milliseconds_between
 from apps.results.sentences import family_sentence, left_out_sentence, verdict_sentence
 from benchbench.decimals import signed
 from benchbench.files.summaries import Change, SummaryComparison
@@ -31,7 +31,7 @@ def compare_pair(before: Run, after: Run) -> dict[str, Any]:
         "about": [note for note in (family_sentence(comparison), left_out_sentence(comparison)) if note],
         "dataset_version": str(comparison.version),
         "runs": [_run_facts(run, comparison.labels[place]) for run, place in zip((before, after), runs, strict=True)],
-        "duration_ms": _change(*(milliseconds_between(run.started_at, run.completed_at) for run in (before, after))),
+        "duration_ms": _change(*map(cost_ms, (before, after))),
         "primary": {
             "measure": comparison.measure,
             "queries": comparison.comparison.n,
@@ -83,7 +83,7 @@ def _compared_run_facts(comparison: RunComparison, place: int) -> dict[str, Any]
     run = comparison.runs[place]
     return _run_facts(run, comparison.labels[place]) | {
         "benchmark_id": str(run.benchmark_id),
-        "duration_ms": milliseconds_between(run.started_at, run.completed_at),
+        "duration_ms": cost_ms(run),
         "mean": comparison.comparison.means[place],
         "standing": comparison.standing(place) if comparison.tested else None,
     }

@@ -135,6 +135,7 @@ class Summary(TypedDict):
 class Results(TypedDict):
     benchmark_id: str
     dataset_version: int
+    duration_ms: int | None
     primary_k: int
     k_values_for_metrics: list[int]
     runs: list[Run]
@@ -156,6 +157,7 @@ class Answer(TypedDict):
     search_time_ms: float | None
     rerank_time_ms: float | None
     total_time_ms: float | None
+    execution: str | None
     error: str | None
     metrics_flat: dict[str, float | None]
 

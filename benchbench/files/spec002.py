@@ -18,12 +18,16 @@ MEASURES = {
     "mrr": Measure("RR"),
 }
 
+SHARED = {"execution": "shared"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """One query and what it returned, best first; with `error` it failed, and what it returned is nothing.
 
-    `expected` and `returned` name modules; `version` may be several, of which one must match.
+    `expected` and `returned` name modules; `version` may be several, of which one must match. `shared`: the
+    milliseconds are not its own, but a share of what several queries took together; the file marks them with
+    `execution`, which it has nowhere else.
     """
 
     query_id: int | str
@@ -35,6 +39,7 @@ class Answer:
     returned: Sequence[str]
     milliseconds: float | None
     error: str | None = None
+    shared: bool = False
 
 
 def baseline(
@@ -55,6 +60,7 @@ def baseline(
             "search_mode": "vector" if search_mode == "dense" else search_mode,
             "limit": limit,
             "execution_time_seconds": seconds,
+            **(SHARED if any(answer.shared for answer in answers) else {}),
         },
         "aggregate_metrics": _means(metrics),
         "per_category": _by_kind(metrics, [answer.category for answer in valid]),
@@ -106,6 +112,7 @@ def _details(answers: Sequence[Answer], metrics: Sequence[Mapping[str, float]], 
             "returned_modules": list(answer.returned[:limit]),
             "metrics": dict(next(found)) | _places(answer, limit) if answer.error is None else None,
             "execution_time_ms": answer.milliseconds,
+            **(SHARED if answer.shared else {}),
             "error": answer.error,
         }
         for answer in answers

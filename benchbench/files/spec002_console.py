@@ -48,7 +48,7 @@ def query_lines(detail: Mapping[str, Any], place: int, of: int, *, noun: str = "
         lines.append(f"✗ Failed: {on_one_line(detail['error'])}")
     else:
         took = detail["execution_time_ms"]
-        lines.append("✓ Executed" if took is None else f"✓ Executed in {took:.0f}ms")
+        lines.append("✓ Executed" if took is None else f"✓ Executed in {took:.0f}ms{_shared(detail)}")
         metrics = detail["metrics"]
         values = [f"{short}={metrics[name]:.3f}" for short, name in MEASURES.items()]
         lines.append("Metrics: " + " | ".join(values))
@@ -61,7 +61,7 @@ def closing(content: Mapping[str, Any], *, written_to: str = "") -> list[str]:
     about, means = content["metadata"], content["aggregate_metrics"]
     seconds, failed = about["execution_time_seconds"], about["failed_queries"]
     lines = [RULE, "BENCHMARK COMPLETED", RULE, ""]
-    lines += [] if seconds is None else [f"Execution Time: {seconds:,.1f} seconds"]
+    lines += [] if seconds is None else [f"Execution Time: {seconds:,.1f} seconds{_shared(about)}"]
     lines.append(f"Total Queries: {about['total_queries']:,}")
     lines += [f"Failed Queries: {failed:,}, in no mean"] if failed else []
     lines += _cut_short(about["limit"])
@@ -74,6 +74,10 @@ def closing(content: Mapping[str, Any], *, written_to: str = "") -> list[str]:
     lines += _by_difficulty(content["per_difficulty"])
     lines += [f"Results saved to: {written_to}", ""] if written_to else []
     return [*lines, RULE]
+
+
+def _shared(timed: Mapping[str, Any]) -> str:
+    return f" ({timed['execution']})" if "execution" in timed else ""
 
 
 def _cut_short(limit: int) -> list[str]:

@@ -15,7 +15,7 @@ SUMMARY_COLUMNS = (
     *(f"doc_recall_at_{k}" for k in CUTOFFS),
     *(f"section_recall_at_{k}" for k in CUTOFFS),
     *("doc_mrr", "section_mrr", "avg_search_time_ms", "p50_search_time_ms", "p95_search_time_ms"),
-    *("consistency_score", "total_llm_calls", "total_embed_calls", "queries_evaluated", "runs_per_query"),
+    *("consistency_score", "total_llm_calls", "total_embed_calls", "queries_evaluated", "runs_per_query", "execution"),
 )
 FAILED: Sequence[Hashable] = (None,)  # stands for the documents of a search that failed: those of no other
 
@@ -57,7 +57,7 @@ class Search:
     """One repetition of a query, and where it found one expected document, in rankings cut at the greatest cutoff.
 
     Ranks are those of `benchbench.ir.sections`; None where nothing is expected, or it is not known what was found.
-    `content` is by cutoff. A search with an `error` found nothing out.
+    `content` is by cutoff. `execution` says how the time was taken. A search with an `error` found nothing out.
     """
 
     query_id: str
@@ -73,6 +73,7 @@ class Search:
     embed_calls: int | None = None
     llm_calls: int | None = None
     error: str = ""
+    execution: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,7 @@ class SearchRow:
     answer_token_overlap: float | None
     rouge_l: float | None
     error: str
+    execution: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +105,7 @@ class Summary:
     """A row of summary.csv: the values of SUMMARY_COLUMNS, and why there are none where the configuration failed."""
 
     configuration: Configuration
-    values: Mapping[str, float | None]
+    values: Mapping[str, float | str | None]
     error: str = ""
 
 
@@ -143,6 +145,7 @@ def search_rows(search: Search, cutoffs: Iterable[int]) -> Iterator[SearchRow]:
             answer_token_overlap=content.answer_token_overlap,
             rouge_l=content.rouge_l,
             error=search.error,
+            execution=search.execution,
         )
 
 
@@ -174,7 +177,7 @@ def summarised(
     of every search that did not. Sums are of all searches. The consistency score is of whole rankings, which the rows
     do not hold. Of a configuration with an `error` only its index is told, and how little was evaluated.
     """
-    values: dict[str, float | None] = {
+    values: dict[str, float | str | None] = {
         "index_time_sec": stats.duration_sec,
         "num_vectors": stats.num_vectors,
         "queries_evaluated": 0,
@@ -184,6 +187,7 @@ def summarised(
         answered = [row for row in rows if not row.error]
         values |= _quality(_first(answered)) | _times(answered) | _calls(rows)
         values["consistency_score"] = consistency_score
+        values["execution"] = next((row.execution for row in answered if row.execution), None)
         values["queries_evaluated"] = len({row.query_id for row in answered})
     return Summary(configuration=configuration, values=values, error=error)
 

@@ -1,11 +1,13 @@
 """What came of a benchmark over HTTP: every field, by rankings whose measures one can predict."""
 
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from apps.benchmarks.models import Benchmark, Run
 from apps.mappings.models import Mapping
@@ -33,6 +35,8 @@ def path(benchmark: Benchmark, run: Run | None = None, *, tail: str = "") -> str
 
 def test_it_tells_every_field_of_results(callers: Callers, nightly: Benchmark) -> None:
     Run.objects.create(benchmark=nightly, run_order=3, label="late", config_hash="f" * 16, config={"top_k": 1})
+    ended = timezone.now()
+    Benchmark.objects.update(started_at=ended - timedelta(seconds=90), completed_at=ended)
     answer = callers.owner.get(path(nightly, tail="/results"))
     assert answer.status_code == 200, answer.content
     facts = answer.json()
@@ -40,6 +44,7 @@ def test_it_tells_every_field_of_results(callers: Callers, nightly: Benchmark) -
     assert facts == {
         "benchmark_id": str(nightly.pk),
         "dataset_version": 1,
+        "duration_ms": 90_000,
         "primary_k": 10,
         "k_values_for_metrics": [5, 10],
         "summary": {
@@ -75,12 +80,13 @@ def test_it_tells_every_field_of_a_run(callers: Callers, nightly: Benchmark) -> 
         "metrics_flat": 0,
         "timing": {
             "indexing_ms": None,
-            "evaluation_ms": None,
-            "total_ms": None,
+            "evaluation_ms": 262,  # 21 searches of 12.5 ms; the benchmark's clock says another time
+            "total_ms": 262,
             "per_query": {"total_ms": 12.5, "samples": 21, "execution": "shared"},
         },
         "label": "dense · top 10",
         "failed_queries": 0,
+        "unranked": None,
         "warnings": [],
     }
     assert set(first["metrics"]) == METRICS
@@ -125,11 +131,12 @@ def test_it_tells_what_a_run_answered(callers: Callers, nightly: Benchmark) -> N
     rows = {row["query_key"]: row for row in facts.pop("results")}
     assert facts == {"run_id": str(run.pk), "primary_k": 10, "total": 21, "page": 1, "per_page": 100}
     third = rows["q04"]
-    assert set(third) == ANSWER | {"total_time_ms", "error", "metrics_flat"}
+    assert set(third) == ANSWER | {"total_time_ms", "execution", "error", "metrics_flat"}
     assert (third["query_text"], third["retrieved_doc_ids"][:3]) == ("What is q04?", ["d21", "d22", "d4"])
     assert third["precision_at_k"] == third["metrics_flat"]["precision@10"] == 0.1
     assert (third["recall_at_k"], third["reciprocal_rank"], third["ndcg_at_k"]) == (1, pytest.approx(1 / 3), 0.5)
     assert (third["search_time_ms"], third["rerank_time_ms"], third["total_time_ms"]) == (3.5, 1.25, 6.0)
+    assert third["execution"] == "shared"
     failed = rows["q20"]
     assert (failed["error"], failed["retrieved_doc_ids"]) == ("The index was away.", [])
     values = ("precision_at_k", "recall_at_k", "reciprocal_rank", "ndcg_at_k")

@@ -42,14 +42,14 @@ def test_the_columns_are_those_of_formats_md() -> None:
     assert index == f"{told},duration_sec,num_documents,num_chunks,num_vectors,llm_calls,embed_calls\r\n"
     assert search_header() == (
         f"query_id,run,{told},question,expected_doc,expected_sections,top_k,doc_found,doc_rank,section_found,"
-        "section_rank,search_time_ms,embed_calls,llm_calls,evidence_recall,answer_token_overlap,rouge_l,error\r\n"
+        "section_rank,search_time_ms,embed_calls,llm_calls,evidence_recall,answer_token_overlap,rouge_l,error,execution\r\n"
     )
     header, *_ = summary([summarised(FLAT, STATS, [], consistency_score=None, runs_per_query=1)])
     assert header == (
         f"{told},index_time_sec,num_vectors,doc_recall_at_1,doc_recall_at_3,doc_recall_at_5,doc_recall_at_10,"
         "section_recall_at_1,section_recall_at_3,section_recall_at_5,section_recall_at_10,doc_mrr,section_mrr,"
         "avg_search_time_ms,p50_search_time_ms,p95_search_time_ms,consistency_score,total_llm_calls,"
-        "total_embed_calls,queries_evaluated,runs_per_query\r\n"
+        "total_embed_calls,queries_evaluated,runs_per_query,execution\r\n"
     )
 
 
@@ -65,12 +65,15 @@ def test_an_error_has_a_column_where_there_is_one() -> None:
 
 
 def test_a_search_has_a_line_a_cutoff_which_cuts_its_ranking() -> None:
-    found = search(section_rank=3, expected_sections=("s2", "s1"), search_time_ms=2.5, content={3: Content(0.5, 1, 0)})
+    texts = {3: Content(0.5, 1, 0)}
+    found = search(
+        section_rank=3, expected_sections=("s2", "s1"), search_time_ms=2.5, execution="shared", content=texts
+    )
     first, third = (search_line(FLAT, row) for row in search_rows(found, [1, 3]))
-    assert first == 'q1,1,flat,memory,mini,,Why?,A,"s2,s1",1,False,-1,False,-1,2.5,1,0,,,,\r\n'
-    assert third == 'q1,1,flat,memory,mini,,Why?,A,"s2,s1",3,True,2,True,3,2.5,1,0,0.5,1,0,\r\n'
+    assert first == 'q1,1,flat,memory,mini,,Why?,A,"s2,s1",1,False,-1,False,-1,2.5,1,0,,,,,shared\r\n'
+    assert third == 'q1,1,flat,memory,mini,,Why?,A,"s2,s1",3,True,2,True,3,2.5,1,0,0.5,1,0,,shared\r\n'
     [failed] = search_rows(search(doc_rank=None, error="=Late"), [1])
-    assert search_line(FLAT, failed) == "q1,1,flat,memory,mini,,Why?,A,,1,,,,,,1,0,,,,'=Late\r\n"
+    assert search_line(FLAT, failed) == "q1,1,flat,memory,mini,,Why?,A,,1,,,,,,1,0,,,,'=Late,\r\n"
 
 
 def test_recalls_are_shares_of_the_queries_that_were_answered() -> None:

@@ -32,6 +32,7 @@ def make_exported() -> Benchmark:
     Run.objects.filter(pk=worse.pk).update(failed_queries=1)
     Evaluation.objects.filter(run=worse).update(query_count=QUERIES - 1, failed_queries=1)
     for run in benchmark.runs.exclude(status=Run.Status.FAILED):
+        Run.objects.filter(pk=run.pk).update(timing=run.timing | {"samples": QUERIES - run.failed_queries})
         _store_rankings(run, mapping)
     benchmark.refresh_from_db()
     return benchmark

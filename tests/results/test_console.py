@@ -77,10 +77,24 @@ def test_a_file_of_queries_runs_in_one_go(odoo: None, queries: Path, tmp_path: P
     assert f"Results saved to: {file}" in told
     content = json.loads(file.read_text())
     assert content["metadata"]["limit"] == 10
+    assert "execution" not in {*content["metadata"], *content["detailed_results"][0]}  # each time is the query's own
     assert content["detailed_results"][1]["returned_modules"] == ["dock"]
+    assert Benchmark.objects.get().execution == "isolated"
     again = run("--queries", queries, "--collection", "odoo", "--wait")
     assert (Mapping.objects.count(), Benchmark.objects.count()) == (1, 2)
     assert "completed, index words" in again
+
+
+def test_shared_times_are_marked_where_they_were_asked_for(odoo: None, queries: Path, tmp_path: Path) -> None:
+    stated = ("--queries", queries, "--collection", "odoo", "--execution", "shared")
+    told = run(*stated, "--verbose", "--output-dir", tmp_path / "out")
+    assert re.search(r"✓ Executed in \d+ms \(shared\)\n", told)
+    assert re.search(r"Execution Time: [\d.]+ seconds \(shared\)\n", told)
+    (file,) = (tmp_path / "out").iterdir()
+    content = json.loads(file.read_text())
+    marked = [part.get("execution") for part in (content["metadata"], *content["detailed_results"])]
+    assert marked == ["shared"] * 3
+    assert "ms/query (shared)" in run(*stated, "--wait")
 
 
 def test_the_limit_is_how_many_documents_of_a_query_are_looked_at(odoo: None, queries: Path, tmp_path: Path) -> None:

@@ -54,12 +54,14 @@ def flat_metrics() -> Any:
 
 
 class TimingFacts(serializers.Serializer):
-    """How long a run took as a whole, in milliseconds."""
+    """What a run costs by itself, in milliseconds; runs are at work together, so the wall clock is the benchmark's."""
 
     indexing_ms = serializers.IntegerField(allow_null=True, help_text="Building its index.")
-    evaluation_ms = serializers.IntegerField(allow_null=True, help_text="Asking and measuring all queries.")
+    evaluation_ms = serializers.IntegerField(allow_null=True, help_text="Its stages, summed over all its queries.")
     total_ms = serializers.IntegerField(allow_null=True)
-    per_query = serializers.DictField(help_text="Milliseconds per query by stage, and how they were measured.")
+    per_query = serializers.DictField(
+        help_text="Milliseconds per query by stage, how many were timed, and `execution`: shared or isolated."
+    )
 
 
 class RunFacts(serializers.Serializer):
@@ -95,6 +97,7 @@ class ResultsFacts(serializers.Serializer):
 
     benchmark_id = serializers.UUIDField()
     dataset_version = serializers.IntegerField(min_value=1)
+    duration_ms = serializers.IntegerField(allow_null=True, help_text="From start to end, of all runs together.")
     primary_k = serializers.IntegerField(min_value=1)
     k_values_for_metrics = serializers.ListField(child=serializers.IntegerField(min_value=1))
     runs = RunFacts(many=True)
@@ -129,6 +132,7 @@ class AnswerFacts(serializers.Serializer):
     search_time_ms = serializers.FloatField(allow_null=True)
     rerank_time_ms = serializers.FloatField(allow_null=True)
     total_time_ms = serializers.FloatField(allow_null=True, help_text="Of all stages, encoding and fusing too.")
+    execution = serializers.CharField(allow_null=True, help_text="How that was timed: shared, or isolated.")
     error = serializers.CharField(allow_null=True, help_text="Why there is no ranking, where the query failed.")
     metrics_flat = flat_metrics()
 

@@ -7,9 +7,9 @@ from typing import Any
 from apps.benchmarks.evaluating import truth_of
 from apps.benchmarks.models import Run
 from apps.benchmarks.reading import rankings_of
+from apps.benchmarks.timing import cost_ms, execution_of
 from apps.datasets.models import DatasetVersion
 from apps.results.exporters.outcomes import NOT_ASKED, measured
-from apps.results.exporters.results_json import milliseconds_between
 from apps.results.exporters.spec002 import ended
 from apps.results.queries import results_by_query
 from benchbench.files import flowbaby_results as files
@@ -51,10 +51,11 @@ def write_summary(run: Run, version: DatasetVersion, *, profile: Profile) -> Ite
         canonicalization_version=str(stated.get("canonicalization_version") or CURRENT),
         git_sha=git_sha(run),
         evaluation_split=next(iter(content.splits)) or None if len(content.splits) == 1 else None,
-        duration_ms=milliseconds_between(run.started_at, run.completed_at),
+        duration_ms=cost_ms(run),
     )
     failed = content.results.get(FAILED)
-    more = {FAILED: len(failed)} if failed else {}
+    more: dict[str, Any] = {FAILED: len(failed)} if failed else {}
+    more |= {"execution": told} if (told := execution_of(run.benchmark, cost_ms(run))) else {}
     yield files.written(files.summary(content.results, about) | more)
 
 

@@ -34,7 +34,7 @@ def write(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
     story = story_of(benchmark, version)
     yield "\\begin{table}\n\\centering\n"
     yield f"\\begin{{tabular}}{{l{'r' * len(story.measures)}r}}\n\\hline\n"
-    yield " & ".join(["Run", *map(latex, story.measures), "ms"]) + " \\\\\n\\hline\n"
+    yield " & ".join(["Run", *map(latex, story.measures), latex(story.time)]) + " \\\\\n\\hline\n"
     for line in story.lines:
         yield _row(line, len(story.measures)) + " \\\\\n"
     yield f"\\hline\n\\end{{tabular}}\n\\caption{{{_caption(story)}}}\n\\end{{table}}\n"

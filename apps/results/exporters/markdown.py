@@ -15,7 +15,7 @@ def write(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
     yield f"Dataset {text(str(version))} on {code(collection)}, {version.query_count:,} queries.\n"
     if story.shared:
         yield f"All runs: {text(' · '.join(story.shared))}.\n"
-    yield f"\n| rank | run | label | {' | '.join(map(text, story.measures))} | ms per query | standing |\n"
+    yield f"\n| rank | run | label | {' | '.join(map(text, story.measures))} | {story.time} | standing |\n"
     yield f"|---:|---:|---|{'---:|' * (len(story.measures) + 1)}---|\n"
     for line in story.lines:
         yield _row(line)

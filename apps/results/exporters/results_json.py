@@ -7,6 +7,7 @@ from typing import Any
 
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.progress import flat, nested
+from apps.benchmarks.timing import cost_ms, execution_of
 from apps.datasets.models import DatasetVersion
 from apps.results.exporters.outcomes import Outcome, outcomes_at
 from apps.results.leaderboard import Row, leaderboard
@@ -18,10 +19,11 @@ NO_METRICS: dict[str, Any] = {"mrr": None, "ap": None, "precision": {}, "recall"
 def results(benchmark: Benchmark, *, version: DatasetVersion | None = None) -> dict[str, Any]:
     """Return the runs of `benchmark` in run order with their means, and a summary; at any status.
 
-    Only final means are in it. `timing` holds what the whole run took: building its index, asking and measuring all
-    queries, and both; `per_query` has milliseconds per query. Means are those on `version`, by default the benchmark's
-    own. Beyond the contract of the API there is its number, `dataset_version`, and a run has `label`, `failed_queries`,
-    `unranked`, `warnings` and `per_query`.
+    Only final means are in it. `timing` holds a run's own costs: building its index, its stages for all queries, and
+    both; `per_query` has milliseconds per query, and whether they are shared. The wall clock is that of all runs
+    together, and so the benchmark's: `duration_ms`. Means are those on `version`, by default the benchmark's own.
+    Beyond the contract of the API there is its number, `dataset_version`, and `duration_ms`, and a run has `label`,
+    `failed_queries`, `unranked`, `warnings` and `per_query`.
     """
     board = leaderboard(benchmark, version=version)
     final = [row for row in board.rows if row.run.status == Run.Status.COMPLETED and not row.provisional]
@@ -31,6 +33,7 @@ def results(benchmark: Benchmark, *, version: DatasetVersion | None = None) -> d
     return {
         "benchmark_id": str(benchmark.pk),
         "dataset_version": board.version.number,
+        "duration_ms": milliseconds_between(benchmark.started_at, benchmark.completed_at),
         "primary_k": benchmark.primary_k,
         "k_values_for_metrics": benchmark.k_values,
         "runs": [_run(row) for row in runs],
@@ -58,8 +61,7 @@ def query_results(run: Run, query_ids: Sequence[int], *, version: DatasetVersion
     ids, best first; of several repetitions it is the first that did not fail.
     """
     evaluation = evaluation_of(run, version=version)
-    k = run.benchmark.primary_k
-    return [_answer(outcome, k) for outcome in outcomes_at(run, query_ids, evaluation)]
+    return [_answer(outcome, run.benchmark) for outcome in outcomes_at(run, query_ids, evaluation)]
 
 
 def write(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
@@ -89,7 +91,7 @@ def _run(row: Row) -> dict[str, Any]:
 def _timing(run: Run) -> dict[str, Any]:
     built = run.index.stats.get("duration_sec") if run.index else None
     indexing = None if built is None else round(1000 * built)
-    evaluation = milliseconds_between(run.started_at, run.completed_at)
+    evaluation = cost_ms(run)
     known = [ms for ms in (indexing, evaluation) if ms is not None]
     return {
         "indexing_ms": indexing,
@@ -99,8 +101,8 @@ def _timing(run: Run) -> dict[str, Any]:
     }
 
 
-def _answer(outcome: Outcome, k: int) -> dict[str, Any]:
-    values, result = outcome.values, outcome.result
+def _answer(outcome: Outcome, benchmark: Benchmark) -> dict[str, Any]:
+    values, result, k = outcome.values, outcome.result, benchmark.primary_k
     return {
         "query_id": outcome.query.pk,
         "query_key": outcome.query.key,
@@ -113,6 +115,7 @@ def _answer(outcome: Outcome, k: int) -> dict[str, Any]:
         "search_time_ms": result.search_ms if result else None,
         "rerank_time_ms": result.rerank_ms if result else None,
         "total_time_ms": result.total_ms if result else None,
+        "execution": execution_of(benchmark, result.total_ms) if result else None,
         "error": outcome.error or None,
         "metrics_flat": flat(values),
     }

@@ -7,10 +7,10 @@ from typing import Any
 
 from apps.benchmarks.evaluating import truth_of
 from apps.benchmarks.models import Benchmark, QueryResult, Run
+from apps.benchmarks.timing import cost_ms
 from apps.datasets.facts import version_text
 from apps.datasets.models import DatasetVersion, Query
 from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, measured, names_in
-from apps.results.exporters.results_json import milliseconds_between
 from apps.results.exporters.truths import names_of
 from apps.results.queries import results_by_query
 from apps.results.sections import expected_of
@@ -40,7 +40,7 @@ def content_of(run: Run, version: DatasetVersion, *, limit: int = spec002.LIMIT)
         for start in range(0, len(questions.query_ids), AT_ONCE)
         for answer in questions.answers(run, questions.query_ids[start : start + AT_ONCE])
     ]
-    took = milliseconds_between(run.started_at, run.completed_at)
+    took = cost_ms(run)
     content = spec002.baseline(
         answers,
         when=ended(run),
@@ -75,6 +75,7 @@ class Questions:
         for one in expected_of(benchmark, version):
             self.expected[one.query_id][-one.judgment_id if one.document is None else one.document] = None
         self.names = names_of({key for keys in self.expected.values() for key in keys}, benchmark)
+        self.shared = benchmark.execution == Benchmark.Execution.SHARED
 
     def answers(self, run: Run, query_ids: Sequence[int]) -> list[spec002.Answer]:
         """Return what became of some queries in a run; one that has no result, or a failed one, says so in `error`."""
@@ -96,4 +97,5 @@ class Questions:
             returned=[] if result is None or error else [names[key] for key in result.document_ids],
             milliseconds=result.total_ms if result else None,
             error=error or None,
+            shared=self.shared and result is not None and result.total_ms is not None,
         )

@@ -49,6 +49,7 @@ class Story:
     lines: list[Line]
     comparison: RunComparison | None
     verdict: str
+    time: str  # what the column of times is called
     notes: list[str]  # what the verdict rests on, and what differs besides the configuration
 
 
@@ -72,8 +73,15 @@ def story_of(benchmark: Benchmark, version: DatasetVersion) -> Story:
         ],
         comparison=comparison,
         verdict=verdict_sentence(comparison) if comparison else said,
+        time=time_of(benchmark),
         notes=_notes(comparison, board, benchmark.dataset_version),
     )
+
+
+def time_of(benchmark: Benchmark) -> str:
+    """Return the unit of a run's time, marked where it is the sum of shares in what runs did together."""
+    shared = benchmark.execution == Benchmark.Execution.SHARED and not benchmark.is_external
+    return "ms per query (shared)" if shared else "ms per query"
 
 
 def _compared(runs: list[Run], version: DatasetVersion) -> tuple[RunComparison | None, str]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
+from apps.benchmarks.timing import execution_of
 from apps.datasets.models import DatasetVersion, Query
 from apps.results.content import NAMES, content_of, has_content
 from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED
@@ -134,6 +135,7 @@ def _searches(
             embed_calls=calls[0] if calls and result else None,
             llm_calls=calls[1] if calls and result else None,
             error=error,
+            execution=execution_of(asked.benchmark, result.total_ms) if result and not error else None,
         )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.storing import TIMINGS
+from apps.benchmarks.timing import execution_of
 from apps.datasets.models import DatasetVersion
 from apps.results.configurations import keys_of
 from apps.results.exporters.outcomes import measured, outcomes_of
@@ -24,14 +25,15 @@ def write_runs(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
     keys = keys_of(row.run.config for row in rows)
     stages = list(TIMINGS)
     counts = {key: evaluation.query_count for key, evaluation in evaluations_of(benchmark, version=version).items()}
-    yield csv_line([*RUN_COLUMNS, *keys, *benchmark.measures, *stages])
+    yield csv_line([*RUN_COLUMNS, *keys, *benchmark.measures, *stages, "execution"])
     for row in rows:
         run = row.run
         values = {} if row.provisional else row.values
         facts = [str(run.pk), run.run_order, run.label, run.config_hash, run.status, run.error_message]
         facts += [run.failed_queries, counts.get(run.pk), row.unranked, version.number]
         config = [run.config.get(key) for key in keys]
-        yield csv_line([*facts, *config, *map(values.get, benchmark.measures), *map(run.timing.get, stages)])
+        times = [*map(run.timing.get, stages), execution_of(benchmark, run.timing.get("total_ms"))]
+        yield csv_line([*facts, *config, *map(values.get, benchmark.measures), *times])
 
 
 def write_queries(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
@@ -51,7 +53,7 @@ def write_run(run: Run, version: DatasetVersion) -> Iterator[str]:
 
 def _query_rows(benchmark: Benchmark, runs: Iterable[Run], version: DatasetVersion) -> Iterator[str]:
     names = benchmark.measures
-    columns = [*QUERY_COLUMNS, *names, *TIMINGS, "documents"]
+    columns = [*QUERY_COLUMNS, *names, *TIMINGS, "execution", "documents"]
     yield csv_line(columns)
     for run in runs:
         about = [str(run.pk), run.run_order, run.label, version.number]
@@ -62,5 +64,6 @@ def _query_rows(benchmark: Benchmark, runs: Iterable[Run], version: DatasetVersi
         for one in outcomes_of(run, measured(run, version)):
             values = [one.values[name] for name in names]
             times = [getattr(one.result, name, None) for name in TIMINGS]
+            times.append(execution_of(benchmark, getattr(one.result, "total_ms", None)))
             facts = [*about, one.query.key, one.query.text, "failed" if one.error else "completed", one.error]
             yield csv_line([*facts, *values, *times, json.dumps(one.documents, ensure_ascii=False)])

@@ -112,8 +112,8 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
         execution.add_argument(
             "--execution",
             choices=["shared", "isolated"],
-            help="shared (default): what runs have in common is done once; isolated: query by query, for honest times. "
-            "Rankings are the same.",
+            help="shared (default): what runs have in common is done once; isolated (default with --verbose and "
+            "--output-dir): query by query, for honest times. Rankings are the same.",
         )
         execution.add_argument("--seed", type=int, metavar="N", help="Of everything random (default: 42).")
         execution.add_argument("--dry-run", action="store_true", help="Say what would be done, and do nothing.")
@@ -142,6 +142,8 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
 
     def act(self, **options: Any) -> None:
         self.require_fitting(options)
+        if not options["execution"] and (options["verbose"] or options["output_dir"]) and not options["experiment"]:
+            options["execution"] = Benchmark.Execution.ISOLATED  # the report of SPEC-002 tells each query's own time
         if options["manifest"]:
             self.run_again(**options)
             return
