@@ -171,6 +171,7 @@ class Check(TypedDict):
     outcome: Outcome
     n: int | None
     value: float | None
+    mean: Literal["benchmark", "macro", "weighted"] | None
     note: str
 
 
