@@ -17,6 +17,21 @@ def visible(queryset: QuerySet[M], user: Any, *, through: str = "") -> QuerySet[
     """
     if not (user.is_active and user.is_staff):
         return queryset.none()
+    return _seen_by(queryset, user, through)
+
+
+def usable(queryset: QuerySet[M], owner: Any) -> QuerySet[M]:
+    """Return the rows of `queryset` that a thing of `owner` may be made of, wherever a name or a content chooses one.
+
+    They are what the owner sees, also one who may not sign in any more: commands go on with what such a one left. A
+    thing without an owner is seen by the whole staff, and so is made of what the whole staff sees: of nobody's rows.
+    """
+    if owner is None:
+        return queryset.filter(owner=None)
+    return _seen_by(queryset, owner, "")
+
+
+def _seen_by(queryset: QuerySet[M], user: Any, through: str) -> QuerySet[M]:
     owned: Any = queryset.model
     for name in filter(None, through.split("__")):
         owned = owned._meta.get_field(name).related_model

@@ -1,24 +1,27 @@
 """Finding what a command names."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
+from django.contrib.auth.models import User
 from django.db.models import Model
 
+from benchbench.access import usable
 from benchbench.errors import BenchbenchError
 
 SHOWN = 10
 M = TypeVar("M", bound=Model)
 
 
-def find_named(model: type[M], named: str, *, made_by: str) -> M:
-    """Return the row of `model` whose name or id is `named`.
+def find_named(model: type[M], named: str, *, made_by: str, owner: User | None = None) -> M:
+    """Return the row of `model` whose name or id is `named`; for what is to be an `owner`'s, one that the owner sees.
 
     Raise a sentence where there is none, or more than one; where the table is empty, it names the command `made_by`.
     The field of the error is what the rows are called.
     """
-    objects, noun = model._default_manager, model._meta.verbose_name
-    found = list(objects.filter(name=named)[:2]) or _by_id(model, named)
+    objects: Any = model._default_manager if owner is None else usable(model._default_manager.all(), owner)
+    noun = model._meta.verbose_name
+    found = list(objects.filter(name=named)[:2]) or _by_id(objects, named)
     if len(found) == 1:
         return found[0]
     if found:
@@ -27,13 +30,14 @@ def find_named(model: type[M], named: str, *, made_by: str) -> M:
     names = list(objects.values_list("name", flat=True)[: SHOWN + 1])
     there = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
     raise BenchbenchError(
-        f"No {noun} is called {named!r}; there is {there or f'none yet: `manage.py {made_by}` makes one'}.",
+        f"No {noun} {f'that {owner} sees ' if owner else ''}is called {named!r}; there is "
+        f"{there or f'none yet: `manage.py {made_by}` makes one'}.",
         field=str(noun),
     )
 
 
-def _by_id(model: type[M], named: str) -> list[M]:
+def _by_id(objects: Any, named: str) -> list[Any]:
     try:
-        return list(model._default_manager.filter(pk=UUID(named)))
+        return list(objects.filter(pk=UUID(named)))
     except ValueError:
         return []

@@ -25,10 +25,11 @@ def clone(
 ) -> Benchmark:
     """Create a pending benchmark with the mapping, matrix, measures and options of another.
 
-    It asks the version that its mapping is resolved for by now, of the newest indexes of the names in the matrix; a
-    manifest runs on the very same. It is of the other's experiment where both are still those, since that says what
-    was run. Without a `name` it is called a copy; `allow_missing` too is as there unless it is stated. Raises
-    CloneError where an index is gone, and what `create_benchmark` raises for the mapping.
+    It asks the version that its mapping is resolved for by now, of the newest indexes of the names in the matrix, among
+    those that `owner` sees; a manifest runs on the very same. It is of the other's experiment where both are still
+    those, since that says what was run. Without a `name` it is called a copy; `allow_missing` too is as there unless it
+    is stated. Raises CloneError where an index is gone or not to be seen, and what `create_benchmark` raises for the
+    mapping.
     """
     require_searched(benchmark, "clone")
     ending = ", copy"

@@ -7,6 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import QuerySet
 
 from apps.benchmarks.measures import measures_of
 from apps.benchmarks.models import Benchmark, Run
@@ -17,6 +18,7 @@ from apps.mappings.models import Mapping
 from apps.mappings.resolving import is_stale
 from apps.retrieval.ann_indexes import AnnIndexError, check_ann
 from apps.retrieval.models import Index
+from benchbench.access import usable
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.ir.ann import Ann
 from benchbench.ir.configuration import LATE_INTERACTION, Configuration
@@ -51,8 +53,9 @@ def create_benchmark(
     """Create a pending benchmark with one run per configuration of `matrix` (formats.md names its keys).
 
     It asks the queries of the newest frozen version, or of `version`. `measures` are had besides those of its cutoffs.
-    By `indexes` a caller says which index each name of the matrix means; without, it is the newest that is ready. One
-    that could not be built makes runs that failed, with its error, so that no summary lacks them. `manifest` and
+    By `indexes` a caller says which index each name of the matrix means; without, it is the newest that is ready, of
+    those that the owner sees (`newest_indexes`). One that could not be built makes runs that failed, with its error, so
+    that no summary lacks them. `manifest` and
     `experiment` are kept with what is run from one. Nothing is created when anything is wrong. Raises MatrixError,
     whose `field` is the key at fault, for the matrix and the indexes it names; MeasuresError for a measure;
     BenchmarkError for the rest; ConflictError for a mapping that was not resolved, or not since its collection or
@@ -68,7 +71,7 @@ def create_benchmark(
     most_values = max(settings.BENCHMARK_MAX_VALUES_PER_AXIS, len(indexes or ()))
     parsed = Matrix.parse(matrix, max_runs=settings.BENCHMARK_MAX_RUNS, max_values=most_values)
     configurations = parsed.configurations()
-    chosen = choose_indexes(mapping, configurations, among=indexes)
+    chosen = choose_indexes(mapping, configurations, owner, among=indexes)
     measured = measures_of(parsed.k_values_for_metrics, measures, version or newest)
     with transaction.atomic():
         benchmark = Benchmark.objects.create(
@@ -148,37 +151,43 @@ def require_found(mapping: Mapping) -> None:
 
 
 def choose_indexes(
-    mapping: Mapping, configurations: list[Configuration], *, among: MappingType[str | None, Index] | None = None
+    mapping: Mapping,
+    configurations: list[Configuration],
+    owner: User | None,
+    *,
+    among: MappingType[str | None, Index] | None = None,
 ) -> dict[str | None, Index]:
     """Return the index that each configuration means: the newest ready version of a name; of any, where none is named.
 
-    `among` says it instead. Raises MatrixError for a name that is not there, and for a mode that the index cannot
-    search.
+    It is one that a benchmark of `owner` may search, or, with `among`, what that says. Raises MatrixError for a name
+    that is not there, and for a mode that the index cannot search.
     """
-    by_name = newest_indexes(mapping) if among is None else dict(among)
+    by_name = newest_indexes(mapping, owner) if among is None else dict(among)
     for configuration in configurations:
         if configuration.index not in by_name:
-            raise _no_index(mapping, configuration.index, [index.name for index in _ready(mapping)])
-        _require_mode(by_name[configuration.index], configuration)
-        _require_tokens(by_name[configuration.index], configuration)
+            raise _no_index(mapping, configuration.index, owner)
+        index = by_name[configuration.index]
+        _require_mode(index, configuration)
+        _require_tokens(index, configuration)
     return by_name
 
 
-def _ready(mapping: Mapping) -> list[Index]:
-    return list(
-        mapping.collection.indexes.filter(status=Index.Status.READY)
-        .select_related("chunk_set", "collection")
-        .order_by("-ready_at", "-version")
-    )
+def ready_indexes(mapping: Mapping, owner: User | None) -> QuerySet[Index]:
+    """Return the ready indexes that a benchmark of `owner` over `mapping` may search, the newest first.
+
+    A benchmark without an owner is made by a command, which acts for the owner of the mapping.
+    """
+    ready = mapping.collection.indexes.filter(status=Index.Status.READY).select_related("chunk_set", "collection")
+    return usable(ready, owner or mapping.owner).order_by("-ready_at", "-version")
 
 
-def newest_indexes(mapping: Mapping) -> dict[str | None, Index]:
-    """Return what a matrix calls the indexes of the collection: the newest of each name, and of all under None.
+def newest_indexes(mapping: Mapping, owner: User | None) -> dict[str | None, Index]:
+    """Return what a matrix of `owner` calls the indexes of the collection: the newest of each name, of all under None.
 
     The newest is the one that became ready last. One counts that is ready, and holds the documents as they are now.
     """
     by_name: dict[str | None, Index] = {}
-    for index in filter(is_current, _ready(mapping)):
+    for index in filter(is_current, ready_indexes(mapping, owner)):
         by_name.setdefault(index.name, index)
         by_name.setdefault(None, index)
     return by_name
@@ -189,7 +198,15 @@ def is_current(index: Index) -> bool:
     return index.chunk_set is not None and index.chunk_set.collection_fingerprint == index.collection.fingerprint
 
 
-def _no_index(mapping: Mapping, name: str | None, there: list[str]) -> MatrixError:
+def _no_index(mapping: Mapping, name: str | None, owner: User | None) -> MatrixError:
+    there = sorted(set(ready_indexes(mapping, owner).values_list("name", flat=True)))
+    if owner is None and not there and mapping.collection.indexes.filter(status=Index.Status.READY).exists():
+        seen_by = mapping.owner or "the whole staff"
+        return MatrixError(
+            f"indexes: {mapping.collection.name!r} has no ready index that {seen_by} sees, and it is for them that a "
+            "command without --owner acts: say --owner.",
+            field="indexes",
+        )
     if not there:
         return MatrixError(
             f"The collection {mapping.collection.name!r} has no index that is ready: build one first.", field="indexes"
@@ -201,9 +218,9 @@ def _no_index(mapping: Mapping, name: str | None, there: list[str]) -> MatrixErr
             "version of it first.",
             field="indexes",
         )
-    names = ", ".join(sorted(set(there)))
     return MatrixError(
-        f"indexes: {mapping.collection.name!r} has no ready index named {name!r}; there are: {names}.", field="indexes"
+        f"indexes: {mapping.collection.name!r} has no ready index named {name!r}; there are: {', '.join(there)}.",
+        field="indexes",
     )
 
 

@@ -18,7 +18,7 @@ from apps.datasets.importing import DatasetImport
 from apps.datasets.readers.sectioned import read_sectioned as read_questions
 from apps.datasets.records import DatasetRecord
 from apps.datasets.reusing import dataset_with
-from apps.mappings.creating import create_mapping
+from apps.mappings.creating import create_mapping, mapping_of
 from apps.mappings.models import Mapping as Laid
 from apps.mappings.resolving import resolve_now
 from apps.operations.models import Operation, Status
@@ -90,7 +90,7 @@ def _import(planned: Planned, owner: User | None) -> tuple[Laid, DatasetImport]:
     searched = f"{id} ({len(files)} documents)" if data.max_documents else id
     collection, _ = collection_with(read_documents(files), name=searched, owner=owner)
     dataset = imported.version.dataset
-    mapping = Laid.objects.filter(dataset=dataset, collection=collection).first()
+    mapping = mapping_of(dataset, collection, owner=owner)
     if mapping is None:
         taken = Laid.objects.filter(owner=owner).values_list("name", flat=True)
         called = free_name(f"{dataset.name} on {collection.name}"[:NAME_LENGTH], taken)

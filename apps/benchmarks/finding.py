@@ -2,14 +2,16 @@
 
 from uuid import UUID
 
+from django.contrib.auth.models import User
+
 from apps.benchmarks.models import Benchmark, Run
 from benchbench.errors import BenchbenchError
 from benchbench.finding import find_named
 
 
-def find_benchmark(named: str) -> Benchmark:
-    """Return the benchmark whose name or id is `named`; raise a sentence where there is none, or more than one."""
-    return find_named(Benchmark, named, made_by="run_benchmark")
+def find_benchmark(named: str, *, owner: User | None = None) -> Benchmark:
+    """Return the benchmark whose name or id is `named`, as `find_named` does."""
+    return find_named(Benchmark, named, made_by="run_benchmark", owner=owner)
 
 
 def find_subject(named: str) -> Run | Benchmark:

@@ -14,10 +14,10 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
+from apps.benchmarks.creating import ready_indexes
 from apps.benchmarks.list_fields import ListField, pair, share_or_none
 from apps.benchmarks.measures import names_in
 from apps.mappings.models import Mapping
-from apps.retrieval.models import Index
 from benchbench.access import visible
 from benchbench.ir.ann import split_settings
 from benchbench.pages import PageForm, require_size
@@ -250,7 +250,7 @@ class BenchmarkForm(PageForm):
         indexes.choices = [(name, name) for name in self._index_names()]
 
     def _index_names(self) -> list[str]:
-        """Return the names of the ready indexes of the chosen mapping's collection."""
+        """Return the names of the ready indexes of the chosen mapping's collection that the user sees."""
         chosen = self["mapping"].value()
         try:
             mapping = self.fields["mapping"].clean(chosen) if chosen else None
@@ -258,8 +258,7 @@ class BenchmarkForm(PageForm):
             mapping = None
         if mapping is None:
             return []
-        ready = Index.objects.filter(collection=mapping.collection_id, status=Index.Status.READY)
-        return sorted(set(ready.values_list("name", flat=True)))
+        return sorted(set(ready_indexes(mapping, self.user).values_list("name", flat=True)))
 
     def matrix(self) -> dict[str, Any]:
         """Return the matrix that the valid fields describe; what was left empty has its default."""

@@ -131,7 +131,8 @@ def matrix_of(mapping: Mapping, options: dict[str, Any]) -> dict[str, Any]:
         "use_reranker": {"on": [True], "off": [False], "both": [False, True]}[options["rerank"] or "off"],
         "rerankers": [options["reranker"]] if options["reranker"] else None,
     }
-    return with_modes(mapping, {key: value for key, value in given.items() if value is not None})
+    stated = {key: value for key, value in given.items() if value is not None}
+    return with_modes(mapping, stated, owner=options["owner"])
 
 
 def name_of(option: str) -> str:

@@ -3,20 +3,22 @@
 from collections.abc import Mapping as MappingType
 from typing import Any
 
+from django.contrib.auth.models import User
+
 from apps.benchmarks.creating import newest_indexes
 from apps.mappings.models import Mapping
 from apps.retrieval.models import Index
 from benchbench.ir.matrix import AXES, SEARCH_MODES, MatrixError
 
 
-def with_modes(mapping: Mapping, matrix: MappingType[str, Any]) -> dict[str, Any]:
-    """Return `matrix` with search_modes: where it has none, all that every index it names can search.
+def with_modes(mapping: Mapping, matrix: MappingType[str, Any], *, owner: User | None = None) -> dict[str, Any]:
+    """Return `matrix` with search_modes: where it has none, all that every index it names can search, for `owner`.
 
     Whatever else may be wrong with it is left to `create_benchmark` and `preview`. Raises MatrixError where the indexes
     have no mode in common.
     """
     names = matrix.get("indexes", AXES["indexes"].default)
-    there = newest_indexes(mapping)
+    there = newest_indexes(mapping, owner)
     if "search_modes" in matrix or not isinstance(names, list | tuple):
         return dict(matrix)
     named = [there[name] for name in names if (name is None or isinstance(name, str)) and name in there]

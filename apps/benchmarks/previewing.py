@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.models import User
 
 from apps.benchmarks.costs import costs_of
 from apps.benchmarks.creating import choose_indexes, require_current, require_found
@@ -52,7 +53,12 @@ class Preview:
 
 
 def preview(
-    mapping: Mapping, matrix: MappingType[str, Any], *, measures: Sequence[str] = (), allow_missing: bool = False
+    mapping: Mapping,
+    matrix: MappingType[str, Any],
+    *,
+    owner: User | None = None,
+    measures: Sequence[str] = (),
+    allow_missing: bool = False,
 ) -> Preview:
     """Plan a matrix over a mapping without creating anything. Raises what `create_benchmark` raises for these."""
     version = require_current(mapping)
@@ -63,7 +69,7 @@ def preview(
         matrix, max_runs=settings.BENCHMARK_MAX_RUNS, max_values=settings.BENCHMARK_MAX_VALUES_PER_AXIS
     )
     configurations = parsed.configurations()
-    indexes = choose_indexes(mapping, configurations)
+    indexes = choose_indexes(mapping, configurations, owner)
     measures_of(parsed.k_values_for_metrics, measures, version)  # for what it refuses
     queries = version.query_count
     planned: Plan = plan((str(number), configuration) for number, configuration in enumerate(configurations))

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from django.contrib.auth.models import User
 from django.db.models import Model, QuerySet
 
-from apps.benchmarks.creating import create_benchmark, is_current
+from apps.benchmarks.creating import create_benchmark, is_current, ready_indexes
 from apps.benchmarks.manifests import OPTIONS, SCHEMA, SCHEMA_VERSION, ManifestError
 from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
@@ -62,7 +62,7 @@ def benchmark_from(manifest: dict[str, Any], *, owner: User | None = None, name:
         measures=manifest["measures"],
         owner=owner,
         version=version,
-        indexes={wanted["named"]: _find_index(wanted, mapping.collection) for wanted in manifest["indexes"]},
+        indexes={wanted["named"]: _find_index(wanted, mapping, owner) for wanted in manifest["indexes"]},
         manifest=manifest,
         allow_missing=True,  # as it was when it ran
         **{option: manifest[option] for option in OPTIONS},
@@ -186,10 +186,10 @@ def _require_truth(manifest: dict[str, Any], mapping: Mapping, version: DatasetV
         )
 
 
-def _find_index(wanted: dict[str, Any], collection: Collection) -> Index:
-    """Return the ready index that holds the same chunks and vectors."""
-    indexes = Index.objects.filter(collection=collection, status=Index.Status.READY)
-    ready = list(indexes.select_related("chunk_set", "lexical_index", "collection").order_by("-ready_at"))
+def _find_index(wanted: dict[str, Any], mapping: Mapping, owner: User | None) -> Index:
+    """Return the ready index that holds the same chunks and vectors, of those that the benchmark may search."""
+    collection = mapping.collection
+    ready = list(ready_indexes(mapping, owner).select_related("lexical_index"))
     for index in _by_name(ready, wanted["name"]):
         if is_current(index) and identity_of(index)["content"] == wanted["content"]:
             return index

@@ -144,6 +144,7 @@ def preview_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResp
             found = preview(
                 mapping,
                 form.matrix(),
+                owner=staff(request),
                 measures=form.cleaned_data["measures"],
                 allow_missing=form.cleaned_data["allow_missing"],
             )

@@ -1,25 +1,15 @@
 """Finding the dataset that a command names, and a version of it."""
 
-from uuid import UUID
+from django.contrib.auth.models import User
 
 from apps.datasets.models import Dataset, DatasetVersion
 from benchbench.errors import BenchbenchError
+from benchbench.finding import find_named
 
-SHOWN = 10
 
-
-def find_dataset(named: str) -> Dataset:
-    """Return the dataset whose name or id is `named`; raise a sentence where there is none, or more than one."""
-    found = list(Dataset.objects.filter(name=named)[:2]) or _by_id(named)
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise BenchbenchError(f"Several datasets are called {named!r}, of different owners: give the dataset's id.")
-    names = list(Dataset.objects.values_list("name", flat=True)[: SHOWN + 1])
-    there = ", ".join(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
-    raise BenchbenchError(
-        f"No dataset is called {named!r}; there is {there or 'none yet: `manage.py import_dataset` makes one'}."
-    )
+def find_dataset(named: str, *, owner: User | None = None) -> Dataset:
+    """Return the dataset whose name or id is `named`, as `find_named` does."""
+    return find_named(Dataset, named, made_by="import_dataset", owner=owner)
 
 
 def find_version(dataset: Dataset, number: int | None = None, *, edited: bool = False) -> DatasetVersion:
@@ -36,10 +26,3 @@ def find_version(dataset: Dataset, number: int | None = None, *, edited: bool = 
         there = ", ".join(str(one) for one in versions.values_list("number", flat=True)) or "none"
         raise BenchbenchError(f'The dataset "{dataset}" has no version {number}; there is {there}.', field="version")
     return found
-
-
-def _by_id(named: str) -> list[Dataset]:
-    try:
-        return list(Dataset.objects.filter(pk=UUID(named)))
-    except ValueError:
-        return []

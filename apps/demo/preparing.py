@@ -16,7 +16,7 @@ from apps.collections.models import Collection
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset
 from apps.datasets.readers.schema1 import read_schema1
-from apps.mappings.creating import create_mapping
+from apps.mappings.creating import create_mapping, mapping_of
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve_now
 from apps.operations.models import Operation, Status
@@ -55,8 +55,7 @@ def prepare_dataset(owner: User | None) -> Dataset:
 
 def prepare_mapping(dataset: Dataset, collection: Collection, owner: User | None) -> Mapping:
     """Return the resolved mapping of the two."""
-    mapping = Mapping.objects.filter(dataset=dataset, collection=collection).first()
-    mapping = mapping or create_mapping(dataset, collection, owner=owner)
+    mapping = mapping_of(dataset, collection, owner=owner) or create_mapping(dataset, collection, owner=owner)
     resolve_now(mapping)
     mapping.refresh_from_db()
     return mapping
@@ -65,7 +64,7 @@ def prepare_mapping(dataset: Dataset, collection: Collection, owner: User | None
 def prepare_index(collection: Collection, owner: User | None) -> Index:
     """Return the index of whole documents, ready or still to be built."""
     current = Q(chunk_set=None) | Q(chunk_set__collection_fingerprint=collection.fingerprint)
-    made = collection.indexes.filter(current, name=INDEX, encoder=settings.BENCHBENCH_DEFAULT_MODEL)
+    made = collection.indexes.filter(current, owner=owner, name=INDEX, encoder=settings.BENCHBENCH_DEFAULT_MODEL)
     # An index that an interrupted demo has begun goes on where it stopped.
     index = made.filter(status=Index.Status.READY).first() or made.order_by("-version").first()
     return index or create_index(collection, name=INDEX, encoder=settings.BENCHBENCH_DEFAULT_MODEL, owner=owner)

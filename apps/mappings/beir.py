@@ -20,7 +20,7 @@ from apps.datasets.models import DatasetVersion
 from apps.datasets.readers import read_dataset
 from apps.datasets.readers.catalogue import read_catalogue
 from apps.datasets.records import DatasetRecord
-from apps.mappings.creating import create_mapping
+from apps.mappings.creating import create_mapping, mapping_of
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve_now
 from apps.operations.models import Operation, Status
@@ -28,6 +28,7 @@ from apps.retrieval.encoding import encoder_for
 from apps.retrieval.importing_vectors import VectorImport, import_vectors
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
+from benchbench.access import usable
 from benchbench.catalogue import catalogue_id
 from benchbench.errors import BenchbenchError, ConflictError
 
@@ -97,7 +98,7 @@ def import_beir(
     collection, documents = import_collection(source, name=name, owner=owner, on_progress=on_progress)
     imported = _import_queries(record, directory, name, split, owner)
     version = imported.version
-    mapping = Mapping.objects.filter(dataset=version.dataset, collection=collection).first()
+    mapping = mapping_of(version.dataset, collection, owner=owner)
     mapping = resolve_now(mapping or create_mapping(version.dataset, collection, name=name, owner=owner))
     if vectors is not None:
         indexed = _import_index(collection, vectors, version, owner, model or "")
@@ -144,7 +145,7 @@ def _import_index(collection: Collection, vectors: Path, version: DatasetVersion
     with vectors.open("rb") as file:
         digest = file_digest(file, "sha256").hexdigest()
     made_by = {"vector_source": digest} | ({"encoder": model} if model else {})
-    if index := _indexes(collection, **made_by).filter(status=Index.Status.READY).first():
+    if index := _indexes(collection, owner, **made_by).filter(status=Index.Status.READY).first():
         return Indexed(index, reused=True)
     index = create_index(collection, name=collection.name, owner=owner)
     texts = dict(version.queries.values_list("key", "text"))
@@ -156,7 +157,7 @@ def _import_index(collection: Collection, vectors: Path, version: DatasetVersion
 
 
 def _build_index(collection: Collection, encoder: str, owner: Any) -> Indexed:
-    equal = _indexes(collection, vector_source="", encoder=encoder)
+    equal = _indexes(collection, owner, vector_source="", encoder=encoder)
     if index := equal.filter(status=Index.Status.READY).first():
         return Indexed(index, reused=True)
     index = equal.first() or create_index(collection, name=collection.name, encoder=encoder, owner=owner)
@@ -166,10 +167,13 @@ def _build_index(collection: Collection, encoder: str, owner: Any) -> Indexed:
     return Indexed(index, operation=building or build_index(index, by=owner))
 
 
-def _indexes(collection: Collection, **made_by: str) -> Any:
-    """Return the collection's indexes that an import like this makes of its documents as they now are, newest first."""
+def _indexes(collection: Collection, owner: Any, **made_by: str) -> Any:
+    """Return the collection's indexes that an import like this makes of its documents as they now are, newest first.
+
+    Of those that `owner` sees.
+    """
     current = Q(chunk_set=None) | Q(chunk_set__collection_fingerprint=collection.fingerprint)
-    return Index.objects.filter(
+    equal = Index.objects.filter(
         current,
         collection=collection,
         name=collection.name,
@@ -177,4 +181,5 @@ def _indexes(collection: Collection, **made_by: str) -> Any:
         chunk_parameters={},
         lexical=True,
         **made_by,
-    ).order_by("-version")
+    )
+    return usable(equal, owner).order_by("-version")

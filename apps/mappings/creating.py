@@ -7,6 +7,7 @@ from django.db import IntegrityError, transaction
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
+from benchbench.access import usable
 from benchbench.errors import ConflictError
 from benchbench.names import MAX_LENGTH, checked_name
 
@@ -34,7 +35,7 @@ def create_mapping(dataset: Dataset, collection: Collection, *, name: str = "", 
         with transaction.atomic():
             return Mapping.objects.create(name=name, dataset=dataset, collection=collection, owner=owner)
     except IntegrityError as error:
-        same = Mapping.objects.filter(dataset=dataset, collection=collection).first()
+        same = mapping_of(dataset, collection, owner=owner)
         if same is not None:
             raise MappingExistsError(
                 f'The dataset "{dataset}" is already mapped to the collection "{collection}", by the mapping "{same}": '
@@ -43,3 +44,17 @@ def create_mapping(dataset: Dataset, collection: Collection, *, name: str = "", 
         if not Mapping.objects.filter(owner=owner, name=name).exists():
             raise
         raise MappingExistsError(f'A mapping "{name}" exists already: choose another name.', field="name") from error
+
+
+def mapping_of(dataset: Dataset, collection: Collection, *, owner: Any = None) -> Mapping | None:
+    """Return the mapping of `dataset` onto `collection`, of which there is at most one.
+
+    Raises MappingExistsError where `owner` does not see it: nothing of theirs is measured by it, or told of it.
+    """
+    same = Mapping.objects.filter(dataset=dataset, collection=collection)
+    if owner is not None and same.exists() and not usable(same, owner).exists():
+        raise MappingExistsError(
+            f'The dataset "{dataset}" is already mapped to the collection "{collection}", by somebody else: ask for '
+            "that mapping to be shared with your team."
+        )
+    return same.first()

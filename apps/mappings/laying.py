@@ -7,7 +7,7 @@ from django.db import transaction
 from apps.collections.models import Collection
 from apps.datasets.importing import DatasetImport, import_dataset
 from apps.datasets.records import DatasetRecord
-from apps.mappings.creating import create_mapping
+from apps.mappings.creating import create_mapping, mapping_of
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import is_stale, resolve_now
 
@@ -23,7 +23,7 @@ def lay(
     """
     imported = import_dataset(record, name=name, owner=owner)
     dataset = imported.version.dataset
-    mapping = Mapping.objects.filter(dataset=dataset, collection=collection).first()
+    mapping = mapping_of(dataset, collection, owner=owner)
     if mapping is None:
         mapping = create_mapping(dataset, collection, owner=owner)
     if mapping.status == Mapping.Status.PENDING or is_stale(mapping):

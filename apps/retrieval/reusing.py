@@ -10,6 +10,7 @@ from apps.collections.models import Collection
 from apps.retrieval.indexing import create_index, next_version
 from apps.retrieval.models import Index
 from apps.retrieval.strategies import get_strategy
+from benchbench.access import usable
 from benchbench.names import checked_name
 
 
@@ -28,12 +29,13 @@ class Ingredients:
 
 def index_of(collection: Collection, made_of: Ingredients, *, name: str, owner: Any = None) -> Index:
     """Return the collection's index of these ingredients and its documents as they are now: a ready one, else the
-    newest that was begun, else a new one called `name`. `build_index` makes the latter two searchable.
+    newest that was begun, of those that `owner` sees; else a new one called `name`. `build_index` makes the latter two
+    searchable.
 
     Raises what `create_index` does.
     """
     parameters = get_strategy(made_of.strategy).check(made_of.chunk_parameters)
-    there = _equal(collection, **{**asdict(made_of), "chunk_parameters": parameters}).first()
+    there = _equal(collection, owner, **{**asdict(made_of), "chunk_parameters": parameters}).first()
     return there or create_index(
         collection,
         name=name,
@@ -55,7 +57,8 @@ def unavailable_index(
     So that what was to be searched by it keeps its place, and can be had by `build_index` once the ingredient is there.
     """
     locked = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
-    there = _equal(locked, **asdict(made_of)).exclude(status=Index.Status.READY).first()  # runs stand on a ready one
+    equal = _equal(locked, owner, **asdict(made_of))
+    there = equal.exclude(status=Index.Status.READY).first()  # runs stand on a ready one
     index = there or Index(
         collection=locked,
         name=checked_name(name, "index"),
@@ -69,9 +72,12 @@ def unavailable_index(
     return index
 
 
-def _equal(collection: Collection, **made_of: Any) -> QuerySet[Index]:
-    """Return the indexes of these ingredients that hold the collection's documents or none yet, a ready one first."""
+def _equal(collection: Collection, owner: Any, **made_of: Any) -> QuerySet[Index]:
+    """Return the indexes of these ingredients that hold the collection's documents or none yet, a ready one first.
+
+    Of those that `owner` sees: whoever else may see the collection has indexes of their own.
+    """
     current = Q(chunk_set=None) | Q(chunk_set__collection_fingerprint=collection.fingerprint)
     ready_first = Case(When(status=Index.Status.READY, then=Value(0)), default=Value(1))
     same = Index.objects.filter(current, collection=collection, lexical=False, vector_source="", **made_of)
-    return same.order_by(ready_first, "-version")
+    return usable(same, owner).order_by(ready_first, "-version")

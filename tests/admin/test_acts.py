@@ -1,11 +1,13 @@
 """Resolving, building, benchmarking by buttons: what a click brings about, and what the page says."""
 
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
+from django.utils.timezone import now
 
 from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.mappings.models import Mapping
@@ -216,6 +218,21 @@ class TestBenchmark:
         page = admin_client.get(url, {"mapping": library.pk}).content.decode()
         assert pending.name not in page
         assert 'value="keywords"' in page
+
+    def test_it_offers_and_searches_no_index_that_one_does_not_see(
+        self, client_of_ada: Client, make_staff: MakeStaff, library: Mapping
+    ) -> None:
+        """Somebody's own, which became ready last."""
+        hidden = Index.objects.get()
+        hidden.pk, hidden.name, hidden.owner, hidden.ready_at = uuid4(), "not to be told", make_staff("grace"), now()
+        hidden.save(force_insert=True)
+        form = client_of_ada.get(reverse("admin:benchmarks_benchmark_add"), {"mapping": library.pk}).content.decode()
+        preview = self.post(client_of_ada, library, "admin:benchmark_preview", indexes=[]).content.decode()
+        guessed = self.post(client_of_ada, library, "admin:benchmark_preview", indexes=[hidden.name]).content.decode()
+        assert "not to be told" not in form + preview
+        assert "is not one of the available choices" in guessed
+        self.post(client_of_ada, library, indexes=[])
+        assert set(Run.objects.values_list("index__name", flat=True)) == {"keywords"}
 
     def test_it_is_made_started_watched_and_cancelled(self, admin_client: Client, library: Mapping) -> None:
         response = self.post(admin_client, library, start="1")

@@ -109,7 +109,7 @@ def make_wide(mapping: Mapping, folder: Path, *, runs: int, seed: int = 1, **opt
         assert there == {getattr(run, axis.field) for run in matrix.configurations()}, axis.field
     benchmark = create_benchmark(mapping, name=f"wide {options}", matrix={"k_values_for_metrics": [5]}, **options)
     benchmark.runs.all().delete()
-    indexes = choose_indexes(mapping, chosen)
+    indexes = choose_indexes(mapping, chosen, mapping.owner)
     Run.objects.bulk_create(
         run_of(benchmark, order, configuration, indexes[configuration.index])
         for order, configuration in enumerate(chosen, start=1)

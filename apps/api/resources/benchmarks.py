@@ -91,7 +91,7 @@ class Preview(Endpoint):
         """Tell what a matrix would do, without making anything; refuses what making a benchmark of it would refuse."""
         mapping, asked = searched(request, valid(BenchmarkPreview, request.data))
         with naming(**KEYS):
-            planned = preview(mapping, **asked)
+            planned = preview(mapping, owner=request.user, **asked)
         return Response(PreviewFacts(asdict(planned) | {"total_runs": len(planned.labels)}).data)
 
 
@@ -182,7 +182,7 @@ def searched(request: Request, stated: dict[str, Any]) -> tuple[Mapping, dict[st
     with naming(**KEYS):
         measures = besides_the_usual(stated["metrics_to_compute"])
     return mapping, {
-        "matrix": with_modes(mapping, completed(stated["config_matrix"], stated.get("top_k"))),
+        "matrix": with_modes(mapping, completed(stated["config_matrix"], stated.get("top_k")), owner=request.user),
         "measures": measures,
         "allow_missing": stated["allow_missing"],
     }

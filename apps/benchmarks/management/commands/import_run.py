@@ -59,7 +59,8 @@ that ranks a document twice for a query is refused, with its line. All files are
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
-        dataset = find_dataset(options["dataset"])
+        owner, added_to = options["owner"], options["benchmark"]
+        dataset = find_dataset(options["dataset"], owner=owner)
         version = options["dataset_version"]
         names = ("name", "format", "order_by", "measures", "k", "empty_queries", "owner")
         with self.busy("Reading, storing and measuring"):
@@ -67,7 +68,7 @@ that ranks a document twice for a query is refused, with its line. All files are
                 options["files"],
                 dataset=dataset,
                 version=None if version is None else find_version(dataset, version),
-                benchmark=find_benchmark(options["benchmark"]) if options["benchmark"] else None,
+                benchmark=find_benchmark(added_to, owner=owner) if added_to else None,
                 **{name: options[name] for name in names},
             )
         for _, report in imported.runs:

@@ -155,7 +155,8 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
             matrix = matrix_of(mapping, options)
         if options["dry_run"]:
             with in_options():
-                planned = preview(mapping, matrix, measures=options["measures"], allow_missing=options["allow_missing"])
+                asked = {name: options[name] for name in ("owner", "measures", "allow_missing")}
+                planned = preview(mapping, matrix, **asked)
             self.report(planned.as_dict(), preview_text(planned), as_json=options["json"])
             return
         with in_options():
@@ -203,8 +204,8 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
     def mapping_of(self, options: dict[str, Any]) -> Mapping:
         """Return the mapping that is named, or of the queries that are; those are imported."""
         if not options["queries"]:
-            return find_mapping(options["mapping"])
-        collection = find_collection(options["collection"])
+            return find_mapping(options["mapping"], owner=options["owner"])
+        collection = find_collection(options["collection"], owner=options["owner"])
         mapping, imported = lay(read_dataset(options["queries"]), collection, owner=options["owner"])
         for warning in imported.report.warnings:
             self.warn(warning)

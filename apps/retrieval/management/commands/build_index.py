@@ -44,7 +44,7 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
 
     def act(self, **options: Any) -> None:
         index = create_index(
-            find_collection(options["collection"]),
+            find_collection(options["collection"], owner=options["owner"]),
             name=options["name"],
             encoder=options["encoder"],
             chunk_parameters=self.chunk_parameters(options),

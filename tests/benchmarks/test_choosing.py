@@ -1,0 +1,178 @@
+"""Names and contents choose among what the asker sees: nobody's private index or mapping becomes another's."""
+
+import json
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, Permission, User
+from django.core.management import CommandError, call_command
+
+from apps.benchmarks.cloning import CloneError, clone
+from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.experiment_plans import plan_experiment
+from apps.benchmarks.experiments import prepare_experiment
+from apps.benchmarks.launching import launch
+from apps.benchmarks.manifests import ManifestError, manifest_of
+from apps.benchmarks.models import Benchmark
+from apps.benchmarks.modes import with_modes
+from apps.benchmarks.previewing import preview
+from apps.benchmarks.reproducing import benchmark_from
+from apps.mappings.creating import MappingExistsError
+from apps.mappings.models import Mapping
+from apps.operations.working import wait
+from apps.retrieval.deleting import delete_index
+from apps.retrieval.indexing import build_index, create_index
+from apps.retrieval.models import Index
+from apps.retrieval.reusing import Ingredients, index_of, unavailable_index
+from benchbench.ir.matrix import MatrixError
+from tests.benchmarks.conftest import make_library
+from tests.benchmarks.test_experiments import folder, write  # noqa: F401 (a fixture)
+
+WORDS = ["sparse"]
+
+
+@pytest.fixture
+def alice(transactional_db: None) -> User:
+    return User.objects.create_user("alice", is_staff=True)
+
+
+@pytest.fixture
+def bob(transactional_db: None) -> User:
+    return User.objects.create_user("bob", is_staff=True)
+
+
+@pytest.fixture
+def library(bob: User) -> Mapping:
+    """A mapping and the index "keywords", which everybody sees, and Bob's own index "trial", which is the newest."""
+    mapping = make_library(documents=6, queries=2)
+    wait(build_index(create_index(mapping.collection, name="trial", encoder="", owner=bob)))
+    return mapping
+
+
+@pytest.fixture
+def trial(library: Mapping) -> Index:
+    return library.collection.indexes.get(name="trial")
+
+
+def searched(benchmark: Benchmark) -> set[str]:
+    return set(benchmark.runs.values_list("index__name", flat=True))
+
+
+def newest(mapping: Mapping, owner: User | None = None) -> str:
+    """Return which index a benchmark searches that names none."""
+    (name,) = searched(create_benchmark(mapping, name="b", matrix={"search_modes": WORDS}, owner=owner))
+    return name
+
+
+def test_the_newest_is_the_newest_that_the_owner_sees(library: Mapping, alice: User, bob: User) -> None:
+    assert (newest(library, alice), newest(library, bob)) == ("keywords", "trial")
+    assert preview(library, {"search_modes": WORDS}, owner=alice).indexes == ["keywords"]
+    assert with_modes(library, {}, owner=alice)["search_modes"] == ["dense", "sparse", "hybrid"]
+    assert with_modes(library, {}, owner=bob)["search_modes"] == WORDS
+
+
+def test_nobody_else_keeps_an_index_from_being_deleted(library: Mapping, trial: Index, alice: User) -> None:
+    create_benchmark(library, name="hers", matrix={"search_modes": WORDS}, owner=alice)
+    delete_index(trial)
+
+
+@pytest.mark.parametrize("act", [create_benchmark, preview])
+def test_a_name_that_the_owner_does_not_see_is_not_there(
+    library: Mapping, alice: User, act: Callable[..., Any]
+) -> None:
+    more = {"name": "hers"} if act is create_benchmark else {}
+
+    def said(named: str) -> str:
+        with pytest.raises(MatrixError) as raised:
+            act(library, matrix={"indexes": [named], "search_modes": WORDS}, owner=alice, **more)
+        return raised.value.message.replace(named, "…")
+
+    assert said("trial") == said("nothing") == "indexes: 'library' has no ready index named '…'; there are: keywords."
+    library.collection.indexes.filter(name="keywords").delete()
+    assert said("trial") == said("nothing") == "The collection 'library' has no index that is ready: build one first."
+
+
+def test_a_team_chooses_what_it_shares_and_an_overseer_everything(library: Mapping, trial: Index, alice: User) -> None:
+    team = Group.objects.create(name="search")
+    alice.groups.add(team)
+    assert newest(library, alice) == "keywords"
+    Index.objects.filter(pk=trial.pk).update(team=team)
+    assert newest(library, alice) == "trial"
+    Index.objects.filter(pk=trial.pk).update(team=None)
+    assert newest(library, alice) == "keywords"
+    alice.user_permissions.add(Permission.objects.get(codename="view_all_index"))
+    assert newest(library, User.objects.get(pk=alice.pk)) == "trial"
+
+
+def test_without_an_owner_it_is_for_the_owner_of_the_mapping_or_for_everybody(library: Mapping, bob: User) -> None:
+    assert newest(library) == "keywords"
+    bob.is_active = False  # who left: his pipelines go on
+    library.owner = bob
+    assert newest(library) == "trial"
+    library.owner = None
+    library.collection.indexes.filter(name="keywords").update(status=Index.Status.FAILED)
+    with pytest.raises(MatrixError, match=r"no ready index that the whole staff sees, .*: say --owner"):
+        newest(library)
+
+
+def test_a_clone_and_a_manifest_search_what_the_new_owner_sees(library: Mapping, alice: User, bob: User) -> None:
+    his = create_benchmark(library, name="his", matrix={"indexes": ["trial"], "search_modes": WORDS}, owner=bob)
+    wait(launch(his))
+    his.refresh_from_db()
+    with pytest.raises(CloneError, match=r"no ready index named 'trial'; there are: keywords\.$"):
+        clone(his, owner=alice)
+    assert searched(clone(his, owner=bob)) == {"trial"}
+    with pytest.raises(ManifestError, match='has no index like "trial"'):
+        benchmark_from(manifest_of(his), owner=alice)
+    assert searched(benchmark_from(manifest_of(his), owner=bob)) == {"trial"}
+    his.matrix = {"search_modes": WORDS}
+    assert searched(clone(his, owner=alice)) == {"keywords"}
+
+
+def command(name: str, *arguments: str) -> Any:
+    out = StringIO()
+    call_command(name, *arguments, "--json", stdout=out)
+    return json.loads(out.getvalue())
+
+
+def test_a_command_finds_what_its_owner_sees(library: Mapping, alice: User, bob: User) -> None:
+    plan = ("run_benchmark", "library", "--modes", "sparse", "--dry-run")
+    assert command(*plan, "--owner", "alice")["indexes"] == ["keywords"]
+    assert command(*plan, "--owner", "bob")["indexes"] == ["trial"]
+    assert command(*plan)["indexes"] == ["keywords"]
+    for row in (library, library.collection, library.dataset):
+        row.owner = bob
+        row.save()
+    assert command(*plan)["indexes"] == ["trial"]
+    for asked, refused in (
+        (plan, "No mapping that alice sees is called 'library'; there is none yet"),
+        (("build_index", "library", "--name", "hers"), "No collection that alice sees is called 'library'"),
+        (("import_run", "x.run", "--dataset", "questions"), "No dataset that alice sees is called 'questions'"),
+    ):
+        with pytest.raises(CommandError, match=refused):
+            command(*asked, "--owner", "alice")
+
+
+def test_an_index_of_the_same_is_reused_where_its_owner_sees_it(library: Mapping, alice: User, bob: User) -> None:
+    asked = (library.collection, Ingredients("flat", {}, "keyword:apple", "memory"))
+    his = index_of(*asked, name="apples", owner=bob)
+    assert index_of(*asked, name="apples", owner=bob) == his
+    hers = index_of(*asked, name="apples", owner=alice)
+    assert hers != his
+    assert unavailable_index(*asked, name="apples", reason="Gone.", owner=alice) == hers
+    assert index_of(*asked, name="apples") not in (hers, his)
+    his.refresh_from_db()
+    assert his.status == Index.Status.PENDING
+
+
+def test_a_mapping_of_somebody_else_is_neither_taken_nor_named(folder: Path, alice: User, bob: User) -> None:  # noqa: F811
+    planned = plan_experiment(write(folder))
+    hers, his = (prepare_experiment(planned, owner=user).benchmark for user in (alice, bob))
+    assert hers.mapping != his.mapping
+    Mapping.objects.filter(pk=hers.mapping_id).update(owner=bob, name="not to be told")
+    with pytest.raises(MappingExistsError, match="by somebody else") as raised:
+        prepare_experiment(planned, owner=alice)
+    assert "not to be told" not in raised.value.message
