@@ -31,21 +31,28 @@ def delete_rows(rows: QuerySet[Any]) -> None:
 
 
 def in_use(instance: Model, *users: Model) -> ConflictError:
-    """Return the error that says which rows use `instance`: '… is used by mapping "a" and 2 more mappings …'."""
+    """Return the error that says which rows use `instance`: '… is used by mapping "a" and 2 more mappings …'.
+
+    Of what somebody else owns the name is left out, which is not for everybody who may delete `instance`.
+    """
     noun = instance._meta.verbose_name
+    whose = (None, getattr(instance, "owner_id", None))
+    told = {type(user): user for user in users if _owner_id(user) in whose}
+    counts = Counter(type(user) for user in users)
+    used_by = " and ".join(_part(model, count, told.get(model)) for model, count in counts.items())
     return ConflictError(
-        f'The {noun} "{instance}" cannot be deleted: it is used by {_phrase(users)}. Delete what uses it first.'
+        f'The {noun} "{instance}" cannot be deleted: it is used by {used_by}. Delete what uses it first.'
     )
 
 
-def _phrase(users: tuple[Model, ...]) -> str:
-    counts = Counter(type(user) for user in users)
-    named = {type(user): user for user in users}
-    return " and ".join(_part(named[model], count) for model, count in counts.items())
+def _owner_id(row: Any) -> Any:
+    """Return whose a row is; that of a run is whose its benchmark is."""
+    return getattr(getattr(row, "benchmark", row), "owner_id", None)
 
 
-def _part(example: Model, count: int) -> str:
-    meta = example._meta
+def _part(model: type[Model], count: int, example: Model | None) -> str:
+    meta = model._meta
     if count == 1:
-        return f'the {meta.verbose_name} "{example}"'
-    return f'{count} {meta.verbose_name_plural} ("{example}" among them)'
+        return f'the {meta.verbose_name} "{example}"' if example else f"one {meta.verbose_name} that somebody else owns"
+    among = f'"{example}" among them' if example else "which others own"
+    return f"{count} {meta.verbose_name_plural} ({among})"

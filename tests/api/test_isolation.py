@@ -1,5 +1,6 @@
 """Every endpoint times everybody who may ask: whatever is added to the addresses is asked here too."""
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +14,16 @@ from django.urls import reverse
 from apps.api import urls
 from apps.api.endpoint import Endpoint
 from apps.benchmarks.baselines import approve
-from apps.retrieval.indexing import build_index
+from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.launching import launch
+from apps.benchmarks.manifests import manifest_of
+from apps.benchmarks.models import Run
+from apps.mappings.models import Mapping
+from apps.operations.working import wait
+from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 from tests.api.callers import ROOT, Caller, Callers
+from tests.benchmarks.conftest import make_library
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 
 POSTS_THAT_READ = ["check_mapping", "preview", "gate_benchmark", "gate_run"]
@@ -122,3 +130,72 @@ def test_an_unknown_id_is_not_found(callers: Callers) -> None:
     of_rows = {address.name for address in addresses() if address.parameters}
     for (method, name), status in outcomes(callers.owner, unknown).items():
         assert (status == 404) == (name in of_rows), (method, name, status)
+
+
+SECRET = "not to be told"
+BY_WORDS: dict[str, Any] = {"search_modes": ["sparse"]}
+
+
+def named(mapping: Mapping, run: Run, manifest: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the bodies by which a request names something, or has it chosen for it: add yours."""
+    searched = {"mapping_id": str(mapping.pk), "config_matrix": {**BY_WORDS, "indexes": ["unheard of"]}}
+    against = {"rules": "against_baseline:\n  nDCG@10: {may_lose: 0.1}", "baseline": "unheard of"}
+    return {
+        ("POST", "benchmarks"): {**searched, "name": "b"},
+        ("POST", "preview"): searched,
+        ("POST", "run_manifest"): {"manifest": manifest},
+        ("POST", "mappings"): {"collection_id": str(mapping.collection_id)},
+        ("POST", "gate_benchmark"): against,
+        ("POST", "gate_run"): against,
+        ("POST", "baselines"): {"run_id": str(run.pk), "name": "main", "reason": "It is good."},
+    }
+
+
+@pytest.fixture
+def shared(callers: Callers) -> Mapping:
+    """A mapping that everybody sees, and all that `other` alone made of its collection and its dataset."""
+    mapping, other = make_library(documents=6, queries=2), callers.other.user
+    theirs: dict[str, Any] = {"name": SECRET, "owner": other}
+    wait(build_index(create_index(mapping.collection, encoder="", **theirs)))
+    collection, dataset = make_collection(SECRET, [{}]), make_dataset({"q": []}, SECRET)
+    for row in (collection, dataset):
+        row.owner = other
+        row.save()
+    make_mapping(mapping.dataset, collection, **theirs)
+    make_mapping(dataset, mapping.collection, name=f"{SECRET} either", owner=other)
+    for made in (theirs, {"name": "mine", "owner": callers.owner.user}):
+        wait(launch(create_benchmark(mapping, matrix=BY_WORDS, **made)))
+    Run.objects.filter(benchmark__name=SECRET).update(label=SECRET)
+    approve(Run.objects.get(label=SECRET), name="main", reason=SECRET, by=other)
+    return mapping
+
+
+def test_no_answer_tells_a_name_of_what_one_does_not_see(callers: Callers, shared: Mapping) -> None:
+    """Whatever is asked of what everybody sees, by id or by name: what others made of it is not there."""
+    run = Run.objects.get(benchmark__name="mine")
+    query = shared.dataset.queries.get(key="q000")
+    manifest = json.dumps(manifest_of(shared.benchmarks.get(name=SECRET)))
+    bodies = named(shared, run, json.loads(manifest.replace(SECRET, "unheard of")))
+    rows = {
+        "collection_id": shared.collection_id,
+        "document_id": shared.collection.documents.get(external_id="d000").uuid,
+        "dataset_id": shared.dataset_id,
+        "number": 1,
+        "query_id": query.pk,
+        "judgment_id": query.judgments.order_by("pk")[0].pk,
+        "mapping_id": shared.pk,
+        "benchmark_id": run.benchmark_id,
+        "run_id": run.pk,
+        "operation_id": run.benchmark.operation_id,
+        "index_id": run.index_id,
+        "baseline_id": UNKNOWN,
+    }
+    for address in addresses():
+        for method in address.acts:
+            body = bodies.pop((method, address.name), {}) if method != "GET" else None
+            with transaction.atomic():
+                answer = callers.owner.ask(method, address.path(rows.__getitem__), body)
+                transaction.set_rollback(True)
+            assert answer.status_code < 500, (address, answer.content)
+            assert SECRET not in answer.content.decode(), (method, address.name, answer.content)
+    assert not bodies, "no address answers these"

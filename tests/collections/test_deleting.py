@@ -1,6 +1,7 @@
 """Deleting a collection."""
 
 import pytest
+from django.contrib.auth.models import User
 from pytest_django import DjangoAssertNumQueries
 
 from apps.collections.deleting import delete_collection
@@ -48,3 +49,16 @@ def test_it_refuses_while_a_mapping_or_an_index_uses_it(fruit: Collection) -> No
     with pytest.raises(ConflictError, match=r'2 mappings \("m[01]" among them\)'):
         delete_collection(fruit)
     assert Document.objects.count() == 1
+
+
+def test_what_somebody_else_owns_is_counted_and_not_named(fruit: Collection) -> None:
+    bob = User.objects.create_user("bob")
+    Index.objects.create(collection=fruit, name="secret", owner=bob)
+    with pytest.raises(ConflictError, match=r"used by one index that somebody else owns\. Delete"):
+        delete_collection(fruit)
+    Index.objects.create(collection=fruit, name="whole")
+    with pytest.raises(ConflictError, match=r'it is used by 2 indexes \("whole" among them\)'):
+        delete_collection(fruit)
+    Index.objects.filter(name="whole").update(owner=bob)
+    with pytest.raises(ConflictError, match=r"it is used by 2 indexes \(which others own\)"):
+        delete_collection(fruit)
