@@ -17,6 +17,7 @@ from apps.mappings.missing import require_modules
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import is_stale
 from apps.retrieval.ann_indexes import AnnIndexError, check_ann
+from apps.retrieval.availability import require_available
 from apps.retrieval.models import Index
 from benchbench.access import usable
 from benchbench.errors import BenchbenchError, ConflictError
@@ -160,13 +161,15 @@ def choose_indexes(
     """Return the index that each configuration means: the newest ready version of a name; of any, where none is named.
 
     It is one that a benchmark of `owner` may search, or, with `among`, what that says. Raises MatrixError for a name
-    that is not there, and for a mode that the index cannot search.
+    that is not there, and for a mode that the index cannot search; UnavailableError.
     """
     by_name = newest_indexes(mapping, owner) if among is None else dict(among)
     for configuration in configurations:
         if configuration.index not in by_name:
             raise _no_index(mapping, configuration.index, owner)
         index = by_name[configuration.index]
+        if index.status != Index.Status.FAILED:  # of which the run says why
+            require_available(index)
         _require_mode(index, configuration)
         _require_tokens(index, configuration)
     return by_name

@@ -7,13 +7,11 @@ from typing import Any
 
 from django.conf import settings
 
-from apps.retrieval.stores import STORES
-from apps.retrieval.strategies import STRATEGIES
+from apps.retrieval.availability import encoder_of, lack
+from apps.retrieval.reusing import Ingredients
 from benchbench.errors import BenchbenchError
 from benchbench.files.combinations import Combination, combinations
 from benchbench.files.experiment import Experiment, read_experiment
-
-PROVIDERS = ("sbert", "sentence-transformers")  # of the models that `load_encoder` loads
 
 
 class ExperimentError(BenchbenchError):
@@ -106,7 +104,7 @@ def plan_experiment(path: Path, *, preset: str | None = None) -> Planned:
             f"{path.name} combines into {len(found)} runs; at most {settings.BENCHMARK_MAX_RUNS} are allowed "
             "(BENCHMARK_MAX_RUNS). Shorten a list."
         )
-    lacks = {name: _lack(combination) for name, combination in found.items()}
+    lacks = {name: lack(ingredients(combination)) for name, combination in found.items()}
     return Planned(path, experiment, found, {name: lack for name, lack in lacks.items() if lack})
 
 
@@ -114,15 +112,23 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _lack(combination: Combination) -> str:
-    """Say what of a combination is not to be had here, without a full stop; "" where all of it is."""
-    parts = (
-        ("strategy", combination.strategy.name, STRATEGIES),
-        ("backend", combination.backend.name, STORES),
-        ("provider", combination.embedding.provider, PROVIDERS),
-    )
-    return "; ".join(
-        f"the {noun} {name} is not known here, known are {', '.join(known)}"
-        for noun, name, known in parts
-        if name not in known
+def ingredients(combination: Combination) -> Ingredients:
+    """Return what the index of a combination is made of. Strategies call size and overlap of chunks by those names."""
+    stated = combination.parameters
+    llm = combination.llm
+    return Ingredients(
+        strategy=combination.strategy.name,
+        chunk_parameters={key.removeprefix("chunk_"): value for key, value in stated.items()},
+        encoder=encoder_of(combination.embedding.model, combination.embedding.provider),
+        store=combination.backend.name,
+        store_parameters={"path": combination.path} if combination.path else {},
+        llm=llm.model if llm else "",
+        llm_parameters={
+            "provider": llm.provider,
+            "base_url": llm.base_url,
+            "temperature": llm.temperature,
+            "max_tokens": llm.max_tokens,
+        }
+        if llm
+        else {},
     )

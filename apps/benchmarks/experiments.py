@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from apps.benchmarks.creating import create_benchmark
-from apps.benchmarks.experiment_plans import ExperimentError, Planned
+from apps.benchmarks.experiment_plans import ExperimentError, Planned, ingredients
 from apps.benchmarks.models import Benchmark
 from apps.collections.reusing import collection_with
 from apps.collections.sectioned import read_sectioned as read_documents
@@ -25,8 +25,8 @@ from apps.operations.models import Operation, Status
 from apps.operations.working import OperationFailedError, wait
 from apps.retrieval.indexing import build_index
 from apps.retrieval.models import Index
-from apps.retrieval.reusing import Ingredients, index_of, unavailable_index
-from benchbench.files.combinations import Combination, kept_documents
+from apps.retrieval.reusing import index_of, unavailable_index
+from benchbench.files.combinations import kept_documents
 from benchbench.files.sectioned import find_documents, read_document
 from benchbench.names import free_name
 
@@ -114,28 +114,6 @@ def _index(planned: Planned, key: str, mapping: Laid, owner: User | None) -> Ind
             mapping.collection, made_of, name=key, reason=f"{reason[0].upper()}{reason[1:]}.", owner=owner
         )
     return index_of(mapping.collection, made_of, name=key, owner=owner)
-
-
-def ingredients(combination: Combination) -> Ingredients:
-    """Return what the index of a combination is made of. Strategies call size and overlap of chunks by those names."""
-    stated = combination.parameters
-    llm = combination.llm
-    return Ingredients(
-        strategy=combination.strategy.name,
-        chunk_parameters={key.removeprefix("chunk_"): value for key, value in stated.items()},
-        encoder=combination.embedding.model,
-        store=combination.backend.name,
-        store_parameters={"path": combination.path} if combination.path else {},
-        llm=llm.model if llm else "",
-        llm_parameters={
-            "provider": llm.provider,
-            "base_url": llm.base_url,
-            "temperature": llm.temperature,
-            "max_tokens": llm.max_tokens,
-        }
-        if llm
-        else {},
-    )
 
 
 def _build(index: Index, owner: User | None, on_progress: OnProgress | None) -> None:

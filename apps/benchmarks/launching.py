@@ -16,6 +16,7 @@ from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.benchmarks.planning import needs_preparing, plan_of, query_units
 from apps.operations.launching import start_operation
 from apps.operations.models import Operation, Status
+from apps.retrieval.availability import require_available
 from apps.retrieval.models import Index
 from benchbench.errors import ConflictError
 
@@ -77,6 +78,7 @@ def _require_indexes(runs: Sequence[Run]) -> None:
     for run in runs:
         if run.index is None or run.index.status != Index.Status.READY:
             raise ConflictError(f"The index of run {run.run_order} ({run.label}) is not ready: build it first.")
+        require_available(run.index)
         if not is_current(run.index):
             raise ConflictError(
                 f"The index {run.index.name!r} of run {run.run_order} was built before the documents of its collection "

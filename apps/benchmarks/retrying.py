@@ -6,6 +6,7 @@ from django.db import transaction
 from apps.benchmarks.launching import launch, require_searched
 from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.operations.models import Operation, Status
+from apps.retrieval.availability import lack, require_available
 from apps.retrieval.models import Index
 from benchbench.errors import ConflictError
 
@@ -16,7 +17,7 @@ def retry(benchmark: Benchmark, *, by: User | None = None) -> Operation:
     """Reset failed runs, and queries that failed in completed runs, and start what is then unfinished.
 
     A run whose index could not be built stays as it is until that is ready. Raises ConflictError while the benchmark
-    runs, when nothing failed, and when an index is all that is missing.
+    runs, when nothing failed, and when an index is all that is missing; UnavailableError where it never can be here.
     """
     require_searched(benchmark, "retry")
     with transaction.atomic():
@@ -26,8 +27,12 @@ def retry(benchmark: Benchmark, *, by: User | None = None) -> Operation:
         failed = benchmark.runs.filter(status=Run.Status.FAILED) | benchmark.runs.filter(failed_queries__gt=0)
         if not failed.exists():
             raise ConflictError(f"No run of {benchmark.name!r} has failed: there is nothing to retry.")
-        run_ids = [run.pk for run in failed.select_related("index") if run.index and run.index.status == READY]
+        runs = failed.select_related("index")
+        indexes = {run.pk: run.index for run in runs if run.index and run.index.status == READY}
+        run_ids = [pk for pk, index in indexes.items() if not lack(index)]
         if not run_ids:
+            for index in indexes.values():
+                require_available(index)
             raise ConflictError(
                 f"The failed runs of {benchmark.name!r} have no index that is ready: build their indexes, then retry."
             )

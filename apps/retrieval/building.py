@@ -6,6 +6,7 @@ import numpy as np
 from django.utils import timezone
 from numpy.typing import NDArray
 
+from apps.retrieval.availability import require_available
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.vectors import table_store
@@ -82,7 +83,11 @@ def ranges(positions: Positions, new: NDArray[np.bool_], size: int) -> Sequence[
 
 
 def finish(index: Index, *, duration_sec: float) -> None:
-    """Make an index ready whose parts are all stored, with its fingerprint and stats. Raises IndexingError if not."""
+    """Make an index ready whose parts are all stored, with its fingerprint and stats.
+
+    Raises IndexingError if not, UnavailableError for what no build here makes.
+    """
+    require_available(index)
     assert index.chunk_set is not None
     chunk_count = index.chunk_set.chunk_count
     vector_count = table_store().count(index.vector_table) if index.has_vectors else 0

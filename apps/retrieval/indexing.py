@@ -11,9 +11,9 @@ from django.db.models.functions import Coalesce
 from apps.collections.models import Collection
 from apps.operations.launching import start_operation
 from apps.operations.models import Operation
+from apps.retrieval.availability import require_available
 from apps.retrieval.building import IndexingError
 from apps.retrieval.models import Index
-from apps.retrieval.stores import get_store
 from apps.retrieval.strategies import get_strategy
 from benchbench.errors import ConflictError
 from benchbench.names import checked_name
@@ -41,30 +41,22 @@ def create_index(
 
     `chunk_parameters` are the strategy's (for flat, none means whole documents). Without an `encoder` it is searched by
     words only, unless vectors are imported into it. The model is looked for when it is built. Raises IndexingError,
-    StrategyError, ChunkingError, StoreError.
+    UnavailableError for a strategy or a store that is not here, StrategyError, ChunkingError.
     """
     name = checked_name(name, "index")
-    encoder = encoder.strip()
-    get_store(store)
-    parameters = get_strategy(strategy).check(chunk_parameters or {})
-    if not (encoder or lexical):
+    declared = Index(name=name, encoder=encoder.strip(), strategy=strategy, store=store, lexical=lexical, owner=owner)
+    require_available(declared)
+    declared.chunk_parameters = get_strategy(strategy).check(chunk_parameters or {})
+    if not (declared.encoder or lexical):
         raise IndexingError(f'The index "{name}" would find nothing: name an encoder, or keep the lexical side.')
     locked = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)  # numbers the versions
     if locked.kind == Collection.Kind.EXTERNAL:
         raise NoTextError(f'The collection "{locked}" holds the ids of external runs: it has no text to search.')
     if not locked.document_count:
         raise NoTextError(f'The collection "{locked}" has no documents to index; import some first.')
-    return Index.objects.create(
-        collection=locked,
-        name=name,
-        version=next_version(locked, name),
-        encoder=encoder,
-        strategy=strategy,
-        chunk_parameters=parameters,
-        store=store,
-        lexical=lexical,
-        owner=owner,
-    )
+    declared.collection, declared.version = locked, next_version(locked, name)
+    declared.save(force_insert=True)
+    return declared
 
 
 def next_version(collection: Collection, name: str) -> int:
@@ -78,9 +70,10 @@ def build_index(index: Index, *, by: User | None = None) -> Operation:
     """Start the operation that builds an index. One that failed or was cancelled goes on where it stopped.
 
     It counts against the quota of `by`, or of the index's owner where nobody is named. Raises ConflictError for a ready
-    index, which never changes, and while it is being built; QuotaError.
+    index, which never changes, and while it is being built; UnavailableError; QuotaError.
     """
     index.refresh_from_db()
+    require_available(index)
     if index.status == Index.Status.READY:
         raise ConflictError(f'The index "{index}" is ready and never changes; make a new version of it instead.')
     operation = start_operation(

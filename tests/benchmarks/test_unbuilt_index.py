@@ -1,16 +1,19 @@
 """An index that could not be built: its runs are there, failed, and harm no others."""
 
+from functools import partial
+
 import pytest
 
 from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.manifests import manifest_of
-from apps.benchmarks.models import Benchmark
+from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.reproducing import benchmark_from
 from apps.benchmarks.retrying import retry
 from apps.benchmarks.verifying import verify
 from apps.mappings.models import Mapping
 from apps.operations.working import OperationFailedError, wait
+from apps.retrieval.availability import UnavailableError
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 from benchbench.errors import ConflictError
@@ -50,6 +53,20 @@ def test_it_is_retried_once_the_index_is_ready(benchmark: Benchmark) -> None:
     assert [one.document_ids for one in failed.query_results.all()] == [
         one.document_ids for one in completed.query_results.all()
     ]
+
+
+def test_an_index_that_was_built_under_a_store_that_is_not_here_is_not_searched(library: Mapping) -> None:
+    """Sites have such, from before it was refused."""
+    pending, failed = (create_benchmark(library, name=name, matrix={}) for name in ("pending", "failed"))
+    failed.runs.update(status=Run.Status.FAILED)
+    Index.objects.update(store="chromadb")
+    library.refresh_from_db()
+    made = partial(create_benchmark, library, name="b", matrix={})
+    for act in (made, partial(launch, pending), partial(retry, failed)):
+        with pytest.raises(UnavailableError, match='"keywords" cannot be had here: the backend chromadb is not known'):
+            act()
+    assert Benchmark.objects.count() == 2
+    assert set(Run.objects.values_list("status", flat=True)) == {"pending", "failed"}
 
 
 def test_its_manifest_reproduces_what_completed(benchmark: Benchmark) -> None:

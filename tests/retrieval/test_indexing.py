@@ -9,11 +9,11 @@ from apps.operations.leasing import new_owner
 from apps.operations.models import Batch
 from apps.operations.working import OperationFailedError, perform_batch, wait
 from apps.retrieval import encoders
+from apps.retrieval.availability import UnavailableError
 from apps.retrieval.building import IndexingError, ranges
 from apps.retrieval.encoders import KeywordEncoder, load_encoder
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import CachedVector, Index
-from apps.retrieval.stores import StoreError
 from apps.retrieval.strategies import StrategyError
 from apps.retrieval.vectors import table_store
 from benchbench.errors import ConflictError
@@ -48,8 +48,8 @@ class TestDeclaring:
     @pytest.mark.parametrize(
         ("options", "error", "message"),
         [
-            ({"store": "chroma"}, StoreError, "no vector store"),
-            ({"strategy": "raptor"}, StrategyError, "no retrieval strategy"),
+            ({"store": "chroma"}, UnavailableError, "the backend chroma is not known here, known are pgvector, memory"),
+            ({"strategy": "raptor"}, UnavailableError, "the strategy raptor is not known here"),
             ({"chunk_parameters": {"size": "big"}}, StrategyError, "Chunk parameters are"),
         ],
     )

@@ -1,0 +1,69 @@
+"""What is not to be had here becomes no index that is ready, by whichever way it is asked for."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from apps.collections.models import Collection
+from apps.operations.models import Operation
+from apps.operations.working import OperationFailedError, wait
+from apps.retrieval.availability import UnavailableError, encoder_of
+from apps.retrieval.importing_vectors import import_vectors
+from apps.retrieval.indexing import build_index, create_index
+from apps.retrieval.models import Index
+from apps.retrieval.reusing import Ingredients, index_of, unavailable_index
+from tests.retrieval.conftest import KEYWORDS
+
+pytestmark = pytest.mark.django_db
+MADE_OF = Ingredients(strategy="flat", chunk_parameters={}, encoder=KEYWORDS, store="pgvector")
+ABSENT = [
+    ({"store": "chromadb"}, "the backend chromadb is not known here, known are pgvector, memory"),
+    ({"strategy": "raptor"}, "the strategy raptor is not known here, known are flat"),
+    ({"encoder": "openai:ada"}, "the provider openai is not known here, known are sbert, sentence-transformers"),
+]
+
+
+@pytest.mark.parametrize(("absent", "said"), ABSENT, ids=["store", "strategy", "provider"])
+def test_it_is_neither_declared_nor_built(fruit: Collection, absent: dict[str, str], said: str) -> None:
+    with pytest.raises(UnavailableError, match=said):
+        create_index(fruit, name="index", **absent)
+    failed = unavailable_index(fruit, replace(MADE_OF, **absent), name="index", reason="It is not here.")
+    with pytest.raises(UnavailableError, match=said):
+        build_index(failed)
+    failed.refresh_from_db()
+    assert (failed.status, failed.error) == (Index.Status.FAILED, "It is not here.")
+    assert not Operation.objects.exists()
+
+
+def test_a_build_that_was_begun_makes_it_not_ready(fruit: Collection) -> None:
+    index = create_index(fruit, name="index", encoder=KEYWORDS)
+    operation = build_index(index)
+    Index.objects.update(store="chromadb")
+    with pytest.raises(OperationFailedError, match="the backend chromadb is not known here"):
+        wait(operation)
+    index.refresh_from_db()
+    assert (index.status, index.ready_at) == (Index.Status.FAILED, None)
+
+
+def test_imported_vectors_make_it_not_ready(fruit: Collection, tmp_path) -> None:
+    index = create_index(fruit, name="index")
+    Index.objects.update(store="chromadb")
+    ids, vectors = np.array(list("abcde")), np.eye(5, dtype=np.float32)
+    file = tmp_path / "vectors.npz"
+    np.savez(file, document_ids=ids, document_vectors=vectors, query_ids=ids, query_vectors=vectors)
+    with pytest.raises(UnavailableError, match="the backend chromadb is not known here"):
+        import_vectors(index, file)
+    index.refresh_from_db()
+    assert (index.status, index.vector_source) == (Index.Status.PENDING, "")
+
+
+def test_a_model_of_another_provider_is_never_taken_for_ours(fruit: Collection) -> None:
+    assert [encoder_of("ada", provider) for provider in ("sbert", "sentence-transformers", "openai")] == [
+        "ada",
+        "ada",
+        "openai:ada",
+    ]
+    ours = index_of(fruit, replace(MADE_OF, encoder="ada"), name="ada")
+    theirs = unavailable_index(fruit, replace(MADE_OF, encoder=encoder_of("ada", "openai")), name="ada", reason="No.")
+    assert theirs != ours
