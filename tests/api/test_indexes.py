@@ -14,6 +14,7 @@ from apps.operations.models import Operation
 from apps.operations.working import OperationFailedError, wait
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
+from apps.retrieval.reusing import Ingredients, unavailable_index
 from apps.retrieval.searching import close_indexes
 from apps.retrieval.stores import STORES
 from apps.retrieval.strategies import STRATEGIES
@@ -80,6 +81,29 @@ def test_it_declares_an_index_and_tells_its_fields(callers: Callers, fruit: Coll
     assert callers.owner.post(path, {"name": "small"}).json()["version"] == 2
 
 
+def test_an_index_of_which_only_the_name_is_stated_has_the_default_encoder(
+    callers: Callers, fruit: Collection, settings: Any
+) -> None:
+    settings.BENCHBENCH_DEFAULT_MODEL = "ours/default"
+    path = f"/collections/{fruit.pk}/indexes"
+    assert callers.owner.post(path, {"name": "n"}).json()["encoder"] == "ours/default"
+    assert callers.owner.get("/indexes/options").json()["encoders"][0] == "ours/default"
+    assert callers.owner.post(path, {"name": "n", "encoder": ""}).json()["encoder"] == ""
+
+
+def test_what_no_build_here_makes_is_not_built(callers: Callers, fruit: Collection) -> None:
+    made_of = Ingredients("flat", {}, ENCODER, "chromadb")
+    index = unavailable_index(fruit, made_of, name="chroma", reason="No.", owner=callers.owner.user)
+    refused = callers.owner.post(f"/indexes/{index.pk}/build")
+    assert (refused.status_code, refused.json()["code"]) == (409, "not_here")
+    assert refused.json()["detail"] == (
+        'The index "chroma" cannot be had here: the backend chromadb is not known here, known are pgvector, memory.'
+    )
+    assert callers.owner.get(f"/indexes/{index.pk}").json()["status"] == "failed"
+    answer = callers.owner.post(f"/collections/{fruit.pk}/indexes", {"name": "n", "store": "chromadb"})
+    assert (answer.status_code, list(answer.json()["errors"])) == (400, ["store"])
+
+
 def test_a_build_is_an_operation_and_ends_with_the_stats(callers: Callers, index: Index) -> None:
     started = callers.owner.post(f"/indexes/{index.pk}/build")
     operation = Operation.objects.get()
@@ -115,7 +139,7 @@ def test_a_build_that_failed_says_why_and_goes_on(callers: Callers, fruit: Colle
     [
         ({}, "name", "name is missing: state it."),
         ({"name": "a\nb"}, "name", "printable"),
-        ({"name": "n", "lexical": False}, None, "would find nothing"),
+        ({"name": "n", "encoder": "", "lexical": False}, None, "would find nothing"),
         ({"name": "n", "strategy": "none"}, "strategy", 'cannot be "none": choose one of '),
         ({"name": "n", "store": "none"}, "store", 'cannot be "none": choose one of '),
         ({"name": "n", "chunk_parameters": {"size": "big"}}, "chunk_parameters", "Chunk parameters are"),

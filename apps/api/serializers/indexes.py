@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.core.validators import RegexValidator
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
@@ -22,6 +23,10 @@ NO_NAME = (
 )
 
 
+def default_encoder() -> str:
+    return settings.BENCHBENCH_DEFAULT_MODEL
+
+
 class NewIndex(StrictSerializer):
     """How a collection is to be made searchable."""
 
@@ -31,12 +36,13 @@ class NewIndex(StrictSerializer):
     )
     encoder = Text(
         required=False,
-        default="",
+        default=default_encoder,
         allow_blank=True,
         max_length=500,
         validators=[RegexValidator(ENCODER, NO_NAME)],
-        help_text="A sentence-transformers model by its published name, looked for when the index is built. Empty: "
-        "lexical search only. keyword:apple,pear counts these words: for tests and for trying things out.",
+        help_text="A sentence-transformers model by its published name, looked for when the index is built. Left out: "
+        "the site's default, the first of /indexes/options. Empty: lexical search only. keyword:apple,pear counts "
+        "these words: for tests and for trying things out.",
     )
     lexical = Flag(required=False, default=True, help_text="For lexical and hybrid search: BM25 too.")
     strategy = Choice(list(STRATEGIES), required=False, default="flat")
