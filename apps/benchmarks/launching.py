@@ -8,7 +8,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Count, Q
-from django.db.models.functions import Now
+from django.db.models.functions import Length, Now
 
 from apps.benchmarks.costs import costs_of
 from apps.benchmarks.creating import is_current, require_current
@@ -17,8 +17,10 @@ from apps.benchmarks.planning import needs_preparing, plan_of, query_units
 from apps.operations.launching import start_operation
 from apps.operations.models import Operation, Status
 from apps.retrieval.availability import require_available
+from apps.retrieval.encoding import share_to_encode
 from apps.retrieval.models import Index
 from benchbench.errors import ConflictError
+from benchbench.ir.plan import EncodeStage
 
 UNFINISHED = (Run.Status.PENDING, Run.Status.INDEXING, Run.Status.EVALUATING, Run.Status.CANCELLED)
 MAX_BATCH = 500  # queries; what a batch found is held in memory until it is committed
@@ -89,18 +91,24 @@ def _require_indexes(runs: Sequence[Run]) -> None:
 def query_batches(benchmark: Benchmark, runs: Sequence[Run]) -> Iterator[tuple[dict[str, Any], int]]:
     """Yield the queries that lack a result in some run, in batches of about BENCHBENCH_BATCH_SECONDS.
 
-    Where indexes must be made first, a batch that makes them comes before, and adds these.
+    Queries of like length are in one batch: a model pads what it reads at once to the longest of them. The batches come
+    in the order of their first queries, lest a provisional mean be one of long queries. Where indexes must be made
+    first, a batch that makes them comes before, and adds these.
     """
     queries = _unanswered(benchmark, runs)
     plan = plan_of(runs)
     isolated = benchmark.execution == Benchmark.Execution.ISOLATED
     done = [plan_of([run]) for run in runs] * benchmark.runs_per_query if isolated else [plan]
     indexes = {run.config.get("index"): run.index for run in runs if run.index}
-    seconds = costs_of(plan, indexes).seconds
+    seconds = dict(costs_of(plan, indexes).seconds)
+    if not isolated:  # which encodes for the time that it takes
+        texts = list(benchmark.dataset_version.queries.filter(pk__in=queries).values_list("text", flat=True))
+        for stage in (one for one in plan.stages if isinstance(one, EncodeStage)):
+            seconds[stage.key] *= share_to_encode(indexes[stage.index], texts)
     size = batch_size(len(queries), sum(seconds[stage.key] for one in done for stage in one.stages))
     units = sum(map(query_units, done))
-    for start in range(0, len(queries), size):
-        part = queries[start : start + size]
+    parts = [sorted(queries[start : start + size]) for start in range(0, len(queries), size)]
+    for part in sorted(parts):
         yield {"query_ids": part, "alone": isolated}, units * len(part)
 
 
@@ -117,6 +125,7 @@ def batch_size(queries: int, seconds: float) -> int:
 
 
 def _unanswered(benchmark: Benchmark, runs: Sequence[Run]) -> list[int]:
+    """Return the queries that lack a result in some run, the longest texts first."""
     repetitions = benchmark.runs_per_query if benchmark.execution == Benchmark.Execution.ISOLATED else 1
     answered = (
         QueryResult.objects.filter(run__in=[run.pk for run in runs])
@@ -126,5 +135,5 @@ def _unanswered(benchmark: Benchmark, runs: Sequence[Run]) -> list[int]:
         .values_list("query_id", flat=True)
     )
     done = set(answered)
-    ids = benchmark.dataset_version.queries.order_by("pk").values_list("pk", flat=True)
+    ids = benchmark.dataset_version.queries.order_by(Length("text").desc(), "pk").values_list("pk", flat=True)
     return [pk for pk in ids if pk not in done]

@@ -161,6 +161,15 @@ def query_vectors(index: Index, texts: Sequence[str]) -> list[QueryVector]:
     return [known[key] for key in hashes]
 
 
+def share_to_encode(index: Index, texts: Sequence[str]) -> float:
+    """Return the share of the query texts, in [0, 1], that the model of an index has made no vector of yet."""
+    hashes = {text_hash(text) for text in texts}
+    if not hashes or index.dimension is None:
+        return 0.0
+    space = space_of(index.encoder, index.encoder_revision, "query", index.dimension)
+    return 1 - space.vectors.filter(text_hash__in=hashes).count() / len(hashes)
+
+
 def _unsound(index: Index, text: str, flaw: str | None) -> EncoderError:
     """The error of a query without a sound vector: its `flaw`; without one, what is stored is damaged."""
     if flaw is not None:

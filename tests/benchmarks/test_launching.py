@@ -1,8 +1,16 @@
 import math
+from itertools import pairwise
+from typing import Any
 
 import pytest
+from django.db.models.functions import Length
 
-from apps.benchmarks.launching import BATCHES, MAX_BATCH, batch_size
+from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.launching import BATCHES, MAX_BATCH, batch_size, query_batches
+from apps.benchmarks.models import Benchmark
+from apps.mappings.models import Mapping
+from apps.retrieval.encoding import query_vectors
+from apps.retrieval.models import CachedVector
 
 
 @pytest.mark.parametrize(
@@ -24,3 +32,32 @@ def test_a_batch_takes_about_its_time(queries: int, seconds: float, batches: int
 
 def test_nothing_to_do_has_a_batch_size_too() -> None:
     assert batch_size(0, 1.0) == 1
+
+
+def test_the_queries_of_a_batch_are_of_like_length(library: Mapping) -> None:
+    """A model that pads a batch to its longest text pads little so. Batches come in the order of their queries."""
+    benchmark = create_benchmark(library, name="b", matrix={})
+    length_of = dict(library.dataset.queries.annotate(length=Length("text")).values_list("pk", "length"))
+    batches = [batch["query_ids"] for batch, _ in query_batches(benchmark, list(benchmark.runs.all()))]
+    assert len(batches) > 2
+    assert sorted(pk for batch in batches for pk in batch) == sorted(length_of)
+    assert batches == sorted(map(sorted, batches))
+    spans = sorted((min(lengths), max(lengths)) for lengths in ([length_of[pk] for pk in batch] for batch in batches))
+    assert all(shorter[1] <= longer[0] for shorter, longer in pairwise(spans))
+
+
+def test_what_is_encoded_already_costs_no_batch(library: Mapping, settings: Any) -> None:
+    settings.BENCHBENCH_BATCH_SECONDS = 5
+    benchmark = create_benchmark(library, name="b", matrix={})
+    runs = list(benchmark.runs.select_related("index"))
+    index = runs[0].index
+    assert index is not None
+    query_vectors(index, list(library.dataset.queries.values_list("text", flat=True)))
+    CachedVector.objects.update(encode_ms=5000)
+    assert len(list(query_batches(benchmark, runs))) == 1
+    benchmark.execution = Benchmark.Execution.ISOLATED  # encodes to see how long it takes
+    assert len(list(query_batches(benchmark, runs))) == 12
+    benchmark.execution = Benchmark.Execution.SHARED
+    of_queries = CachedVector.objects.filter(space__kind="query")
+    CachedVector.objects.filter(pk__in=of_queries.values("pk")[:5]).delete()
+    assert len(list(query_batches(benchmark, runs))) > 1
