@@ -1,6 +1,7 @@
 """What rankings add to the provisional means of their runs, before the runs are whole and evaluated."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.rankings import RunResult
 from apps.mappings.truth import Truth
-from benchbench.ir.measures import GradedRankings, Measure, evaluate
+from benchbench.ir.measures import Measure, Truths, evaluate
 
 Parts = dict[str, dict[str, Any]]
 
@@ -22,14 +23,19 @@ def contributions(benchmark: Benchmark, truth: Truth, results: Iterable[RunResul
     for result in results:
         if result.repetition == 1:
             by_run.setdefault(str(result.run_id), []).append(result)
-    return {run_id: _part(benchmark, truth, measures, mine) for run_id, mine in by_run.items()}
+    truths_of = lru_cache(lambda query_ids: Truths.of([truth.grades[one] for one in query_ids]))  # most runs have all
+    return {run_id: _part(benchmark, truths_of, measures, mine) for run_id, mine in by_run.items()}
 
 
-def _part(benchmark: Benchmark, truth: Truth, measures: Sequence[Measure], mine: list[RunResult]) -> dict[str, Any]:
+def _part(
+    benchmark: Benchmark,
+    truths_of: Callable[[tuple[int, ...]], Truths],
+    measures: Sequence[Measure],
+    mine: list[RunResult],
+) -> dict[str, Any]:
     answered = [result for result in mine if not result.error]
-    graded = GradedRankings.of(
-        [result.document_ids for result in answered], [truth.grades[result.query_id] for result in answered]
-    )
+    truths = truths_of(tuple(result.query_id for result in answered))
+    graded = truths.grade([result.document_ids for result in answered])
     counted = graded.has_relevant if benchmark.empty_queries == "skip" else np.ones(len(answered), bool)
     values = evaluate(measures, graded)[:, counted]
     return {

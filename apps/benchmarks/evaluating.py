@@ -13,8 +13,9 @@ from apps.benchmarks.reading import Rankings, rankings_of
 from apps.datasets.models import DatasetVersion
 from apps.mappings.fingerprints import truth_hash
 from apps.mappings.truth import Truth, truth, truths
-from benchbench.ir.measures import EmptyQueries, Measure, Truths, evaluate, mean
+from benchbench.ir.measures import EmptyQueries, Measure, Truths, Values, evaluate, mean
 
+BRACES = str.maketrans("[]", "{}")
 IDENTITY = ("run", "dataset_version", "policies_hash")
 WHAT_IT_FOUND = (
     "means",
@@ -109,12 +110,20 @@ def _evaluate(
         },
         measures=benchmark.measures,
         query_ids=query_ids,
-        values=[[None if math.isnan(value) else value for value in row] for row in values.tolist()],
+        values=_with_none(values),
         query_count=means.counted,
         failed_queries=failed,
         unsearched_queries=means.failed - failed,
         **stated,
     )
+
+
+def _with_none(values: Values) -> list[list[float | None]]:
+    """Return values (m, q) as lists, None where a query has no value."""
+    rows = values.astype(object)
+    rows[np.isnan(values)] = None
+    lists: list[list[float | None]] = rows.tolist()
+    return lists
 
 
 def _failed(run: Run, missing: list[int]) -> int:
@@ -135,5 +144,8 @@ def _store(evaluations: Sequence[Evaluation]) -> None:
 
 
 def _array_literal(rows: Sequence[Sequence[float | None]]) -> str:
-    """PostgreSQL's text of an array of arrays. Django would prepare each of thousands of values by itself."""
-    return f"{{{','.join('{' + ','.join('NULL' if v is None else repr(v) for v in row) + '}' for row in rows)}}}"
+    """PostgreSQL's text of an array of arrays. Django would prepare each of thousands of values by itself.
+
+    It is that of JSON, floats written to the last bit among it, but for the brackets.
+    """
+    return json.dumps(rows).translate(BRACES)

@@ -7,7 +7,7 @@ from django.db.models.functions import Now
 
 from apps.benchmarks.approximations import ann_warnings, approximations_of
 from apps.benchmarks.evaluating import evaluate_runs
-from apps.benchmarks.hashes import external_ids, rankings_hash
+from apps.benchmarks.hashes import Written, external_ids, rankings_hash
 from apps.benchmarks.launching import UNFINISHED
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.progress import partials
@@ -69,7 +69,7 @@ def finish(operation: Operation) -> None:
 
 def measured(benchmark: Benchmark, runs: list[Run]) -> tuple[dict[UUID, Evaluation], dict[UUID, str]]:
     """Evaluate runs, and hash their rankings, which are read once for both. Return evaluations and hashes by run."""
-    names = external_ids(benchmark.mapping.collection_id)
+    names = Written(external_ids(benchmark.mapping.collection_id))
     hashes = {}
 
     def read(run: Run) -> Rankings:

@@ -1,8 +1,9 @@
 """What a run found, and what it was worth, as hashes that are equal on any site where both are."""
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
+from typing import TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -13,28 +14,37 @@ from apps.benchmarks.reading import Stored
 from apps.collections.models import Document
 from apps.datasets.models import Query
 
-Ranking = tuple[str, int, Sequence[str] | None, ArrayLike]  # query key, repetition, external ids, scores
+Id = TypeVar("Id")
+Ranking = tuple[str, int, Sequence[Id] | None, ArrayLike]  # query key, repetition, documents, scores
 
 
-def rankings_hash(results: Iterable[Stored], names: dict[int, str]) -> str:
-    """Return the `hash_of_rankings` of all that is stored of a run.
+class Written(dict[int, str]):
+    """External ids as JSON writes them, by document, each written when it is first asked for."""
 
-    `names` has the external id of every document of the collection.
-    """
-    return hash_of_rankings(
-        (one.key, one.repetition, None if one.error else [names[pk] for pk in one.document_ids], one.scores)
-        for one in results
-    )
+    def __init__(self, names: Mapping[int, str]) -> None:
+        self._names = names
+
+    def __missing__(self, document: int) -> str:
+        written = self[document] = json.dumps(self._names[document])
+        return written
 
 
-def hash_of_rankings(rankings: Iterable[Ranking]) -> str:
+def rankings_hash(results: Iterable[Stored], names: Written) -> str:
+    """Return the `hash_of_rankings` of all that is stored of a run. `names` knows every document of the collection."""
+    rankings = ((one.key, one.repetition, None if one.error else one.document_ids, one.scores) for one in results)
+    return hash_of_rankings(rankings, written=names.__getitem__)
+
+
+def hash_of_rankings(rankings: Iterable[Ranking[Id]], *, written: Callable[[Id], str] = json.dumps) -> str:
     """Return the SHA-256 over rankings: query keys in order, repetitions, external ids, bytes of scores.
 
-    Of a query that failed, whose ids are None, only the failure enters: its words may name a time.
+    Each ranking enters as the JSON of [key, repetition, ids], in which `written` writes the external id of a document.
+    Of a query that failed, whose documents are None, only the failure enters: its words may name a time.
     """
     digest = sha256()
     for key, repetition, ranked, scores in rankings:
-        digest.update(json.dumps([key, repetition, ranked]).encode() + b"\n")
+        ids = "null" if ranked is None else f"[{', '.join(map(written, ranked))}]"
+        digest.update(f"[{json.dumps(key)}, {repetition}, {ids}]\n".encode())
         digest.update(b"" if ranked is None else np.asarray(scores, "<f8").tobytes())
     return digest.hexdigest()
 

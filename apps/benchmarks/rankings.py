@@ -1,7 +1,8 @@
 """From the outcome of a run's last stage to its ranking of documents."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from uuid import UUID
 
 import numpy as np
@@ -58,8 +59,9 @@ def results_of(
     """
     for run in plan.runs:
         run_id = UUID(run.run_key)
+        index_of = cache(lambda name: indexes[name])  # opened only where a query needs it, and once a run
         for number, query_id in enumerate(query_ids):
-            yield _result(run, outcomes, number, (run_id, query_id, repetition), indexes, max_k)
+            yield _result(run, outcomes, number, (run_id, query_id, repetition), index_of, max_k)
 
 
 def _result(
@@ -67,7 +69,7 @@ def _result(
     outcomes: Mapping[str, Sequence[Outcome]],
     number: int,
     key: tuple[UUID, int, int],
-    indexes: Mapping[str | None, OpenIndex],
+    index_of: Callable[[str | None], OpenIndex],
     max_k: int,
 ) -> RunResult:
     timings = _timings(run, outcomes, number)
@@ -77,7 +79,7 @@ def _result(
     found = outcomes[run.final][number].value.head(run.candidates)
     compared = unit_scores(run.unit_kind, found.compared_scores)
     kept = cut(found, unit_scores=compared, threshold=run.threshold, top_k=run.top_k)
-    index = indexes[run.index]  # opened only now: one that cannot be is an error of the stages, told already
+    index = index_of(run.index)  # opened only now: one that cannot be is an error of the stages, told already
     documents = index.document_ids[kept.ids]
     first = collapse(documents)
     return RunResult(

@@ -1,6 +1,7 @@
 """Write what a batch found: rankings and stage lists, by COPY. Writing a batch again replaces what it wrote before."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from itertools import repeat
 
 import numpy as np
@@ -57,11 +58,12 @@ def store_stage_lists(
         for query_id, outcome in zip(query_ids, outcomes[stage.key], strict=True)
         if not outcome.error
     ]
+    chunks_of = cache(lambda name: indexes[name].chunk_ids)  # each index is looked up once, not for every list
     rows = zip(
         repeat(copying.uuid_field(benchmark.pk), len(made)),
         (copying.text(stage.key) for stage, _, _ in made),
         (copying.int8(query_id) for _, query_id, _ in made),
-        copying.int8_arrays(indexes[stage.index].chunk_ids[outcome.value.ids] for stage, _, outcome in made),
+        copying.int8_arrays(chunks_of(stage.index)[outcome.value.ids] for stage, _, outcome in made),
         copying.float8_arrays(outcome.value.scores for _, _, outcome in made),
         (_compared(outcome.value) for _, _, outcome in made),
         (copying.float8(outcome.ms) for _, _, outcome in made),

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import get_args
 
 from benchbench.ir.configuration import LATE_INTERACTION, Configuration
@@ -287,6 +288,7 @@ def _pairs_at_most(stages: Iterable[Stage]) -> int:
     return sum(min(lists.total(), heads.total()) for lists, heads in read.values())
 
 
+@lru_cache(maxsize=10_000)  # asked for every query of every run
 def _key(kind: str, *parts: str | int | None) -> str:
     """A name for a stage that tells it from every other of its benchmark, and that a reader can make out."""
     return f"{kind}({', '.join(str(part) for part in parts if part is not None)})"
