@@ -1,5 +1,9 @@
 """The errors that people read: raised once where the fault is known, presented once at the interface."""
 
+import re
+
+FOLDERS = re.compile(r"(?<![\w.:/])(?:/[^\s/'\"]+)+/(?=[^\s/'\"])")
+
 
 class BenchbenchError(Exception):
     """An error whose message is a sentence for the user, naming the thing and the way out.
@@ -22,3 +26,15 @@ class ConflictError(BenchbenchError):
 
     code = "conflict"
     status = 409
+
+
+def told(error: Exception) -> str:
+    """Return what is stored and shown of an error: its sentence, or of one that nobody foresaw its type and text."""
+    if isinstance(error, BenchbenchError):
+        return error.message
+    return f"{type(error).__name__}: {without_folders(str(error))}"
+
+
+def without_folders(text: str) -> str:
+    """Return a text of a library without the folders of this machine, which only the log may tell: `…/model.bin`."""
+    return FOLDERS.sub("…/", text)

@@ -17,7 +17,7 @@ from apps.retrieval.ann_indexes import make_ann_index
 from apps.retrieval.approximate import explain
 from apps.retrieval.full_text import make_full_text
 from apps.retrieval.models import Index
-from benchbench.errors import BenchbenchError
+from benchbench.errors import BenchbenchError, told
 from benchbench.ir.ann import Ann
 from benchbench.ir.plan import DenseStage, Stage
 
@@ -49,7 +49,7 @@ def prepare(batch: Batch, lease: Lease) -> None:
             spoken = isinstance(error, BenchbenchError)
             if not spoken and batch.attempts < settings.BENCHBENCH_MAX_ATTEMPTS:
                 raise
-            message = str(error) if spoken else f"{type(error).__name__}: {error}"
+            message = told(error)
             faults.add(message, error)
             failed |= dict.fromkeys(mine, message)
     remaining = [run for run in runs if run not in failed]

@@ -18,7 +18,7 @@ from apps.operations.leasing import Stopped, UnfitWorkerError
 from apps.retrieval import full_text
 from apps.retrieval.encoders import EncoderError, flawed_vector, vector_flaws
 from apps.retrieval.searching import OpenIndex
-from benchbench.errors import BenchbenchError
+from benchbench.errors import BenchbenchError, told
 from benchbench.ir.ann import Ann
 from benchbench.ir.fusion import rrf, weighted
 from benchbench.ir.plan import DenseStage, EncodeStage, FuseStage, LexicalStage, Plan, RerankStage, Stage
@@ -158,7 +158,7 @@ class Stages:
             return work([number])[0]
         except Exception as error:
             self._raise_if_passing(error)
-            message = str(error) if isinstance(error, BenchbenchError) else f"{type(error).__name__}: {error}"
+            message = told(error)
             self.faults.add(message, error)
             return Outcome(error=message)
 

@@ -12,7 +12,7 @@ from apps.operations import events, queueing
 from apps.operations.handlers import handler_for
 from apps.operations.leasing import ACTIVE
 from apps.operations.models import Batch, Operation, Status
-from benchbench.errors import BenchbenchError
+from benchbench.errors import told
 
 log = logging.getLogger(__name__)
 UNFIT_SECONDS = 60  # in which one that restarts would be there again
@@ -51,8 +51,7 @@ def conclude(operation: Operation) -> bool:
             handler_for(operation).finalise(operation)
     except Exception as error:
         log.exception("Could not finalise %s.", operation)
-        message = str(error) if isinstance(error, BenchbenchError) else f"{type(error).__name__}: {error}"
-        end_operation(operation, Status.FAILED, error=message)
+        end_operation(operation, Status.FAILED, error=told(error))
         return True
     events.publish(operation.pk, always=True)
     return True

@@ -17,7 +17,7 @@ from apps.operations.handlers import handler_for
 from apps.operations.leasing import Lease, Stopped, UnfitWorkerError, claim, claimable, new_owner
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.waiting import hold_host
-from benchbench.errors import BenchbenchError
+from benchbench.errors import BenchbenchError, told
 from benchbench.models import with_key
 
 log = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ def pass_on(batch_id: int, *, owner: str) -> bool:
 
 def _attempt_failed(batch: Batch, lease: Lease, error: Exception) -> None:
     spoken = isinstance(error, BenchbenchError)
-    message = str(error) if spoken else f"{type(error).__name__}: {error}"
+    message = told(error)
     faults = Faults()
     faults.add(message, error)
     log.error("%s, attempt %d: %s", batch, batch.attempts, message, exc_info=None if spoken else error)

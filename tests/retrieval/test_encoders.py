@@ -61,8 +61,9 @@ class TestSentenceTransformerEncoder:
             load_encoder("nobody/nothing")
 
     def test_a_folder_that_is_no_model_is_named(self, tmp_path):
-        with pytest.raises(ModelError, match=f"could not be loaded from {tmp_path}"):
-            load_encoder(str(tmp_path))
+        with pytest.raises(ModelError, match="could not be loaded") as refused:
+            load_encoder(f"{tmp_path}/.")
+        assert str(tmp_path.parent) not in str(refused.value).replace(f"{tmp_path}/.", "")
 
     def test_no_name_is_an_error(self):
         with pytest.raises(ModelError, match="No model is named"):
