@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar, cast
 
 from django import forms
+from django.conf import settings
 from django.contrib.admin import ModelAdmin
 from django.contrib.admin.widgets import AutocompleteSelect
 from django.contrib.auth.models import User
@@ -35,6 +36,36 @@ class FieldFaults:
     name: str
     label: str
     errors: list[str]
+
+
+class SizedFileField(forms.FileField):
+    """A file of at most as many bytes as `limit` says; what to do with a larger one says `remedy`.
+
+    A limit that is a text is the name of a setting. The browser checks it too, before it sends anything.
+    """
+
+    def __init__(self, *, limit: str | int, remedy: str, accept: str = "", **kwargs: Any) -> None:
+        self.limit, self.remedy = limit, remedy
+        widget = forms.ClearableFileInput({"class": "bb-file"} | ({"accept": accept} if accept else {}))
+        super().__init__(widget=widget, **kwargs)
+
+    @property
+    def most_bytes(self) -> int:
+        return getattr(settings, self.limit) if isinstance(self.limit, str) else self.limit
+
+    @property
+    def _rule(self) -> str:
+        return f"at most {filesizeformat(self.most_bytes)} may be uploaded. {self.remedy}"
+
+    def get_bound_field(self, form: Any, field_name: str) -> forms.BoundField:
+        self.widget.attrs |= {"data-max-bytes": self.most_bytes, "data-too-large": self._rule}
+        return super().get_bound_field(form, field_name)
+
+    def clean(self, data: Any, initial: Any = None) -> Any:
+        upload = super().clean(data, initial)
+        if upload and upload.size > self.most_bytes:
+            raise forms.ValidationError(f"The file has {filesizeformat(upload.size)}; {self._rule}")
+        return upload
 
 
 class PageForm(forms.Form):
@@ -159,12 +190,3 @@ def stored(upload: UploadedFile) -> Iterator[Path]:
         with path.open("wb") as file:
             shutil.copyfileobj(upload, file)
         yield path
-
-
-def require_size(upload: UploadedFile, limit: int, remedy: str) -> None:
-    """Raise the ValidationError that says how large an upload may be, and what to do with a larger one."""
-    size = upload.size or 0
-    if size > limit:
-        raise forms.ValidationError(
-            f"The file has {filesizeformat(size)}; at most {filesizeformat(limit)} may be uploaded. {remedy}"
-        )

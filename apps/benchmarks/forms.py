@@ -3,8 +3,6 @@
 from typing import Any
 
 from django import forms
-from django.conf import settings
-from django.core.files.uploadedfile import UploadedFile
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
     UnfoldAdminIntegerFieldWidget,
@@ -20,7 +18,7 @@ from apps.benchmarks.measures import names_in
 from apps.mappings.models import Mapping
 from benchbench.access import visible
 from benchbench.ir.ann import split_settings
-from benchbench.pages import PageForm, require_size
+from benchbench.pages import PageForm, SizedFileField
 
 MATRIX_FIELDS = (
     "indexes",
@@ -53,9 +51,11 @@ class MeasuresForm(PageForm):
 class ManifestForm(PageForm):
     content_field = "file"
 
-    file = forms.FileField(
+    file = SizedFileField(
         label="Manifest",
-        widget=forms.ClearableFileInput({"accept": ".json,application/json", "class": "bb-file"}),
+        accept=".json,application/json",
+        limit="BENCHMARK_DATASET_MAX_UPLOAD_BYTES",
+        remedy="Larger ones: run_benchmark --manifest FILE.",
         help_text="The file that a benchmark's page gives by the button Manifest.",
     )
     name = forms.CharField(
@@ -64,11 +64,6 @@ class ManifestForm(PageForm):
         widget=UnfoldAdminTextInputWidget(),
         help_text="Empty: that of the first benchmark, and “again”.",
     )
-
-    def clean_file(self) -> UploadedFile:
-        upload: UploadedFile = self.cleaned_data["file"]
-        require_size(upload, settings.BENCHMARK_DATASET_MAX_UPLOAD_BYTES, "Larger ones: run_benchmark --manifest FILE.")
-        return upload
 
 
 class BenchmarkForm(PageForm):

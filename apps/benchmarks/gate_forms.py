@@ -3,7 +3,6 @@
 from typing import Any
 
 from django import forms
-from django.core.files.uploadedfile import UploadedFile
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from apps.benchmarks.baselines import current_baselines
@@ -12,7 +11,7 @@ from apps.benchmarks.models import Baseline, Benchmark, Run
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError
 from benchbench.ir.gate import Rules
-from benchbench.pages import PageForm, require_size
+from benchbench.pages import PageForm, SizedFileField
 
 EXAMPLE = """\
 floors:
@@ -69,10 +68,12 @@ class GateForm(PageForm):
             "runs_may_fail, alpha."
         ),
     )
-    file = forms.FileField(
+    file = SizedFileField(
         label="Or a file of rules",
         required=False,
-        widget=forms.ClearableFileInput({"accept": ".yaml,.yml", "class": "bb-file"}),
+        accept=".yaml,.yml",
+        limit=MAX_CHARACTERS,
+        remedy="Rules are shorter than that.",
         help_text="Such as the gate.yaml that your pipeline uses. It goes before the text above.",
     )
 
@@ -83,12 +84,6 @@ class GateForm(PageForm):
         field.queryset = visible(baselines, self.user, through="run__benchmark")
         field.initial = field.queryset.first()
         self.fields["rules_text"].initial = EXAMPLE.format(k=benchmark.primary_k)
-
-    def clean_file(self) -> UploadedFile | None:
-        upload: UploadedFile | None = self.cleaned_data["file"]
-        if upload:
-            require_size(upload, MAX_CHARACTERS, "Rules are shorter than that.")
-        return upload
 
     def rules(self) -> Rules:
         """Raises RulesError, for a file under its field."""

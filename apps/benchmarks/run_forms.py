@@ -3,8 +3,6 @@
 from typing import Any, ClassVar
 
 from django import forms
-from django.conf import settings
-from django.core.files.uploadedfile import UploadedFile
 from django.db.models import QuerySet
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
@@ -16,7 +14,7 @@ from apps.datasets.models import Dataset, DatasetVersion
 from apps.mappings.models import Mapping
 from benchbench.access import visible
 from benchbench.files.runs import FORMATS
-from benchbench.pages import PageForm, Sections, require_size
+from benchbench.pages import PageForm, Sections, SizedFileField
 
 DETECT = ("", "Detect from the content")
 ORDERS = (("", "Its scores, where its ranks agree"), ("score", "Its scores"), ("rank", "Its ranks"))
@@ -31,9 +29,10 @@ class RunForm(PageForm):
     )
 
     dataset = forms.ModelChoiceField(Dataset.objects.none(), help_text="The judged queries that the run answers.")
-    file = forms.FileField(
+    file = SizedFileField(
         label="Run",
-        widget=forms.ClearableFileInput({"class": "bb-file"}),
+        limit="BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES",
+        remedy="Larger ones are imported by the command manage.py import_run.",
         help_text="A TREC run (lines qid Q0 docno rank score tag) or a Flowbaby run (JSON). It may be packed (.gz).",
     )
     name = forms.CharField(
@@ -95,12 +94,6 @@ class RunForm(PageForm):
         benchmarks = visible(Benchmark.objects.filter(mapping__dataset=dataset), self.user)
         self._offer("version", versions.select_related("dataset"))
         self._offer("benchmark", benchmarks.filter(mapping__collection__kind=Collection.Kind.EXTERNAL))
-
-    def clean_file(self) -> UploadedFile:
-        upload: UploadedFile = self.cleaned_data["file"]
-        limit = settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES
-        require_size(upload, limit, "Larger ones are imported by the command manage.py import_run.")
-        return upload
 
     def reading(self) -> dict[str, Any]:
         """Return how the file is to be read."""

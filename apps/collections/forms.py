@@ -1,12 +1,10 @@
 """What the admin asks for when a collection is uploaded."""
 
 from django import forms
-from django.conf import settings
-from django.core.files.uploadedfile import UploadedFile
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from apps.collections.models import Collection
-from benchbench.pages import PageForm, require_size
+from benchbench.pages import PageForm, SizedFileField
 
 
 class CollectionForm(PageForm):
@@ -17,9 +15,11 @@ class CollectionForm(PageForm):
         widget=UnfoldAdminTextInputWidget({"placeholder": "Product handbook, May"}),
         help_text="What your team calls these documents.",
     )
-    file = forms.FileField(
+    file = SizedFileField(
         label="Corpus",
-        widget=forms.ClearableFileInput({"accept": ".jsonl,.gz,.zip", "class": "bb-file"}),
+        accept=".jsonl,.gz,.zip",
+        limit="BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES",
+        remedy="Larger ones are imported by the command manage.py import_collection.",
         help_text=(
             "A file ending in <code>.jsonl</code> or <code>.jsonl.gz</code>, one document a line, as BEIR writes them: "
             '<code>{"_id": "d1", "title": "…", "text": "…"}</code>; <code>uri</code> and <code>metadata</code> may '
@@ -37,12 +37,3 @@ class CollectionForm(PageForm):
                 "To bring it up to date, run manage.py import_collection."
             )
         return name
-
-    def clean_file(self) -> UploadedFile:
-        upload: UploadedFile = self.cleaned_data["file"]
-        require_size(
-            upload,
-            settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES,
-            "Larger ones are imported by the command manage.py import_collection.",
-        )
-        return upload

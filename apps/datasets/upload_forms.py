@@ -4,8 +4,6 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from django import forms
-from django.conf import settings
-from django.core.files.uploadedfile import UploadedFile
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from apps.datasets.models import Dataset, DatasetVersion
@@ -13,7 +11,7 @@ from apps.datasets.readers import FORMATS
 from apps.datasets.records import LABEL_LENGTH, DatasetRecord
 from apps.datasets.uploading import read_upload
 from benchbench.access import may_change
-from benchbench.pages import PageForm, Sections, require_size
+from benchbench.pages import PageForm, Sections, SizedFileField
 
 DETECT = ("", "Detect from the content")
 
@@ -26,9 +24,10 @@ class DatasetForm(PageForm):
         ("For some formats", "", ("split", "columns")),
     )
 
-    file = forms.FileField(
+    file = SizedFileField(
         label="Judged queries",
-        widget=forms.ClearableFileInput({"class": "bb-file"}),
+        limit="BENCHMARK_DATASET_MAX_UPLOAD_BYTES",
+        remedy="Larger ones are imported by the command manage.py import_dataset.",
         help_text=(
             "JSON of schema 1.0, module queries, ground_truth.json, CSV or JSON Lines with a row for each judgment; a "
             "zip of a directory: BEIR, Flowbaby, TREC judgments with their topics, ground_truth.json with documents/. "
@@ -85,12 +84,6 @@ class DatasetForm(PageForm):
         if dataset is not None and not may_change(dataset, self.user):
             raise forms.ValidationError(f'You may not change "{dataset}": ask its owner, or leave it out.')
         return dataset
-
-    def clean_file(self) -> UploadedFile:
-        upload: UploadedFile = self.cleaned_data["file"]
-        limit = settings.BENCHMARK_DATASET_MAX_UPLOAD_BYTES
-        require_size(upload, limit, "Larger ones are imported by the command manage.py import_dataset.")
-        return upload
 
     def clean_columns(self) -> list[tuple[str, str]]:
         """Return pairs of a field, "" for one that is left out, and the column that holds it."""

@@ -92,6 +92,7 @@ def test_a_gate_on_the_page_of_a_run(client_of_ada: Client, ada: User, nightly: 
     good, poor = nightly.runs.order_by("run_order")
     baseline = approve(good, name="main", reason="Because.", by=ada)
     first = client_of_ada.get(gate_url(poor))
+    assert first.content.decode().count('class="bb-trail"') == 1
     assert "nDCG@10" in first.context["form"]["rules_text"].value()
     asked = {"baseline": baseline.pk, "rules_text": first.context["form"]["rules_text"].value()}
     judged = client_of_ada.post(gate_url(poor), asked)

@@ -1,0 +1,30 @@
+"""A file that is too large is told so before it is sent."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from django.urls import reverse
+from playwright.sync_api import Page
+
+
+@pytest.fixture
+def site(serve: Callable[..., str]) -> str:
+    return serve(BENCHMARK_DATASET_MAX_UPLOAD_BYTES="1000")
+
+
+def test_a_file_that_is_too_large_is_not_sent(page: Page, tmp_path: Path) -> None:
+    file = tmp_path / "questions.csv"
+    page.goto(reverse("admin:datasets_dataset_add"))
+    sent = []
+    page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
+    file.write_text("x" * 2_000_000)
+    page.set_input_files("[name=file]", str(file))
+    error = page.locator("#error_file")
+    assert "The file has 1.9 MB; at most 1000\u00a0bytes may be uploaded. Larger ones" in (error.text_content() or "")
+    assert page.input_value("[name=file]") == ""
+    assert sent == []
+    file.write_text("query,document,grade\nWhat?,d1,1\n")
+    with page.expect_response("**/preview/"):
+        page.set_input_files("[name=file]", str(file))
+    assert error.text_content() == ""
