@@ -11,6 +11,8 @@ from django.core.exceptions import ValidationError
 from django.db.models import Model, QuerySet, TextField
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils.html import strip_tags
+from django.utils.safestring import mark_safe
 from unfold.admin import ModelAdmin
 from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
@@ -27,8 +29,11 @@ STATUS_COLOURS = {
     **dict.fromkeys(("running", "indexing", "evaluating"), "info"),
     **dict.fromkeys(("partial", "cancelled", "ambiguous"), "warning"),
     **dict.fromkeys(("failed", "not_found", "invalid_ref"), "danger"),
-    "pending": "default",
+    **dict.fromkeys(("pending", "queued"), "default"),
 }
+
+
+PEOPLE = ("owner", "team", "started_by", "judged_by", "approved_by", "retired_by", "user")
 
 
 class OwnedForm(forms.ModelForm):
@@ -44,6 +49,11 @@ class OwnedForm(forms.ModelForm):
             self.add_error(None, error)
 
 
+def unlinked(shown: str) -> str:
+    """Return what is shown of somebody without the link to his account, which most may not open."""
+    return mark_safe(strip_tags(shown))
+
+
 class SiteAdmin(ModelAdmin):
     """Shows the rows that `visible` lets the user see: any other is not found.
 
@@ -53,6 +63,7 @@ class SiteAdmin(ModelAdmin):
     through: ClassVar[str] = ""
     editable: ClassVar[tuple[str, ...]] = ()
     list_per_page = 50
+    readonly_preprocess_fields: ClassVar[dict[str, Any]] = dict.fromkeys(PEOPLE, unlinked)
     compressed_fields = True
     formfield_overrides: ClassVar[dict[Any, Any]] = {TextField: {"widget": UnfoldAdminTextareaWidget({"rows": 3})}}
     change_form_outer_before_template = "admin/object_head.html"
@@ -92,8 +103,17 @@ class SiteAdmin(ModelAdmin):
         return redirect(target) if target else None
 
     def buttons(self, request: HttpRequest, obj: Any) -> list[Button]:
-        """Return what can be done to `obj` in its present state."""
+        """Return what can be done to `obj` in its present state, by whoever may; pages show those `offered`."""
         return []
+
+    def offered(self, request: HttpRequest, obj: Any) -> list[Button]:
+        """Return the buttons without those that would refuse the user."""
+        may_act = self.has_act_permission(request)
+        return [
+            button
+            for button in self.buttons(request, obj)
+            if (may_act or not button.action) and (not button.needs or request.user.has_perm(button.needs))
+        ]
 
     def panels(self, request: HttpRequest, obj: Any) -> list[Panel]:
         """Return what else belongs to `obj`."""
@@ -112,10 +132,9 @@ class SiteAdmin(ModelAdmin):
     ) -> HttpResponse:
         obj = kwargs.get("obj")
         if obj is not None:
-            may_act = self.has_act_permission(request)
             context |= {
                 "trail": self.trail(obj),
-                "buttons": [button for button in self.buttons(request, obj) if may_act or not button.action],
+                "buttons": self.offered(request, obj),
                 "tables": self.tables(request, obj),
                 "operation": self.operation(obj),
                 "changelist_url": changelist_url(self.model),
@@ -144,7 +163,7 @@ class SiteAdmin(ModelAdmin):
 
     @display(description="status", ordering="status", label=STATUS_COLOURS)
     def status_label(self, obj: Any) -> str:
-        return obj.status
+        return getattr(obj, "status_word", obj.status)
 
 
 class OwnedAdmin(SiteAdmin):

@@ -32,6 +32,7 @@ class Button:
     """An action of the list, as a button on the page of one row; with `href` a plain link.
 
     A link that `returns` tells the page that it leads to where it stands (`?next=`), to be gone back to from there.
+    `needs` is the permission without which where it leads refuses: `mappings.add_mapping`.
     """
 
     label: str
@@ -40,6 +41,7 @@ class Button:
     href: str = ""
     primary: bool = False
     returns: bool = False
+    needs: str = ""
 
 
 @dataclass(frozen=True, slots=True)

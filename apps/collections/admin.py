@@ -40,9 +40,17 @@ class CollectionAdmin(OwnedAdmin):
     def buttons(self, request: HttpRequest, obj: Collection) -> list[Button]:
         return [
             Button(
-                "Build an index", "manage_search", href=f"{reverse('admin:retrieval_index_add')}?collection={obj.pk}"
+                "Build an index",
+                "manage_search",
+                href=f"{reverse('admin:retrieval_index_add')}?collection={obj.pk}",
+                needs="retrieval.add_index",
             ),
-            Button("Map a dataset", "join_inner", href=f"{reverse('admin:mappings_mapping_add')}?collection={obj.pk}"),
+            Button(
+                "Map a dataset",
+                "join_inner",
+                href=f"{reverse('admin:mappings_mapping_add')}?collection={obj.pk}",
+                needs="mappings.add_mapping",
+            ),
         ]
 
     def panels(self, request: HttpRequest, obj: Collection) -> list[Panel]:

@@ -73,13 +73,15 @@ class DatasetAdmin(OwnedAdmin):
     def buttons(self, request: HttpRequest, obj: Dataset) -> list[Button]:
         href = f"{reverse('admin:mappings_mapping_add')}?dataset={obj.pk}"
         history = reverse("admin:dataset_history", args=[obj.pk])
-        buttons = [Button("History", "timeline", href=history), Button("Map to a collection", "join_inner", href=href)]
-        if request.user.has_perm("benchmarks.add_benchmark"):
-            run = f"{reverse('admin:run_import')}?dataset={obj.pk}"
-            buttons.append(Button("Import a run", "upload", href=run))
-        if may_change(obj, request.user) and self.has_add_permission(request):
+        run = f"{reverse('admin:run_import')}?dataset={obj.pk}"
+        buttons = [
+            Button("History", "timeline", href=history),
+            Button("Map to a collection", "join_inner", href=href, needs="mappings.add_mapping"),
+            Button("Import a run", "upload", href=run, needs="benchmarks.add_benchmark"),
+        ]
+        if may_change(obj, request.user):
             upload = f"{reverse('admin:datasets_dataset_add')}?dataset={obj.pk}"
-            buttons.append(Button("Upload the next version", "upload_file", href=upload))
+            buttons.append(Button("Upload the next version", "upload_file", href=upload, needs="datasets.add_dataset"))
         return [*buttons, *add_query_button(obj, request.user)]
 
     def panels(self, request: HttpRequest, obj: Dataset) -> list[Panel]:

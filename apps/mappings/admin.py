@@ -98,10 +98,12 @@ class MappingAdmin(OwnedAdmin):
         buttons = [Button("Resolve again" if again else "Resolve", "join_inner", "resolve_selected", primary=not again)]
         if again and obj.collection.kind == Collection.Kind.EXTERNAL:
             href = f"{reverse('admin:run_import')}?dataset={obj.dataset_id}"
-            buttons.append(Button("Import a run", "upload", href=href, primary=True))
+            buttons.append(Button("Import a run", "upload", href=href, primary=True, needs="benchmarks.add_benchmark"))
         elif again:
             href = f"{reverse('admin:benchmarks_benchmark_add')}?mapping={obj.pk}"
-            buttons.append(Button("New benchmark", "leaderboard", href=href, primary=True))
+            buttons.append(
+                Button("New benchmark", "leaderboard", href=href, primary=True, needs="benchmarks.add_benchmark")
+            )
         return buttons
 
     def panels(self, request: HttpRequest, obj: Mapping) -> list[Panel]:

@@ -53,11 +53,11 @@ class RunAdmin(FactAdmin):
     def buttons(self, request: HttpRequest, obj: Run) -> list[Button]:
         if obj.status != Run.Status.COMPLETED:
             return []
-        buttons = [Button("Gate against baseline", "door_front", href=reverse("admin:run_gate", args=[obj.pk]))]
-        if request.user.has_perm("benchmarks.add_baseline"):
-            pin = f"{reverse('admin:benchmarks_baseline_add')}?run={obj.pk}"
-            buttons.append(Button("Pin as baseline", "keep", href=pin))
-        return buttons
+        pin = f"{reverse('admin:benchmarks_baseline_add')}?run={obj.pk}"
+        return [
+            Button("Gate against baseline", "door_front", href=reverse("admin:run_gate", args=[obj.pk])),
+            Button("Pin as baseline", "keep", href=pin, needs="benchmarks.add_baseline"),
+        ]
 
     def trail(self, obj: Run) -> list[Any]:
         mapping = obj.benchmark.mapping

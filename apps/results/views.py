@@ -50,14 +50,16 @@ def _board(request: HttpRequest, model_admin: SiteAdmin, benchmark: Benchmark) -
     k = int(asked) if asked.isdecimal() and int(asked) in benchmark.k_values else benchmark.primary_k
     number = request.GET.get("version", "")
     version = int(number) if number.isdecimal() and len(number) < 10 else None
-    acts = [button for button in model_admin.buttons(request, benchmark) if button.action]
+    acts = [button for button in model_admin.offered(request, benchmark) if button.action]
+    may_add = request.user.has_perm("benchmarks.add_benchmark")
+    edit = "Edit" if model_admin.has_change_permission(request) else "Details"
     return {
         **board_context(benchmark, k, version=version, within=request.GET.get("slice", "")),
         "original": benchmark,
         "buttons": [
-            Button("Edit", "edit", href=change_url(benchmark)),
-            *links_of(benchmark),
-            *(acts if model_admin.has_act_permission(request) else []),
+            Button(edit, "edit", href=change_url(benchmark)),
+            *(button for button in links_of(benchmark) if may_add or not button.needs),
+            *acts,
         ],
         "changelist_url": changelist_url(Benchmark),
         "next": reverse("admin:benchmark_results", args=[benchmark.pk]),
@@ -70,7 +72,14 @@ def links_of(benchmark: Benchmark) -> list[Button]:
         return []
     if benchmark.is_external:
         asked = urlencode({"dataset": str(benchmark.mapping.dataset_id), "benchmark": str(benchmark.pk)})
-        return [Button("Import a run", "upload", href=f"{reverse('admin:run_import')}?{asked}")]
+        return [
+            Button(
+                "Import a run",
+                "upload",
+                href=f"{reverse('admin:run_import')}?{asked}",
+                needs="benchmarks.add_benchmark",
+            )
+        ]
     return [Button("Manifest", "download", href=reverse("admin:benchmark_manifest", args=[benchmark.pk]))]
 
 
@@ -78,7 +87,7 @@ def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> Ht
     """A run: its configuration, means and times, what it lost, and its queries, worst first."""
     run: Run = _found(request, model_admin, object_id)
     context = run_context(run, request.GET, against=_against(request))
-    context |= {"buttons": model_admin.buttons(request, run), "exporters": exporters_of(run)}
+    context |= {"buttons": model_admin.offered(request, run), "exporters": exporters_of(run)}
     return _page(request, model_admin, "results/run.html", run, context)
 
 
