@@ -35,7 +35,7 @@ class BenchmarkAdmin(OwnedAdmin):
     )
     list_display_links = None
     list_filter = ("status", ("mapping", VisibleFilter), "execution")
-    list_select_related = ("owner", "dataset_version__dataset", "mapping__collection")
+    list_select_related = ("owner", "dataset_version__dataset", "mapping__collection", "operation")
     search_fields = ("name", "description", "mapping__name")
     autocomplete_fields = ("owner",)
     actions_list = ("import_run",)

@@ -74,6 +74,12 @@ class Benchmark(OwnedModel):
         return self.name
 
     @property
+    def status_word(self) -> str:
+        """What pages call the status: a benchmark that was started is queued until a worker took it up."""
+        queued = self.status == Status.RUNNING and self.operation and self.operation.status == Status.PENDING
+        return "queued" if queued else self.status
+
+    @property
     def is_external(self) -> bool:
         """Whether its runs are rankings that were made elsewhere: nothing of it can be searched again."""
         return self.mapping.collection.kind == Collection.Kind.EXTERNAL

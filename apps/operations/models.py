@@ -88,6 +88,11 @@ class Operation(PublicModel):
     def is_active(self) -> bool:
         return self.status in Status.active()
 
+    @property
+    def status_word(self) -> str:
+        """What pages call the status: it is queued until a worker took it up."""
+        return "queued" if self.status == Status.PENDING else self.status
+
 
 class Batch(models.Model):
     """A part of an operation that one worker does in some seconds, under a lease."""

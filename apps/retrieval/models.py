@@ -5,6 +5,7 @@ from django.db import models
 from django.db.models import Q
 
 from apps.collections.models import Collection, Document, Section
+from apps.operations.models import Operation, Status
 from benchbench.models import OwnedModel, PublicModel
 
 
@@ -152,6 +153,15 @@ class Index(OwnedModel):
 
     def __str__(self) -> str:
         return f"{self.name} v{self.version}" if self.version > 1 else self.name
+
+    @property
+    def status_word(self) -> str:
+        """What pages call the status: an index is queued until a worker took it up."""
+        queued = (
+            self.status == self.Status.INDEXING
+            and not Operation.objects.filter(subject_id=self.pk, status=Status.RUNNING).exists()
+        )
+        return "queued" if queued else self.status
 
     @property
     def has_vectors(self) -> bool:
