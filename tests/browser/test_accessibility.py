@@ -1,0 +1,85 @@
+"""Every page against axe-core: in light on a wide screen, in dark on a narrow one."""
+
+import json
+from typing import Any
+
+from axe_playwright_python.base import AXE_SCRIPT
+from django.contrib.auth.models import User
+from playwright.sync_api import Page
+
+from tests.admin.addresses import make_world, paths
+from tests.browser.conftest import outside
+
+WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+GRAVE = ("serious", "critical")
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
+OF_LOOKS = ["color-contrast", "scrollable-region-focusable"]  # what another theme or width can change
+CHECK = """async ([rules, dark, whole]) => {
+    document.documentElement.classList.toggle("dark", dark);
+    const asked = { resultTypes: ["violations"], runOnly: rules, preload: false };
+    const { violations } = await axe.run(whole ? document : { exclude: ["#nav-sidebar"] }, asked);
+    const told = (nodes) => nodes.map(({ target, failureSummary }) => [target.join(" "), failureSummary]);
+    return violations.map(({ id, impact, nodes }) => [id, impact, told(nodes)]);
+}"""
+SETTLED = "() => window.axe && !document.querySelector('.htmx-request')"
+LANDMARKS = """() => ["main", "a[href='#main-content']"].map((one) => document.querySelectorAll(one).length)"""
+NO_FIGURES = "window.Plotly = { react: async (place) => { place.on = () => {}; } };"  # they are pictures with a name
+
+
+def test_no_page_has_a_grave_fault(page: Page) -> None:
+    found = outside(make_paths)
+    assert len(found) > 90
+    context = page.context
+    context.add_init_script(AXE_SCRIPT)
+    context.route("**/plotly.min.js", lambda route: route.fulfill(body=NO_FIGURES, content_type="text/javascript"))
+    visitor = Visitor(context.new_page())  # which may be shown an error, where `page` may not
+    faults = {name: visitor.faults_of(name, path) for name, path in found.items()}
+    faults["not found"] = visitor.faults_of("not found", "/admin/nowhere/", status=404)
+    context.clear_cookies()
+    faults["sign in"] = visitor.faults_of("sign in", "/admin/login/")
+    faults = {name: told for name, told in faults.items() if told}
+    assert not faults, json.dumps(faults, indent=1)
+
+
+def make_paths() -> dict[str, str]:
+    ada = User.objects.get(username="ada")
+    make_world(ada)
+    return paths(ada)
+
+
+class Visitor:
+    """Looks at pages: at each in light, and in dark and narrow at the first of each layout; once at the sidebar."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        page.set_default_timeout(120_000)  # a page that is made for the first time, on a busy machine
+        self.layouts: set[str] = set()
+
+    def faults_of(self, name: str, path: str, *, status: int = 200) -> list[Any]:
+        """Return what is wrong with a page."""
+        self.page.set_viewport_size(WIDE)
+        answer = self.page.goto(path)
+        assert answer
+        if answer.status != status:
+            return [f"answers {answer.status}"]
+        self.page.wait_for_function(SETTLED)
+        landmarks = self.page.evaluate(LANDMARKS)
+        faults = [] if landmarks == [1, 1] else ["has no main landmark, or no link to it"]
+        faults += self._check(RULES, dark=False, whole=not self.layouts)
+        if (layout := layout_of(name)) not in self.layouts:
+            self.page.set_viewport_size(NARROW)
+            faults += self._check(OF_LOOKS, dark=True, whole=not self.layouts)
+            self.layouts.add(layout)
+        return faults
+
+    def _check(self, rules: list[str], *, dark: bool, whole: bool) -> list[Any]:
+        found = self.page.evaluate(CHECK, [rules, dark, whole])
+        return [(id, "dark" if dark else "light", nodes) for id, impact, nodes in found if impact in GRAVE]
+
+
+def layout_of(name: str) -> str:
+    """Return which pages look alike: the lists of all models, their forms, and each page of ours by itself."""
+    route = name.partition(" ")[0]
+    verb = route.rpartition("_")[2]
+    ours = route.count("_") < 2 or "?" in name or route.endswith(("run_change", "queryresult_change"))
+    return verb if verb in ("changelist", "add", "change", "delete", "history") and not ours else name
