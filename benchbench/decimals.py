@@ -1,6 +1,14 @@
 """Numbers in texts for people."""
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun in the right form: `1 query`, `2,345 queries`, `2 indexes`."""
+    if number == 1:
+        return f"1 {noun}"
+    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}es" if noun.endswith(("x", "s", "ch")) else f"{noun}s"
+    return f"{number:,} {many}"
+
+
 def signed(number: float, decimals: int = 4) -> str:
     """Return a difference with its sign, `+0.0123`; what rounds to nothing has none: `0.0000`."""
     shown = f"{number:+z,.{decimals}f}"

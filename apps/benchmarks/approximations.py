@@ -16,7 +16,7 @@ from apps.benchmarks.stage_lists import documents_of, read_lists
 from apps.datasets.models import Query
 from apps.mappings.truth import Truth
 from apps.operations.models import Batch, Operation
-from benchbench.decimals import signed
+from benchbench.decimals import counted, signed
 from benchbench.ir.ann import Ann, recall
 from benchbench.ir.measures import EmptyQueries, GradedRankings, Measure, evaluate, mean
 from benchbench.ir.plan import DenseStage, RunPlan
@@ -67,20 +67,23 @@ def ann_warnings(facts: Facts | None) -> list[str]:
     notes, warnings = facts["notes"], []
     if notes.get("without_index") or not facts.get("index_used", True):
         warnings.append(
-            f"PostgreSQL did not use the index of {facts['setting']} in {notes.get('without_index', 0)} queries, but "
+            f"PostgreSQL did not use the index of {facts['setting']} in "
+            f"{counted(notes.get('without_index', 0), 'query')}, but "
             "compared every vector: their recall and times are not this setting's. See the plan that is kept with the "
             "run, and make a new benchmark."
         )
     if notes.get("searched_exactly"):
         warnings.append(
-            f"In {notes['searched_exactly']} queries {facts['setting']} found fewer chunks than their filter admits; "
-            "they were searched exactly instead."
+            f"In {counted(notes['searched_exactly'], 'query')} {facts['setting']} found fewer chunks than their "
+            f"filter admits; "
+            "there it was searched exactly instead."
         )
     if shortfall := Ann.parse(facts["setting"]).shortfall(facts["depth"]):
         warnings.append(shortfall)
     elif notes.get("short"):
         warnings.append(
-            f"In {notes['short']} queries {facts['setting']} found fewer than the {facts['depth']} chunks it was asked "
+            f"In {counted(notes['short'], 'query')} {facts['setting']} found fewer than the {facts['depth']} chunks "
+            f"it was asked "
             "for: let it look at more (ef_search, probes), or scan on (iterative=relaxed)."
         )
     return warnings

@@ -17,6 +17,7 @@ from apps.benchmarks.rescoring import scored_versions
 from apps.benchmarks.timing import timings_of
 from apps.mappings.filters import filter_warnings
 from apps.operations.models import Batch, Operation, Status
+from benchbench.decimals import counted
 
 RESULT_FIELDS = (
     "timing",
@@ -130,11 +131,15 @@ def _warnings(benchmark: Benchmark, run: Run, short: int) -> list[str]:
     warnings = []
     if short:
         warnings.append(
-            f"In {short} queries the chunks kept hold fewer than {max(benchmark.k_values)} documents, though there may "
+            f"In {counted(short, 'query')} the chunks kept hold fewer than {max(benchmark.k_values)} documents, "
+            f"though there may "
             "be more: raise top_k_values, or candidates and rerank_depths where they are lower."
         )
     if run.failed_queries:
-        warnings.append(f"{run.failed_queries} queries failed and are left out of the means.")
+        warnings.append(
+            f"{counted(run.failed_queries, 'query')} failed and {'is' if run.failed_queries == 1 else 'are'} left "
+            f"out of the means."
+        )
     if run.config["search_mode"] != "sparse" and run.timing["samples"] and "encode_ms" not in run.timing:
         warnings.append("Encoding the queries is not in the times: their vectors were imported.")
     if len(run.provenance["made_by"]) > 1:

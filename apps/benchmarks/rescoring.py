@@ -8,6 +8,7 @@ from apps.benchmarks.evaluating import evaluate_runs
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
+from benchbench.decimals import counted
 from benchbench.errors import ConflictError
 
 
@@ -38,7 +39,7 @@ class Rescored:
     def sentence(self) -> str:
         """What was done, for the reader."""
         runs = len(self.evaluations)
-        told = f"Measured {runs} {'run' if runs == 1 else 'runs'} on {self.version}; nothing was searched."
+        told = f"Measured {counted(runs, 'run')} on {self.version}; nothing was searched."
         if self.unsearched:
             told += f" Not asked of them, and left out of the means: queries new or reworded there, {self.unsearched}."
         if self.dropped:

@@ -5,11 +5,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from django.template.defaultfilters import pluralize
-
 from apps.collections.stubs import LONGEST_ID
 from apps.datasets.models import DatasetVersion
 from apps.mappings.stubs import judged_ids
+from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.files.flowbaby import OrderBy
 from benchbench.files.runs import FORMATS, RunFile, read_run_file
@@ -59,8 +58,8 @@ class RunReport:
     def sentence(self) -> str:
         """What the file holds, in a line."""
         return (
-            f"{self.file} ({FORMATS[self.format]}): {_some(self.results, 'result')}, "
-            f"{_some(self.documents, 'document')}, for {self.answered:,} of {_some(self.queries, 'query,queries')}."
+            f"{self.file} ({FORMATS[self.format]}): {counted(self.results, 'result')}, "
+            f"{counted(self.documents, 'document')}, for {self.answered:,} of {counted(self.queries, 'query')}."
         )
 
     def notes(self) -> Iterator[str]:
@@ -121,7 +120,7 @@ def read_for(
     found = read_run_file(path, keys, format=format, order_by=order_by)
     if not found.rankings:
         raise RunImportError(
-            f"{path.name} answers no query of {version}: it has {_some(found.others, 'query,queries')} of other keys "
+            f"{path.name} answers no query of {version}: it has {counted(found.others, 'query')} of other keys "
             f"({', '.join(found.first_others)}). Is it a run of another dataset?"
         )
     documents = {document for ranked in found.rankings.values() for document in ranked.documents}
@@ -151,9 +150,3 @@ def read_for(
         longer=found.longer,
     )
     return found, report
-
-
-def _some(count: int, noun: str) -> str:
-    """A number with its noun: "1 query", "2 queries" of "query,queries"; "2 results" of "result"."""
-    one, _, many = noun.partition(",")
-    return f"{count:,} {one if count == 1 else many or one + pluralize(count)}"

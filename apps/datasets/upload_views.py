@@ -12,6 +12,7 @@ from apps.datasets.importing import DatasetReport, foresee, import_dataset
 from apps.datasets.previewing import preview
 from apps.datasets.readers import FORMATS
 from apps.datasets.upload_forms import DatasetForm
+from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.pages import form_page, preview_page, staff
 from benchbench.panels import change_url
@@ -26,7 +27,8 @@ def upload_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
         version, report = imported.version, imported.report
         messages.success(
             request,
-            f"Imported {version.query_count:,} queries with {version.judgment_count:,} judgments as {version}"
+            f"Imported {counted(version.query_count, 'query')} with {counted(version.judgment_count, 'judgment')} "
+            f"as {version}"
             f"{_besides(report)}. Next: map the dataset to the collection in which its documents are.",
         )
         for warning in report.warnings:

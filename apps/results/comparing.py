@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 from django.core.cache import cache
+from django.db.models import F
 from numpy.typing import NDArray
 
 from apps.benchmarks.comparability import Comparability, Difference, differences, whole
-from apps.benchmarks.models import Baseline, Run
+from apps.benchmarks.models import Baseline, Evaluation, Run
 from apps.datasets.models import DatasetVersion
 from apps.results.found_values import Found
 from apps.results.labels import distinct_labels
+from apps.results.leaderboard import primary_measure
+from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.ir.measures import Measure, Values, definition_of
 from benchbench.ir.resampling import MeanInterval, mean_intervals
@@ -185,6 +188,27 @@ class Described:
     differences: list[MeanInterval]  # over the queries that both have; of the reference itself 0
 
 
+def strongest(runs: Iterable[Run], *, version: DatasetVersion | None = None, baseline: Run | None = None) -> list[Run]:
+    """Return the runs; of more than can be compared those ranked with the greatest means of the primary measure.
+
+    The means are those on `version`, by default on the one that a run's benchmark was made on. `baseline` is one of
+    them whatever its mean.
+    """
+    known = list(runs)
+    if len(known) <= MOST_RUNS:
+        return known
+    measured = Evaluation.objects.filter(
+        Evaluation.ranked(), run__in=known, dataset_version=version or F("run__benchmark__dataset_version")
+    )
+    means = dict(measured.values_list("run_id", "means"))
+
+    def place(run: Run) -> tuple[bool, float, int]:
+        mean = means.get(run.pk, {}).get(primary_measure(run.benchmark))
+        return run != baseline, -mean if mean is not None else 0.0, run.run_order
+
+    return sorted(known, key=place)[:MOST_RUNS]
+
+
 def described(comparison: RunComparison) -> list[Described]:
     """Return every measure that all runs have, the primary one first, on the compared queries."""
     names = sorted(comparison.values, key=lambda name: name != comparison.primary)
@@ -246,7 +270,8 @@ def _require_common(values: Values, labels: Sequence[str]) -> None:
     if common < 2:
         fewest = int(answered.sum(axis=1).argmin())
         raise ComparingError(
-            f"Of {values.shape[1]:,} queries {common} have a value in every compared run, and a comparison needs 2 at "
+            f"Of {counted(values.shape[1], 'query')} {common} {'has' if common == 1 else 'have'} a value in every "
+            f"compared run, and a comparison needs 2 at "
             f"least. {labels[fewest]} answered fewest, {answered[fewest].sum():,}."
         )
 

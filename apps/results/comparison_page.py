@@ -23,6 +23,7 @@ from apps.results.coverage import is_coverage, judged_name, uneven
 from apps.results.query_differences import QueryDifferences, query_differences
 from apps.results.sentences import (
     choice_sentence,
+    disorder_sentence,
     family_sentence,
     left_out_sentence,
     reversal_sentence,
@@ -51,6 +52,7 @@ def comparison_context(comparison: RunComparison, bounds: Bounds) -> dict[str, A
         "reference_label": comparison.labels[comparison.reference],
         "verdict": verdict_sentence(comparison) if comparison.tested else "",
         "family": family_sentence(comparison),
+        "disorder": disorder_sentence(comparison),
         "left_out": left_out_sentence(comparison),
         "warnings": comparison.comparability.warnings,
         "uneven": _uneven(comparison, measures),

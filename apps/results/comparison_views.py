@@ -12,10 +12,11 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
 from apps.results.choosing import Bounds
-from apps.results.comparing import IncomparableError, RunComparison, compare_runs
+from apps.results.comparing import MOST_RUNS, IncomparableError, RunComparison, compare_runs, strongest
 from apps.results.comparison_page import choices, comparison_context, shared_phrases
-from apps.results.sentences import family_sentence, verdict_sentence
+from apps.results.sentences import disorder_sentence, family_sentence, verdict_sentence
 from benchbench.admin import SiteAdmin
+from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 
 MEGABYTE = 2**20  # as file sizes are shown
@@ -26,19 +27,27 @@ def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
     """Runs of any benchmarks held against each other: `?run=…&run=…`, or `?benchmark=…` for all that completed."""
     if not model_admin.has_view_permission(request):
         raise PermissionDenied
-    runs = _asked(request, model_admin)
+    every = _asked(request, model_admin)
     asked = request.GET
-    title = f"Comparison of {len(runs)} runs"
-    context: dict[str, Any] = {"title": title, "original": title, "runs": runs}
+    baseline, version = _baseline(asked.get("baseline", ""), every), _version(asked.get("version", ""), every)
+    runs = strongest(every, version=version, baseline=baseline)
+    title = f"Comparison of {counted(len(runs), 'run')}"
+    context: dict[str, Any] = {
+        "title": title,
+        "original": title,
+        "runs": runs,
+        "weaker": len(every) - len(runs),
+        "most": MOST_RUNS,
+    }
     status = 200
     try:
         comparison = compare_runs(
             runs,
             measure=asked.get("measure") or None,
-            baseline=_baseline(asked.get("baseline", ""), runs),
+            baseline=baseline,
             slice=asked.get("slice") or None,
             seed=_whole(asked.get("seed", "")),
-            version=_version(asked.get("version", ""), runs),
+            version=version,
         )
     except IncomparableError as error:
         status = error.status
@@ -68,11 +77,16 @@ def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: uu
     runs = list(benchmark.runs.filter(status=Run.Status.COMPLETED))
     if benchmark.status != Status.COMPLETED or len(runs) < 2:
         return HttpResponse()
-    context: dict[str, Any] = {"benchmark": benchmark, "missing": benchmark.total_runs - len(runs)}
+    version = _version(request.GET.get("version", ""), runs)
+    compared = strongest(runs, version=version)
+    context: dict[str, Any] = {
+        "benchmark": benchmark,
+        "missing": benchmark.total_runs - len(runs),
+        "weaker": len(runs) - len(compared),
+        "most": MOST_RUNS,
+    }
     try:
-        comparison = compare_runs(
-            runs, slice=request.GET.get("slice") or None, version=_version(request.GET.get("version", ""), runs)
-        )
+        comparison = compare_runs(compared, slice=request.GET.get("slice") or None, version=version)
     except BenchbenchError as error:
         context |= {"error": error.message}
     else:
@@ -80,6 +94,7 @@ def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: uu
             "comparison": comparison,
             "verdict": verdict_sentence(comparison),
             "family": family_sentence(comparison),
+            "disorder": disorder_sentence(comparison),
             "standings": _standings(comparison) if comparison.tested else [],
         }
     return render(request, "results/verdict.html", context)

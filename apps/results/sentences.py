@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from apps.results.choosing import Costs
 from apps.results.comparing import RunComparison
+from benchbench.decimals import counted
 from benchbench.ir.slices import Reversal
 
 MOST_NAMED = 3
@@ -49,11 +50,11 @@ def _settled(comparison: RunComparison) -> str:
     """Say how many more queries would settle what is open."""
     found = comparison.verdict
     if found.settled_by is not None:
-        return f"About {found.settled_by:,} more queries would settle it."
+        return f"About {counted(found.settled_by, 'more query')} would settle it."
     if all(number is None for number in found.more_queries):
         return "No realistic number of queries would settle it."
     most = max(number for number in found.more_queries if number is not None)
-    return f"About {most:,} more queries would settle some of it, and no realistic number the rest."
+    return f"About {counted(most, 'more query')} would settle some of it, and no realistic number the rest."
 
 
 def choice_sentence(comparison: RunComparison, costs: Costs) -> str:
@@ -79,6 +80,22 @@ def choice_sentence(comparison: RunComparison, costs: Costs) -> str:
     )
 
 
+def disorder_sentence(comparison: RunComparison) -> str:
+    """Return why a run is worse than the reference though one below it is not distinguishable; "" where none is."""
+    if not comparison.tested:
+        return ""
+    order, found = comparison.order, comparison.verdict
+    last = max((order.index(run) for run in found.undecided), default=0)
+    above = [run for run in order[:last] if run in found.worse]
+    if not above:
+        return ""
+    worse, lower = comparison.labels[above[0]], comparison.labels[order[last]]
+    return (
+        f"{worse} is worse and {lower}, whose mean is lower, is not distinguishable: significance depends on how "
+        "evenly the differences fall over the queries, not on the rank."
+    )
+
+
 def family_sentence(comparison: RunComparison) -> str:
     """Return what was tested, on what, and how."""
     stated = comparison.comparison
@@ -86,10 +103,11 @@ def family_sentence(comparison: RunComparison) -> str:
     if stated.baseline is None:
         family = "one pair" if pairs == 1 else f"all {pairs:,} pairs of {len(comparison.runs)} runs"
     else:
-        family = f"{pairs} {'run' if pairs == 1 else 'runs'} against the baseline"
+        family = f"{counted(pairs, 'run')} against the baseline"
     flips = f"all {stated.resamples + 1:,} patterns of signs" if stated.exact else f"{stated.resamples:,} sign flips"
     return (
-        f"{comparison.measure} of {family}, paired by query over {stated.n:,} queries; {flips}, seed {stated.seed}, "
+        f"{comparison.measure} of {family}, paired by query over {counted(stated.n, 'query')}; {flips}, seed "
+        f"{stated.seed}, "
         f"family-wise error at most {stated.alpha:.0%} by max-|t|, power {stated.power:.0%}."
     )
 

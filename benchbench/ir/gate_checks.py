@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from benchbench.decimals import counted
 from benchbench.ir.gate import Change, Check, Difference, Evidence, Floor, Mask, MustNotFail, Outcome, Rules
 from benchbench.ir.profiles import Mean
 
@@ -46,7 +47,8 @@ def _floor(floor: Floor, evidence: Evidence) -> Check:
     chosen = within & (evidence.counted if floor.mean is Mean.BENCHMARK else judged)
     n = int(chosen.sum())
     if n < max(1, floor.minimum_queries):
-        return _undecided(name, wanted, f"{_queries(n)} counted here; the rule asks for {floor.minimum_queries}.", n)
+        asked = f"the rule asks for {floor.minimum_queries}"
+        return _undecided(name, wanted, f"{counted(n, 'query')} counted here; {asked}.", n)
     mean = floor.mean.of(evidence.values[floor.measure][chosen], evidence.n_judgments[chosen])
     outcome = _passed(mean >= floor.at_least)
     return Check(name, wanted, _beside(mean, floor.at_least), outcome, n, value=mean, mean=floor.mean)
@@ -66,7 +68,7 @@ def _change(change: Change, evidence: Evidence) -> Check:
         return _undecided(name, wanted, found)
     if found.interval is None:
         return _undecided(
-            name, wanted, f"{_queries(found.n)} compared are too few for anything to be significant.", found.n
+            name, wanted, f"{counted(found.n, 'query')} compared are too few for anything to be significant.", found.n
         )
     low, high = found.interval
     if low == high != 0:
@@ -81,13 +83,14 @@ def _change(change: Change, evidence: Evidence) -> Check:
 def _gain(found: Difference, limit: float) -> tuple[Outcome, str]:
     enough = found.mean >= limit
     unsure = enough and not found.significant
-    return _passed(enough and found.significant), f"Not significant with {_queries(found.n)}." if unsure else ""
+    return _passed(enough and found.significant), f"Not significant with {counted(found.n, 'query')}." if unsure else ""
 
 
 def _loss(found: Difference, low: float, limit: float) -> tuple[Outcome, str]:
     lost = found.significant and -found.mean > limit
     possible = not lost and -low > limit
-    return _passed(not lost), f"{_queries(found.n)} do not rule out a loss of {number(abs(low))}." if possible else ""
+    said = f"{counted(found.n, 'query')} do not rule out a loss of {number(abs(low))}."
+    return _passed(not lost), said if possible else ""
 
 
 def _must_not_fail(rule: MustNotFail, evidence: Evidence) -> Check:
@@ -164,7 +167,3 @@ def _beside(value: float, limit: float) -> str:
 def _named(names: Sequence[str]) -> str:
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more
-
-
-def _queries(n: int) -> str:
-    return f"{n} quer{'y' if n == 1 else 'ies'}"

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import get_args
 
+from benchbench.decimals import counted
 from benchbench.ir.configuration import LATE_INTERACTION, Configuration
 from benchbench.ir.ranking import UnitKind
 
@@ -183,8 +184,8 @@ class Plan:
         ]
         if self.truths:
             lines.append(f"{'':>12}  (with what the exact counterparts of {len(self.truths):,} approximate runs need)")
-        runs = "1 run" if len(self.runs) == 1 else f"{len(self.runs):,} runs"
-        return "\n".join([f"{runs} over {queries:,} queries, equal work done once:", *lines])
+        runs = counted(len(self.runs), "run")
+        return "\n".join([f"{runs} over {counted(queries, 'query')}, equal work done once:", *lines])
 
 
 WORK = {

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 
 Values = NDArray[np.float64]
@@ -68,10 +69,11 @@ def common_queries(values: Values) -> NDArray[np.bool_]:
     common = np.asarray(answered.all(axis=0), np.bool_)
     if common.sum() < 2:
         fewest = int(answered.sum(axis=1).argmin()) if len(array) else 0
+        have = "has" if common.sum() == 1 else "have"
         detail = f"; run {fewest} answered fewest, {answered[fewest].sum()}" if len(array) else ""
         raise ComparisonError(
-            f"Of {array.shape[1]} queries {common.sum()} have a value in every compared run{detail}. "
-            "A comparison needs at least 2: leave out runs that failed, or run them again."
+            f"Of {counted(array.shape[1], 'query')} {common.sum()} {have} a value in every "
+            f"compared run{detail}. A comparison needs at least 2: leave out runs that failed, or run them again."
         )
     return common
 

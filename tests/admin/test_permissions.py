@@ -1,5 +1,6 @@
 """Who gets where: nobody without being staff, staff with permission, and nobody to what somebody else owns."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -117,6 +118,13 @@ def test_own_team_and_nobodys_rows_are_seen(
     client.force_login(ada)
     for page in pages_of(benchmark):
         assert client.get(page).status_code == 200, page
+
+
+def test_one_is_not_counted_as_many(admin_client: Client, benchmark_of: Callable) -> None:
+    nouns = "querie|run|document|judgment|operation|benchmark|version|pair|result|unit|chunk"
+    for page in [*pages_of(benchmark_of(None)), reverse("admin:index")]:
+        shown = re.sub(r"<[^>]+>", "", admin_client.get(page).content.decode())
+        assert not re.search(rf"(?<![\d.,])1 ({nouns})s\b", shown), page
 
 
 def test_facts_are_not_edited_by_hand(client_of_ada: Client, benchmark_of: Callable) -> None:

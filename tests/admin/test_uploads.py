@@ -50,7 +50,7 @@ def test_a_dataset_becomes_the_users_and_the_page_counts_it(client_of_ada: Clien
     made = Dataset.objects.get()
     assert (made.name, made.owner, made.description) == ("Fruit", ada, "By hand.")
     assert Judgment.objects.get().grade == 3
-    assert "Imported 1 queries with 1 judgments as Fruit v1" in response.content.decode()
+    assert "Imported 1 query with 1 judgment as Fruit v1" in response.content.decode()
 
 
 @pytest.mark.parametrize(

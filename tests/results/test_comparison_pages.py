@@ -17,8 +17,9 @@ from apps.results.sentences import verdict_sentence
 from apps.results.slice_differences import by_slice
 from apps.results.templatetags.benchbench import signed
 from apps.results.templatetags.comparison import interval
-from benchbench.panels import changelist_url
+from benchbench.panels import change_url, changelist_url
 from tests.admin.conftest import MakeStaff, make_staff  # noqa: F401 (a fixture)
+from tests.benchmarks.gated import GOOD, POOR, make_gated, search
 from tests.results.compared import make_compared, make_queries, noisy
 from tests.results.test_pages import results_url, text_of
 
@@ -126,6 +127,32 @@ def test_two_of_more_runs_say_that_they_were_picked(admin_client: Client, benchm
     text = text_of(page(admin_client, run=[first.pk, second.pk]))
     assert "1 more run of this benchmark is not compared here." in text
     assert "Most lost by top 10" in text
+
+
+def test_of_more_runs_than_can_be_compared_the_best_are(
+    admin_client: Client, benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apps.results.comparing.MOST_RUNS", 2)
+    weakest, best, good = benchmark.runs.order_by("run_order")
+    response = page(admin_client, benchmark=benchmark.pk)
+    assert response.status_code == 200
+    assert set(response.context["comparison"].runs) == {best, good}
+    assert "the 1 run with the lowest mean is left out" in text_of(response)
+    held = page(admin_client, run=[weakest.pk, best.pk, good.pk], baseline=weakest.pk)
+    assert set(held.context["comparison"].runs) == {weakest, best}
+    verdict = text_of(admin_client.get(results_url(benchmark, "verdict")))
+    assert "No verdict" not in verdict
+    assert "the 1 run with the lowest mean is left out" in verdict
+
+
+def test_two_runs_lead_from_each_query_to_both_rankings(admin_client: Client, transactional_db: None) -> None:
+    finished = search(make_gated(), GOOD, POOR)
+    response = page(admin_client, benchmark=finished.pk)
+    lost = response.context["queries"].losses[0]
+    assert f'href="{change_url(lost.result)}?against={response.context["reference"].pk}&amp;version=1#ranking"' in (
+        response.content.decode()
+    )
+    assert "side by side" in text_of(response)
 
 
 def test_bounds_choose_another_run(admin_client: Client, benchmark: Benchmark) -> None:

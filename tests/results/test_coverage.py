@@ -73,7 +73,7 @@ def test_the_page_shows_them_and_what_is_unresolved(admin_client: Client, mappin
     fragment = reverse("admin:run_coverage", args=[run.pk])
     assert f'hx-get="{fragment}"' in page
     shown = text_of(admin_client.get(fragment))
-    assert "1 judgment fit no document of the collection; they hold 16.7 % of the ideal gain" in shown
+    assert "1 judgment fits no document of the collection; it holds 16.7 % of the ideal gain" in shown
     assert "75.0 %" in shown
 
 

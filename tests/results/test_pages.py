@@ -142,6 +142,15 @@ def test_it_says_what_unresolved_judgments_hold(admin_client: Client, mapping: M
     assert said in page
 
 
+def test_what_waits_for_a_worker_is_queued_and_not_running(admin_client: Client, mapping: Mapping) -> None:
+    operation = Operation.objects.create(kind="benchmark", subject_id=mapping.pk, parameters={"run_ids": []})
+    benchmark = make_benchmark(mapping, [None], status="running", operation=operation)
+    for path in (results_url(benchmark), change_url(benchmark), changelist_url(Benchmark), reverse("admin:index")):
+        for status, said in (("pending", "queued"), ("running", "running")):
+            Operation.objects.update(status=status)
+            assert re.search(rf">\s*{said}\s*<", admin_client.get(path).content.decode()), (path, said)
+
+
 def test_a_cancelled_benchmark_offers_to_resume(admin_client: Client, mapping: Mapping) -> None:
     benchmark = make_benchmark(mapping, [0.5], status="cancelled")
     benchmark.runs.update(status=Run.Status.CANCELLED)

@@ -8,7 +8,13 @@ import pytest
 from apps.datasets.models import Dataset
 from apps.results.choosing import Bounds, costs_of, index_bytes
 from apps.results.comparing import RunComparison, compare_runs
-from apps.results.sentences import choice_sentence, family_sentence, left_out_sentence, verdict_sentence
+from apps.results.sentences import (
+    choice_sentence,
+    disorder_sentence,
+    family_sentence,
+    left_out_sentence,
+    verdict_sentence,
+)
 from tests.results.compared import make_compared, make_queries, noisy
 
 pytestmark = pytest.mark.django_db
@@ -91,3 +97,12 @@ def test_against_a_baseline_no_cheapest_run_is_chosen() -> None:
 def test_the_size_of_what_is_searched_counts_the_approximate_index() -> None:
     run = compared(noisy([0.1, 0.5], 50)).runs[0]
     assert index_bytes(run) is None
+
+
+def test_a_worse_run_above_one_that_is_not_distinguishable_is_explained() -> None:
+    best = noisy([0.6], 50)[0]
+    odd = np.arange(50) % 2
+    steady, erratic = best - 0.05 + 0.01 * odd, best - 0.06 + np.where(odd, 0.5, -0.5)
+    said = disorder_sentence(compared([best, steady, erratic]))
+    assert said.startswith("top 20 is worse and top 30, whose mean is lower, is not distinguishable: significance")
+    assert disorder_sentence(compared([best, steady])) == ""

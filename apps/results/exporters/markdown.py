@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from apps.benchmarks.models import Benchmark
 from apps.datasets.models import DatasetVersion
 from apps.results.exporters.story import Line, story_of
+from benchbench.decimals import counted
 from benchbench.markdown import code, text
 
 
@@ -12,7 +13,7 @@ def write(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
     story = story_of(benchmark, version)
     yield f"## {text(benchmark.name)}\n\n**{text(story.verdict)}**\n\n"
     collection = benchmark.mapping.collection.name
-    yield f"Dataset {text(str(version))} on {code(collection)}, {version.query_count:,} queries.\n"
+    yield f"Dataset {text(str(version))} on {code(collection)}, {counted(version.query_count, 'query')}.\n"
     if story.shared:
         yield f"All runs: {text(' · '.join(story.shared))}.\n"
     yield f"\n| rank | run | label | {' | '.join(map(text, story.measures))} | {story.time} | standing |\n"

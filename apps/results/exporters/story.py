@@ -9,6 +9,7 @@ from apps.results.configurations import keys_of, phrases, varying
 from apps.results.labels import distinct_labels
 from apps.results.leaderboard import Leaderboard, Row, leaderboard, measures_at
 from apps.results.sentences import family_sentence, left_out_sentence, verdict_sentence
+from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 
 BEST, UNDECIDED, WORSE = "best", "not distinguishable", "worse"
@@ -29,7 +30,7 @@ class Line:
         if self.row.unranked:
             return self.row.unranked
         failed = self.row.run.failed_queries
-        return f"{failed:,} {'query' if failed == 1 else 'queries'} failed" if failed else ""
+        return f"{counted(failed, 'query')} failed" if failed else ""
 
     @property
     def failure(self) -> str:

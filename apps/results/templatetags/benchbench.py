@@ -11,6 +11,7 @@ from django.utils.html import format_html
 
 from apps.benchmarks.models import Benchmark
 from apps.results.causes import CAUSES
+from benchbench import decimals
 from benchbench.ir.triage import Loss
 from benchbench.panels import change_url
 
@@ -101,6 +102,12 @@ def page_of(row: Model) -> str:
 @register.filter
 def noun(row: Model) -> Any:
     return row._meta.verbose_name
+
+
+@register.filter
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: `1 query`, `2,345 queries`."""
+    return decimals.counted(number, noun)
 
 
 @register.filter
