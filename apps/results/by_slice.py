@@ -107,35 +107,32 @@ def slice_figure(groups: Sequence[SliceGroup], name: str, overall: float | None)
     rows = [row for group in groups for row in group.rows if row.values[0] is not None]
     if not rows or overall is None:
         return None
-    import plotly.graph_objects as go  # takes a second to import, and only this page needs it
-
     labels = [f"{row.slice.name} ({row.slice.n})" for row in rows]
-    points = go.Scatter(
-        x=[row.values[0] for row in rows],
-        y=[wrapped(label) for label in labels],
-        mode="markers",
-        marker={"size": 11, "color": [_colour(row) for row in rows], "opacity": 0.9},
-        text=[_told(row) for row in rows],
-        hovertemplate="%{y}<br>" + name + " %{x:.4f}%{text}<extra></extra>",
-        showlegend=False,
-    )
-    figure = go.Figure([points])
-    figure.update_layout(
-        xaxis={
+    points = {
+        "type": "scatter",
+        "x": [row.values[0] for row in rows],
+        "y": [wrapped(label) for label in labels],
+        "mode": "markers",
+        "marker": {"size": 11, "color": [_colour(row) for row in rows], "opacity": 0.9},
+        "text": [_told(row) for row in rows],
+        "hovertemplate": "%{y}<br>" + name + " %{x:.4f}%{text}<extra></extra>",
+        "showlegend": False,
+    }
+    layout = {
+        "xaxis": {
             "title": {"text": f"mean {name}"},
             "tickformat": ".2~f",
             "rangemode": "tozero",
             "tickangle": 0,
             "nticks": 6,
         },
-        yaxis={"autorange": "reversed", "type": "category"},
-        shapes=[{"type": "line", "x0": overall, "x1": overall, "yref": "paper", "y0": 0, "y1": 1, "line": _LINE}],
-        margin={"l": 16, "r": 16, "t": 16, "b": 48},
-        height=90 + height_of_rows(labels),
-        hovermode="closest",
-        template="none",
-    )
-    return figure.to_plotly_json() | {"data": [trace.to_plotly_json() for trace in figure.data]}
+        "yaxis": {"autorange": "reversed", "type": "category"},
+        "shapes": [{"type": "line", "x0": overall, "x1": overall, "yref": "paper", "y0": 0, "y1": 1, "line": _LINE}],
+        "margin": {"l": 16, "r": 16, "t": 16, "b": 48},
+        "height": 90 + height_of_rows(labels),
+        "hovermode": "closest",
+    }
+    return {"data": [points], "layout": layout}
 
 
 _LINE = {"color": QUIET_COLOUR, "width": 1.5, "dash": "dash"}

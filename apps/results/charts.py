@@ -1,4 +1,8 @@
-"""Figures, built here and drawn in the browser by Plotly. Colours of text and grid follow the page's theme there."""
+"""Figures, built here and drawn in the browser by Plotly. Colours of text and grid follow the page's theme there.
+
+A figure is plain JSON, as Plotly's documents describe it. Plotly's Python package would only check that, which takes
+longer than the rest of a page, and a second to import.
+"""
 
 import math
 import textwrap
@@ -23,24 +27,17 @@ def quality_and_cost(board: Leaderboard) -> dict[str, Any] | None:
     rows = [row for row in board.rows if row.rank and row.run.timing.get("total_ms")]
     if not rows:
         return None
-    import plotly.graph_objects as go  # takes a second to import, and only this page needs it
-
     keys = varying(row.run.config for row in rows)
-    figure = go.Figure([_trace(go, group, board.primary, keys) for group in _groups(rows)])
     times = [row.run.timing["total_ms"] for row in rows]
-    figure.update_layout(
-        xaxis={
-            "title": {"text": "ms per query"},
-            **time_axis(times),
-        },
-        yaxis={"title": {"text": f"mean {board.primary}"}, "tickformat": ".3~f"},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
-        margin={"l": 64, "r": 16, "t": 40, "b": 56},
-        height=380,
-        hovermode="closest",
-        template="none",
-    )
-    return figure.to_plotly_json() | {"data": [trace.to_plotly_json() for trace in figure.data]}
+    layout = {
+        "xaxis": {"title": {"text": "ms per query"}, **time_axis(times)},
+        "yaxis": {"title": {"text": f"mean {board.primary}"}, "tickformat": ".3~f"},
+        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        "margin": {"l": 64, "r": 16, "t": 40, "b": 56},
+        "height": 380,
+        "hovermode": "closest",
+    }
+    return {"data": [_trace(group, board.primary, keys) for group in _groups(rows)], "layout": layout}
 
 
 def time_axis(times: list[float]) -> dict[str, Any]:
@@ -73,20 +70,21 @@ def _groups(rows: list[Row]) -> list[list[Row]]:
     return [groups[mode] for mode in sorted(groups)]
 
 
-def _trace(go: Any, rows: list[Row], primary: str, keys: list[str]) -> Any:
+def _trace(rows: list[Row], primary: str, keys: list[str]) -> dict[str, Any]:
     mode = rows[0].run.config.get("search_mode", "")
     order = {"dense": 0, "sparse": 1, "hybrid": 2}.get(mode, 3)
-    return go.Scatter(
-        x=[row.run.timing["total_ms"] for row in rows],
-        y=[row.values[primary] for row in rows],
-        name=" ".join(phrases({"search_mode": mode}, ["search_mode"])),
-        mode="markers",
-        marker={
+    return {
+        "type": "scatter",
+        "x": [row.run.timing["total_ms"] for row in rows],
+        "y": [row.values[primary] for row in rows],
+        "name": " ".join(phrases({"search_mode": mode}, ["search_mode"])),
+        "mode": "markers",
+        "marker": {
             "size": 12,
             "color": COLOURS[order],
             "symbol": [SYMBOLS[bool(row.run.config.get("use_reranker"))] for row in rows],
             "opacity": 0.85,
         },
-        text=[f"{row.rank}. {', '.join(phrases(row.run.config, keys)) or row.run.label}" for row in rows],
-        hovertemplate="%{text}<br>" + primary + " %{y:.4f}<br>%{x:.1f} ms per query<extra></extra>",
-    )
+        "text": [f"{row.rank}. {', '.join(phrases(row.run.config, keys)) or row.run.label}" for row in rows],
+        "hovertemplate": "%{text}<br>" + primary + " %{y:.4f}<br>%{x:.1f} ms per query<extra></extra>",
+    }

@@ -95,15 +95,14 @@ def pair_figure(comparison: RunComparison) -> Figure | None:
 
 def query_figure(differences: Sequence[float], measure: str) -> Figure:
     """Return the differences of two runs on every query, the greatest gain first."""
-    import plotly.graph_objects as go
-
     ordered = sorted(differences, reverse=True)
-    bars = go.Bar(
-        x=list(range(1, len(ordered) + 1)),
-        y=ordered,
-        marker={"color": [BETTER if one > 0 else WORSE for one in ordered], "line": {"width": 0}},
-        hovertemplate="%{y:+.4f}<extra></extra>",
-    )
+    bars = {
+        "type": "bar",
+        "x": list(range(1, len(ordered) + 1)),
+        "y": ordered,
+        "marker": {"color": [BETTER if one > 0 else WORSE for one in ordered], "line": {"width": 0}},
+        "hovertemplate": "%{y:+.4f}<extra></extra>",
+    }
     layout = {
         "xaxis": {"title": {"text": "queries, the greatest gain first"}},
         "yaxis": {"title": {"text": f"difference in {measure}"}, "tickformat": "+.2~f"},
@@ -112,7 +111,7 @@ def query_figure(differences: Sequence[float], measure: str) -> Figure:
         "margin": {"l": 64, "r": 16, "t": 16, "b": 48},
         "showlegend": False,
     }
-    return _figure(go, [bars], layout)
+    return {"data": [bars], "layout": layout}
 
 
 def frontier_figure(comparison: RunComparison, costs: Costs) -> Figure | None:
@@ -120,19 +119,18 @@ def frontier_figure(comparison: RunComparison, costs: Costs) -> Figure | None:
 
     The chosen run is a star.
     """
-    import plotly.graph_objects as go
-
     times = {run: ms for run in comparison.order if (ms := costs.points[run].latency_ms) is not None}
     if not times:
         return None
     largest = max((point.index_bytes or 0 for point in costs.points), default=0) or 1
     chosen = costs.choice.run if costs.choice else None
     points = [costs.points[run] for run in times]
-    trace = go.Scatter(
-        x=list(times.values()),
-        y=[point.quality for point in points],
-        mode="markers",
-        marker={
+    trace = {
+        "type": "scatter",
+        "x": list(times.values()),
+        "y": [point.quality for point in points],
+        "mode": "markers",
+        "marker": {
             "size": [10 + 12 * float(np.sqrt((point.index_bytes or 0) / largest)) for point in points],
             "symbol": [
                 "star" if run == chosen else "circle" if run in costs.frontier else "circle-open" for run in times
@@ -140,9 +138,9 @@ def frontier_figure(comparison: RunComparison, costs: Costs) -> Figure | None:
             "color": [COLOURS[0] if run in costs.frontier or run == chosen else OPEN for run in times],
             "opacity": 0.85,
         },
-        text=[comparison.labels[run] for run in times],
-        hovertemplate="%{text}<br>" + comparison.measure + " %{y:.4f}<br>%{x:.1f} ms per query<extra></extra>",
-    )
+        "text": [comparison.labels[run] for run in times],
+        "hovertemplate": "%{text}<br>" + comparison.measure + " %{y:.4f}<br>%{x:.1f} ms per query<extra></extra>",
+    }
     layout = {
         "xaxis": {"title": {"text": "ms per query"}, **time_axis(list(times.values()))},
         "yaxis": {"title": {"text": f"mean {comparison.measure}"}, "tickformat": ".3~f"},
@@ -152,7 +150,7 @@ def frontier_figure(comparison: RunComparison, costs: Costs) -> Figure | None:
         "showlegend": False,
         "shapes": [_bound(costs.bounds.latency_ms)] if costs.bounds.latency_ms is not None else [],
     }
-    return _figure(go, [trace], layout)
+    return {"data": [trace], "layout": layout}
 
 
 def p_text(p: float) -> str:
@@ -160,19 +158,18 @@ def p_text(p: float) -> str:
 
 
 def _forest(lines: Sequence[Line], title: str) -> Figure:
-    import plotly.graph_objects as go
-
     shown = list(reversed(lines))  # Plotly counts from below
     ends = [line.interval or Interval(line.difference, line.difference) for line in shown]
-    trace = go.Scatter(
-        x=[line.difference for line in shown],
-        y=[wrapped(line.label) for line in shown],
-        mode="markers",
-        marker={"size": 9, "color": [line.colour for line in shown]},
-        error_x={"visible": False},
-        customdata=[[end.low, end.high] for end in ends],
-        hovertemplate="%{y}<br>%{x:+.4f} [%{customdata[0]:+.4f}, %{customdata[1]:+.4f}]<extra></extra>",
-    )
+    trace = {
+        "type": "scatter",
+        "x": [line.difference for line in shown],
+        "y": [wrapped(line.label) for line in shown],
+        "mode": "markers",
+        "marker": {"size": 9, "color": [line.colour for line in shown]},
+        "error_x": {"visible": False},
+        "customdata": [[end.low, end.high] for end in ends],
+        "hovertemplate": "%{y}<br>%{x:+.4f} [%{customdata[0]:+.4f}, %{customdata[1]:+.4f}]<extra></extra>",
+    }
     shapes = [_whisker(place, end, line.colour) for place, (line, end) in enumerate(zip(shown, ends, strict=True))]
     reach = [0.0, *(end.low for end in ends), *(end.high for end in ends)]
     room = 0.06 * (max(reach) - min(reach) or 1)
@@ -189,28 +186,27 @@ def _forest(lines: Sequence[Line], title: str) -> Figure:
         "margin": {"l": 8, "r": 16, "t": 8, "b": 56},
         "showlegend": False,
     }
-    return _figure(go, [trace], layout)
+    return {"data": [trace], "layout": layout}
 
 
 def _map(columns: Sequence[str], rows: Sequence[str], values: Cells, texts: Sequence[Sequence[str]]) -> Figure:
     """A coloured cell for each value; the farthest from 0 has the full colour."""
-    import plotly.graph_objects as go
-
     most = max((abs(value) for row in values for value in row if value is not None), default=0) or 1
     across, down = [wrapped(column, 14) for column in columns], [wrapped(row) for row in rows]
-    trace = go.Heatmap(
-        x=across,
-        y=down,
-        z=[list(row) for row in values],
-        text=[list(row) for row in texts],
-        colorscale=DIVERGING,
-        zmin=-most,
-        zmax=most,
-        showscale=False,
-        xgap=2,
-        ygap=2,
-        hovertemplate="%{y}<br>%{x}<br>%{text}<extra></extra>",
-    )
+    trace = {
+        "type": "heatmap",
+        "x": across,
+        "y": down,
+        "z": [list(row) for row in values],
+        "text": [list(row) for row in texts],
+        "colorscale": DIVERGING,
+        "zmin": -most,
+        "zmax": most,
+        "showscale": False,
+        "xgap": 2,
+        "ygap": 2,
+        "hovertemplate": "%{y}<br>%{x}<br>%{text}<extra></extra>",
+    }
     layout = {
         "xaxis": {"side": "top", "type": "category", "showgrid": False, "ticks": ""},
         "yaxis": {"autorange": "reversed", "type": "category", "showgrid": False, "ticks": ""},
@@ -224,13 +220,7 @@ def _map(columns: Sequence[str], rows: Sequence[str], values: Cells, texts: Sequ
         "height": HEAD + 36 + height_of_rows(rows),
         "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
     }
-    return _figure(go, [trace], layout)
-
-
-def _figure(go: Any, traces: list[Any], layout: dict[str, Any]) -> Figure:
-    figure = go.Figure(traces)
-    figure.update_layout(template="none", **layout)
-    return figure.to_plotly_json() | {"data": [trace.to_plotly_json() for trace in figure.data]}
+    return {"data": [trace], "layout": layout}
 
 
 def _title(comparison: RunComparison) -> str:

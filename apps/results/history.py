@@ -139,57 +139,55 @@ def history_figure(shown: History) -> dict[str, Any] | None:
     """Return the figure: a point a benchmark, which leads to it, a colour a truth, a line a baseline; None without."""
     if not shown.points:
         return None
-    import plotly.graph_objects as go  # takes a second to import
-
     truths = list(dict.fromkeys(point.truth for point in shown.points))
     colours = {truth: COLOURS[place % len(COLOURS)] for place, truth in enumerate(truths)}
-    figure = go.Figure([_trace(go, shown, truth, colours[truth]) for truth in truths])
-    for line in shown.lines:
-        if line.truth in colours:
-            _draw(figure, line, shown, colours[line.truth])
-    figure.update_layout(
-        xaxis={"type": "date", "range": _span([_completed(point) for point in shown.points])},
-        yaxis={"title": {"text": f"best mean {shown.measure}"}, "tickformat": ".3~f"},
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
-        showlegend=True,
-        margin={"l": 64, "r": 16, "t": 40, "b": 40},
-        height=380,
-        hovermode="closest",
-        template="none",
-    )
-    return figure.to_plotly_json() | {"data": [trace.to_plotly_json() for trace in figure.data]}
+    drawn = [_drawn(line, shown, colours[line.truth]) for line in shown.lines if line.truth in colours]
+    layout = {
+        "xaxis": {"type": "date", "range": _span([_completed(point) for point in shown.points])},
+        "yaxis": {"title": {"text": f"best mean {shown.measure}"}, "tickformat": ".3~f"},
+        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        "showlegend": True,
+        "margin": {"l": 64, "r": 16, "t": 40, "b": 40},
+        "height": 380,
+        "hovermode": "closest",
+        "shapes": [shape for shape, _ in drawn],
+        "annotations": [note for _, note in drawn],
+    }
+    return {"data": [_trace(shown, truth, colours[truth]) for truth in truths], "layout": layout}
 
 
-def _trace(go: Any, shown: History, truth: str, colour: str) -> Any:
+def _trace(shown: History, truth: str, colour: str) -> dict[str, Any]:
     points = [point for point in shown.points if point.truth == truth]
-    return go.Scatter(
-        x=[_completed(point).isoformat(timespec="seconds") for point in points],
-        y=[point.value for point in points],
-        name=truth,
-        mode="lines+markers",
-        line={"width": 1, "color": colour, "dash": "dot"},
-        marker={"size": 11, "color": colour},
-        text=[f"{point.benchmark.name}<br>{point.run.label}" for point in points],
-        customdata=[reverse("admin:benchmark_results", args=[point.benchmark.pk]) for point in points],
-        hovertemplate="%{text}<br>" + shown.measure + " %{y:.4f}<extra></extra>",
-    )
+    return {
+        "type": "scatter",
+        "x": [_completed(point).isoformat(timespec="seconds") for point in points],
+        "y": [point.value for point in points],
+        "name": truth,
+        "mode": "lines+markers",
+        "line": {"width": 1, "color": colour, "dash": "dot"},
+        "marker": {"size": 11, "color": colour},
+        "text": [f"{point.benchmark.name}<br>{point.run.label}" for point in points],
+        "customdata": [reverse("admin:benchmark_results", args=[point.benchmark.pk]) for point in points],
+        "hovertemplate": "%{text}<br>" + shown.measure + " %{y:.4f}<extra></extra>",
+    }
 
 
-def _draw(figure: Any, line: Line, shown: History, colour: str) -> None:
-    """Draw the baseline across the time in which its truth was the one that was asked, its name at the outer end."""
+def _drawn(line: Line, shown: History, colour: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the baseline across the time in which its truth was the one that was asked, and its name at its end."""
     every = _span([_completed(point) for point in shown.points])
     start, end = _span([_completed(point) for point in shown.points if point.truth == line.truth])
     side = "left" if start == every[0] else "right"
-    figure.add_shape(type="line", x0=start, x1=end, y0=line.value, y1=line.value, line={"color": colour, "width": 1.5})
-    figure.add_annotation(
-        x=start if side == "left" else end,
-        y=line.value,
-        xanchor=side,
-        yanchor="bottom",
-        showarrow=False,
-        text=f"{line.baseline.name} ({line.truth}) {number(line.value)}",
-        font={"color": colour, "size": 12},
-    )
+    across = {"type": "line", "x0": start, "x1": end, "y0": line.value, "y1": line.value}
+    name = {
+        "x": start if side == "left" else end,
+        "y": line.value,
+        "xanchor": side,
+        "yanchor": "bottom",
+        "showarrow": False,
+        "text": f"{line.baseline.name} ({line.truth}) {number(line.value)}",
+        "font": {"color": colour, "size": 12},
+    }
+    return across | {"line": {"color": colour, "width": 1.5}}, name
 
 
 def _completed(point: Point) -> datetime:

@@ -3,12 +3,15 @@
 from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 
 from apps.benchmarks.models import QueryResult
 from apps.results.axes import effects_of
+from apps.results.choosing import Bounds
 from apps.results.comparing import compare_runs
 from apps.results.comparison_figures import difference_figure, pair_figure, query_figure, slice_figure
+from apps.results.comparison_page import comparison_context
 from apps.results.query_differences import query_differences
 from apps.results.sentences import reversal_sentence
 from apps.results.slice_differences import by_slice, reversed_runs
@@ -134,3 +137,12 @@ def test_the_figures_hold_the_numbers_of_the_comparison() -> None:
     ]
     assert matrix["data"][0]["text"][0][1:] == ["< .001", "< .001"]
     assert pair_figure(compare_runs(found.runs, baseline=found.runs[0])) is None
+
+
+def test_plotly_takes_every_figure() -> None:
+    runs = make_compared(make_queries(30), noisy([0.3, 0.5, 0.9], 30), configs=MODES).runs.all()
+    for found in (compare_runs(runs), compare_runs(runs[:2])):
+        figures = comparison_context(found, Bounds())["figures"]
+        assert len(figures) >= 3
+        for figure in figures.values():
+            go.Figure(figure)  # which refuses a key or a value that Plotly does not know
