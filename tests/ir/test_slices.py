@@ -2,6 +2,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from benchbench.ir.slices import LabelShape, QueryFacts, label_shape, reversals, slices_of, weak_slices
 
@@ -130,3 +131,14 @@ class TestLabelShape:
         assert label_shape(range(101)).p95 == 95
         assert label_shape([3]).p95 == 3
         assert label_shape([]).total_queries == 0
+
+
+@pytest.mark.parametrize(("inside", "outside"), [(20, 30), (11, 400), (200, 12)])
+def test_a_slice_is_held_against_the_rest_by_welchs_test(inside: int, outside: int) -> None:
+    draw = np.random.default_rng(inside)
+    low, high = draw.random(inside) / 4, draw.random(outside)
+    slices = slices_of(facts(inside + outside, category=["x"] * inside + ["y"] * outside), minimum=2)
+    weak = {one.slice.name: one.p for one in weak_slices(np.concatenate([low, high]), slices)}
+    tested = sum(not one.is_small for one in slices)
+    expected = stats.ttest_ind(low, high, equal_var=False, alternative="less").pvalue * tested
+    assert weak["category: x"] == pytest.approx(expected, rel=1e-9)
