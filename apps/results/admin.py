@@ -79,7 +79,8 @@ class QueryResultAdmin(LargeAdmin):
         match = request.resolver_match
         on_its_page = match is not None and match.url_name == "benchmarks_queryresult_change"
         made_from = ("query__dataset", "run__index", "run__benchmark__dataset_version__dataset")
-        return results.select_related(*made_from, "run__benchmark__mapping__dataset") if on_its_page else results
+        mapping = ("run__benchmark__mapping__dataset", "run__benchmark__mapping__dataset_version")
+        return results.select_related(*made_from, *mapping) if on_its_page else results
 
     def change_view(self, request: HttpRequest, object_id: str, *args: Any, **kwargs: Any) -> HttpResponse:
         return views.query_page(request, self, object_id)

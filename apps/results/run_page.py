@@ -138,4 +138,4 @@ def _means(evaluation: Evaluation) -> list[tuple[str, float | None, float | None
 def _siblings(run: Run) -> list[Run]:
     """Return the other runs of the benchmark that have values, to hold this one against."""
     completed = run.benchmark.runs.filter(status=Run.Status.COMPLETED).exclude(pk=run.pk)
-    return list(completed.only("pk", "label", "run_order").order_by("run_order"))
+    return list(completed.only("pk", "label", "run_order", "benchmark").order_by("run_order"))

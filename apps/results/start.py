@@ -11,9 +11,9 @@ from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation, Status
-from apps.operations.progress import progress_of
+from apps.operations.progress import progress_of_each
 from apps.operations.subjects import of_subject
-from apps.results.leaderboard import leaderboard
+from apps.results.leaderboard import Row, best_runs, primary_measure
 from apps.retrieval.models import Index
 from benchbench.access import visible
 
@@ -99,16 +99,23 @@ def start_context(user: Any) -> dict[str, Any]:
     return {
         "steps": steps,
         "next_step": next((step for step in steps if not step["done"]), None),
-        "benchmarks": [(benchmark, leaderboard(benchmark)) for benchmark in _latest(user)],
-        "at_work": [(operation, progress_of(operation)) for operation in _at_work(user)],
+        "benchmarks": _latest(user),
+        "at_work": list(progress_of_each(_at_work(user)).items()),
     }
 
 
-def _latest(user: Any) -> list[Benchmark]:
+def _latest(user: Any) -> list[tuple[Benchmark, Row | None, float | None]]:
+    """Return the latest benchmarks, each with its best completed run and the primary measure of that."""
     if not user.has_perm("benchmarks.view_benchmark"):
         return []
-    benchmarks = Benchmark.objects.select_related("mapping__dataset", "mapping__collection", "operation")
-    return list(visible(benchmarks, user).order_by("-created_at")[:LATEST])
+    benchmarks = Benchmark.objects.select_related("mapping__dataset", "mapping__collection")
+    latest = list(visible(benchmarks, user).order_by("-created_at")[:LATEST])
+    best = best_runs(latest)
+    rows = [best.get(benchmark.pk) for benchmark in latest]
+    return [
+        (benchmark, row, row.values[primary_measure(benchmark)] if row else None)
+        for benchmark, row in zip(latest, rows, strict=True)
+    ]
 
 
 def _at_work(user: Any) -> list[Operation]:
