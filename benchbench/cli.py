@@ -11,6 +11,12 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 WITHOUT_SERVICES = {"help", "version", "makemessages", "compilemessages", "collectstatic", "startapp"}
 ASKS_FOR_HELP = {"-h", "--help", "--version"}
 SCORE = "Measure a file of results by a file of judgments; needs no database."
+# These make the tables, look at them or do without. Everything else needs them as this code has them.
+WITHOUT_TABLES = {
+    *("migrate", "makemigrations", "showmigrations", "optimizemigration", "squashmigrations", "sqlmigrate", "demo"),
+    *("check", "shell", "dbshell", "inspectdb", "sqlflush", "sqlsequencereset", "createcachetable", "diffsettings"),
+    *("findstatic", "startproject", "sendtestemail", "spectacular", "generateschema", "test", "testserver"),
+}
 # The rooms whose commands are listed, in the order in which one comes to use them.
 ROOMS = ("demo", "collections", "datasets", "mappings", "retrieval", "benchmarks", "results", "operations")
 
@@ -34,6 +40,8 @@ def main() -> None:
     if not completing and (sentence := misspelt(arguments[0])):
         print(sentence, file=sys.stderr)
         sys.exit(2)
+    if needs_services(arguments) and arguments[0] not in WITHOUT_TABLES:
+        _require_tables(arguments[0])
 
     from django.core.management import execute_from_command_line
 
@@ -102,3 +110,16 @@ def _start_services() -> None:
         print(error, file=sys.stderr)
         if sys.argv[1] != "check":  # which goes on, to report what else is wrong
             sys.exit(1)
+
+
+def _require_tables(name: str) -> None:
+    """End with a sentence, and the status that says of the command `name` that it could not do its work."""
+    import django
+    from django.core.management import get_commands, load_command_class
+
+    from benchbench.tables import why_not_usable
+
+    django.setup()
+    if sentence := why_not_usable(Path(sys.argv[0]).name):
+        print(sentence, file=sys.stderr)
+        sys.exit(getattr(load_command_class(get_commands()[name], name), "error_status", 1))

@@ -173,7 +173,8 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # PostgreSQL and Redis: the embedded ones unless a URL names another.
 DATABASE_URL = env_str("DATABASE_URL", embedded.database_url())
 REDIS_URL = env_str("REDIS_URL", embedded.redis_url())
-DATABASES = {"default": dj_database_url.parse(DATABASE_URL, conn_max_age=0)}
+ENGINE = "benchbench.embedded.backend" if EMBEDDED else None
+DATABASES = {"default": dj_database_url.parse(DATABASE_URL, engine=ENGINE, conn_max_age=0)}
 CACHES: dict[str, Any] = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",

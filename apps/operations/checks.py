@@ -6,9 +6,10 @@ from typing import Any
 import django_rq
 from django.core.checks import CheckMessage, Error, Warning, register
 from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 from django.db.utils import DatabaseError
 from redis.exceptions import RedisError
+
+from benchbench.tables import unapplied
 
 EXTENSION = "vector"
 # Commands that report or need the services. Others (migrate, makemigrations …) must run while something is missing.
@@ -28,8 +29,7 @@ def check_database(**kwargs: Any) -> list[CheckMessage]:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1 FROM pg_available_extensions WHERE name = %s", [EXTENSION])
             has_extension = cursor.fetchone() is not None
-        executor = MigrationExecutor(connection)
-        missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
+        missing = unapplied()
     except DatabaseError as error:
         host = connection.settings_dict.get("HOST") or connection.settings_dict.get("OPTIONS", {}).get("host", "")
         hint = "Start PostgreSQL, or mend DATABASE_URL; unset, BenchBench starts its own."
@@ -42,7 +42,7 @@ def check_database(**kwargs: Any) -> list[CheckMessage]:
         )
     if missing:
         hint = "Run: python manage.py migrate"
-        messages.append(Warning(f"{len(missing)} migrations are not applied.", hint=hint, id="benchbench.W001"))
+        messages.append(Warning(f"{missing} migrations are not applied.", hint=hint, id="benchbench.W001"))
     return messages
 
 

@@ -2,10 +2,15 @@
 
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import pytest
 from django.conf import settings
 from django.db import connection
+from django.db.utils import OperationalError
+
+from benchbench import tables
+from benchbench.tables import why_not_usable
 
 
 def check(environment: dict[str, str]) -> str:
@@ -48,6 +53,17 @@ def test_it_counts_missing_migrations(process_environment: dict[str, str]) -> No
                 )
     assert "1 migrations are not applied" in output
     assert "HINT: Run: python manage.py migrate" in output
+
+
+def test_a_command_names_what_it_cannot_work_on(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert why_not_usable("benchbench") == ""
+    with connection.cursor() as cursor:  # tables of an older version
+        cursor.execute("DELETE FROM django_migrations WHERE app = 'benchmarks'")
+    assert why_not_usable("benchbench") == (
+        "The tables of the database are not up to date: 1 migration is not applied. Run `benchbench migrate`."
+    )
+    monkeypatch.setattr(tables, "MigrationExecutor", Mock(side_effect=OperationalError("no route to host")))
+    assert "PostgreSQL does not answer: no route to host" in why_not_usable("benchbench")
 
 
 def test_it_names_a_model_that_is_not_here(process_environment: dict[str, str]) -> None:

@@ -1,0 +1,21 @@
+"""Django's PostgreSQL backend on the embedded server, which the first connection of a process starts."""
+
+from functools import cache
+from typing import Any
+
+from django.db.backends.postgresql import base
+
+from benchbench import embedded
+
+
+@cache
+def ensure_once() -> None:
+    embedded.ensure()
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """For scripts that call `django.setup()` in the checkout: commands and the site start the services themselves."""
+
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        ensure_once()
+        return super().get_new_connection(conn_params)
