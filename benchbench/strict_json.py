@@ -4,6 +4,7 @@ import codecs
 import gzip
 import json
 import math
+import re
 import zlib
 from collections.abc import Iterator
 from decimal import Decimal
@@ -15,6 +16,7 @@ from benchbench.errors import BenchbenchError
 
 MAX_DEPTH = 100
 BLOCK_BYTES = 2**18
+STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
 
 
 class MalformedFileError(BenchbenchError):
@@ -35,6 +37,10 @@ def parse(text: str, *, where: str) -> Any:
             text, object_pairs_hook=_object, parse_constant=_refuse_constant, parse_float=_float, parse_int=_int
         )
     except json.JSONDecodeError as error:
+        # How deep the parser goes before it gives up differs between versions of Python: what it meets first may be
+        # another fault further in.
+        if _is_deep(text[: error.pos]):
+            raise MalformedFileError(f"{where} is nested deeper than {MAX_DEPTH} levels.") from None
         raise MalformedFileError(_not_json(text, where, error)) from None
     except RecursionError:
         raise MalformedFileError(f"{where} is nested deeper than {MAX_DEPTH} levels.") from None
@@ -195,6 +201,16 @@ def canonical(value: Any) -> str:
 def same(one: Any, other: Any) -> bool:
     """Whether two values are the same JSON: `True == 1` in Python, and here it is not."""
     return canonical(one) == canonical(other)
+
+
+def _is_deep(text: str) -> bool:
+    """Tell whether the beginning of a JSON text opens more brackets at once than a value may have levels."""
+    depth = 0
+    for found in STRING_OR_BRACKET.finditer(text):
+        depth += (found[0] in "[{") - (found[0] in "]}")
+        if depth > MAX_DEPTH:
+            return True
+    return False
 
 
 def _not_json(text: str, where: str, error: json.JSONDecodeError) -> str:

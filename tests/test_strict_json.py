@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchbench.strict_json import MalformedFileError, canonical, fault, raw_blocks, raw_chunks, same
+from benchbench.strict_json import MalformedFileError, canonical, fault, parse, raw_blocks, raw_chunks, same
 
 SHORT = "it was cut short. Copy it, or pack it, again."
 DAMAGED = "it is damaged. Copy it, or pack it, again."
@@ -64,3 +64,14 @@ def test_it_says_what_is_wrong_with_a_packed_file(tmp_path: Path, damage: Callab
             list(read(path))
         assert caught.value.message.startswith("rows.jsonl.gz cannot be unpacked")
         assert caught.value.message.endswith(f": {said}")
+
+
+@pytest.mark.parametrize("text", ["[" * 500, '{"a": ' * 9000, '["]]", {"a": ' + "[" * 100 + "x"])
+def test_what_is_too_deep_is_that_however_far_the_parser_came(text: str) -> None:
+    with pytest.raises(MalformedFileError, match=r"^It is nested deeper than 100 levels\.$"):
+        parse(text, where="It")
+
+
+def test_brackets_in_a_text_are_no_depth() -> None:
+    with pytest.raises(MalformedFileError, match="is not JSON"):
+        parse('{"a": "\\"' + "[" * 500 + '", b', where="It")
