@@ -25,7 +25,7 @@ from benchbench import embedded
 os.environ["HF_HUB_OFFLINE"] = "1"  # a test that would fetch a model fails at once
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-SERVER_SECONDS = 30
+SERVER_SECONDS = 120
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -101,6 +101,7 @@ def process_environment(transactional_db: None) -> dict[str, str]:
         "DATABASE_URL": embedded.database_url(str(connection.settings_dict["NAME"])),
         "REDIS_URL": settings.REDIS_URL,
         "SECRET_KEY": settings.SECRET_KEY,
+        "BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_WALL_MS": str(settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_WALL_MS),
     }
 
 
@@ -142,7 +143,7 @@ def serve(manage: Any) -> Callable[..., str]:
         address = f"http://127.0.0.1:{port}"
         deadline = time.monotonic() + SERVER_SECONDS
         while True:
-            with contextlib.suppress(OSError), urllib.request.urlopen(f"{address}/admin/login/", timeout=5):
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"{address}/admin/login/", timeout=30):
                 return address
             assert server.poll() is None, "the server ended"
             assert time.monotonic() < deadline, f"the server did not answer within {SERVER_SECONDS} s"

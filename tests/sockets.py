@@ -42,16 +42,16 @@ def socket(
 
 async def opened(communicator: WebsocketCommunicator) -> dict[str, Any]:
     """Connect, and return the first message."""
-    connected, _ = await communicator.connect(timeout=5)
+    connected, _ = await communicator.connect(timeout=60)
     assert connected
-    first: dict[str, Any] = await communicator.receive_json_from(timeout=5)
+    first: dict[str, Any] = await communicator.receive_json_from(timeout=60)
     return first
 
 
 async def closed(communicator: WebsocketCommunicator) -> tuple[str, int]:
     """Read on to the end, and return why it came: the code of the last error, and the code of the close."""
     said = ""
-    while (output := await communicator.receive_output(timeout=5))["type"] != "websocket.close":
+    while (output := await communicator.receive_output(timeout=60))["type"] != "websocket.close":
         message = json.loads(output["text"])
         said = message["data"]["code"] if message["type"] == "error" else said
     await asyncio.sleep(0.02)  # channels_redis does not hear of an end while it only begins to listen: a second is lost
@@ -60,6 +60,6 @@ async def closed(communicator: WebsocketCommunicator) -> tuple[str, int]:
 
 
 async def refused(communicator: WebsocketCommunicator) -> tuple[str, int]:
-    connected, _ = await communicator.connect(timeout=5)
+    connected, _ = await communicator.connect(timeout=60)
     assert connected, "a socket is accepted, then closed"
     return await closed(communicator)

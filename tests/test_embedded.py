@@ -1,6 +1,7 @@
 """The embedded services, seen from outside: real processes that start, leave and die in every way they can."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -60,14 +61,14 @@ class User:
         return self
 
     def leave(self) -> None:
-        self.process.communicate("\n", timeout=20)
+        self.process.communicate("\n", timeout=120)
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.communicate(timeout=20)
+        self.process.communicate(timeout=120)
 
 
-def wait_for(condition: Callable[[], bool], *, seconds: float = 20) -> None:
+def wait_for(condition: Callable[[], bool], *, seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
@@ -129,7 +130,7 @@ def test_text_is_ordered_by_code_point(here: Path) -> None:
 def test_the_services_stop_however_the_last_process_dies(here: Path, number: signal.Signals) -> None:
     user = User(here).ready()
     user.process.send_signal(number)
-    user.process.communicate(timeout=20)
+    user.process.communicate(timeout=120)
     wait_for(lambda: not running(here))
 
 
@@ -220,17 +221,42 @@ def test_a_url_in_the_environment_means_that_service_is_not_started(tmp_path: Pa
     script = "from benchbench import embedded; embedded.ensure()"
     urls = {"DATABASE_URL": "postgresql://elsewhere/db", "REDIS_URL": "redis://elsewhere"}
     process = python("-c", script, data=tmp_path / "unused", **urls)
-    assert process.wait(timeout=20) == 0
+    assert process.wait(timeout=120) == 0
     assert not (tmp_path / "unused").exists()
 
 
 def test_a_command_says_in_a_sentence_why_a_service_cannot_start(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     process = python("manage.py", "migrate", data=tmp_path / "file" / "inside")
-    _, error = process.communicate(timeout=20)
+    _, error = process.communicate(timeout=120)
     assert process.returncode == 1
     assert error.startswith(f"The data folder {tmp_path / 'file' / 'inside'} cannot be made (Not a directory).")
     assert "Traceback" not in error
+
+
+@pytest.mark.parametrize(("name", "status"), [("gate", 2), ("createsuperuser", 1)])
+def test_a_command_on_a_database_without_tables_says_to_make_them(here: Path, name: str, status: int) -> None:
+    process = python("manage.py", name, data=here, DJANGO_SETTINGS_MODULE="benchbench.settings")
+    told, error = process.communicate(timeout=120)
+    assert (process.returncode, told) == (status, "")
+    assert re.fullmatch(
+        r"The tables of the database are not up to date: \d+ migrations are not applied. Run `manage.py migrate`.\n",
+        error,
+    )
+
+
+def test_a_script_that_sets_django_up_has_the_services(here: Path) -> None:
+    script = """
+import django; django.setup()
+from django.db import connection
+connection.ensure_connection()
+from django.core.cache import cache
+cache.set("a", 1)
+print("ready", flush=True); input()
+"""
+    environment = {"DJANGO_SETTINGS_MODULE": "benchbench.settings"}
+    process = python("-c", script, data=here, **environment)
+    assert process.communicate("\n", timeout=120) == ("ready\n", "")
 
 
 def test_a_server_that_cannot_start_shows_the_end_of_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,7 +265,7 @@ def test_a_server_that_cannot_start_shows_the_end_of_its_log(tmp_path: Path, mon
     wait_for(lambda: not running(tmp_path))
     with (tmp_path / "postgres" / "cluster" / "postgresql.conf").open("a") as configuration:
         configuration.write("shared_buffer = 1\n")
-    _, error = python("manage.py", "migrate", data=tmp_path).communicate(timeout=20)
+    _, error = python("manage.py", "migrate", data=tmp_path).communicate(timeout=120)
     assert error.startswith("The embedded PostgreSQL failed at pg_ctl.")
     assert 'unrecognized configuration parameter "shared_buffer"' in error
     embedded.remove()

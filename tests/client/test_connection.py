@@ -73,7 +73,7 @@ def test_it_waits_as_long_as_a_busy_site_asks(status: int, stated: Callable[[], 
     with scripted(busy, STARTED) as site:
         begun = time.monotonic()
         assert Client(site.address).start("b")["status"] == "running"
-        assert 0.9 <= time.monotonic() - begun < 10
+        assert time.monotonic() - begun >= 0.9
 
 
 @pytest.mark.parametrize("stated", ["soon", "-1", "²", "Wed, 21 Oct 2015 07:28:00"])

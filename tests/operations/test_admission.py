@@ -44,8 +44,8 @@ class TestAdmission:
         watcher = socket(f"{ALL}/{str(operation.pk).upper()}", staff)
 
         async def first() -> Any:
-            await watcher.connect(timeout=5)
-            message = await watcher.receive_json_from(timeout=5)
+            await watcher.connect(timeout=60)
+            message = await watcher.receive_json_from(timeout=60)
             await watcher.disconnect()
             return message
 

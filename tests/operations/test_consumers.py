@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 async def until(communicator: WebsocketCommunicator, status: str) -> dict[str, Any]:
     """Read on to the event that says so."""
-    while (message := await communicator.receive_json_from(timeout=5))["data"].get("status") != status:
+    while (message := await communicator.receive_json_from(timeout=60))["data"].get("status") != status:
         pass
     assert isinstance(message, dict)
     return message
@@ -134,9 +134,9 @@ class TestTelling:
             answers = []
             for said in ('{"type": "ping"}', '{"type": "stop"}', "[]", "ping", '{"type":'):
                 await watcher.send_to(text_data=said)
-                answers.append(await watcher.receive_json_from(timeout=5))
+                answers.append(await watcher.receive_json_from(timeout=60))
             await watcher.send_to(bytes_data=b"\xff\x00")
-            answers.append(await watcher.receive_json_from(timeout=5))
+            answers.append(await watcher.receive_json_from(timeout=60))
             await watcher.disconnect()
             return answers
 

@@ -139,7 +139,7 @@ def test_a_cancel_breaks_off_a_statement_under_way(handler: Adding) -> None:
     started = time.monotonic()
     with pytest.raises(Stopped):
         take_a_minute(Lease(held))
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < 55  # of a minute
     assert Batch.objects.filter(state=Batch.State.RUNNING).exists()  # the connection is of use again
     canceller.join()
 
@@ -255,5 +255,5 @@ def test_two_workers_commit_side_by_side(handler: Adding) -> None:
     with Lease(first).commit({"number": 1}):
         other = threading.Thread(target=commit_other)
         other.start()
-        other.join(timeout=10)
+        other.join(timeout=60)
         assert not other.is_alive()

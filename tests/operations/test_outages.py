@@ -26,7 +26,7 @@ from benchbench.embedded.redis_server import program
 from tests.factories import make_collection
 from tests.sockets import make_watcher
 
-SECONDS = 30
+SECONDS = 120
 ALIVE = ("--ping-interval", "1", "--ping-timeout", "1")
 
 

@@ -143,7 +143,7 @@ def test_a_subject_that_changes_hands_takes_its_operation_and_the_sockets_along(
         await aside(lambda: Index.objects.filter(pk=index.pk).update(owner=people.other))
         assert await closed(before) == ("not_found", 1008)
         await aside(cancel_operation, operation)
-        while (news := await theirs.receive_json_from(timeout=5))["data"]["status"] != "cancelled":
+        while (news := await theirs.receive_json_from(timeout=60))["data"]["status"] != "cancelled":
             pass
         while not await every.receive_nothing(timeout=0.5):
             assert (await every.receive_json_from())["data"]["status"] == "pending"

@@ -31,7 +31,7 @@ def start(owner: User | None = None, **payload: Any) -> Operation:
 
 
 def until(condition: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)

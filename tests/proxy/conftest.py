@@ -19,7 +19,7 @@ from tests.client.conftest import ada, token  # noqa: F401 (fixtures)
 CHECKOUT = Path(__file__).resolve().parents[2]
 TEMPLATE = (CHECKOUT / "proxy" / "site.conf.template").read_text(encoding="utf-8")
 COMPOSE = yaml.safe_load((CHECKOUT / "docker-compose.yml").read_text(encoding="utf-8"))["services"]
-SECONDS = 30
+SECONDS = 120
 WHOLE = """
 daemon off;
 {user}
