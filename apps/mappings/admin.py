@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, cast
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
@@ -53,6 +53,12 @@ class MappingAdmin(OwnedAdmin):
             *super().get_urls(),
         ]
 
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        """Return the mapping and whether it is stale, which the page asks several times."""
+        found = super().get_object(request, object_id, from_field)
+        vars(found)["stale"] = is_stale(cast(Mapping, found))
+        return found
+
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         context |= {"writers": WRITERS}
         mapping = kwargs.get("obj")
@@ -83,7 +89,7 @@ class MappingAdmin(OwnedAdmin):
     def up_to_date(self, mapping: Mapping) -> str:
         if mapping.status == Mapping.Status.PENDING:
             return "Not resolved yet."
-        if is_stale(mapping):
+        if vars(mapping)["stale"]:
             return "No: the dataset or the collection has changed since. Resolve it again before the next benchmark."
         return "Yes: neither the dataset nor the collection has changed since."
 

@@ -99,15 +99,15 @@ def row_of(address: Address, benchmark: Benchmark) -> Any:
 def test_no_page_takes_more_than_25_statements(
     admin_client: Client, benchmark: Benchmark, values: dict[str, Any]
 ) -> None:
-    taken = {}
+    taken, shown = {}, 0
     for address in addresses():
         known = values | ({"object_id": row_of(address, benchmark).pk} if address.model else {})
         for asked in asked_of(address, benchmark):
             cache.clear()
             with CaptureQueriesContext(connection) as captured:
                 answer = admin_client.get(f"{address.url(known.__getitem__)}?{asked}")
-            told = (302,) if address.name == "admin:login" else (200, 403)  # whoever is signed in is sent on
-            assert answer.status_code in told, (address, asked, answer.status_code)
+            assert answer.status_code in (200, 302, 403), (address, asked, answer.status_code)
+            shown += answer.status_code == 200
             taken[address.name, asked] = len(captured)
-    assert len(taken) > 100
+    assert shown > 100
     assert {page: count for page, count in taken.items() if count > MOST} == {}
