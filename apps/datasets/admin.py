@@ -11,7 +11,7 @@ from unfold.decorators import display
 
 from apps.benchmarks.models import Baseline
 from apps.datasets import export_views, freeze_views, query_views, upload_views, views
-from apps.datasets.drafts import changes_of
+from apps.datasets.drafts import changes_of, draft_of
 from apps.datasets.editing import discard_draft
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.writers import WRITERS
@@ -64,7 +64,11 @@ class DatasetAdmin(OwnedAdmin):
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         if dataset := kwargs.get("obj"):
             newest = dataset.versions.exclude(frozen_at=None).select_related("dataset").first()
-            context |= {"steps": next_steps(dataset, request.user), "newest": newest, "writers": WRITERS}
+            context |= {
+                "steps": next_steps(dataset, request.user, draft=draft_of(dataset)),
+                "newest": newest,
+                "writers": WRITERS,
+            }
         return super().render_change_form(request, context, *args, **kwargs)
 
     def delete_model(self, request: HttpRequest, obj: Dataset) -> None:
@@ -180,7 +184,7 @@ class QueryAdmin(LargeAdmin):
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         if query := kwargs.get("obj"):
             context |= {
-                "steps": next_steps(query.dataset, request.user),
+                "steps": next_steps(query.dataset, request.user, draft=draft_of(query.dataset)),
                 "judgments": views.judgments_shown(query),
                 "may_judge": query.until is None and may_change(query.dataset, request.user),
             }

@@ -7,6 +7,7 @@ from unfold.decorators import display
 
 from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
+from apps.datasets.drafts import draft_of
 from apps.datasets.writers import WRITERS
 from apps.mappings import export_views, repair_views, views
 from apps.mappings.deleting import delete_mapping
@@ -63,7 +64,7 @@ class MappingAdmin(OwnedAdmin):
         context |= {"writers": WRITERS}
         mapping = kwargs.get("obj")
         if mapping and may_view(mapping.dataset, request.user):
-            context["steps"] = next_steps(mapping.dataset, request.user)
+            context["steps"] = next_steps(mapping.dataset, request.user, draft=draft_of(mapping.dataset))
         return super().render_change_form(request, context, *args, **kwargs)
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:

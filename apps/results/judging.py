@@ -44,12 +44,13 @@ def judging_of(result: QueryResult, user: Any) -> Judging:
     """Return what a reader may judge of a ranking. Where the dataset is not theirs to see, nothing."""
     mapping = result.run.benchmark.mapping
     dataset = mapping.dataset
-    if not visible(type(dataset).objects.filter(pk=dataset.pk), user).exists():
+    permitted = may_judge(result, user)
+    if not permitted and not visible(type(dataset).objects.filter(pk=dataset.pk), user).exists():
         return Judging(result, permitted=False)
-    draft = draft_of(dataset) if result.query.until is None else None
+    draft = draft_of(dataset)
     return Judging(
         result,
-        permitted=may_judge(result, user),
-        drafted=stated_for(mapping, draft, result.query) if draft else None,
-        steps=next_steps(dataset, user, benchmark=result.run.benchmark),
+        permitted=permitted,
+        drafted=stated_for(mapping, draft, result.query) if draft and result.query.until is None else None,
+        steps=next_steps(dataset, user, draft=draft, benchmark=result.run.benchmark),
     )

@@ -137,11 +137,11 @@ def _is_further(benchmark: Benchmark, name: str, k: int) -> bool:
 
 
 def evaluations_of(
-    benchmark: Benchmark, *, version: DatasetVersion | None = None, with_values: bool = False
+    benchmark: Benchmark, *, version: DatasetVersion | None = None, with_values: bool = False, **annotated: Any
 ) -> dict[Any, Evaluation]:
     """Return the evaluation of each completed run under the benchmark's policies, by run id, values left out or not.
 
-    On the benchmark's own version, or on another that it was re-scored on.
+    On the benchmark's own version, or on another that it was re-scored on; `annotated` as `annotate()` takes it.
     """
     found = Evaluation.objects.filter(
         run__benchmark=benchmark,
@@ -150,7 +150,9 @@ def evaluations_of(
     )
     found = found if with_values else found.defer("values", "query_ids")
     policies = policies_of(benchmark)
-    return {evaluation.run_id: evaluation for evaluation in found if evaluation.policies == policies}
+    return {
+        evaluation.run_id: evaluation for evaluation in found.annotate(**annotated) if evaluation.policies == policies
+    }
 
 
 def progress_by_run(benchmark: Benchmark) -> dict[str, dict[str, Any]]:

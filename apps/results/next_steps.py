@@ -8,7 +8,7 @@ from django.db.models import Exists, Model, OuterRef, QuerySet
 from django.urls import reverse
 
 from apps.benchmarks.models import Benchmark, Evaluation, Run
-from apps.datasets.drafts import changes_of, draft_of
+from apps.datasets.drafts import changes_of
 from apps.datasets.models import Dataset, DatasetVersion
 from apps.mappings.models import Mapping
 from apps.operations.models import Status
@@ -31,13 +31,15 @@ class Step:
         return changelist_url(type(self.row))
 
 
-def next_steps(dataset: Dataset, user: Any, *, benchmark: Benchmark | None = None) -> list[Step]:
-    """Return what is left to do between the edits of a dataset and values on them, in that order.
+def next_steps(
+    dataset: Dataset, user: Any, *, draft: DatasetVersion | None, benchmark: Benchmark | None = None
+) -> list[Step]:
+    """Return what is left to do between the edits of a dataset, its `draft`, and values on them, in that order.
 
     Of all mappings and benchmarks of the dataset that the user may see (the latest few), or of `benchmark` and its
     mapping; then also where its values on the newest version are. Buttons are those that the user may press.
     """
-    steps = [_draft_step(draft, user)] if (draft := draft_of(dataset)) else []
+    steps = [_draft_step(draft, user)] if draft else []
     newest = dataset.versions.filter(frozen_at__isnull=False).order_by("-number").first()
     if newest is None:
         return steps

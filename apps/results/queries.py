@@ -223,10 +223,10 @@ def other_runs(result: QueryResult, *, version: DatasetVersion | None = None, sh
 
 def _values_in_runs(benchmark: Benchmark, query_id: int, version: DatasetVersion | None) -> dict[Any, float | None]:
     """Return the primary measure's value for one query per completed run; the database picks it out of the arrays."""
-    evaluations = [evaluation.pk for evaluation in evaluations_of(benchmark, version=version).values()]
     picked = RawSQL(
         '"values"[array_position(measures, %s::varchar)][array_position(query_ids, %s::bigint)]',
         [primary_measure(benchmark), query_id],
         output_field=FloatField(),
     )
-    return dict(Evaluation.objects.filter(pk__in=evaluations).annotate(value=picked).values_list("run_id", "value"))
+    found = evaluations_of(benchmark, version=version, picked=picked)
+    return {key: evaluation.picked for key, evaluation in found.items()}  # type: ignore[attr-defined]
