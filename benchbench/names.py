@@ -1,7 +1,6 @@
 """The names that people give to things."""
 
 from collections.abc import Iterable
-from itertools import count
 
 from benchbench.errors import BenchbenchError
 
@@ -21,7 +20,11 @@ def checked_name(name: str, noun: str) -> str:
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:
-    """Return `name`, with the first number from 2 that makes it another where it is taken: "library (2)"."""
+    """Return `name`, with the first number from 2 that makes it another where it is taken: "library (2)".
+
+    One that is too long is cut, before the number.
+    """
     there = set(taken)
-    numbered = (f"{name} ({number})" for number in count(2))
-    return name if name not in there else next(one for one in numbered if one not in there)
+    endings = ("", *(f" ({number})" for number in range(2, len(there) + 2)))
+    names = (name[: MAX_LENGTH - len(ending)].rstrip() + ending for ending in endings)
+    return next(free for free in names if free not in there)

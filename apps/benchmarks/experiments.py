@@ -28,9 +28,7 @@ from apps.retrieval.models import Index
 from apps.retrieval.reusing import index_of, unavailable_index
 from benchbench.files.combinations import kept_documents
 from benchbench.files.sectioned import find_documents, read_document
-from benchbench.names import free_name
 
-NAME_LENGTH = 180  # leaves room for a number
 OnProgress = Callable[[dict[str, Any]], None]
 
 
@@ -92,9 +90,7 @@ def _import(planned: Planned, owner: User | None) -> tuple[Laid, DatasetImport]:
     dataset = imported.version.dataset
     mapping = mapping_of(dataset, collection, owner=owner)
     if mapping is None:
-        taken = Laid.objects.filter(owner=owner).values_list("name", flat=True)
-        called = free_name(f"{dataset.name} on {collection.name}"[:NAME_LENGTH], taken)
-        mapping = create_mapping(dataset, collection, name=called, owner=owner)
+        mapping = create_mapping(dataset, collection, owner=owner)
     return resolve_now(mapping), imported
 
 

@@ -9,7 +9,7 @@ from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
 from benchbench.access import usable
 from benchbench.errors import ConflictError
-from benchbench.names import MAX_LENGTH, checked_name
+from benchbench.names import checked_name, free_name
 
 
 class MappingExistsError(ConflictError):
@@ -19,10 +19,11 @@ class MappingExistsError(ConflictError):
 
 
 def create_mapping(dataset: Dataset, collection: Collection, *, name: str = "", owner: Any = None) -> Mapping:
-    """Create the mapping of `dataset` onto `collection`, not yet resolved. Without a name it is called after both.
+    """Create the mapping of `dataset` onto `collection`, not yet resolved.
 
-    Raises MappingExistsError: the two have at most one mapping, and an owner's mappings have different names;
-    ConflictError for the ids of another dataset's external runs.
+    Without a name it is called after both, by the first such name that the owner has not used: nobody is told that a
+    name is taken which nobody stated. Raises MappingExistsError: the two have at most one mapping, and an owner's
+    mappings have different names; ConflictError for the ids of another dataset's external runs.
     """
     if collection.kind == Collection.Kind.EXTERNAL and collection.mappings.exclude(dataset=dataset).exists():
         raise ConflictError(
@@ -30,10 +31,12 @@ def create_mapping(dataset: Dataset, collection: Collection, *, name: str = "", 
             "makes one for this dataset.",
             field="collection",
         )
-    name = checked_name(name or f"{dataset.name} on {collection.name}"[:MAX_LENGTH], "mapping")
+    mine = Mapping.objects.filter(owner=owner)
+    after_both = f"{dataset.name} on {collection.name}"
+    called = checked_name(name or free_name(after_both, mine.values_list("name", flat=True)), "mapping")
     try:
         with transaction.atomic():
-            return Mapping.objects.create(name=name, dataset=dataset, collection=collection, owner=owner)
+            return Mapping.objects.create(name=called, dataset=dataset, collection=collection, owner=owner)
     except IntegrityError as error:
         same = mapping_of(dataset, collection, owner=owner)
         if same is not None:
@@ -41,9 +44,11 @@ def create_mapping(dataset: Dataset, collection: Collection, *, name: str = "", 
                 f'The dataset "{dataset}" is already mapped to the collection "{collection}", by the mapping "{same}": '
                 "resolve that one again."
             ) from error
-        if not Mapping.objects.filter(owner=owner, name=name).exists():
+        if not mine.filter(name=called).exists():
             raise
-        raise MappingExistsError(f'A mapping "{name}" exists already: choose another name.', field="name") from error
+        if not name:  # somebody took it in the same moment
+            return create_mapping(dataset, collection, owner=owner)
+        raise MappingExistsError(f'A mapping "{called}" exists already: choose another name.', field="name") from error
 
 
 def mapping_of(dataset: Dataset, collection: Collection, *, owner: Any = None) -> Mapping | None:

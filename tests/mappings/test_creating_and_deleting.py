@@ -16,7 +16,19 @@ pytestmark = pytest.mark.django_db
 def test_it_is_called_after_dataset_and_collection(admin_user):
     mapping = create_mapping(make_dataset(), make_collection(), owner=admin_user)
     assert (mapping.name, mapping.owner, mapping.status) == ("questions on library", admin_user, "pending")
-    assert len(create_mapping(make_dataset(name="q" * 200), make_collection("c" * 200)).name) == 200
+
+
+def test_a_name_that_nobody_stated_is_one_that_is_free(admin_user):
+    """Two of one name by length, by wording, and by whose they are."""
+    long, docs = make_dataset(name="q" * 200), make_collection()
+    first, second = (create_mapping(long, make_collection("c" * 199 + end)) for end in "12")
+    assert (first.name, second.name) == ("q" * 200, "q" * 196 + " (2)")
+    create_mapping(make_dataset(name="x on y"), make_collection("z"))
+    assert create_mapping(make_dataset(name="x"), make_collection("y on z")).name == "x on y on z (2)"
+    shared = make_dataset(name="adi")
+    mine = Dataset.objects.create(name="adi", owner=admin_user)
+    names = [create_mapping(dataset, docs, owner=admin_user).name for dataset in (shared, mine)]
+    assert names == ["adi on library", "adi on library (2)"]
 
 
 def test_it_refuses_a_second_mapping_of_the_same_two():
