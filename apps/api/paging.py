@@ -16,7 +16,7 @@ class PageQuery(StrictSerializer):
     """Which page; a list that can be narrowed adds its own keys in a subclass."""
 
     page = Whole(min_value=1, max_value=MOST_PAGES, default=1, help_text="From 1. Past the last one a page is empty.")
-    per_page = Whole(min_value=1, max_value=100, default=20)
+    per_page = Whole(min_value=1, max_value=100, default=50)
 
 
 class Page(serializers.Serializer):

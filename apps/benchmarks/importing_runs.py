@@ -27,6 +27,7 @@ from apps.operations.models import Status
 from benchbench.errors import ConflictError
 from benchbench.files.flowbaby import OrderBy
 from benchbench.files.runs import RunFile
+from benchbench.timestamps import timestamp
 
 CUTOFFS = (5, 10, 20)
 PRIMARY_K = 10
@@ -202,7 +203,7 @@ def _store_run(benchmark: Benchmark, found: RunFile, order_by: OrderBy | None) -
             "format": found.format,
             "tags": list(found.tags[:20]),
             "order_by": order_by,
-            "imported_at": now.isoformat(),
+            "imported_at": timestamp(now),
             "imported_by": code_version(),
         }
     }

@@ -11,6 +11,7 @@ from apps.operations.models import Status
 from apps.retrieval.describing import identity_of
 from apps.retrieval.models import Index
 from benchbench.errors import BenchbenchError
+from benchbench.timestamps import timestamp
 
 SCHEMA = "benchbench-manifest"
 SCHEMA_VERSION = "1.0"
@@ -55,7 +56,7 @@ def manifest_of(benchmark: Benchmark) -> dict[str, Any]:
             "id": str(benchmark.pk),
             "name": benchmark.name,
             "description": benchmark.description,
-            "completed_at": benchmark.completed_at and benchmark.completed_at.isoformat(),
+            "completed_at": benchmark.completed_at and timestamp(benchmark.completed_at),
         },
         "dataset": _dataset(benchmark.dataset_version),
         "collection": _collection(benchmark, runs),

@@ -15,6 +15,7 @@ from apps.benchmarks.models import Run
 from apps.retrieval.describing import identity_of
 from apps.retrieval.encoders import device_name
 from apps.retrieval.rerankers import Reranker
+from benchbench.timestamps import timestamp
 
 # What of the settings decides whether a query is an error, and how its time was taken.
 SETTINGS = (
@@ -44,7 +45,7 @@ def provenance_of(run: Run, *, made_by: list[Any], rankings: str) -> dict[str, A
         "mapping": {
             "id": str(mapping.pk),
             "name": mapping.name,
-            "resolved_at": mapping.resolved_at and mapping.resolved_at.isoformat(),
+            "resolved_at": mapping.resolved_at and timestamp(mapping.resolved_at),
         },
         "collection": {
             "id": str(mapping.collection_id),

@@ -34,6 +34,7 @@ from apps.operations.handlers import handler_for
 from apps.operations.models import Operation, Status
 from apps.operations.snapshots import snapshot
 from benchbench.access import visible
+from benchbench.timestamps import timestamp
 
 log = logging.getLogger(__name__)
 LOOK_SECONDS = 5
@@ -44,7 +45,7 @@ CLOSE_ERROR = 1011
 
 
 def _envelope(kind: str, data: dict[str, Any]) -> str:
-    return json.dumps({"timestamp": timezone.now().isoformat(), "type": kind, "data": data})
+    return json.dumps({"timestamp": timestamp(timezone.now()), "type": kind, "data": data})
 
 
 class _Watcher(AsyncWebsocketConsumer):

@@ -5,6 +5,7 @@ from typing import Any
 from apps.operations.handlers import handler_for
 from apps.operations.models import Operation
 from apps.operations.subjects import owner_id_of
+from benchbench.timestamps import timestamp
 
 
 def snapshot(operation: Operation) -> tuple[dict[str, Any], int]:
@@ -26,9 +27,9 @@ def snapshot(operation: Operation) -> tuple[dict[str, Any], int]:
         "queue": operation.queue,
         "status": operation.status,
         "error": operation.error or None,
-        "created_at": operation.created_at.isoformat(),
-        "started_at": operation.started_at.isoformat() if operation.started_at else None,
-        "finished_at": operation.finished_at.isoformat() if operation.finished_at else None,
+        "created_at": timestamp(operation.created_at),
+        "started_at": timestamp(operation.started_at) if operation.started_at else None,
+        "finished_at": timestamp(operation.finished_at) if operation.finished_at else None,
         "event": kind,
         "progress": {**progress, **told},
     }

@@ -84,7 +84,7 @@ class Client:
             )
         except ClientError as error:
             if error.code == "mapping_exists":
-                for mapping in self.rows(path):
+                for mapping in self.ask("GET", path):
                     if mapping["collection_id"] == id_of(collection).lower():
                         return cast(answers.Mapping, mapping)
             raise

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from benchbench.ir.measures import Measure, Truths, evaluate
+from benchbench.timestamps import timestamp
 
 LIMIT = 10
 MEASURES = {
@@ -53,7 +54,7 @@ def baseline(
     metrics = _metrics(valid, limit)
     return {
         "metadata": {
-            "timestamp": when.astimezone(UTC).isoformat(),
+            "timestamp": timestamp(when),
             "total_queries": len(answers),
             "valid_queries": len(valid),
             "failed_queries": len(answers) - len(valid),

@@ -12,6 +12,7 @@ from benchbench.files.flowbaby import Dataset
 from benchbench.files.flowbaby_results import Provenance, QueryFigures, markdown, results, summary, written
 from benchbench.ir.profiles import Profile
 from benchbench.scoring.measuring import Scores
+from benchbench.timestamps import timestamp
 
 
 class OutputError(BenchbenchError):
@@ -65,7 +66,7 @@ def provenance(dataset: Dataset, run_id: str, **stated: Any) -> Provenance:
     """What summary.json says of a run over a dataset, as of now."""
     return Provenance(
         run_id=run_id,
-        timestamp=datetime.now(UTC).isoformat(),
+        timestamp=timestamp(datetime.now(UTC)),
         dataset_id=dataset.metadata.dataset_id,
         dataset_version=dataset.metadata.version,
         canonicalization_version=dataset.metadata.canonicalization_version,

@@ -57,7 +57,7 @@ def test_it_approves_a_run_and_tells_its_fields(callers: Callers, benchmark: Ben
     }
     assert callers.owner.get(f"{path(benchmark)}/{facts['id']}").json() == facts
     listed = callers.owner.get(path(benchmark)).json()
-    assert listed == {"baselines": [facts], "total": 1, "page": 1, "per_page": 20}
+    assert listed == {"baselines": [facts], "total": 1, "page": 1, "per_page": 50}
 
 
 def test_the_next_of_a_name_retires_the_one_before(callers: Callers, benchmark: Benchmark) -> None:

@@ -83,7 +83,7 @@ def test_it_makes_a_benchmark_and_tells_its_fields(callers: Callers, library: Ma
     usual = ["nDCG@5", "nDCG@10", "P@5", "P@10", "R@5", "R@10", "RR", "AP"]
     assert row.measures == [*usual, "Judged@5", "Judged@10", "Judged", "AP@10"]
     assert callers.owner.get(f"{PATH}/{row.pk}").json() == facts
-    assert callers.owner.get(PATH).json() == {"benchmarks": [facts], "total": 1, "page": 1, "per_page": 20}
+    assert callers.owner.get(PATH).json() == {"benchmarks": [facts], "total": 1, "page": 1, "per_page": 50}
 
 
 def test_it_takes_every_option(callers: Callers, library: Mapping) -> None:

@@ -61,7 +61,7 @@ def test_it_makes_an_empty_collection_and_tells_its_fields(callers: Callers) -> 
         "fingerprint": "",
     }
     assert callers.owner.get(f"{PATH}/{made.pk}").json() == facts
-    assert callers.owner.get(PATH).json() == {"collections": [facts], "total": 1, "page": 1, "per_page": 20}
+    assert callers.owner.get(PATH).json() == {"collections": [facts], "total": 1, "page": 1, "per_page": 50}
     again = callers.owner.post(PATH, {"name": "library"})
     assert (again.status_code, set(again.json()["errors"])) == (409, {"name"})
 

@@ -51,7 +51,7 @@ def test_it_uploads_a_dataset_and_tells_its_fields(callers: Callers) -> None:
     }
     assert facts["created_at"].endswith("Z")
     assert callers.owner.get(f"{PATH}/{made.pk}").json() == facts
-    assert callers.owner.get(PATH).json() == {"datasets": [facts], "total": 1, "page": 1, "per_page": 20}
+    assert callers.owner.get(PATH).json() == {"datasets": [facts], "total": 1, "page": 1, "per_page": 50}
 
 
 def test_it_says_what_looks_wrong_in_a_file(callers: Callers) -> None:

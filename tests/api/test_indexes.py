@@ -77,7 +77,7 @@ def test_it_declares_an_index_and_tells_its_fields(callers: Callers, fruit: Coll
         "ready_at": None,
     }
     assert callers.owner.get(f"/indexes/{made.pk}").json() == facts
-    assert callers.owner.get(path).json() == {"indexes": [facts], "total": 1, "page": 1, "per_page": 20}
+    assert callers.owner.get(path).json() == {"indexes": [facts], "total": 1, "page": 1, "per_page": 50}
     assert callers.owner.post(path, {"name": "small"}).json()["version"] == 2
 
 

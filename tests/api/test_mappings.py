@@ -10,6 +10,7 @@ from pytest_django import DjangoAssertNumQueries
 from apps.collections.models import Collection
 from apps.datasets.editing import set_judgment
 from apps.datasets.models import Dataset
+from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from tests.api.callers import Caller, Callers
@@ -65,8 +66,24 @@ def test_it_makes_a_mapping_and_tells_its_fields(callers: Callers) -> None:
         "resolved_at": None,
     }
     assert mapping.owner == callers.owner.user
-    page = callers.owner.get(f"/benchmark-datasets/{mapping.dataset_id}/mappings").json()
-    assert page == {"mappings": [facts], "total": 1, "page": 1, "per_page": 20}
+
+
+def test_a_list_holds_all_the_mappings_of_a_dataset_without_pages(
+    callers: Callers, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    """As the clients of the earlier API iterate it."""
+    mapping, path = mapped(callers.owner)
+    listed = f"/benchmark-datasets/{mapping.dataset_id}/mappings"
+    assert callers.owner.get(listed).json() == [callers.owner.get(path).json()]
+    with CaptureQueriesContext(connection) as few:
+        callers.owner.get(listed)
+    for number in range(60):
+        create_mapping(mapping.dataset, make_collection(f"c{number}"), owner=callers.owner.user)
+    with django_assert_num_queries(len(few)):
+        rows = callers.owner.get(listed).json()
+    assert (len(rows), rows[0]["name"], rows[-1]["id"]) == (61, "mine on c59", str(mapping.pk))
+    paged = callers.owner.get(listed, page=2)
+    assert (paged.status_code, paged.json()["detail"]) == (400, "Nothing can be stated here: leave out 'page'.")
 
 
 def test_a_second_mapping_of_the_two_is_a_conflict(callers: Callers) -> None:
@@ -76,8 +93,18 @@ def test_a_second_mapping_of_the_two_is_a_conflict(callers: Callers) -> None:
     answer = callers.owner.post(path, body)
     assert (answer.status_code, answer.json()["code"]) == (409, "mapping_exists")
     assert 'already mapped to the collection "mine"' in answer.json()["detail"]
-    taken = callers.owner.post(path, {"collection_id": str(make_collection("next").pk), "name": "mine on mine"})
+    body["collection_id"] = str(make_collection("next").pk)
+    taken = callers.owner.post(path, body | {"name": "mine on mine"})
     assert (taken.status_code, set(taken.json()["errors"])) == (409, {"name"})
+
+
+def test_a_name_that_nobody_stated_is_never_a_conflict(callers: Callers) -> None:
+    """Of two datasets of one name, one the caller's and one shared."""
+    mapping, _ = mapped(callers.owner)
+    shared = make_dataset(JUDGED, name="mine")
+    body = {"collection_id": str(mapping.collection_id)}
+    answer = callers.owner.post(f"/benchmark-datasets/{shared.pk}/mappings", body)
+    assert (answer.status_code, answer.json()["name"]) == (201, "mine on mine (2)")
 
 
 @pytest.mark.parametrize(
@@ -157,7 +184,7 @@ def test_the_unresolved_are_pages_of_the_version_that_was_resolved(callers: Call
     assert callers.owner.get(f"{path}/unresolved").json()["unresolved"] == []
     samples = callers.owner.post(f"{path}/resolve").json()["unresolved"]
     page = callers.owner.get(f"{path}/unresolved").json()
-    assert page == {"unresolved": samples, "total": 2, "page": 1, "per_page": 20}
+    assert page == {"unresolved": samples, "total": 2, "page": 1, "per_page": 50}
     second = callers.owner.get(f"{path}/unresolved", page=2, per_page=1).json()
     assert (second["unresolved"], second["total"]) == (samples[1:], 2)
     assert callers.owner.get(f"{path}/unresolved", outcome="ambiguous").json()["unresolved"] == samples[:1]
@@ -212,13 +239,12 @@ def test_lists_take_few_queries_whatever_their_size(
     callers: Callers, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     judged = {f"q{number}": [({"file_name": "README.md"}, 1)] for number in range(8)}
-    mapping, path = mapped(callers.owner, judged)
+    _, path = mapped(callers.owner, judged)
     callers.owner.post(f"{path}/resolve")
-    for list_path in (f"{path}/unresolved", f"/benchmark-datasets/{mapping.dataset_id}/mappings"):
-        with CaptureQueriesContext(connection) as few:
-            callers.owner.get(list_path, per_page=1)
-        with django_assert_max_num_queries(min(10, len(few))):
-            callers.owner.get(list_path)
+    with CaptureQueriesContext(connection) as few:
+        callers.owner.get(f"{path}/unresolved", per_page=1)
+    with django_assert_max_num_queries(min(10, len(few))):
+        callers.owner.get(f"{path}/unresolved")
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_it_tells_what_the_socket_tells_first(callers: Callers) -> None:
         "operations": [{key: facts[key] for key in LISTED}],
         "total": 1,
         "page": 1,
-        "per_page": 20,
+        "per_page": 50,
     }
 
 

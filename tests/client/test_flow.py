@@ -51,7 +51,7 @@ def test_the_whole_job_is_done_by_the_api_alone(ada: User, site: str, manage: An
 
 
 def sign_in(site: str) -> str:
-    with httpx.Client(base_url=f"{site}/api/v2", trust_env=False) as http:
+    with httpx.Client(base_url=f"{site}/api/v2", trust_env=False, timeout=60) as http:
         answer = http.post("/auth/token", json={"username": "ada", "password": PASSWORD})
     assert answer.status_code == 200, answer.text
     return str(answer.json()["access"])

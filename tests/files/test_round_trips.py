@@ -50,7 +50,7 @@ def test_flowbaby_results_and_summaries(tmp_path: Path) -> None:
         QueryFigures("q1", ("a", "b"), 3, {"mrr": 1 / 3, "ndcg@5": 0.1}),
         QueryFigures("ü", ("b",), 1, {"mrr": 1.0, "ndcg@5": 1e-300}),
     ]
-    about: dict[str, Any] = {"run_id": "one", "timestamp": "2026-03-01T12:00:00+00:00", "dataset_id": "golden"}
+    about: dict[str, Any] = {"run_id": "one", "timestamp": "2026-03-01T12:00:00Z", "dataset_id": "golden"}
     versions = {"dataset_version": "1.0", "canonicalization_version": "v1"}
     for profile in (FLOWBABY_1_0, FLOWBABY_1_1):
         content = results(queries, profile=profile, cutoffs=[5], judged=[0, 2])

@@ -11,7 +11,7 @@ from benchbench.files.summaries import IncomparableSummariesError, compare_summa
 
 SUMMARY: dict[str, Any] = {
     "run_id": "one",
-    "timestamp": "2026-03-01T12:00:00+00:00",
+    "timestamp": "2026-03-01T12:00:00Z",
     "git_sha": "abc",
     "dataset_id": "topics",
     "dataset_version": "1.0",

@@ -11,7 +11,7 @@ from typing import Any
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "events.md").read_text()
 TYPES: dict[str, Callable[[Any], bool]] = {
     "id": lambda value: isinstance(value, str) and str(uuid.UUID(value)) == value,
-    "time": lambda value: datetime.fromisoformat(value).utcoffset() is not None,
+    "time": lambda value: value.endswith("Z") and datetime.fromisoformat(value).utcoffset() is not None,
     "text": lambda value: isinstance(value, str) and value != "",
     "integer": lambda value: type(value) is int,
     "number": lambda value: type(value) in (int, float),

@@ -97,7 +97,7 @@ def test_it_writes_flowbabys_files(golden, tmp_path, capsys):
     assert (out / "results.json").read_text() == (GOLDEN / "results.json").read_text()
     assert (out / "results.md").read_text() == (GOLDEN / "results.md").read_text()
     summary = json.loads((out / "summary.json").read_text())
-    assert summary.pop("timestamp").endswith("+00:00")
+    assert summary.pop("timestamp").endswith("Z")
     assert summary.pop("duration_ms") >= 0
     assert summary == json.loads((GOLDEN / "summary.json").read_text())
     assert list(summary) == list(json.loads((GOLDEN / "summary.json").read_text()))

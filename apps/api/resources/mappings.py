@@ -10,13 +10,12 @@ from apps.api.access import find_visible
 from apps.api.endpoint import Endpoint
 from apps.api.idempotency import idempotent
 from apps.api.naming import naming
-from apps.api.paging import PageQuery, answer_page
+from apps.api.paging import answer_page
 from apps.api.serializers.base import require_empty, valid
 from apps.api.serializers.mappings import (
     CheckedFacts,
     CheckRequest,
     MappingFacts,
-    MappingPage,
     MappingRequest,
     ResolvedFacts,
     UnresolvedFacts,
@@ -42,13 +41,13 @@ class Mappings(Endpoint):
     model = Mapping
     acts = {"GET": "view", "POST": "add"}
 
-    @extend_schema(operation_id="list_mappings", parameters=[PageQuery], responses=MappingPage)
+    @extend_schema(operation_id="list_mappings", responses=MappingFacts(many=True))
     def get(self, request: Request, dataset_id: UUID) -> Response:
-        """List the mappings of a dataset, newest first."""
+        """List the mappings of a dataset, newest first: all of them, in one list without pages."""
         dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
-        query = valid(PageQuery, request.query_params)
+        require_empty(request.query_params)
         rows = visible(dataset.mappings.order_by("-created_at", "id"), request.user)
-        return answer_page(MappingPage, rows.select_related("dataset_version"), query)
+        return Response(MappingFacts(rows.select_related("dataset_version"), many=True).data)
 
     @extend_schema(operation_id="create_mapping", request=MappingRequest, responses={201: MappingFacts})
     @idempotent

@@ -1,6 +1,7 @@
 """Serializers and fields that read as strictly as everything here: unknown keys and other types are errors."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from re import ASCII, fullmatch
 from typing import Any, ClassVar
 from uuid import UUID
@@ -14,6 +15,7 @@ from rest_framework.settings import api_settings
 
 from apps.api import sentences
 from benchbench.strict_json import kind, storable
+from benchbench.timestamps import timestamp
 
 EXACT = 2**53
 
@@ -149,6 +151,13 @@ class AnyJSON(Spoken, serializers.JSONField):
 
 class FilePart(Spoken, serializers.FileField):
     default_error_messages = sentences.FILE
+
+
+class Moment(serializers.DateTimeField):
+    """A time that is told, in UTC whatever the time zone of the site is."""
+
+    def to_representation(self, value: datetime) -> str:
+        return timestamp(value)
 
 
 class AnyValue(Spoken, serializers.Field):

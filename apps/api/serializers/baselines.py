@@ -3,7 +3,7 @@
 from rest_framework import serializers
 
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.base import Flag, Identifier, StrictSerializer, Text
+from apps.api.serializers.base import Flag, Identifier, Moment, StrictSerializer, Text
 
 
 class NewBaseline(StrictSerializer):
@@ -35,11 +35,11 @@ class BaselineFacts(serializers.Serializer):
     approved_by = serializers.CharField(
         source="approved_by.username", allow_null=True, help_text="A user; null: deleted since."
     )
-    approved_at = serializers.DateTimeField(source="created_at")
+    approved_at = Moment(source="created_at")
     retired_by = serializers.CharField(
         source="retired_by.username", allow_null=True, help_text="A user; null while it is current."
     )
-    retired_at = serializers.DateTimeField(allow_null=True)
+    retired_at = Moment(allow_null=True)
 
 
 class BaselinePage(Page):

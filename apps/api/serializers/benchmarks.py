@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.base import Choice, Flag, Identifier, ListOf, StrictSerializer, Text, Whole
+from apps.api.serializers.base import Choice, Flag, Identifier, ListOf, Moment, StrictSerializer, Text, Whole
 from apps.api.serializers.matrices import MatrixField
 from apps.benchmarks.creating import CHOICES, MAX_REPETITIONS, MAX_SEED
 from apps.benchmarks.measures import LONGEST, MOST
@@ -77,9 +77,9 @@ class BenchmarkFacts(serializers.Serializer):
     total_runs = serializers.IntegerField(min_value=0)
     completed_runs = serializers.IntegerField(min_value=0)
     failed_runs = serializers.IntegerField(min_value=0)
-    created_at = serializers.DateTimeField()
-    started_at = serializers.DateTimeField(allow_null=True)
-    completed_at = serializers.DateTimeField(allow_null=True)
+    created_at = Moment()
+    started_at = Moment(allow_null=True)
+    completed_at = Moment(allow_null=True)
     operation_uuid = serializers.UUIDField(source="operation_id", allow_null=True, help_text="The last start's.")
 
 

@@ -3,7 +3,7 @@
 from rest_framework import serializers
 
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.base import AnyObject, FilePart, Flag, ListOf, StrictSerializer, Text, Whole
+from apps.api.serializers.base import AnyObject, FilePart, Flag, ListOf, Moment, StrictSerializer, Text, Whole
 from apps.collections.models import Collection
 from apps.collections.records import LIMITS, SECTION_ID_LENGTH, URI_BYTES
 from benchbench.names import MAX_LENGTH
@@ -50,8 +50,8 @@ class CollectionFacts(serializers.Serializer):
     owner_id = serializers.IntegerField(allow_null=True, help_text="null: it belongs to the whole staff.")
     document_count = serializers.IntegerField(min_value=0)
     fingerprint = serializers.CharField(help_text="Changes with its documents. Empty: it never had any.")
-    created_at = serializers.DateTimeField()
-    updated_at = serializers.DateTimeField()
+    created_at = Moment()
+    updated_at = Moment()
 
 
 class CollectionPage(Page):
@@ -132,8 +132,8 @@ class DocumentSummary(serializers.Serializer):
     content_hash = serializers.CharField()
     file_name = serializers.CharField(help_text="May be empty.")
     title = serializers.CharField(help_text="May be empty.")
-    created_at = serializers.DateTimeField()
-    updated_at = serializers.DateTimeField()
+    created_at = Moment()
+    updated_at = Moment()
 
 
 class DocumentPage(Page):
@@ -157,7 +157,5 @@ class DocumentFacts(DocumentSummary):
 
     text = serializers.CharField(help_text="May be empty.")
     metadata = serializers.DictField()
-    removed_at = serializers.DateTimeField(
-        allow_null=True, help_text="When it was removed: rankings may still name it."
-    )
+    removed_at = Moment(allow_null=True, help_text="When it was removed: rankings may still name it.")
     sections = SectionFacts(many=True)

@@ -3,7 +3,7 @@
 from rest_framework import serializers
 
 from apps.api.paging import Page
-from apps.api.serializers.base import Choice, FilePart, StrictSerializer, Text
+from apps.api.serializers.base import Choice, FilePart, Moment, StrictSerializer, Text
 from apps.datasets.readers import FORMATS
 from benchbench.names import MAX_LENGTH
 
@@ -30,8 +30,8 @@ class DatasetFacts(serializers.Serializer):
     owner_id = serializers.IntegerField(allow_null=True, help_text="null: it belongs to the whole staff.")
     query_count = serializers.IntegerField(min_value=0, help_text="Of the newest frozen version.")
     schema_version = serializers.CharField()
-    created_at = serializers.DateTimeField()
-    updated_at = serializers.DateTimeField()
+    created_at = Moment()
+    updated_at = Moment()
 
 
 class UploadedFacts(DatasetFacts):

@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from apps.api.paging import Page
-from apps.api.serializers.base import AnyObject, Choice, Flag, StrictSerializer, Text
+from apps.api.serializers.base import AnyObject, Choice, Flag, Moment, StrictSerializer, Text
 from apps.retrieval.encoders import ENCODERS
 from apps.retrieval.model_files import PUBLISHED
 from apps.retrieval.models import Index
@@ -89,8 +89,8 @@ class IndexFacts(serializers.Serializer):
     stats = serializers.SerializerMethodField(help_text="null until it is ready.")
     operation_uuid = serializers.UUIDField(allow_null=True, help_text="What last built it, or builds it now.")
     owner_id = serializers.IntegerField(allow_null=True, help_text="null: it belongs to the whole staff.")
-    created_at = serializers.DateTimeField()
-    ready_at = serializers.DateTimeField(allow_null=True)
+    created_at = Moment()
+    ready_at = Moment(allow_null=True)
 
     def get_error(self, index: Index) -> str | None:
         return index.error or None

@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from apps.api.paging import Page
-from apps.api.serializers.base import AnyValue, Choice, ListOf, StrictSerializer, Text, Whole
+from apps.api.serializers.base import AnyValue, Choice, ListOf, Moment, StrictSerializer, Text, Whole
 from apps.api.serializers.queries import StateQuery
 from apps.datasets.models import Judgment
 from apps.datasets.records import DOC_REF_KEYS, GRADES, JUDGE_LENGTH, LENGTHS, doc_ref_fault
@@ -84,7 +84,7 @@ class JudgmentFacts(serializers.Serializer):
     note = serializers.CharField(help_text="May be empty.")
     since = serializers.IntegerField(min_value=1, help_text="First version that has it.")
     until = serializers.IntegerField(allow_null=True, help_text="First version that has it no more.")
-    created_at = serializers.DateTimeField()
+    created_at = Moment()
 
 
 class JudgmentsQuery(StateQuery):

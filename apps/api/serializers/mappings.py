@@ -3,7 +3,7 @@
 from rest_framework import serializers
 
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.base import Choice, Identifier, StrictSerializer, Text, Whole
+from apps.api.serializers.base import Choice, Identifier, Moment, StrictSerializer, Text, Whole
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.unresolved import MOST_CANDIDATES
 from benchbench.names import MAX_LENGTH
@@ -38,14 +38,8 @@ class MappingFacts(serializers.Serializer):
         child=serializers.IntegerField(min_value=0),
         help_text="Judgments by outcome; conflicts: documents that a query grades differently. Empty: not resolved.",
     )
-    created_at = serializers.DateTimeField()
-    resolved_at = serializers.DateTimeField(allow_null=True)
-
-
-class MappingPage(Page):
-    """A page of mappings."""
-
-    mappings = MappingFacts(many=True)
+    created_at = Moment()
+    resolved_at = Moment(allow_null=True)
 
 
 class CandidateFacts(serializers.Serializer):

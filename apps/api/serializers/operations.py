@@ -3,7 +3,7 @@
 from rest_framework import serializers
 
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.base import Choice
+from apps.api.serializers.base import Choice, Moment
 from apps.operations.handlers import HANDLERS
 from apps.operations.models import Operation, Status
 
@@ -34,9 +34,9 @@ class OperationFacts(serializers.Serializer):
     queue = serializers.CharField()
     status = serializers.ChoiceField(Status.choices)
     error = serializers.SerializerMethodField(help_text="Why it failed.")
-    created_at = serializers.DateTimeField()
-    started_at = serializers.DateTimeField(allow_null=True, help_text="When a worker took it up.")
-    finished_at = serializers.DateTimeField(allow_null=True)
+    created_at = Moment()
+    started_at = Moment(allow_null=True, help_text="When a worker took it up.")
+    finished_at = Moment(allow_null=True)
 
     def get_error(self, operation: Operation) -> str | None:
         return operation.error or None

@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.base import StrictSerializer, Whole
+from apps.api.serializers.base import Moment, StrictSerializer, Whole
 from apps.benchmarks.models import Run
 
 GREATEST = 2**31 - 1
@@ -113,8 +113,8 @@ class WholeRunFacts(RunFacts):
     index_id = serializers.UUIDField(allow_null=True)
     embed_calls = serializers.IntegerField(min_value=0)
     llm_calls = serializers.IntegerField(min_value=0)
-    started_at = serializers.DateTimeField(allow_null=True)
-    completed_at = serializers.DateTimeField(allow_null=True)
+    started_at = Moment(allow_null=True)
+    completed_at = Moment(allow_null=True)
     provenance = serializers.DictField(help_text="Data, index, models, code and machines; empty before the run ended.")
 
 

@@ -3,7 +3,7 @@
 from rest_framework import serializers
 
 from apps.api.paging import Page
-from apps.api.serializers.base import StrictSerializer, Text
+from apps.api.serializers.base import Moment, StrictSerializer, Text
 from apps.datasets.records import LABEL_LENGTH
 
 
@@ -24,8 +24,8 @@ class VersionFacts(serializers.Serializer):
     query_count = serializers.IntegerField(min_value=0)
     judgment_count = serializers.IntegerField(min_value=0)
     note = serializers.CharField(help_text="May be empty.")
-    created_at = serializers.DateTimeField()
-    frozen_at = serializers.DateTimeField(allow_null=True)
+    created_at = Moment()
+    frozen_at = Moment(allow_null=True)
 
     def get_is_draft(self, version: object) -> bool:
         return getattr(version, "frozen_at", None) is None

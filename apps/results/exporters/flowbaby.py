@@ -17,6 +17,7 @@ from benchbench.ir.canonical import CURRENT
 from benchbench.ir.profiles import Profile
 from benchbench.markdown import text
 from benchbench.scoring.measuring import score
+from benchbench.timestamps import timestamp
 
 DEFAULT_SLICE = "default"  # of a query that states none
 FAILED = "failed_queries"  # {key: error}; only where there are any: Flowbaby's own files have no such key
@@ -45,7 +46,7 @@ def write_summary(run: Run, version: DatasetVersion, *, profile: Profile) -> Ite
     stated = version.dataset.metadata
     about = files.Provenance(
         run_id=str(run.pk),
-        timestamp=ended(run).isoformat(),
+        timestamp=timestamp(ended(run)),
         dataset_id=str(stated.get("dataset_id") or version.dataset.name),
         dataset_version=version.label or str(version.number),
         canonicalization_version=str(stated.get("canonicalization_version") or CURRENT),

@@ -4,13 +4,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import astuple
 from typing import Any
 
-from django.utils import timezone
-
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.provenance import facts_of
 from apps.datasets.models import DatasetVersion
 from apps.operations.faults import tracebacks_of
 from benchbench.files.strategy_results import Configuration
+from benchbench.timestamps import timestamp
 
 CODE = ("git_revision", "python", "sentence-transformers", "transformers", "torch", "device")
 
@@ -84,5 +83,5 @@ def _traceback(error: str, tracebacks: dict[str, str]) -> str:
 
 
 def _entry(when: Any, level: str, told: str) -> str:
-    stamp = when.astimezone(timezone.get_fixed_timezone(0)).isoformat(timespec="seconds") if when else "-"
+    stamp = timestamp(when.replace(microsecond=0)) if when else "-"
     return f"{stamp} {level} {' '.join(told.split())}\n"
