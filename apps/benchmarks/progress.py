@@ -1,5 +1,6 @@
 """How far a benchmark has come: the data of its events (formats.md, Events)."""
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import takewhile
 from typing import Any
@@ -17,6 +18,7 @@ from benchbench.ir.measures import Measure
 GROUPED = ("ndcg", "precision", "recall")
 ENDED = (Run.Status.COMPLETED, Run.Status.FAILED)
 AHEAD = (Run.Status.PENDING, Run.Status.INDEXING, Run.Status.EVALUATING)
+AT_WORK = {"status": Status.RUNNING.value, "stage": "evaluating", "error": None}  # as which each ended run is told
 
 
 def partials(operation: Operation) -> Iterator[dict[str, Any]]:
@@ -46,7 +48,7 @@ def benchmark_event(operation: Operation) -> dict[str, Any]:
         "dataset_id": str(benchmark.mapping.dataset_id),
         "collection_id": str(benchmark.mapping.collection_id),
         "status": status_of(benchmark, operation),
-        "stage": stage_of(benchmark, operation),
+        "stage": stage_of(operation),
         "total_runs": benchmark.total_runs,
         "completed_runs": sum(run.status == Run.Status.COMPLETED for run in runs),
         "failed_runs": sum(run.status == Run.Status.FAILED for run in runs),
@@ -80,7 +82,7 @@ def _without_benchmark(operation: Operation) -> dict[str, Any]:
         "k_values_for_metrics": [],
         "runs": [],
         "status": operation.status,
-        "stage": operation.status,
+        "stage": "starting" if operation.is_active else "completed",
     }
 
 
@@ -94,10 +96,10 @@ def status_of(benchmark: Benchmark, operation: Operation) -> str:
     return of_benchmark if operation.status == Status.COMPLETED else operation.status
 
 
-def stage_of(benchmark: Benchmark, operation: Operation) -> str:
-    """Return what a benchmark's operation is at: starting, indexing, evaluating; or how the benchmark ended."""
+def stage_of(operation: Operation) -> str:
+    """Return what a benchmark's operation is at: starting, indexing, evaluating; or completed, however it ended."""
     if not operation.is_active:
-        return status_of(benchmark, operation)
+        return "completed"
     if operation.started_at is None:
         return "starting"
     return "indexing" if _preparing(operation) else "evaluating"
@@ -111,13 +113,27 @@ def completions(operation: Operation, after: int) -> list[tuple[int, dict[str, A
     """Return the runs of this operation that ended past `after`, by run_order, each with its final means.
 
     One that ended out of turn, as when its index could not be made, is kept back until those before it have ended.
+    Runs that share their work become final together; each is told as if it had just ended, before those that follow
+    it and before the operation, so that whoever stops reading at the end has been told of all.
     """
-    runs = Run.objects.filter(pk__in=operation.parameters["run_ids"]).order_by("run_order")
+    runs = list(Run.objects.filter(pk__in=operation.parameters["run_ids"]).order_by("run_order"))
     in_turn = takewhile(lambda run: run.status not in AHEAD, runs)
     ended = [run for run in in_turn if run.status in ENDED and run.run_order > after]
     evaluations = Evaluation.objects.filter(run__in=ended, dataset_version=F("run__benchmark__dataset_version"))
     means = dict(evaluations.order_by("created_at").values_list("run_id", "means"))
-    return [(run.run_order, {"last_completed_run": _completed_run(run, means.get(run.pk, {}))}) for run in ended]
+    told = Counter(Run.objects.filter(benchmark=operation.subject_id).values_list("status", flat=True))
+    told.subtract(run.status for run in ended)
+    events = []
+    for run in ended:
+        told[run.status] += 1
+        data = {
+            **AT_WORK,
+            "completed_runs": told[Run.Status.COMPLETED],
+            "failed_runs": told[Run.Status.FAILED],
+            "last_completed_run": _completed_run(run, means.get(run.pk, {})),
+        }
+        events.append((run.run_order, data))
+    return events
 
 
 def summary(run: Run) -> dict[str, Any]:

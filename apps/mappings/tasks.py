@@ -14,7 +14,7 @@ from apps.mappings.resolving import Ruling, current_basis, judgments_of, rulings
 from apps.operations import queueing
 from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
-from apps.operations.models import Batch, Operation
+from apps.operations.models import Batch, Operation, Status
 from apps.operations.waiting import waiting_for
 
 Outcome = Resolution.Outcome
@@ -52,7 +52,7 @@ class ResolveHandler(Handler):
         refs = batch.payload["refs"] if batch else 0
         told = {**_progress("starting", refs, Counter()), **(batch.result if batch else {})}
         if not operation.is_active:
-            told["stage"] = operation.status
+            told["stage"] = "completed" if operation.status == Status.COMPLETED else "failed"
         return "benchmark_mapping_resolution_progress", {
             "operation_id": str(operation.pk),
             "mapping_id": str(operation.subject_id),
@@ -64,9 +64,6 @@ class ResolveHandler(Handler):
             "waiting_for": waiting_for(operation),
             **told,
         }
-
-    def completions(self, operation: Operation, after: int) -> list[tuple[int, dict[str, Any]]]:
-        return []
 
 
 def _progress(stage: str, total: int, tally: Counter[Outcome]) -> dict[str, Any]:

@@ -120,6 +120,7 @@ class _Watcher(AsyncWebsocketConsumer):
         try:
             await self.channel_layer.group_add(self.group, self.channel_name)
             await self.send_event("current_state", await self.current_state())
+            await self._tell(list(self._open), arriving=True)
             while True:
                 await self._listen(self._patience())
                 await self._require()
@@ -148,9 +149,9 @@ class _Watcher(AsyncWebsocketConsumer):
         left = (self._until or float("inf")) - time.time()
         return min(LOOK_SECONDS, left) if left > 0 else LOOK_SECONDS
 
-    async def _tell(self, operation_ids: list[str]) -> None:
+    async def _tell(self, operation_ids: list[str], *, arriving: bool = False) -> None:
         for operation_id in operation_ids:
-            for kind, data in await self._news(operation_id):
+            for kind, data in await self._news(operation_id, arriving):
                 await self.send_event(kind, data)
 
     async def _require(self) -> None:
@@ -186,29 +187,30 @@ class _Watcher(AsyncWebsocketConsumer):
             await database_sync_to_async(leave_place)(self.user.pk, self.channel_name)
 
     @database_sync_to_async
-    def _news(self, operation_id: str) -> list[tuple[str, dict[str, Any]]]:
+    def _news(self, operation_id: str, arriving: bool) -> list[tuple[str, dict[str, Any]]]:
+        """Return what to tell of an operation: its parts that have finished, in order, and then where it is.
+
+        Each part once, and the end once, as the last. Whoever is just `arriving` knows where it is, unless it is over.
+        """
+        if operation_id in self._ended:
+            return []
+        self._open.discard(operation_id)
         operation = visible(Operation.objects.filter(pk=operation_id), self.user).first()
         if operation is None:
-            self._open.discard(operation_id)
             return []
-        self._note(operation)
+        (self._open if operation.is_active else self._ended).add(operation_id)
         handler = handler_for(operation)
+        parts = handler.completions(operation, self._announced.get(operation_id, 0))
+        if arriving and operation.is_active and not parts:
+            return []
+        if parts:
+            self._announced[operation_id] = parts[-1][0]
         kind, data = handler.event(operation)
-        finished = handler.completions(operation, self._announced.get(operation_id, 0))
-        if not finished:
-            return [(kind, data)]
-        self._announced[operation_id] = finished[-1][0]
-        return [(kind, {**data, **completion}) for _, completion in finished]
+        return [*((kind, {**data, **part}) for _, part in parts), (kind, data)]
 
     def _state(self, operation: Operation) -> dict[str, Any]:
-        self._note(operation)
-        state, self._announced[str(operation.pk)] = snapshot(operation)
-        return state
-
-    def _note(self, operation: Operation) -> None:
-        here, there = (self._open, self._ended) if operation.is_active else (self._ended, self._open)
-        here.add(str(operation.pk))
-        there.discard(str(operation.pk))
+        self._open.add(str(operation.pk))
+        return snapshot(operation)
 
     def require_more(self) -> None:
         """Raise RefusedError where this socket asks for more than the permission to view operations."""

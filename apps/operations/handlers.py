@@ -39,7 +39,10 @@ class Handler(Protocol):
         """Return the event type and its data: the whole progress as the database tells it."""
 
     def completions(self, operation: Operation, after: int) -> list[tuple[int, dict[str, Any]]]:
-        """Return the parts that finished past ordinal `after`, each announced once: (ordinal, data of its event)."""
+        """Return the parts that finished past ordinal `after`, by ordinal, each with what its event says instead.
+
+        A watcher is told of each once and in order, before it is told that the operation is over.
+        """
         return []
 
 

@@ -8,17 +8,13 @@ from apps.operations.subjects import owner_id_of
 from benchbench.timestamps import timestamp
 
 
-def snapshot(operation: Operation) -> tuple[dict[str, Any], int]:
-    """Return the operation with its progress, and the ordinal of the last finished part that this already tells of.
+def snapshot(operation: Operation) -> dict[str, Any]:
+    """Return the operation with its progress: the data of its own events, whose type is `event`.
 
-    `progress` is the data of the operation's own events (their type is `event`), with the last of the parts that have
-    finished: who comes late has missed their announcements.
+    Parts that have finished are not told here, but each in an event of its own.
     """
-    handler = handler_for(operation)
-    kind, progress = handler.event(operation)
-    finished = handler.completions(operation, 0)
-    last, told = finished[-1] if finished else (0, {})
-    state = {
+    kind, progress = handler_for(operation).event(operation)
+    return {
         "operation_id": str(operation.pk),
         "kind": operation.kind,
         "subject_id": str(operation.subject_id),
@@ -31,6 +27,5 @@ def snapshot(operation: Operation) -> tuple[dict[str, Any], int]:
         "started_at": timestamp(operation.started_at) if operation.started_at else None,
         "finished_at": timestamp(operation.finished_at) if operation.finished_at else None,
         "event": kind,
-        "progress": {**progress, **told},
+        "progress": progress,
     }
-    return state, last

@@ -112,5 +112,5 @@ def _progress(benchmark: Benchmark) -> dict[str, Any]:
         "progress": progress_of(operation),
         "position": queueing.position(operation),
         "waiting_for": waiting_for(operation),
-        "stage": stage_of(benchmark, operation),
+        "stage": stage_of(operation),
     }

@@ -15,7 +15,7 @@ def told(operation: Operation) -> str:
 
 def _parts(operation: Operation) -> Iterator[str]:
     progress = operation["progress"]
-    yield str(progress["stage"])
+    yield str(progress["stage" if operation["status"] in GOING_ON else "status"])
     if progress.get("waiting_for"):
         yield str(progress["waiting_for"])
     elif progress.get("queue_position"):

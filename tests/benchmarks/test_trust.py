@@ -137,7 +137,7 @@ def test_the_event_of_a_deleted_benchmark_has_every_field_and_says_how_it_ended(
     benchmark.delete()
     operation.refresh_from_db()
     event = benchmark_event(operation)
-    assert (set(event), event["benchmark_id"], event["stage"]) == (fields, None, "cancelled")
+    assert (set(event), event["benchmark_id"], event["stage"]) == (fields, None, "completed")
 
 
 def test_an_operation_that_ended_stays_ended_when_its_benchmark_is_started_again(library: Mapping) -> None:
@@ -146,9 +146,9 @@ def test_an_operation_that_ended_stays_ended_when_its_benchmark_is_started_again
     cancel(benchmark)
     second = launch(benchmark)
     first.refresh_from_db()
-    assert (benchmark_event(first)["status"], benchmark_event(first)["stage"]) == ("cancelled", "cancelled")
+    assert (benchmark_event(first)["status"], benchmark_event(first)["stage"]) == ("cancelled", "completed")
     wait(second)
-    assert benchmark_event(first)["stage"] == "cancelled"
+    assert benchmark_event(first)["status"] == "cancelled"
 
 
 def test_runs_are_announced_once_each_in_their_order_though_a_later_one_fails_first(library: Mapping) -> None:
@@ -157,7 +157,12 @@ def test_runs_are_announced_once_each_in_their_order_though_a_later_one_fails_fi
     benchmark.runs.filter(run_order=2).update(status=Run.Status.FAILED, error_message="Its index could not be made.")
     assert completions(operation, 0) == []
     wait(operation)
-    assert [order for order, _ in completions(operation, 0)] == [1, 2, 3]
+    told = completions(operation, 0)
+    assert [order for order, _ in told] == [1, 2, 3]
+    assert {(part["status"], part["stage"]) for _, part in told} == {("running", "evaluating")}
+    assert [(part["completed_runs"], part["failed_runs"]) for _, part in told] == [(1, 0), (1, 1), (2, 1)]
+    operation.refresh_from_db()
+    assert (benchmark_event(operation)["status"], benchmark_event(operation)["stage"]) == ("completed", "completed")
     cancelled = create_benchmark(library, name="c", matrix={"search_modes": ["dense", "sparse", "hybrid"]})
     operation = launch(cancelled)
     cancelled.runs.filter(run_order=2).update(status=Run.Status.FAILED, error_message="Its index could not be made.")

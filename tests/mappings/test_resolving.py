@@ -236,7 +236,8 @@ def test_a_cancelled_operation_leaves_the_mapping_as_it_was(queue_everything):
     operation = resolve(mapping).operation
     cancel_operation(operation)
     operation.refresh_from_db()
-    assert handler_for(operation).event(operation)[1]["stage"] == "cancelled"
+    event = handler_for(operation).event(operation)[1]
+    assert (event["status"], event["stage"]) == ("cancelled", "failed")
     mapping.refresh_from_db()
     assert mapping.status == "partial"
     assert stored(mapping) == ALL_STORED

@@ -1,7 +1,9 @@
 """The event stream of a live site: daphne, a worker at real work, and clients that are no part of it."""
 
 import itertools
+import textwrap
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -13,7 +15,7 @@ from apps.api.signing_in import open_sign_in
 from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.models import Operation
 from tests.benchmarks.conftest import make_library
-from tests.operations.documented import example_of, fields_of, misfits, values_in
+from tests.operations.documented import PAGE, example_of, fields_of, misfits, values_in
 from tests.operations.streamed import Watcher, is_end, make_operations
 from tests.sockets import cookie_of, make_watcher
 
@@ -21,6 +23,11 @@ STAGES = {
     "index_progress": ["starting", "chunking", "encoding", "storing", "finalizing"],
     "benchmark_mapping_resolution_progress": ["starting", "loading_documents", "resolving", "finalizing"],
     "benchmark_progress": ["starting", "indexing", "evaluating"],
+}
+LAST = {  # where it is not the status
+    ("benchmark_progress", "failed"): "completed",
+    ("benchmark_progress", "cancelled"): "completed",
+    ("benchmark_mapping_resolution_progress", "cancelled"): "failed",
 }
 
 
@@ -63,28 +70,48 @@ def test_every_event_is_sent_to_its_end_and_is_as_documented(ada: User, site: st
     for (_, end), operation in operations.items():
         if end == "cancelled":
             cancel_operation(operation)
+    printing = ThreadPoolExecutor().submit(sample, site, operations["benchmark_progress", "completed"], program)
     manage("manage.py", "worker", BENCHBENCH_EVENT_INTERVAL_MS="0")
     told = {key: watcher.told() for key, watcher in watchers.items()}
-    every.told()
+    ends = [message["data"]["operation_id"] for message in every.told() if is_end(message)]
+    assert len(ends) == len(set(ends)) == len(operations)
     assert {watcher.code for watcher in (every, *watchers.values())} == {None}
     for (event, end), messages in told.items():
         assert_stages_are_told(messages, event, end)
     assert_runs_are_told(told["benchmark_progress", "completed"])
+    printed = printing.result()
+    assert [line[0] for line in printed] == [*range(1, 6), "completed"]
     assert "freeze its draft" in told["benchmark_mapping_resolution_progress", "failed"][-1]["data"]["error"]
     assert "/no/such/model" in told["index_progress", "failed"][-1]["data"]["error"]
     assert_documented([message for messages in told.values() for message in messages])
     ((seen, state),) = late
     assert state["data"]["progress"]["runs"][0]["completed_queries"] >= seen["data"]["runs"][0]["completed_queries"]
     for key, operation in operations.items():
-        (state,) = Watcher(f"{address}/{operation.pk}", bool, **program).told()
-        assert_whole(state, [message["data"] for message in told[key][1:]])
+        state, *after = Watcher(f"{address}/{operation.pk}", is_end, **program).told()
+        assert_whole(state, after, [message["data"] for message in told[key][1:]])
+    assert sample(site, operations["benchmark_progress", "completed"], program) == printed
 
 
-def assert_whole(state: Any, events: list[Any]) -> None:
-    """Who comes after the end is told what the last event told, and the last run, which may have come before it."""
+def sample(site: str, operation: Operation, program: dict[str, Any]) -> list[Any]:
+    """Run the program of docs/events.md as it stands there, on this site; return what it prints."""
+    text = PAGE.partition("    import json\n")[2].partition("\n\n## ")[0]
+    code = textwrap.dedent("    import json\n" + text).replace("wss://bench.example.org", site.replace("http", "ws"))
+    printed: list[Any] = []
+    token = program["subprotocols"][0].removeprefix("access_token.")
+    exec(code, {"operation": operation.pk, "token": token, "print": lambda *said: printed.append(said)})
+    return printed
+
+
+def assert_whole(state: Any, after: list[Any], events: list[Any]) -> None:
+    """Who comes after the end is told it, then each run once and in order, and then the end as it was told."""
     assert (state["type"], state["data"]["finished_at"] is None) == ("current_state", False)
-    runs = [event["last_completed_run"] for event in events if event.get("last_completed_run")]
-    assert state["data"]["progress"] == events[-1] | ({"last_completed_run": runs[-1]} if runs else {})
+    assert state["data"]["progress"] == after[-1]["data"] == events[-1]
+    assert runs_in([message["data"] for message in after]) == runs_in(events)
+    assert len(after) == len(runs_in(events)) + 1
+
+
+def runs_in(events: list[Any]) -> list[Any]:
+    return [event["last_completed_run"] for event in events if event.get("last_completed_run")]
 
 
 def assert_stages_are_told(told: list[Any], event: str, end: str) -> None:
@@ -93,19 +120,25 @@ def assert_stages_are_told(told: list[Any], event: str, end: str) -> None:
     assert first["type"] == "current_state"
     assert {message["type"] for message in messages} == {event}
     stages = [first["data"]["progress"]["stage"], *(message["data"]["stage"] for message in messages)]
-    assert list(dict.fromkeys(stages)) == [stage for stage in [*STAGES[event], end] if stage in stages]
-    assert (stages[0], stages[-1]) == ("starting", end)
+    last = LAST.get((event, end), end)
+    assert list(dict.fromkeys(stages)) == [stage for stage in [*STAGES[event], last] if stage in stages]
+    assert (stages[0], stages[-1], messages[-1]["data"]["status"]) == ("starting", last, end)
+    assert {message["data"]["status"] for message in messages[:-1]} <= {"pending", "running"}
 
 
 def assert_runs_are_told(messages: list[Any]) -> None:
-    """Provisional means on the way, and at the end each run once, in its order, with its final ones."""
+    """Provisional means on the way, and then each run once, in its order, with its final ones, before the end."""
     progress = [message["data"] for message in messages[1:]]
     assert any(data["current_run"] and data["runs"][0]["metrics_flat"] for data in progress)
     done = [data["runs"][0]["completed_queries"] for data in progress]
     assert done == sorted(done)
-    announced = [data["last_completed_run"] for data in progress if data["last_completed_run"]]
-    assert [run["run_order"] for run in announced] == list(range(1, progress[0]["total_runs"] + 1))
-    for run, so_far in zip(announced, progress[-1]["runs"], strict=True):
+    announcing = [data for data in progress if data["last_completed_run"]]
+    assert {data["stage"] for data in announcing} == {"evaluating"}
+    assert progress[-1]["last_completed_run"] is None
+    every = list(range(1, progress[0]["total_runs"] + 1))
+    assert [data["last_completed_run"]["run_order"] for data in announcing] == every
+    assert [data["completed_runs"] for data in announcing] == every
+    for run, so_far in zip(runs_in(progress), progress[-1]["runs"], strict=True):
         assert run["metrics_flat"] == pytest.approx(so_far["metrics_flat"])
 
 

@@ -105,4 +105,4 @@ def test_a_watcher_outlives_neither_its_silence_nor_the_loss_of_redis_and_is_rig
     start_redis()
     with connect(**watching) as watcher:
         state = json.loads(watcher.recv(timeout=SECONDS))
-    assert (state["data"]["status"], state["data"]["progress"]["stage"]) == ("cancelled", "cancelled")
+    assert (state["data"]["status"], state["data"]["progress"]["status"]) == ("cancelled", "cancelled")

@@ -63,5 +63,5 @@ def told_rows() -> QuerySet[Operation]:
 
 
 def state_of(operation: Operation) -> Response:
-    told, _ = snapshot(operation)
+    told = snapshot(operation)
     return Response(OperationFacts(operation).data | {"event": told["event"], "progress": told["progress"]})
