@@ -35,7 +35,8 @@ class Fields:
         for key in value:
             if key not in known:
                 raise InvalidKeyError(
-                    f"{self.place} has the unknown key {key[:40]!a}: known are {', '.join(known)}.", field=key[:40]
+                    f"{self.place} has the unknown key {key[:40]!a}: known are {', '.join(known)}.",
+                    field=f"{prefix}{key[:40]}",
                 )
 
     def error(self, key: str, what: str) -> InvalidKeyError:
@@ -45,7 +46,9 @@ class Fields:
         """The value of `key` or of its alias; without a default it must be there. Both must agree."""
         names = [name for name in (key, alias) if name and name in self.values]
         if len(names) == 2 and not same(self.values[key], self.values[alias]):
-            raise InvalidKeyError(f"{self.place} has {key} and its alias {alias} with different values.", field=key)
+            raise InvalidKeyError(
+                f"{self.place} has {key} and its alias {alias} with different values.", field=f"{self.prefix}{key}"
+            )
         if names:
             return self.values[names[0]]
         if default is None:

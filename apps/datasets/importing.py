@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from apps.datasets.content import content_hash
 from apps.datasets.models import Dataset, DatasetVersion
-from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, check
+from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, check, some_of
 from apps.datasets.versions import write_version
 from benchbench.errors import ConflictError
 from benchbench.names import checked_name
@@ -166,11 +166,9 @@ def _unanswerable(queries: Sequence[QueryRecord]) -> list[str]:
     irrelevant = [q.key for q in queries if q.judgments and all(judgment.grade <= 0 for judgment in q.judgments)]
     warnings = []
     if unjudged:
-        warnings.append(f"Queries without a judgment: {_some(unjudged)}.")
+        warnings.append(f"Queries without a judgment: {some_of(unjudged)}.")
     if irrelevant:
-        warnings.append(f"Queries whose judgments are all 0 or less, so that nothing is relevant: {_some(irrelevant)}.")
+        warnings.append(
+            f"Queries whose judgments are all 0 or less, so that nothing is relevant: {some_of(irrelevant)}."
+        )
     return warnings
-
-
-def _some(keys: list[str]) -> str:
-    return ", ".join(keys[:5]) + (f" and {len(keys) - 5:,} more" if len(keys) > 5 else "")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from benchbench.errors import BenchbenchError
+from benchbench.fields import without_nulls
 from benchbench.strict_json import canonical, fault, kind
 
 # The keys of a reference to a document, in the order in which resolving asks for them.
@@ -79,6 +80,11 @@ JUDGMENT_FIELDS = tuple(field.name for field in fields(JudgmentRecord))
 QUERY_FIELDS = tuple(field.name for field in fields(QueryRecord) if field.name != "judgments")
 
 
+def as_doc_ref(stated: Any) -> Any:
+    """Return a reference as it is kept: a string is a uri, and a key whose value is null is not stated."""
+    return {"uri": stated} if isinstance(stated, str) else without_nulls(stated)
+
+
 def doc_ref_fault(doc_ref: Any) -> str:
     """Say why a value cannot refer to a document ("has the unknown key …"), or "" where it can."""
     known = ", ".join(DOC_REF_KEYS)
@@ -131,6 +137,11 @@ def check_query(query: QueryRecord) -> None:
             raise DatasetError(f"{where} has a judge of more than {JUDGE_LENGTH} characters.", field="judge")
     if len({canonical(judgment.doc_ref) for judgment in query.judgments}) < len(query.judgments):
         raise DatasetError(f"{where} judges a document twice.", field="judgments")
+
+
+def some_of(keys: Sequence[str]) -> str:
+    """Return the first keys of many, as a sentence has them: "q1, q2, q3, q4, q5 and 12 more"."""
+    return ", ".join(keys[:5]) + (f" and {len(keys) - 5:,} more" if len(keys) > 5 else "")
 
 
 def _shown(value: Any) -> str:

@@ -9,7 +9,7 @@ from apps.api.paging import Page
 from apps.api.serializers.base import AnyValue, Choice, ListOf, Moment, StrictSerializer, Text, Whole
 from apps.api.serializers.queries import StateQuery
 from apps.datasets.models import Judgment
-from apps.datasets.records import DOC_REF_KEYS, GRADES, JUDGE_LENGTH, LENGTHS, doc_ref_fault
+from apps.datasets.records import DOC_REF_KEYS, GRADES, JUDGE_LENGTH, LENGTHS, as_doc_ref, doc_ref_fault
 
 MOST_EDITS = 5000
 FILLED = {"type": "string", "pattern": r"\S"}
@@ -32,7 +32,7 @@ class DocRefField(AnyValue):
     """What a judgment calls its document."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
-        doc_ref = {"uri": data} if isinstance(data, str) else data
+        doc_ref = as_doc_ref(data)
         if found := doc_ref_fault(doc_ref):
             raise serializers.ValidationError(f"doc_ref {found}.")
         return doc_ref

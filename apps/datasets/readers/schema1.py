@@ -1,15 +1,26 @@
 """Reading BenchBench JSON, schema 1.0: the format of uploads."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 
-from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord, doc_ref_fault
+from apps.datasets.records import (
+    LENGTHS,
+    SLICE_LENGTH,
+    DatasetError,
+    DatasetRecord,
+    JudgmentRecord,
+    QueryRecord,
+    as_doc_ref,
+    doc_ref_fault,
+    some_of,
+)
 from benchbench.fields import Fields
-from benchbench.strict_json import canonical, decode, parse, raw_chunks
+from benchbench.strict_json import canonical, decode, kind, parse, raw_chunks
 
 SCHEMA_VERSION = "1.0"
 GRADES = {grade: grade for grade in range(4)} | {str(grade): grade for grade in range(4)}
@@ -17,6 +28,13 @@ DEFAULT_GRADE = 2
 # Keys of a query's metadata that become the query's own fields.
 STRINGS = ("category", "difficulty", "query_type", "split", "expected_answer", "notes")
 OWN_FIELDS = (*STRINGS, "slices", "filters", "evidence")
+# Keys of a dataset's metadata that become its own, by what they hold.
+ABOUT: dict[str, type | tuple[type, ...]] = {
+    "name": str,
+    "description": str,
+    "version": (str, int, float),
+    "slice_definitions": dict,
+}
 
 
 @dataclass(frozen=True)
@@ -62,9 +80,11 @@ def parse_schema1(content: bytes, *, limits: Limits, where: str = "The file") ->
                     relevant_docs (or relevant_doc_refs): [{doc_ref, relevance_grade = 2}]}]}
 
     A doc_ref is an object with any of DOC_REF_KEYS, or a string that is the uri; an item of relevant_docs may be that
-    string itself. A grade is an integer 0..3, or such an integer as a string. A judgment stated twice alike counts once
-    and is counted as duplicate. Anything else raises a `BenchbenchError` with status 400 (413 for too many bytes) and a
-    sentence that names query and key; `where` begins those that are about the whole.
+    string itself; a key of it that is null is not stated. A grade is an integer 0..3, or such an integer as a string. A
+    judgment stated twice alike counts once and is counted as duplicate. Metadata is free, or null: a key of ABOUT or
+    OWN_FIELDS that holds something else than ours does stays plain metadata, with a warning. Anything else raises a
+    `BenchbenchError` with status 400 (413 for too many bytes) and a sentence that names query and key; `where` begins
+    those that are about the whole.
     """
     if len(content) > limits.upload_bytes:
         raise DatasetTooLargeError(f"{where} has more than {limits.upload_bytes:,} bytes, the most that is taken.")
@@ -88,25 +108,59 @@ def _check_schema_version(fields: Fields) -> None:
 
 
 def _dataset(fields: Fields, queries: list[QueryRecord], duplicates: int) -> DatasetRecord:
-    metadata = dict(fields.mapping("metadata"))
-    about = Fields(metadata, tuple(metadata), prefix="metadata.")
-    version = about.value("version", default="")
-    if isinstance(version, bool) or not isinstance(version, str | int | float):
-        raise about.error("version", 'must be a string such as "1.0"')
-    record = DatasetRecord(
-        name=about.string("name", default=""),
-        description=about.string("description", default=""),
-        label=str(version).strip(),
+    metadata = _metadata(fields)
+    about = {key: metadata.pop(key) for key, held in ABOUT.items() if _holds(metadata.get(key), held)}
+    return DatasetRecord(
+        name=about.get("name", ""),
+        description=about.get("description", ""),
+        label=str(about.get("version", "")).strip(),
         schema_version=SCHEMA_VERSION,
         source_format="benchbench-json",
-        slice_definitions=about.mapping("slice_definitions"),
+        slice_definitions=about.get("slice_definitions", {}),
         metadata=metadata,
         queries=queries,
         duplicates=duplicates,
+        warnings=[*_plain(metadata, queries), *_restricted(queries)],
     )
-    for key in ("name", "description", "version", "slice_definitions"):
-        metadata.pop(key, None)
-    return record
+
+
+def _metadata(fields: Fields) -> dict[str, Any]:
+    return {} if fields.values.get("metadata") is None else dict(fields.mapping("metadata"))
+
+
+def _holds(value: Any, held: type | tuple[type, ...]) -> bool:
+    return isinstance(value, held) and not isinstance(value, bool)
+
+
+def is_own(name: str, value: Any) -> bool:
+    """Tell whether a key of a query's metadata, one of OWN_FIELDS, holds what the query's own field can."""
+    if name in STRINGS:
+        return isinstance(value, str) and len(value) <= LENGTHS.get(name, len(value))
+    if name == "slices" and isinstance(value, list):
+        return all(isinstance(one, str) and one.strip() and len(one) <= SLICE_LENGTH for one in value)
+    return isinstance(value, dict if name == "filters" else list)
+
+
+def _plain(about: dict[str, Any], queries: list[QueryRecord]) -> Iterator[str]:
+    """Yield what has the name of a field of ours and holds something else."""
+    for key in ABOUT:
+        if about.get(key) is not None:
+            yield f"metadata.{key} is {kind(about[key])}: it stays plain metadata, and the dataset is told no {key}."
+    for name in OWN_FIELDS:
+        if keys := [query.key for query in queries if query.metadata.get(name) is not None]:
+            yield (
+                f"metadata.{name} is not what the {name} of a query {'are' if name.endswith('s') else 'is'}, in "
+                f"{some_of(keys)}: it stays plain metadata, and nothing is done by it."
+            )
+
+
+def _restricted(queries: list[QueryRecord]) -> Iterator[str]:
+    if filtered := [query for query in queries if query.filters]:
+        asked = sorted({name for query in filtered for name in query.filters})
+        yield (
+            f"metadata.filters restricts the search: for {some_of([query.key for query in filtered])} only documents "
+            f"are searched whose metadata has the {some_of(asked)} that the query states."
+        )
 
 
 def _query(item: Any, index: int, limits: Limits) -> tuple[QueryRecord, int]:
@@ -114,6 +168,8 @@ def _query(item: Any, index: int, limits: Limits) -> tuple[QueryRecord, int]:
     known = ("query_key", "query_id", "query_text", "query", "metadata", "relevant_docs", "relevant_doc_refs")
     fields = Fields(item, known, prefix=f"queries[{index}].")
     key = fields.filled("query_key", alias="query_id")
+    if len(key) > LENGTHS["key"]:
+        raise fields.error("query_key", f"has more than {LENGTHS['key']} characters")
     fields = Fields(item, known, prefix=f"queries[{index}].", suffix=f" (query {key[:60]!a})")
     text = fields.filled("query_text", alias="query")
     judged = fields.items("relevant_docs", alias="relevant_doc_refs", default=[])
@@ -121,20 +177,11 @@ def _query(item: Any, index: int, limits: Limits) -> tuple[QueryRecord, int]:
         raise fields.error(
             "relevant_docs", f"has {len(judged):,} judgments: at most {limits.judgments_per_query:,} a query are taken"
         )
-    metadata = fields.mapping("metadata")
-    own = Fields(metadata, tuple(metadata), prefix=f"{fields.prefix}metadata.", suffix=fields.suffix)
+    metadata = _metadata(fields)
+    own = {name: metadata.pop(name) for name in OWN_FIELDS if name in metadata and is_own(name, metadata[name])}
+    own["slices"] = list(dict.fromkeys(own.get("slices", [])))
     judgments, duplicates = _judgments(judged, fields)
-    query = QueryRecord(
-        key=key,
-        text=text,
-        judgments=judgments,
-        slices=own.strings("slices"),
-        filters=own.mapping("filters"),
-        evidence=own.items("evidence", default=[]),
-        metadata={name: value for name, value in metadata.items() if name not in OWN_FIELDS},
-        **{name: own.string(name, default="") for name in STRINGS},
-    )
-    return query, duplicates
+    return QueryRecord(key=key, text=text, judgments=judgments, metadata=metadata, **own), duplicates
 
 
 def _judgments(items: list[Any], query: Fields) -> tuple[list[JudgmentRecord], int]:
@@ -155,7 +202,7 @@ def _judgments(items: list[Any], query: Fields) -> tuple[list[JudgmentRecord], i
 
 def _doc_ref(fields: Fields) -> dict[str, str]:
     value = fields.value("doc_ref")
-    doc_ref = {"uri": value} if isinstance(value, str) else value
+    doc_ref = as_doc_ref(value)
     if found := doc_ref_fault(doc_ref):
         raise fields.error("doc_ref", found)
     return dict(doc_ref)

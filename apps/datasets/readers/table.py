@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from apps.datasets.records import DOC_REF_KEYS, DatasetError, DatasetRecord, JudgmentRecord, QueryRecord, doc_ref_fault
+from benchbench.fields import without_nulls
 from benchbench.files.tables import read_table
 from benchbench.strict_json import canonical, kind, parse
 
@@ -131,6 +132,7 @@ def _doc_ref(where: str, cells: Mapping[str, Any]) -> Any:
         stated = parse(stated, where=f"{where} doc_ref")
     if isinstance(stated, str):
         stated = {"uri": stated} if stated.strip() else None
+    stated = without_nulls(stated)
     own = {name: text for name in DOC_REF_KEYS if (text := _text(where, name, cells.get(name)))}
     if stated is None or not own:
         return own if stated is None else stated

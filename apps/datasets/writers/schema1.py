@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
-from apps.datasets.readers.schema1 import GRADES, OWN_FIELDS, SCHEMA_VERSION, configured_limits
+from apps.datasets.readers.schema1 import GRADES, OWN_FIELDS, SCHEMA_VERSION, configured_limits, is_own
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord, doc_ref_fault
 from apps.datasets.writers.base import WriteError, graded, kept
 from benchbench.files.json_writing import array, text
@@ -85,5 +85,10 @@ def _fit(query: QueryRecord) -> QueryRecord:
             for judgment in query.judgments
         ],
         *OWN_FIELDS,
-        metadata={key: value for key, value in query.metadata.items() if key not in OWN_FIELDS},
+        metadata={key: value for key, value in query.metadata.items() if _is_free(key, value, query)},
     )
+
+
+def _is_free(key: str, value: Any, query: QueryRecord) -> bool:
+    """Tell whether a key of metadata can be written: the reader must not take it for the query's own field."""
+    return key not in OWN_FIELDS or not (is_own(key, value) or getattr(query, key))
