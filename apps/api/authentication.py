@@ -20,15 +20,19 @@ SIGN_IN = "sign_in"  # the claim of a JWT that names its row
 class BearerAuthentication(JWTAuthentication):
     """Reads `Authorization: Bearer …`: a JWT, or a personal token, which begins with bb_.
 
-    The first of the classes, so that whoever is unknown is answered 401 and told how to authenticate.
+    The first of the classes, so that whoever is unknown is answered 401 and told how to authenticate. Where
+    DISABLE_AUTH lets everybody in, a token that does not hold, such as one of yesterday, is as good as none.
     """
 
     def authenticate(self, request: Request) -> tuple[Any, Any] | None:
         header = self.get_header(request)
-        raw = None if header is None else self.get_raw_token(header)
-        if raw is None:
-            return None
-        return user_of(raw)
+        try:
+            raw = None if header is None else self.get_raw_token(header)
+            return None if raw is None else user_of(raw)
+        except AuthenticationFailed:
+            if settings.DISABLE_AUTH:
+                return None
+            raise
 
 
 def user_of(raw: bytes) -> tuple[Any, Any]:

@@ -47,6 +47,20 @@ def test_everybody_is_the_named_user(make_staff: MakeStaff, settings: Any) -> No
     assert Caller(make_staff("grace")).upload(PATH, questions("a"), name="n").json()["owner_id"] != user.pk
 
 
+@pytest.mark.parametrize("token", ["bb_of-yesterday", "eyJhbGciOiJIUzI1NiJ9.e30.x", "two words", ""])
+def test_a_token_that_does_not_hold_is_as_good_as_none(make_staff: MakeStaff, settings: Any, token: str) -> None:
+    user = make_staff("ada")
+    asked = {"HTTP_AUTHORIZATION": f"Bearer {token}"}
+    assert Client().get(ROOT + PATH, **asked).status_code == 401
+    settings.DISABLE_AUTH, settings.DISABLE_AUTH_USER = True, "ada"
+    assert Client().get(f"{ROOT}/operations", **asked).status_code == 200
+    upload = {"name": "n", "file": SimpleUploadedFile("q.json", json.dumps(questions("a")).encode())}
+    assert Client().post(ROOT + PATH, upload, **asked).json()["owner_id"] == user.pk
+    user.is_active = False
+    user.save()
+    assert Client().get(ROOT + PATH, **asked).status_code == 401
+
+
 @pytest.mark.parametrize(
     ("origin", "status"), [("https://evil.example", 403), ("null", 403), ("http://testserver", 201), (None, 201)]
 )

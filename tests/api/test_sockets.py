@@ -108,4 +108,5 @@ def test_a_personal_token_that_ends_closes_the_socket(ada: User, monkeypatch: py
 
 def test_where_authentication_is_off_everybody_is_the_one_user(ada: User, settings: object) -> None:
     settings.DISABLE_AUTH, settings.DISABLE_AUTH_USER = True, "ada"  # type: ignore[attr-defined]
-    assert async_to_sync(opened)(socket(ALL))["type"] == "current_state"
+    for watcher in (socket(ALL), socket(ALL, token="bb_of-yesterday")):
+        assert async_to_sync(opened)(watcher)["type"] == "current_state"
