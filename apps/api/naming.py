@@ -1,10 +1,12 @@
 """Errors of use cases, told with the keys of the request."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from benchbench.errors import BenchbenchError
+from benchbench.ir.matrix import KEYS
 
 OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
 
@@ -22,6 +24,17 @@ def naming(**keys: str | None) -> Iterator[None]:
             key = keys[error.field]
             error.message = error.message.removeprefix(f"{error.field}: ") if key else error.message
             error.field = key
+        raise
+
+
+@contextmanager
+def naming_matrix(matrix: Mapping[str, Any]) -> Iterator[None]:
+    """Let an error about a key of a stated matrix carry its whole path: `config_matrix.search_modes`."""
+    try:
+        yield
+    except BenchbenchError as error:
+        if (error.field or "").partition("[")[0] in {*KEYS, *matrix}:
+            error.field = f"config_matrix.{error.field}"
         raise
 
 

@@ -149,20 +149,22 @@ WRONG_OF_A_BENCHMARK: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-def assert_named(answer: Any, field: str, told: str) -> None:
+def assert_named(answer: Any, change: dict[str, Any], field: str, told: str) -> None:
+    """Errors carry the whole path of a key: one of a matrix that of the matrix too."""
+    within = isinstance(change.get("config_matrix"), dict)
     assert answer.status_code == 400, answer.content
     error = answer.json()
     assert set(error) == {"detail", "code", "errors"}
     assert told in " ".join([error["detail"], *error["errors"]])
-    assert [name.partition("[")[0] for name in error["errors"]] == [field]
+    assert [name.partition("[")[0] for name in error["errors"]] == ["config_matrix." * within + field]
     assert not Benchmark.objects.exists()
 
 
 def test_it_names_what_is_wrong(callers: Callers, library: Mapping) -> None:
     for change, field, told in WRONG + WRONG_OF_A_BENCHMARK:
-        assert_named(callers.owner.post(PATH, asked(library) | change), field, told)
+        assert_named(callers.owner.post(PATH, asked(library) | change), change, field, told)
     for change, field, told in WRONG:
-        assert_named(callers.owner.post(f"{PATH}/preview", planned(asked(library) | change)), field, told)
+        assert_named(callers.owner.post(f"{PATH}/preview", planned(asked(library) | change)), change, field, told)
 
 
 def test_any_json_may_stand_for_an_axis(callers: Callers, library: Mapping) -> None:

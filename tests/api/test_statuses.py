@@ -107,7 +107,7 @@ def test_every_status_is_answered_in_its_shape(
         assert {"detail", "code"} <= set(body) <= {"detail", "code", "errors", "reference"}
         assert (body["code"], body["detail"][-1]) == (code, "."), body
     if code == "invalid_matrix":
-        assert set(body["errors"]) == {"search_modes"}
+        assert set(body["errors"]) == {"config_matrix.search_modes"}
     assert ("Retry-After" in answer.headers) == (status == 429)
     assert ("WWW-Authenticate" in answer.headers) == (status == 401)
     assert ("reference" in body) == (status == 500)

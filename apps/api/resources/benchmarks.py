@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from apps.api.access import find_visible
 from apps.api.endpoint import Endpoint
 from apps.api.idempotency import idempotent
-from apps.api.naming import naming
+from apps.api.naming import naming, naming_matrix
 from apps.api.openapi import refusals
 from apps.api.paging import answer_page
 from apps.api.serializers.base import require_empty, valid
@@ -67,7 +67,7 @@ class Benchmarks(Endpoint):
         """
         stated = valid(NewBenchmark, request.data)
         mapping, asked = searched(request, stated)
-        with naming(**KEYS):
+        with naming(**KEYS), naming_matrix(stated["config_matrix"]):
             made = create_benchmark(
                 mapping,
                 name=stated["name"],
@@ -89,8 +89,9 @@ class Preview(Endpoint):
     )
     def post(self, request: Request) -> Response:
         """Tell what a matrix would do, without making anything; refuses what making a benchmark of it would refuse."""
-        mapping, asked = searched(request, valid(BenchmarkPreview, request.data))
-        with naming(**KEYS):
+        stated = valid(BenchmarkPreview, request.data)
+        mapping, asked = searched(request, stated)
+        with naming(**KEYS), naming_matrix(stated["config_matrix"]):
             planned = preview(mapping, owner=request.user, **asked)
         return Response(PreviewFacts(asdict(planned) | {"total_runs": len(planned.labels)}).data)
 
@@ -178,11 +179,13 @@ def searched(request: Request, stated: dict[str, Any]) -> tuple[Mapping, dict[st
     """Return the mapping that a request names, and the matrix and the measures as use cases take them."""
     rows = Mapping.objects.select_related("collection", "dataset", "dataset_version")
     mapping = find_visible(rows, stated["mapping_id"], request.user)
-    require_published(stated["config_matrix"])
-    with naming(**KEYS):
+    with naming(**KEYS), naming_matrix(stated["config_matrix"]):
+        require_published(stated["config_matrix"])
         measures = besides_the_usual(stated["metrics_to_compute"])
+        whole = completed(stated["config_matrix"], stated.get("top_k"))
+        matrix = with_modes(mapping, whole, owner=request.user)
     return mapping, {
-        "matrix": with_modes(mapping, completed(stated["config_matrix"], stated.get("top_k")), owner=request.user),
+        "matrix": matrix,
         "measures": measures,
         "allow_missing": stated["allow_missing"],
     }
