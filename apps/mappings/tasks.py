@@ -50,7 +50,8 @@ class ResolveHandler(Handler):
         mapping = Mapping.objects.filter(pk=operation.subject_id).first()
         batch = operation.batches.first()
         refs = batch.payload["refs"] if batch else 0
-        told = {**_progress("starting", refs, Counter()), **(batch.result if batch else {})}
+        reported = batch.result if batch else {}
+        told = {name: reported.get(name, value) for name, value in _progress("starting", refs, Counter()).items()}
         if not operation.is_active:
             told["stage"] = "completed" if operation.status == Status.COMPLETED else "failed"
         return "benchmark_mapping_resolution_progress", {
