@@ -22,6 +22,7 @@ from apps.retrieval.fingerprints import text_hash
 from apps.retrieval.models import CachedVector, ChunkSet, Index, VectorSpace
 from apps.retrieval.token_store import TokenStore
 from apps.retrieval.vector_cache import document_space, find_vectors, sound_vectors, space_of
+from benchbench.decimals import counted
 from benchbench.ir.records import Positions
 
 Vectors = NDArray[np.float32]
@@ -184,9 +185,9 @@ def _encode_queries(index: Index, texts: Sequence[str]) -> tuple[list[QueryVecto
     """The vectors of queries, and what is wrong with those that are not sound, by their rows."""
     if not index.encoder:
         raise EncoderError(
-            f'{len(texts)} queries (such as {texts[0][:80]!r}) had no vector in the file that the index "{index}" was '
-            "imported from, and no model is named that could make one. Import it again with these vectors, or name "
-            "the model.",
+            f"{counted(len(texts), 'query')} (such as {texts[0][:80]!r}) had no vector in the file that "
+            f'the index "{index}" was imported from, and no model is named that could make one. Import it again '
+            "with these vectors, or name the model.",
             field="model",
         )
     encoder = encoder_for(index)  # may load the model, which is no part of a query's cost

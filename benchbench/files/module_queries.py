@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchbench.decimals import counted
 from benchbench.fields import Fields, InvalidKeyError, without_nulls
 from benchbench.files.json_writing import array, text
 from benchbench.strict_json import read_value
@@ -113,7 +114,7 @@ def _contradictions(metadata: dict[str, Any], queries: Sequence[ModuleQuery]) ->
     for key in TOTALS:
         stated = metadata.get(key)
         if type(stated) is int and stated != len(queries):
-            yield f"metadata.{key} says {stated}, and there are {len(queries)} queries."
+            yield f"metadata.{key} says {stated}, and there {_are(len(queries))}."
     for key, counts in metadata.items():
         name = next((name for part, name in PARTS.items() if part in key.lower()), "")
         if name and isinstance(counts, dict):
@@ -128,4 +129,8 @@ def _wrong_counts(place: str, stated: dict[str, Any], counted: Counter[str]) -> 
     for name in dict.fromkeys([*numbers, *counted]):
         if numbers.get(name, 0) != counted[name]:
             said = f"says {numbers[name]}" if name in numbers else "says nothing"
-            yield f"{place} {said} of {name[:60]!a}, and there are {counted[name]} queries of it."
+            yield f"{place} {said} of {name[:60]!a}, and there {_are(counted[name])} of it."
+
+
+def _are(queries: int) -> str:
+    return f"{'is' if queries == 1 else 'are'} {counted(queries, 'query')}"

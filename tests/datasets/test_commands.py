@@ -20,7 +20,7 @@ def write(path: Path, **changes: object) -> Path:
 def test_it_imports_and_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     call_command("import_dataset", write(tmp_path / "fruit.json"))
     out, err = capsys.readouterr()
-    assert out == "fruit v1 (created): 2 queries, 1 judgments, 1 duplicates.\n"
+    assert out == "fruit v1 (created): 2 queries, 1 judgment, 1 duplicate.\n"
     assert err == "Queries without a judgment: q2.\n"
 
 

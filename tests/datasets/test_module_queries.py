@@ -34,15 +34,15 @@ def test_a_query_may_be_about_any_of_several_versions(tmp_path: Path) -> None:
     assert record.queries[0].filters == {"version": ["16.0", "17.0"]}
     assert record.warnings == (
         "metadata.versions says 1 of '18.0', and there are 0 queries of it.",
-        "metadata.versions says nothing of '17.0', and there are 1 queries of it.",
+        "metadata.versions says nothing of '17.0', and there is 1 query of it.",
     )
 
 
 def test_counts_that_the_queries_contradict_are_warnings(tmp_path: Path) -> None:
     assert read_dataset(write_file(tmp_path / "modules.json", MODULES)).warnings == (
-        "metadata.total_queries says 2, and there are 1 queries.",
+        "metadata.total_queries says 2, and there is 1 query.",
         "metadata.difficulty_distribution says 1 of 'hard', and there are 0 queries of it.",
-        "metadata.difficulty_distribution says nothing of 'easy', and there are 1 queries of it.",
+        "metadata.difficulty_distribution says nothing of 'easy', and there is 1 query of it.",
     )
 
 

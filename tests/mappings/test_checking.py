@@ -49,7 +49,7 @@ def test_it_names_what_a_collection_lacks(tmp_path: Path, capsys: pytest.Capture
         "dangling": [{"query_key": "q2", "reason": "No document has the document_id 'doc4'."}],
     }
     assert (facts["queries"], facts["judgments"], facts["grades"]) == (3, 5, {"2": 1, "1": 4})
-    assert "5 judgments looked up in the collection, 1 dangling references.\n  q2: No document" in checked(
+    assert "5 judgments looked up in the collection, 1 dangling reference.\n  q2: No document" in checked(
         capsys, path, collection="library", status=1
     )
     make_collection("all", [{"external_id": f"doc{n}"} for n in range(6)])

@@ -64,7 +64,7 @@ class TestImporting:
     def test_a_query_without_a_vector_needs_a_model(self, fruit, write):
         index = create_index(fruit, name="index")
         import_vectors(index, write(), queries=QUERIES)
-        with pytest.raises(EncoderError, match=r"1 queries \(such as 'plum'\) had no vector .* no model is named"):
+        with pytest.raises(EncoderError, match=r"1 query \(such as 'plum'\) had no vector .* no model is named"):
             open_index(index).encode(["apple", "plum"])
 
     @pytest.mark.parametrize("named", ["by the caller", "by the index", "by the file"])

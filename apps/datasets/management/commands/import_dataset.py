@@ -8,6 +8,7 @@ from django.core.management.base import CommandParser
 from apps.datasets.commands import SOURCE_HELP, add_source_arguments, read_source
 from apps.datasets.importing import import_dataset
 from apps.operations.commands import UseCaseCommand
+from benchbench.decimals import counted
 
 
 class Command(UseCaseCommand):
@@ -46,9 +47,10 @@ a new version label, which JSON states as metadata.version and --label gives to 
         for warning in report.warnings:
             self.warn(warning)
         facts = {"dataset": version.dataset_id, "version": version.number, **report.facts()}
-        dangling = "" if report.dangling is None else f", {report.dangling:,} dangling references"
+        dangling = "" if report.dangling is None else f", {counted(report.dangling, 'dangling reference')}"
         text = (
-            f"{version} ({report.outcome}): {report.queries:,} queries, {report.judgments:,} judgments, "
-            f"{report.duplicates:,} duplicates{dangling}."
+            f"{version} ({report.outcome}): {counted(report.queries, 'query')}, "
+            f"{counted(report.judgments, 'judgment')}, "
+            f"{counted(report.duplicates, 'duplicate')}{dangling}."
         )
         self.report(facts, text, as_json=options["json"])

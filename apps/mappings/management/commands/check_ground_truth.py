@@ -10,6 +10,7 @@ from apps.datasets.commands import SOURCE_HELP, add_source_arguments, read_sourc
 from apps.datasets.previewing import Preview, preview
 from apps.mappings.checking import References, check_references
 from apps.operations.commands import UseCaseCommand
+from benchbench.decimals import counted
 
 SHOWN = 20
 
@@ -55,17 +56,18 @@ def facts_of(found: Preview, references: References | None) -> dict[str, Any]:
 
 
 def lines_of(found: Preview, references: References | None) -> Iterator[str]:
-    beside = "" if found.dangling is None else f", {found.dangling:,} dangling references"
+    beside = "" if found.dangling is None else f", {counted(found.dangling, 'dangling reference')}"
     yield (
-        f"{found.name} ({found.format}): {found.queries:,} queries, {found.judgments:,} judgments, "
-        f"{found.duplicates:,} duplicates{beside}."
+        f"{found.name} ({found.format}): {counted(found.queries, 'query')}, {counted(found.judgments, 'judgment')}, "
+        f"{counted(found.duplicates, 'duplicate')}{beside}."
     )
     grades = ", ".join(f"{grade} × {count:,}" for grade, count in found.grades.items())
     yield f"Grades: {grades or 'none'}."
     yield from found.warnings
     if references:
         dangling = references.dangling
-        yield f"{references.checked:,} judgments looked up in the collection, {len(dangling):,} dangling references."
+        checked = counted(references.checked, "judgment")
+        yield f"{checked} looked up in the collection, {counted(len(dangling), 'dangling reference')}."
         yield from (f"  {key}: {reason}" for key, reason in dangling[:SHOWN])
         if len(dangling) > SHOWN:
             yield f"  and {len(dangling) - SHOWN:,} more (--json has all)."

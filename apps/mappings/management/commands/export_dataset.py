@@ -10,6 +10,7 @@ from apps.datasets.writers import WRITERS
 from apps.mappings.exporting import export_dataset
 from apps.mappings.finding import find_mapping
 from apps.operations.commands import UseCaseCommand
+from benchbench.decimals import counted
 
 
 def formats() -> str:
@@ -68,5 +69,6 @@ alone want --mapping where judgments refer to them otherwise; with it a BEIR dir
             "judgments": sum(len(query.judgments) for query in queries),
             "warnings": export.warnings,
         }
-        text = f"Wrote {version} to {path}: {facts['queries']:,} queries, {facts['judgments']:,} judgments."
+        held = f"{counted(facts['queries'], 'query')}, {counted(facts['judgments'], 'judgment')}"
+        text = f"Wrote {version} to {path}: {held}."
         self.report(facts, text, as_json=options["json"])

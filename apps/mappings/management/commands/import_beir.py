@@ -11,6 +11,7 @@ from apps.mappings.beir import BeirImport, Indexed, import_beir
 from apps.mappings.describing import describe, facts_of
 from apps.operations.commands import UseCaseCommand
 from apps.operations.working import OperationFailedError, wait
+from benchbench.decimals import counted
 
 
 class Command(UseCaseCommand):
@@ -116,9 +117,11 @@ def _facts(done: BeirImport) -> dict[str, Any]:
 
 def _text(done: BeirImport) -> str:
     index, queries, vectors = done.indexed.index, done.queries, done.indexed.vectors
+    documents = counted(done.collection.document_count, "document")
+    judged = f"{counted(queries.queries, 'query')}, {counted(queries.judgments, 'judgment')}"
     lines = [
-        f'Collection "{done.collection}" holds {done.collection.document_count:,} documents: {done.documents}.',
-        f"Dataset {done.version} ({queries.outcome}): {queries.queries:,} queries, {queries.judgments:,} judgments.",
+        f'Collection "{done.collection}" holds {documents}: {done.documents}.',
+        f"Dataset {done.version} ({queries.outcome}): {judged}.",
         describe(done.mapping),
         f'Index "{index}" is {index.status}{" as it was" if done.indexed.reused else ""}: '
         f"{index.stats['num_chunks']:,} chunks, {index.stats['num_vectors']:,} vectors.",
