@@ -26,6 +26,8 @@ FRAGMENTS = {"operation_progress", "dataset_shape", "benchmark_live", "benchmark
     "run_coverage",
     "run_sections",
     "run_content",
+    "run_import_choices",
+    "benchmark_choices",
 }
 FILES = {"dataset_export", "mapping_export", "benchmark_export", "run_export", "benchmark_manifest"} | {
     "autocomplete",
