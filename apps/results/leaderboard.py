@@ -85,9 +85,10 @@ def leaderboard(benchmark: Benchmark, *, version: DatasetVersion | None = None, 
 def best_runs(benchmarks: Sequence[Benchmark]) -> dict[Any, Row]:
     """Return the best completed run of each benchmark on its own version, by benchmark id, in one query.
 
-    There is none of a benchmark without values.
+    There is none of a benchmark without values, or whose runs are all unranked.
     """
     own = Evaluation.objects.filter(
+        Evaluation.ranked(),
         run__benchmark__in=benchmarks,
         run__status=Run.Status.COMPLETED,
         dataset_version=F("run__benchmark__dataset_version"),

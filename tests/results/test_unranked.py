@@ -16,6 +16,7 @@ from apps.results.exporters.results_json import results
 from apps.results.exporting import export
 from apps.results.history import history
 from apps.results.leaderboard import leaderboard
+from apps.results.start import start_context
 from benchbench.ir.gate import Outcome
 from benchbench.ir.losses import why_unranked
 from tests.benchmarks.gated import GOOD, POOR, make_gated, pinned, search
@@ -72,6 +73,9 @@ def test_so_it_does_wherever_runs_are_told(benchmark: Benchmark, admin_client: C
         assert WHY.replace("%", "\\%" if format == "latex" else "%") in written.replace("&nbsp;", " "), format
     rows = list(csv.DictReader(io.StringIO("".join(map(str, export(benchmark, "csv"))))))
     assert [row["unranked"] for row in rows] == [WHY, "", "", ""]
+    [(_, best, value)] = start_context(admin(admin_client))["benchmarks"]
+    assert best is not None
+    assert (best.run.run_order, value) == (2, best.values["nDCG@10"])
     [point] = history(benchmark.mapping.dataset, admin(admin_client)).points
     assert point.run.run_order == 2
 
