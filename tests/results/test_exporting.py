@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from django.urls import reverse
 
 from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.reading import rankings_of
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
@@ -143,6 +144,14 @@ def test_a_failure_is_marked_and_never_a_zero(exported: Benchmark) -> None:
     assert {row["nDCG@10"] for row in failed} == {""}
     for format in ("json", "csv", "csv-queries", "markdown", "latex", "html"):
         assert "The encoder is gone." in whole(exported, format), format
+
+
+def test_latex_marks_the_worse_and_escapes_what_it_says_of_a_run(exported: Benchmark) -> None:
+    rows = [line for line in whole(exported, "latex").splitlines() if line.startswith("top ")]
+    assert all(re.search(r"(?<!\\)%", row) is None for row in rows), "the rest of a line would be a comment"
+    Evaluation.objects.update(failed_queries=0)  # so few that the worse run is ranked
+    worse = next(line for line in whole(exported, "latex").splitlines() if line.startswith("top 20"))
+    assert "0.4000$^\\dagger$" in worse
 
 
 def test_the_page_needs_nothing_from_elsewhere(exported: Benchmark) -> None:

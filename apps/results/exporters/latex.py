@@ -51,7 +51,7 @@ def _row(line: Line, measures: int) -> str:
     ms = line.row.run.timing.get("total_ms")
     label = latex(line.label)
     if line.lost:
-        label += f" ({line.lost})"
+        label += f" ({latex(line.lost)})"
     return " & ".join([label, *values, "--" if ms is None else f"{ms:.1f}"])
 
 

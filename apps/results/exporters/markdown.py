@@ -29,7 +29,7 @@ def _row(line: Line) -> str:
     ms = row.run.timing.get("total_ms")
     told = f"**{text(line.failure)}**" if line.failure else line.standing
     if line.lost:
-        told += f"{', ' if told else ''}**{line.lost}**"
+        told += f"{', ' if told else ''}**{text(line.lost)}**"
     cells = [
         str(row.rank or "–"),
         str(row.run.run_order),
