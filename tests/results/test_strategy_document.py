@@ -6,6 +6,7 @@ A script as one of its users would write it: an experiment file goes in by the c
 
 import csv
 import json
+import re
 import statistics
 from io import StringIO
 from itertools import product
@@ -207,6 +208,8 @@ def check_summary(row: Row, rows: list[Row]) -> None:
 
 def check_log(log: str) -> None:
     """Errors with full tracebacks, those of single queries, what was never started, and the revisions of models."""
+    stamps = [line.split()[0] for line in log.splitlines() if not line.startswith("    ")]
+    assert [stamp for stamp in stamps if not re.fullmatch(r"[\d-]{10}T[\d:]{8}Z", stamp)] == []
     assert "query q5, run 1: ValueError: The model fell over." in log
     assert "Traceback (most recent call last):" in log
     assert "ValueError: The model fell over." in log.partition("Traceback")[2]

@@ -41,22 +41,21 @@ def error_of(run: Run) -> str:
 
 def _of_run(run: Run, name: str, tracebacks: dict[str, str]) -> Iterator[str]:
     """Yield the lines of a configuration; a traceback that was told is taken out of `tracebacks`."""
-    error = error_of(run)
-    for told in _models(run):
-        yield _entry(run.started_at, "INFO", f"{name}: {told}")
+    error, ended = error_of(run), run.completed_at or run.benchmark.completed_at
     if run.started_at:
-        yield _entry(run.started_at, "INFO", f"{name}: started")
+        for told in (*_models(run), "started"):
+            yield _entry(run.started_at, "INFO", f"{name}: {told}")
     failed = run.query_results.exclude(error="").order_by("query", "repetition").select_related("query")
     for result in failed.only("error", "repetition", "query__key").iterator(chunk_size=1000):
         told = f"{name}: query {result.query.key}, run {result.repetition}: {result.error}"
-        yield _entry(run.completed_at, "ERROR", told) + _traceback(result.error, tracebacks)
+        yield _entry(ended, "ERROR", told) + _traceback(result.error, tracebacks)
     for warning in run.warnings:
-        yield _entry(run.completed_at, "WARNING", f"{name}: {warning}")
+        yield _entry(ended, "WARNING", f"{name}: {warning}")
     if not error:
-        yield _entry(run.completed_at, "INFO", f"{name}: completed")
+        yield _entry(ended, "INFO", f"{name}: completed")
         return
-    ended = error if run.started_at else f"never started. {error}"
-    yield _entry(run.completed_at, "ERROR", f"{name}: {ended}") + _traceback(error, tracebacks)
+    told = error if run.started_at else f"never started. {error}"
+    yield _entry(ended, "ERROR", f"{name}: {told}") + _traceback(error, tracebacks)
 
 
 def _models(run: Run) -> Iterator[str]:
