@@ -10,6 +10,7 @@ from apps.benchmarks.approximations import ann_text
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.previewing import Preview
 from apps.benchmarks.progress import metrics_of
+from apps.benchmarks.timing import shared_mark
 
 
 def facts_of(benchmark: Benchmark) -> dict[str, Any]:
@@ -71,7 +72,8 @@ def text_of(benchmark: Benchmark) -> str:
     lines = [f"{benchmark.name}: {benchmark.status}" + (f", index {', '.join(searched)}" if searched else "")]
     lines[0] += "; benchmark means"  # of a run's three, see docs/measures.md
     shared = shared_warnings([run for _, run in rows])
-    lines.append(f"rank  run  {'label':{width}}  nDCG@{k:<4} P@{k:<6}  R@{k:<6}  RR       ms/query{_shared(benchmark)}")
+    mark = shared_mark(run for _, run in rows)
+    lines.append(f"rank  run  {'label':{width}}  nDCG@{k:<4} P@{k:<6}  R@{k:<6}  RR       ms/query{mark}")
     for place, (metrics, run) in enumerate(rows, start=1):
         ranks = metrics and run.pk not in unranked
         head = f"{place if ranks else '–':>4}  {run.run_order:>3}  {run.label:{width}}"
@@ -94,10 +96,6 @@ def shared_warnings(runs: Sequence[Run]) -> list[str]:
     if len(completed) < 2:
         return []
     return [warning for warning in completed[0].warnings if all(warning in run.warnings for run in completed)]
-
-
-def _shared(benchmark: Benchmark) -> str:
-    return " (shared)" if benchmark.execution == Benchmark.Execution.SHARED and not benchmark.is_external else ""
 
 
 def _unranked(benchmark: Benchmark) -> dict[UUID, str]:

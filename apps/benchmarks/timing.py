@@ -1,6 +1,6 @@
 """How long a run's queries took, stage by stage."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -43,6 +43,11 @@ def execution_of(benchmark: Benchmark, ms: float | None) -> str | None:
     A shared one is a share of what a stage took for several queries, and for every run that needs it.
     """
     return None if ms is None else str(benchmark.execution)
+
+
+def shared_mark(runs: Iterable[Run]) -> str:
+    """Return what follows the unit of these runs' times: " (shared)" where one of them is a sum of such shares."""
+    return " (shared)" if any(run.timing.get("execution") == Benchmark.Execution.SHARED for run in runs) else ""
 
 
 def _timing(run: Run, found: Mapping[str, Any]) -> dict[str, Any]:

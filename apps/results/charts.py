@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+from apps.benchmarks.timing import shared_mark
 from apps.results.configurations import phrases, varying
 from apps.results.leaderboard import Leaderboard, Row
 
@@ -30,7 +31,7 @@ def quality_and_cost(board: Leaderboard) -> dict[str, Any] | None:
     keys = varying(row.run.config for row in rows)
     times = [row.run.timing["total_ms"] for row in rows]
     layout = {
-        "xaxis": {"title": {"text": "ms per query"}, **time_axis(times)},
+        "xaxis": {"title": {"text": f"ms per query{shared_mark(row.run for row in rows)}"}, **time_axis(times)},
         "yaxis": {"title": {"text": f"mean {board.primary}"}, "tickformat": ".3~f"},
         "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
         "margin": {"l": 64, "r": 16, "t": 40, "b": 56},

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from apps.benchmarks.timing import shared_mark
 from apps.results.axes import Effect
 from apps.results.charts import COLOURS, height_of_rows, time_axis, wrapped
 from apps.results.choosing import Costs
@@ -142,7 +143,7 @@ def frontier_figure(comparison: RunComparison, costs: Costs) -> Figure | None:
         "hovertemplate": "%{text}<br>" + comparison.measure + " %{y:.4f}<br>%{x:.1f} ms per query<extra></extra>",
     }
     layout = {
-        "xaxis": {"title": {"text": "ms per query"}, **time_axis(list(times.values()))},
+        "xaxis": {"title": {"text": f"ms per query{shared_mark(comparison.runs)}"}, **time_axis(list(times.values()))},
         "yaxis": {"title": {"text": f"mean {comparison.measure}"}, "tickformat": ".3~f"},
         "height": 380,
         "margin": {"l": 64, "r": 16, "t": 16, "b": 56},

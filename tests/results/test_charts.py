@@ -17,6 +17,7 @@ def test_it_has_a_point_for_every_run_with_a_value(mapping: Mapping) -> None:
     assert list(zip(trace["x"], trace["y"], strict=True)) == [(30.0, 0.75), (10.0, 0.25)]
     assert trace["text"] == ["1. top 30", "2. top 10"]
     assert "type" not in figure["layout"]["xaxis"]
+    assert figure["layout"]["xaxis"]["title"]["text"] == "ms per query (shared)"
     json.dumps(figure)
     go.Figure(figure)  # Plotly knows every key, and takes every value
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.timing import shared_mark
 from apps.datasets.models import DatasetVersion
 from apps.results.comparing import RunComparison, compare_runs
 from apps.results.configurations import keys_of, phrases, varying
@@ -74,15 +75,9 @@ def story_of(benchmark: Benchmark, version: DatasetVersion) -> Story:
         ],
         comparison=comparison,
         verdict=verdict_sentence(comparison) if comparison else said,
-        time=time_of(benchmark),
+        time=f"ms per query{shared_mark(row.run for row in board.rows)}",
         notes=_notes(comparison, board, benchmark.dataset_version),
     )
-
-
-def time_of(benchmark: Benchmark) -> str:
-    """Return the unit of a run's time, marked where it is the sum of shares in what runs did together."""
-    shared = benchmark.execution == Benchmark.Execution.SHARED and not benchmark.is_external
-    return "ms per query (shared)" if shared else "ms per query"
 
 
 def _compared(runs: list[Run], version: DatasetVersion) -> tuple[RunComparison | None, str]:
