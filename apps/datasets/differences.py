@@ -12,6 +12,7 @@ from django.db.models.lookups import IsNull
 from apps.datasets.content import judgment_content, query_content
 from apps.datasets.models import DatasetVersion, Judgment, Query, alive_in
 from apps.datasets.records import QUERY_FIELDS
+from benchbench.decimals import counted
 
 KINDS = (
     "judgments_added",
@@ -49,17 +50,16 @@ class Changes:
     def sentence(self) -> str:
         """`3 changes: 1 judgment added, 2 judgments changed`."""
         parts = [
-            f"{count:,} {one if count == 1 else many} {done}"
-            for count, one, many, done in (
-                (self.added, "judgment", "judgments", "added"),
-                (self.changed, "judgment", "judgments", "changed"),
-                (self.removed, "judgment", "judgments", "removed"),
-                (self.queries, "query", "queries", "changed"),
+            f"{counted(count, noun)} {done}"
+            for count, noun, done in (
+                (self.added, "judgment", "added"),
+                (self.changed, "judgment", "changed"),
+                (self.removed, "judgment", "removed"),
+                (self.queries, "query", "changed"),
             )
             if count
         ]
-        counted = f"{self.total:,} change{'' if self.total == 1 else 's'}"
-        return f"{counted}: {', '.join(parts)}" if parts else "no changes"
+        return f"{counted(self.total, 'change')}: {', '.join(parts)}" if parts else "no changes"
 
 
 @dataclass(frozen=True)
