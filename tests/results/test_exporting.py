@@ -18,6 +18,7 @@ from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.reading import rankings_of
+from apps.datasets.models import Query
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.results.exporters import EXPORTERS
@@ -152,6 +153,12 @@ def test_latex_marks_the_worse_and_escapes_what_it_says_of_a_run(exported: Bench
     Evaluation.objects.update(failed_queries=0)  # so few that the worse run is ranked
     worse = next(line for line in whole(exported, "latex").splitlines() if line.startswith("top 20"))
     assert "0.4000$^\\dagger$" in worse
+
+
+def test_versions_are_texts_in_spec002_whatever_a_dataset_states(exported: Benchmark) -> None:
+    Query.objects.filter(key="q0").update(metadata={"version": [16, "17.0"]})
+    told = json.loads(whole(exported.runs.get(run_order=1), "spec-002"))
+    assert told["detailed_results"][0]["version"] == ["16", "17.0"], "so that the console can join them"
 
 
 def test_the_page_needs_nothing_from_elsewhere(exported: Benchmark) -> None:

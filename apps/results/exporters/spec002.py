@@ -90,7 +90,7 @@ class Questions:
         return spec002.Answer(
             query_id=int(query.key) if INTEGER.fullmatch(query.key) else query.key,
             query=query.text,
-            version=version if isinstance(version, list) else version_text(version) or None,
+            version=list(map(str, version)) if isinstance(version, list) else version_text(version) or None,
             category=query.category,
             difficulty=query.difficulty,
             expected=[self.names[key] for key in self.expected[query.pk]],
