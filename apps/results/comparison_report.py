@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from apps.benchmarks.models import Run
-from apps.benchmarks.timing import cost_ms
+from apps.benchmarks.timing import cost_ms, execution_of
 from apps.results.comparing import Described, RunComparison, compare_runs, described
 from apps.results.exporters.flowbaby import git_sha
 from apps.results.sentences import family_sentence, left_out_sentence, verdict_sentence
@@ -115,7 +115,10 @@ def summary_facts(comparison: SummaryComparison) -> dict[str, Any]:
     """Return a comparison of two summaries as plain facts, in the words of `compare_pair`."""
     return {
         "dataset_version": comparison.dataset,
-        "runs": [{"id": run, "git_sha": sha} for run, sha in zip(comparison.runs, comparison.git_shas, strict=True)],
+        "runs": [
+            {"id": run, "git_sha": sha, "execution": execution}
+            for run, sha, execution in zip(comparison.runs, comparison.git_shas, comparison.executions, strict=True)
+        ],
         "duration_ms": _change(comparison.duration.before, comparison.duration.after),
         "measures": {one.name: _change(one.before, one.after) for one in comparison.metrics},
         "warnings": comparison.warnings,
@@ -127,7 +130,8 @@ def text_of(facts: dict[str, Any]) -> str:
     lines = [facts["verdict"]] if "verdict" in facts else []
     lines += [*facts.get("about", []), f"Dataset {facts['dataset_version']}."]
     for name, run in zip(("A", "B"), facts["runs"], strict=True):
-        stated = [run.get("label"), run["id"], f"git {run['git_sha'] or 'unknown'}"]
+        timed = run["execution"] and f"times {run['execution']}"
+        stated = [run.get("label"), run["id"], f"git {run['git_sha'] or 'unknown'}", timed]
         lines.append(f"{name}: {', '.join(part for part in stated if part)}")
     lines += ["", _row("", "A", "B", "B − A")]
     for name, one in facts["measures"].items():
@@ -157,6 +161,7 @@ def _run_facts(run: Run, label: str) -> dict[str, Any]:
         "config": run.config,
         "git_sha": git_sha(run),
         "failed_queries": run.failed_queries,
+        "execution": execution_of(run.benchmark, cost_ms(run)),
     }
 
 

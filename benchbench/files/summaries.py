@@ -48,6 +48,7 @@ class SummaryComparison:
     runs: tuple[str, str]
     dataset: str
     git_shas: tuple[str | None, str | None]
+    executions: tuple[str | None, str | None]  # how times were taken, shared or isolated, which our own files state
     duration: Change  # milliseconds
     metrics: list[Change]
     warnings: list[str]
@@ -91,6 +92,7 @@ def compare_summaries(before: Mapping[str, Any], after: Mapping[str, Any]) -> Su
         runs=(before["run_id"], after["run_id"]),
         dataset=f"{before['dataset_id']} {before['dataset_version']}",
         git_shas=(before.get("git_sha"), after.get("git_sha")),
+        executions=(before.get("execution"), after.get("execution")),
         duration=Change(name="duration_ms", before=before.get("duration_ms"), after=after.get("duration_ms")),
         metrics=changes,
         warnings=_warnings(before, after, changes),

@@ -87,7 +87,9 @@ def test_it_compares_the_summaries_that_we_export(db: None, tmp_path: Path, caps
     assert facts["duration_ms"]["difference"] == 10 * 8 - 20 * 7  # what their own searches took
     assert "They count 7 and 8 queries" in facts["warnings"][0]
     call_command("compare", *map(str, paths))
-    assert "mrr" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "mrr" in told
+    assert told.count(", times shared") == 2
 
     changed = json.loads(paths[1].read_text()) | {"canonicalization_version": "v2"}
     paths[1].write_text(json.dumps(changed))

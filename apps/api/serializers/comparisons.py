@@ -63,7 +63,8 @@ class ComparedRunFacts(serializers.Serializer):
     config = serializers.DictField()
     git_sha = serializers.CharField(allow_null=True)
     failed_queries = serializers.IntegerField()
-    duration_ms = serializers.IntegerField(allow_null=True)
+    duration_ms = serializers.IntegerField(allow_null=True, help_text="What its own searches took.")
+    execution = serializers.CharField(allow_null=True, help_text="How that was timed: shared, or isolated.")
     mean = serializers.FloatField(help_text="Over the compared queries.")
     standing = serializers.ChoiceField(STANDINGS, allow_null=True, help_text="null: nothing is tested.")
 
