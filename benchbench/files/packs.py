@@ -77,15 +77,14 @@ class Packs:
         found = {}
         there = sorted((self._places[key], key) for key in set(keys) & self._places.keys())
         for name, places in groupby(there, lambda one: one[0].pack):
-            path = self.folder / name
             try:
-                pack = os.open(path, os.O_RDONLY)
+                pack = os.open(self.folder / name, os.O_RDONLY)
             except FileNotFoundError:
                 self._forget(name)
                 continue
             try:
                 if os.fstat(pack).st_mtime < time.time() - FRESH_SECONDS:
-                    os.utime(path)
+                    os.utime(pack)  # open as it is: it may have been deleted meanwhile
                 for place, key in places:
                     content = _content(_bytes(pack, place), key)
                     if content is not None:
@@ -107,13 +106,17 @@ class Packs:
                     self._scan(name)
 
     def _scan(self, name: str) -> None:
-        """Note the records of a pack that were not there before; what is no record is passed over."""
+        """Note the records of a pack that were not there before; what is no record is passed over.
+
+        A record that a later pack has too is known already: this one was damaged, or was added by two.
+        """
         with (self.folder / name).open("rb", buffering=0) as pack:
             size, start = os.fstat(pack.fileno()).st_size, self._ends.get(name, 0)
             while start < size:
                 found = _key_and_size(os.pread(pack.fileno(), OVERHEAD, start))
                 if found and start + found[1] <= size:
-                    self._places[found[0]] = Place(name, start, found[1])
+                    place = Place(name, start, found[1])
+                    self._places[found[0]] = max(place, self._places.get(found[0], place))
                     self._ends[name] = start = start + found[1]
                 elif (skipped := os.pread(pack.fileno(), size - start, start).find(MAGIC, 1)) > 0:
                     start += skipped

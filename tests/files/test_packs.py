@@ -116,6 +116,34 @@ def test_a_pack_that_was_used_lately_stays(folder: Path) -> None:
     assert Packs(folder).known(list(RECORDS)) == {key("2")}
 
 
+def test_a_record_that_was_added_anew_counts_though_its_damaged_pack_is_looked_at_again(folder: Path) -> None:
+    packs = filled(folder)
+    (file,) = folder.iterdir()
+    size = OVERHEAD + len(RECORDS[key("0")])
+    for number in (0, 1):  # the second is found only once the first has its new place
+        spoil(file, lambda content, end=(number + 1) * size: content[: end - 1] + b"?" + content[end:])
+        name = key(str(number))
+        assert not packs.read([name])
+        packs.add(name, RECORDS[name], most=MOST)
+    assert packs.read([key("0"), key("1")]) == {name: RECORDS[name] for name in (key("0"), key("1"))}
+
+
+def test_a_pack_that_goes_while_it_is_read_harms_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packs = filled(folder)
+    (file,) = folder.iterdir()
+    os.utime(file, (0, 0))  # unused for long: one that is deleted to make room
+    fstat = os.fstat
+
+    def trimmed_meanwhile(descriptor: int) -> os.stat_result:
+        trim_packs(folder.parent, 0)
+        return fstat(descriptor)
+
+    monkeypatch.setattr(os, "fstat", trimmed_meanwhile)
+    assert packs.read([key("0")]) == {key("0"): RECORDS[key("0")]}
+    monkeypatch.undo()
+    assert not packs.read([key("0")])
+
+
 KILLED = """
 import sys
 from pathlib import Path
