@@ -95,7 +95,8 @@ def sound_vectors(space: VectorSpace, stored: Mapping[str, bytes]) -> dict[str, 
     wrong = flaws(vectors)
     found = {key: vectors[row] for row, key in enumerate(whole) if row not in wrong}
     if lost := stored.keys() - found.keys():
-        space.vectors.filter(text_hash__in=lost, pinned=False).delete()
+        bad = [stored[key] for key in lost]  # and not what another worker has made anew meanwhile
+        space.vectors.filter(text_hash__in=lost, vector__in=bad, pinned=False).delete()
     return found
 
 

@@ -14,7 +14,14 @@ from apps.retrieval.fingerprints import text_hash
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import CachedVector, VectorSpace
 from apps.retrieval.searching import open_index
-from apps.retrieval.vector_cache import add_vectors, clear_cache, document_space, find_vectors, trim_cache
+from apps.retrieval.vector_cache import (
+    add_vectors,
+    clear_cache,
+    document_space,
+    find_vectors,
+    sound_vectors,
+    trim_cache,
+)
 from benchbench.errors import ConflictError
 from tests.retrieval.conftest import KEYWORDS
 from tests.retrieval.test_indexing import stored_vectors
@@ -111,6 +118,12 @@ class TestBuilding:
         assert np.array_equal(stored_vectors(built(fruit, name="second")), sound)
         assert sorted(encoded) == sorted(bad)
         assert CachedVector.objects.count() == 5
+
+    def test_what_another_worker_made_anew_meanwhile_stays(self, space):
+        add_vectors(space, vectors_of(1))
+        (key,) = vectors_of(1)
+        assert sound_vectors(space, {key: bytes(4 * space.dimension)}) == {}  # as it was read before
+        assert find_vectors(space, [key]).keys() == {key}
 
 
 class TestTheBound:
