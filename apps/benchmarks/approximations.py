@@ -1,6 +1,5 @@
 """What approximate search missed: its lists held against the exact ones that were made beside them."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from statistics import fmean
 from typing import Any, cast
@@ -13,9 +12,10 @@ from apps.benchmarks.evaluating import truth_of
 from apps.benchmarks.models import Benchmark, Evaluation
 from apps.benchmarks.planning import plan_of
 from apps.benchmarks.stage_lists import documents_of, read_lists
+from apps.benchmarks.stages import Notes
 from apps.datasets.models import Query
 from apps.mappings.truth import Truth
-from apps.operations.models import Batch, Operation
+from apps.operations.models import Operation
 from benchbench.decimals import counted, signed
 from benchbench.ir.ann import Ann, recall
 from benchbench.ir.measures import EmptyQueries, GradedRankings, Measure, evaluate, mean
@@ -28,7 +28,7 @@ Lists = Mapping[int, ScoredList]  # by query; chunks by primary key
 
 
 def approximations_of(
-    operation: Operation, benchmark: Benchmark, evaluations: Mapping[UUID, Evaluation]
+    operation: Operation, benchmark: Benchmark, evaluations: Mapping[UUID, Evaluation], notes: Notes
 ) -> dict[UUID, Facts]:
     """Return, for each evaluated run that searched approximately, how it did so and what that cost.
 
@@ -42,7 +42,7 @@ def approximations_of(
     if not plan.truths:
         return {}
     by_key = {run.run_key: run for run in plan.runs}
-    prepared, notes = _prepared(operation), _notes(benchmark)
+    prepared = _prepared(operation)
     ground_truth = truth_of(benchmark, benchmark.dataset_version)
     facts = {}
     for truth in plan.truths:
@@ -75,16 +75,14 @@ def ann_warnings(facts: Facts | None) -> list[str]:
     if notes.get("searched_exactly"):
         warnings.append(
             f"In {counted(notes['searched_exactly'], 'query')} {facts['setting']} found fewer chunks than their "
-            f"filter admits; "
-            "there it was searched exactly instead."
+            "filter admits; there it was searched exactly instead."
         )
     if shortfall := Ann.parse(facts["setting"]).shortfall(facts["depth"]):
         warnings.append(shortfall)
     elif notes.get("short"):
         warnings.append(
             f"In {counted(notes['short'], 'query')} {facts['setting']} found fewer than the {facts['depth']} chunks "
-            f"it was asked "
-            "for: let it look at more (ef_search, probes), or scan on (iterative=relaxed)."
+            "it was asked for: let it look at more (ef_search, probes), or scan on (iterative=relaxed)."
         )
     return warnings
 
@@ -103,16 +101,6 @@ def ann_text(facts: Facts | None) -> str:
 def _prepared(operation: Operation) -> dict[str, Facts]:
     result = operation.batches.filter(payload__prepare=True).values_list("result", flat=True).first()
     return (result or {}).get("prepared", {})
-
-
-def _notes(benchmark: Benchmark) -> dict[str, Counter[str]]:
-    """Add up what the batches noted, those of earlier operations too: a benchmark may have been resumed."""
-    notes: dict[str, Counter[str]] = {}
-    done = Batch.objects.filter(operation__subject_id=benchmark.pk, state=Batch.State.DONE)
-    for result in done.values_list("result", flat=True):
-        for key, counts in result.get("notes", {}).items():
-            notes.setdefault(key, Counter()).update(counts)
-    return notes
 
 
 def _recalls(benchmark: Benchmark, found: DenseStage, exact: DenseStage) -> list[Facts]:

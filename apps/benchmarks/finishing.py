@@ -1,5 +1,6 @@
 """What becomes of a benchmark when its operation ends: means for what completed, a reason for what did not."""
 
+from collections import Counter
 from typing import Any
 from uuid import UUID
 
@@ -10,13 +11,16 @@ from apps.benchmarks.evaluating import evaluate_runs
 from apps.benchmarks.hashes import Written, external_ids, rankings_hash
 from apps.benchmarks.launching import UNFINISHED
 from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.benchmarks.planning import plan_of
 from apps.benchmarks.progress import partials
 from apps.benchmarks.provenance import provenance_of
 from apps.benchmarks.reading import Rankings, rankings_in, stored_results
 from apps.benchmarks.rescoring import scored_versions
+from apps.benchmarks.stages import Notes
 from apps.benchmarks.timing import timings_of
 from apps.mappings.filters import filter_warnings
 from apps.operations.models import Batch, Operation, Status
+from apps.retrieval.encoding import STALLS
 from benchbench.decimals import counted
 
 RESULT_FIELDS = (
@@ -45,7 +49,9 @@ def finish(operation: Operation) -> None:
     for version in scored_versions(benchmark):
         if version != benchmark.dataset_version:
             evaluate_runs(benchmark, [*runs, *others], version=version)
-    approximations = approximations_of(operation, benchmark, evaluations)
+    notes = notes_of(benchmark)
+    stalls = stalls_of(runs, notes)
+    approximations = approximations_of(operation, benchmark, evaluations, notes)
     made_by, timings = made_by_run(operation), timings_of(runs)
     unfound = filter_warnings(benchmark.mapping, benchmark.dataset_version) if runs else []
     for run in runs:
@@ -55,7 +61,7 @@ def finish(operation: Operation) -> None:
         if approximation:
             run.provenance["ann"] = approximation
         run.embed_calls = embed_calls(run, len(evaluations[run.pk].query_ids))
-        own = _warnings(benchmark, run, len(short.get(str(run.pk), ())))
+        own = _warnings(benchmark, run, len(short.get(str(run.pk), ())), stalls[str(run.pk)])
         run.warnings = own + unfound + ann_warnings(approximation)
         worked = run.timing["samples"] or not evaluations[run.pk].query_ids
         run.status = Run.Status.COMPLETED if worked else Run.Status.FAILED
@@ -127,18 +133,39 @@ def made_by_run(operation: Operation) -> dict[str, list[Any]]:
     return found
 
 
-def _warnings(benchmark: Benchmark, run: Run, short: int) -> list[str]:
+def notes_of(benchmark: Benchmark) -> Notes:
+    """Add up what the batches noted of each stage, those of earlier operations too: a benchmark may be resumed."""
+    notes: Notes = {}
+    done = Batch.objects.filter(operation__subject_id=benchmark.pk, state=Batch.State.DONE)
+    for noted in done.filter(result__has_key="notes").values_list("result__notes", flat=True):
+        for key, counts in noted.items():
+            notes.setdefault(key, Counter()).update(counts)
+    return notes
+
+
+def stalls_of(runs: list[Run], notes: Notes) -> dict[str, int]:
+    """Return per run how many stalls of queries done together, in a stage of it, did not come again."""
+    told = {key: counts[STALLS] for key, counts in notes.items()}
+    return {run.run_key: sum(told.get(stage.key, 0) for stage in run.stages) for run in plan_of(runs).runs}
+
+
+def _warnings(benchmark: Benchmark, run: Run, short: int, stalls: int) -> list[str]:
     warnings = []
     if short:
         warnings.append(
             f"In {counted(short, 'query')} the chunks kept hold fewer than {max(benchmark.k_values)} documents, "
-            f"though there may "
-            "be more: raise top_k_values, or candidates and rerank_depths where they are lower."
+            "though there may be more: raise top_k_values, or candidates and rerank_depths where they are lower."
         )
     if run.failed_queries:
         warnings.append(
             f"{counted(run.failed_queries, 'query')} failed and {'is' if run.failed_queries == 1 else 'are'} left "
-            f"out of the means."
+            "out of the means."
+        )
+    if stalls:
+        warnings.append(
+            f"{counted(stalls, 'stall')} did not come again: queries took longer together than "
+            "BENCHBENCH_QUERY_TIMEOUT_MS allows one, and less than half of that when they were done one by one. Their "
+            "times are without it."
         )
     if run.config["search_mode"] != "sparse" and run.timing["samples"] and "encode_ms" not in run.timing:
         warnings.append("Encoding the queries is not in the times: their vectors were imported.")

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from django.conf import settings
 from numpy.typing import NDArray
 
 from apps.benchmarks.pairs import Pairs
@@ -17,6 +16,7 @@ from apps.operations.faults import Faults
 from apps.operations.leasing import Stopped, UnfitWorkerError
 from apps.retrieval import full_text
 from apps.retrieval.encoders import EncoderError, flawed_vector, vector_flaws
+from apps.retrieval.encoding import STALLS, may_be_too_slow, was_stall
 from apps.retrieval.searching import OpenIndex
 from benchbench.errors import BenchbenchError, told
 from benchbench.ir.ann import Ann
@@ -27,7 +27,7 @@ from benchbench.ir.records import ScoredList
 
 LEAST_COSINE = 0.99999
 
-Notes = dict[str, Counter[str]]  # per approximate stage: how many queries there is something to be told of
+Notes = dict[str, Counter[str]]  # per stage, what there is to be told of it: STALLS, or queries (see `Approximation`)
 
 
 class StageError(BenchbenchError):
@@ -166,6 +166,9 @@ class Stages:
         if isinstance(error, (Stopped, UnfitWorkerError)) or not (self._tolerant or isinstance(error, BenchbenchError)):
             raise error
 
+    def _notes(self, stage: Stage) -> Counter[str]:
+        return self.notes.setdefault(stage.key, Counter())
+
     def _texts(self, numbers: list[int]) -> list[str]:
         return [self.queries[number].text for number in numbers]
 
@@ -174,7 +177,7 @@ class Stages:
 
     def _encode(self, stage: EncodeStage, numbers: list[int]) -> list[Outcome]:
         index = self.indexes[stage.index]
-        vectors, costs = index.encode_with_costs(self._texts(numbers))
+        vectors, costs = index.encode_with_costs(self._texts(numbers), notes=self._notes(stage))
         if self._encode_afresh and index.index.encoder:  # else the vectors were imported, and no model is named
             costs = [self._time_encoding(index, numbers, vectors)] * len(numbers)
         return [Outcome(vector, ms) for vector, ms in zip(vectors, costs, strict=True)]
@@ -200,14 +203,14 @@ class Stages:
         filters, setting = self._filters(numbers), Ann.parse(stage.ann)
         if not setting.is_exact:
             found = index.approximate(vectors, stage.depth, setting, filters)
-            self.notes.setdefault(stage.key, Counter()).update(found.notes)
+            self._notes(stage).update(found.notes)
             return [Outcome(ranked, ms) for ranked, ms in zip(found.lists, found.costs, strict=True)]
         by_number = dict(zip(numbers, vectors, strict=True))
 
         def search(some: list[int]) -> list[ScoredList]:
             return index.dense(np.stack([by_number[number] for number in some]), stage.depth, self._filters(some))
 
-        return self._timed(search, numbers)
+        return self._timed(stage, search, numbers)
 
     def _lexical(self, stage: LexicalStage, numbers: list[int]) -> list[Outcome]:
         index = self.indexes[stage.index]
@@ -215,26 +218,33 @@ class Stages:
         def search(some: list[int]) -> list[ScoredList]:
             return index.lexical(self._texts(some), stage.depth, self._filters(some), engine=stage.engine)
 
-        return self._timed(search, numbers, apart=stage.engine == full_text.ENGINE)
+        return self._timed(stage, search, numbers, apart=stage.engine == full_text.ENGINE)
 
     def _timed(
-        self, search: Callable[[list[int]], list[ScoredList]], numbers: list[int], *, apart: bool = False
+        self,
+        stage: Stage,
+        search: Callable[[list[int]], list[ScoredList]],
+        numbers: list[int],
+        *,
+        apart: bool = False,
     ) -> list[Outcome]:
         """Search for queries together, each at an equal share of the time; or `apart`, each at its own.
 
         A share hides a query that took longer than the others: where all took longer together than one may, they are
-        searched again, each by itself. A list is the same bits in any batch.
+        searched again, each by itself; what does not come again then is noted. A list is the same bits in any batch.
         """
         if not apart:
             started = time.perf_counter()
             lists = search(numbers)
             ms = _ms_each(started, numbers)
-            if len(numbers) == 1 or ms * len(numbers) <= settings.BENCHBENCH_QUERY_TIMEOUT_MS:
+            if len(numbers) == 1 or not may_be_too_slow(ms * len(numbers)):
                 return [Outcome(ranked, ms) for ranked in lists]
         alone = []
         for number in numbers:
             self._on_part()
-            alone += self._timed(search, [number])
+            alone += self._timed(stage, search, [number])
+        if not apart:
+            self._notes(stage)[STALLS] += was_stall(ms * len(numbers), [outcome.ms or 0 for outcome in alone])
         return alone
 
     def _fuse(self, stage: FuseStage, number: int) -> Outcome:

@@ -1,7 +1,8 @@
 """Vectors of texts by the model of an index: its chunks when it is built, queries when it is searched."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ from benchbench.ir.records import Positions
 Vectors = NDArray[np.float32]
 
 TEXTS_BETWEEN_CHECKS = 4 * BATCH
+STALLS = "stalls"  # among the notes of a stage
 
 
 class RevisionError(EncoderError, UnfitWorkerError):
@@ -134,12 +136,13 @@ class QueryVector(NamedTuple):
     encode_ms: float | None
 
 
-def query_vectors(index: Index, texts: Sequence[str]) -> list[QueryVector]:
+def query_vectors(index: Index, texts: Sequence[str], *, notes: Counter[str] | None = None) -> list[QueryVector]:
     """Return the vector of each query text, encoded once for all who search with this model and revision.
 
     Encoding the same text again may give other last bits. So a new vector is stored before it is used, and where two
     workers store one at once, both take what the database kept. Only sound ones are stored: where one is not, the
-    others are, and EncoderError names its query. Raises ModelError, EncoderError.
+    others are, and EncoderError names its query. `notes` counts STALLS (`was_stall`). Raises ModelError,
+    EncoderError.
     """
     if not texts:
         return []
@@ -148,12 +151,12 @@ def query_vectors(index: Index, texts: Sequence[str]) -> list[QueryVector]:
     hashes = [text_hash(text) for text in texts]
     by_hash = dict(zip(hashes, texts, strict=True))
     known = _stored(space, list(by_hash))
-    for key in [key for key, one in known.items() if _may_be_too_slow(one.encode_ms)]:
+    for key in [key for key, one in known.items() if may_be_too_slow(one.encode_ms)]:
         ms = _time(encoder_for(index), [by_hash[key]])[1]  # it may have been the machine, and would fail for ever
         space.vectors.filter(text_hash=key).update(encode_ms=ms)
         known[key] = known[key]._replace(encode_ms=ms)
     if missing := sorted(by_hash.keys() - known.keys()):  # in one order everywhere, or two inserts might deadlock
-        made, wrong = _encode_queries(index, [by_hash[key] for key in missing])
+        made, wrong = _encode_queries(index, [by_hash[key] for key in missing], Counter() if notes is None else notes)
         _store(space, {key: one for row, (key, one) in enumerate(zip(missing, made, strict=True)) if row not in wrong})
         known |= _stored(space, missing)
         for row, key in enumerate(missing):
@@ -181,7 +184,9 @@ def _unsound(index: Index, text: str, flaw: str | None) -> EncoderError:
     )
 
 
-def _encode_queries(index: Index, texts: Sequence[str]) -> tuple[list[QueryVector], dict[int, str]]:
+def _encode_queries(
+    index: Index, texts: Sequence[str], notes: Counter[str]
+) -> tuple[list[QueryVector], dict[int, str]]:
     """The vectors of queries, and what is wrong with those that are not sound, by their rows."""
     if not index.encoder:
         raise EncoderError(
@@ -193,8 +198,9 @@ def _encode_queries(index: Index, texts: Sequence[str]) -> tuple[list[QueryVecto
     encoder = encoder_for(index)  # may load the model, which is no part of a query's cost
     vectors, ms = _time(encoder, texts)
     costs = [ms / len(texts)] * len(texts)
-    if len(texts) > 1 and _may_be_too_slow(ms):
+    if len(texts) > 1 and may_be_too_slow(ms):
         costs = [_time(encoder, [text])[1] for text in texts]
+        notes[STALLS] += was_stall(ms, costs)
     wrong = vector_flaws(encoder, vectors, len(texts))
     return [QueryVector(vector, cost) for vector, cost in zip(vectors, costs, strict=True)], wrong
 
@@ -206,9 +212,14 @@ def _time(encoder: Encoder, texts: Sequence[str]) -> tuple[Vectors, float]:
     return vectors, (time.perf_counter() - started) * 1000
 
 
-def _may_be_too_slow(ms: float | None) -> bool:
-    """Tell whether a query that was encoded within `ms`, alone or with others, may have passed its limit."""
+def may_be_too_slow(ms: float | None) -> bool:
+    """Tell whether a query that was done within `ms`, alone or with others, may have passed its limit."""
     return ms is not None and ms > settings.BENCHBENCH_QUERY_TIMEOUT_MS
+
+
+def was_stall(together_ms: float, alone_ms: Iterable[float]) -> bool:
+    """Tell whether most of what queries took together did not come again when each was done alone: nobody's error."""
+    return together_ms > 2 * sum(alone_ms)
 
 
 def _stored(space: VectorSpace, hashes: Sequence[str]) -> dict[str, QueryVector]:
