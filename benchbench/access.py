@@ -20,15 +20,16 @@ def visible(queryset: QuerySet[M], user: Any, *, through: str = "") -> QuerySet[
     return _seen_by(queryset, user, through)
 
 
-def usable(queryset: QuerySet[M], owner: Any) -> QuerySet[M]:
+def usable(queryset: QuerySet[M], owner: Any, *, through: str = "") -> QuerySet[M]:
     """Return the rows of `queryset` that a thing of `owner` may be made of, wherever a name or a content chooses one.
 
     They are what the owner sees, also one who may not sign in any more: commands go on with what such a one left. A
     thing without an owner is seen by the whole staff, and so is made of what the whole staff sees: of nobody's rows.
+    `through` is as in `visible`.
     """
     if owner is None:
-        return queryset.filter(owner=None)
-    return _seen_by(queryset, owner, "")
+        return queryset.filter(**{f"{through}__owner" if through else "owner": None})
+    return _seen_by(queryset, owner, through)
 
 
 def _seen_by(queryset: QuerySet[M], user: Any, through: str) -> QuerySet[M]:

@@ -18,7 +18,7 @@ from apps.mappings.models import Mapping
 from apps.mappings.truth import TruthError, truth
 from apps.retrieval.describing import identity_of
 from apps.retrieval.models import Index
-from benchbench.access import visible
+from benchbench.access import usable
 from benchbench.strict_json import decode, parse, same
 
 M = TypeVar("M", bound=Model)
@@ -119,7 +119,7 @@ def _require_part(part: Any, kinds: dict[str, Any]) -> None:
 
 
 def _seen(rows: QuerySet[M], owner: User | None, *, through: str = "") -> QuerySet[M]:
-    return rows if owner is None else visible(rows, owner, through=through)
+    return rows if owner is None else usable(rows, owner, through=through)
 
 
 def _find_mapping(manifest: dict[str, Any], owner: User | None) -> tuple[Mapping, DatasetVersion]:

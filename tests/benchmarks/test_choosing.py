@@ -128,6 +128,9 @@ def test_a_clone_and_a_manifest_search_what_the_new_owner_sees(library: Mapping,
     with pytest.raises(ManifestError, match='has no index like "trial"'):
         benchmark_from(manifest_of(his), owner=alice)
     assert searched(benchmark_from(manifest_of(his), owner=bob)) == {"trial"}
+    Mapping.objects.filter(pk=library.pk).update(owner=bob)
+    bob.is_active = False  # who left: his pipelines go on
+    assert searched(benchmark_from(manifest_of(his), owner=bob)) == {"trial"}
     his.matrix = {"search_modes": WORDS}
     assert searched(clone(his, owner=alice)) == {"keywords"}
 
