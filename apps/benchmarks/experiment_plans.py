@@ -9,6 +9,7 @@ from django.conf import settings
 
 from apps.retrieval.availability import encoder_of, lack
 from apps.retrieval.reusing import Ingredients
+from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.files.combinations import Combination, combinations
 from benchbench.files.experiment import Experiment, read_experiment
@@ -54,12 +55,12 @@ class Planned:
             (len(stated.embeddings), "embedding", "embeddings"),
             (len(stated.llms), "language model where one is asked", "language models where one is asked"),
         ]
-        counted = " × ".join(f"{number} {one if number == 1 else many}" for number, one, many in axes if number)
-        times = _count(stated.benchmark.runs_per_query, "time")
-        chunks = _count(max(stated.benchmark.top_k_values), "chunk")
+        axes_told = " × ".join(f"{number} {one if number == 1 else many}" for number, one, many in axes if number)
+        times = counted(stated.benchmark.runs_per_query, "time")
+        chunks = counted(max(stated.benchmark.top_k_values), "chunk")
         return (
-            f"Experiment {stated.id}: {_count(total, 'combination')} of {counted}; {able} can run here. Each query is "
-            f"asked {times} by each, for {chunks}."
+            f"Experiment {stated.id}: {counted(total, 'combination')} of {axes_told}; {able} can run here. Each "
+            f"query is asked {times} by each, for {chunks}."
         )
 
     def as_text(self) -> str:
@@ -106,10 +107,6 @@ def plan_experiment(path: Path, *, preset: str | None = None) -> Planned:
         )
     lacks = {name: lack(ingredients(combination)) for name, combination in found.items()}
     return Planned(path, experiment, found, {name: lack for name, lack in lacks.items() if lack})
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def ingredients(combination: Combination) -> Ingredients:

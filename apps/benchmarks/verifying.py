@@ -9,6 +9,7 @@ from apps.benchmarks.manifests import ManifestStateError, own_evaluations, resul
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.provenance import differing_environments
 from apps.operations.models import Status
+from benchbench.decimals import counted
 
 SHOWN = 3
 
@@ -38,14 +39,14 @@ class Verification:
     @property
     def sentence(self) -> str:
         if self.differences:
-            return f"Differs from “{self.source}” in {len(self.differences)} of its {_runs(self.runs)}."
+            return f"Differs from “{self.source}” in {len(self.differences)} of its {counted(self.runs, 'run')}."
         if not self.compared:
             return f"Nothing to compare with “{self.source}”: no run of it completed, then or now."
         neither = self.runs - self.compared
         told = f"; {neither} completed neither then nor now" if neither else ""
         return (
             f"Reproduces every value of “{self.source}”: {self.values:,} means and {self.rankings:,} rankings "
-            f"in {_runs(self.compared)}, to the last bit{told}."
+            f"in {counted(self.compared, 'run')}, to the last bit{told}."
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -129,10 +130,6 @@ def _parts(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
         yield "the means are equal, the values of single queries are not"
     if before["rankings"] != after["rankings"]:
         yield "its rankings or scores are others"
-
-
-def _runs(number: int) -> str:
-    return f"{number} run{'' if number == 1 else 's'}"
 
 
 def _why(run: Run) -> str:

@@ -17,6 +17,7 @@ from django.conf import settings
 
 from apps.retrieval.encoders import BATCH, EncoderError, Kind, TokenEncoder, TokenVectors, flawed_vector
 from apps.retrieval.fingerprints import fingerprint
+from benchbench.decimals import counted
 from benchbench.files.packs import OVERHEAD, Packs, packed_bytes, trim_packs, writing
 from benchbench.ir.unit_vectors import flaws, shape_flaw
 
@@ -93,7 +94,9 @@ class TokenStore:
 
     def _check(self, texts: Sequence[str], tokens: Sequence[TokenVectors]) -> None:
         if len(tokens) != len(texts):
-            raise EncoderError(f"{self.encoder.model_name} read {len(texts)} texts and gave tokens of {len(tokens)}.")
+            raise EncoderError(
+                f"{self.encoder.model_name} read {counted(len(texts), 'text')} and gave tokens of {len(tokens)}."
+            )
         for text, one in zip(texts, tokens, strict=True):
             name = f"a token of the {self.kind} {text[:80]!r}"
             if wrong := shape_flaw(one.vectors, len(one.ids), self.encoder.token_dimension):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.ir.unit_vectors import flaws
 
@@ -70,7 +71,7 @@ def read_vector_file(file: Path) -> VectorFile:
 def some(ids: Sequence[str]) -> str:
     """How many, and a few of them: 12 ids ('a', 'b', 'c' …)."""
     shown = ", ".join(map(repr, ids[:EXAMPLES]))
-    return f"{len(ids):,} id{'s' * (len(ids) != 1)} ({shown}{' …' if len(ids) > EXAMPLES else ''})"
+    return f"{counted(len(ids), 'id')} ({shown}{' …' if len(ids) > EXAMPLES else ''})"
 
 
 def _sha256(file: Path) -> str:

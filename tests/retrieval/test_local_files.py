@@ -129,7 +129,7 @@ def test_token_vectors_that_are_none_are_not_kept(fruit, built, monkeypatch, vec
         with pytest.raises(Exception, match=told):
             reranker.score("apple", ["apple"])
         patched.setattr(KeywordEncoder, "embed_tokens", lambda *args, **options: (None, []))
-        with pytest.raises(Exception, match="read 1 texts and gave tokens of 0"):
+        with pytest.raises(Exception, match="read 1 text and gave tokens of 0"):
             reranker.score("apple", ["apple"])
     assert reranker.score("apple", ["apple"]).scores.tolist() == [1]
 
