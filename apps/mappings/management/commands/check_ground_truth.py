@@ -42,7 +42,7 @@ documents and sections that are not there: in the documents beside SOURCE, and w
         self.report(facts_of(found, references), "\n".join(lines_of(found, references)), as_json=options["json"])
         wrong = len(found.warnings) + (len(references.dangling) if references else 0)
         if wrong or found.dangling:
-            raise CommandError(f"{wrong:,} thing{'' if wrong == 1 else 's'} to look at.", returncode=1)
+            raise CommandError(f"{counted(wrong, 'thing')} to look at.", returncode=1)
 
 
 def facts_of(found: Preview, references: References | None) -> dict[str, Any]:
