@@ -18,8 +18,9 @@ DOC_REF = {
         FILLED | {"description": "The uri."},
         {
             "type": "object",
-            "properties": dict.fromkeys(DOC_REF_KEYS, FILLED),
+            "properties": dict.fromkeys(DOC_REF_KEYS, FILLED | {"type": ["string", "null"]}),
             "minProperties": 1,
+            "description": "Any of them; null is not stated.",
             "additionalProperties": False,
         },
     ]
