@@ -4,6 +4,8 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.utils import DatabaseError
 
+from benchbench.decimals import counted
+
 
 def unapplied() -> int:
     """Return how many migrations the database lacks; none are missing where its tables are up to date.
@@ -22,5 +24,9 @@ def why_not_usable(program: str) -> str:
         return f"PostgreSQL does not answer: {error} Start it, or mend DATABASE_URL; unset, BenchBench starts its own."
     if not missing:
         return ""
-    are = "migration is" if missing == 1 else "migrations are"
-    return f"The tables of the database are not up to date: {missing} {are} not applied. Run `{program} migrate`."
+    return f"The tables of the database are not up to date: {not_applied(missing)}. Run `{program} migrate`."
+
+
+def not_applied(missing: int) -> str:
+    """Say how many migrations are not applied."""
+    return f"{counted(missing, 'migration')} {'is' if missing == 1 else 'are'} not applied"

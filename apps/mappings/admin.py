@@ -114,7 +114,8 @@ class MappingAdmin(OwnedAdmin):
         return buttons
 
     def panels(self, request: HttpRequest, obj: Mapping) -> list[Panel]:
-        benchmarks = visible(Benchmark.objects.filter(mapping=obj).order_by("-created_at"), request.user)
+        of_it = Benchmark.objects.filter(mapping=obj).select_related("operation").order_by("-created_at")
+        benchmarks = visible(of_it, request.user)
         repairs = may_change(obj.dataset, request.user)
         return [
             Panel(

@@ -9,7 +9,7 @@ from django.db import connection
 from django.db.utils import DatabaseError
 from redis.exceptions import RedisError
 
-from benchbench.tables import unapplied
+from benchbench.tables import not_applied, unapplied
 
 EXTENSION = "vector"
 # Commands that report or need the services. Others (migrate, makemigrations …) must run while something is missing.
@@ -42,7 +42,7 @@ def check_database(**kwargs: Any) -> list[CheckMessage]:
         )
     if missing:
         hint = "Run: python manage.py migrate"
-        messages.append(Warning(f"{missing} migrations are not applied.", hint=hint, id="benchbench.W001"))
+        messages.append(Warning(f"{not_applied(missing)}.", hint=hint, id="benchbench.W001"))
     return messages
 
 

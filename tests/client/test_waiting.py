@@ -12,7 +12,7 @@ BENCHMARK = {"total_runs": 4, "completed_runs": 0, "failed_runs": 0}
 
 
 def state(kind: str, status: str, stage: str = "", error: str | None = None, **progress: Any) -> tuple[int, Any]:
-    told = {"stage": stage or status, "queue_position": None, "waiting_for": None, **progress}
+    told = {"status": status, "stage": stage or status, "queue_position": None, "waiting_for": None, **progress}
     return 200, {"operation_id": "o", "kind": kind, "status": status, "error": error, "progress": told}
 
 

@@ -157,7 +157,7 @@ class TestInput:
     @pytest.mark.parametrize(
         ("values", "options", "message"),
         [
-            ([[1, NAN, 0], [0, 1, NAN]], {}, "Of 3 queries 1 have a value in every compared run"),
+            ([[1, NAN, 0], [0, 1, NAN]], {}, "Of 3 queries 1 has a value in every compared run"),
             ([[1, 0, 1]], {}, "needs at least 2 runs; here is 1"),
             ([[1, 0], [0, 1]], {"baseline": 2}, "The baseline is run 2, but runs go from 0 to 1"),
             ([[1, 0], [0, 1]], {"alpha": 0}, "alpha is 0"),

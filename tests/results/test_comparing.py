@@ -161,7 +161,7 @@ def test_too_few_common_queries_are_no_comparison(db: None) -> None:
     values = VALUES[:2].copy()
     values[1, 1:] = np.nan
     runs = make_compared(make_queries(40), values).runs.all()
-    with pytest.raises(ComparingError, match=r"Of 40 queries 1 have a value in every compared run.*top 20 answered"):
+    with pytest.raises(ComparingError, match=r"Of 40 queries 1 has a value in every compared run.*top 20 answered"):
         compare_runs(runs)
 
 
