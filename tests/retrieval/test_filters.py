@@ -32,7 +32,7 @@ FILTERS: list[tuple[dict[str, Any], set[int]]] = [
 ]
 
 
-@pytest.mark.parametrize(("filter", "expected"), FILTERS, ids=str)
+@pytest.mark.parametrize(("filter", "expected"), FILTERS, ids=[str(filter) for filter, _ in FILTERS])
 def test_a_list_asks_for_any_of_its_values_and_a_document_has_each_of_its_own(
     db: None, filter: dict[str, Any], expected: set[int]
 ) -> None:
