@@ -34,6 +34,7 @@ from apps.benchmarks.costs import costs_of
 from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, PairList
+from apps.benchmarks.pinning import PinnedRerankers
 from apps.benchmarks.planning import plan_of
 from apps.benchmarks.rankings import results_of
 from apps.benchmarks.stages import Stages
@@ -100,7 +101,7 @@ def stages_alone(benchmark: Benchmark) -> float:
     indexes = {run.config.get("index"): open_index(run.index) for run in runs if run.index}
     plan, query_ids = plan_of(runs), [query.pk for query in queries]
     started = time.perf_counter()
-    outcomes = Stages(queries, indexes, tolerant=False).run(plan)
+    outcomes = Stages(queries, indexes, PinnedRerankers(benchmark), tolerant=False).run(plan)
     list(results_of(plan, outcomes, query_ids, indexes, max_k=max(benchmark.k_values)))
     return time.perf_counter() - started
 
