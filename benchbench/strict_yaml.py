@@ -57,6 +57,20 @@ _Loader.add_implicit_resolver(
 )
 
 
+class _Dumper(yaml.SafeDumper):
+    """Quotes what either version of YAML would read as something else than the text that it is, such as `1e5`."""
+
+
+for _first, _resolvers in _Loader.yaml_implicit_resolvers.items():
+    for _tag, _pattern in _resolvers:
+        _Dumper.add_implicit_resolver(_tag, _pattern, [_first])
+
+
+def dump(value: Any) -> str:
+    """Return plain data as a YAML document that `parse` reads as the same, keys in their order."""
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+
+
 def parse(text: str, *, where: str) -> Any:
     """Return the value of one YAML document. `where` begins the sentence of an error: "experiment.yaml".
 

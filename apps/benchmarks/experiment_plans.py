@@ -23,26 +23,12 @@ class ExperimentError(BenchbenchError):
 
 @dataclass(frozen=True)
 class Planned:
-    """An experiment, its combinations by name, and by name why some of them cannot run here."""
+    """An experiment with absolute paths, its combinations by name, and by name why some of them cannot run here."""
 
     path: Path
     experiment: Experiment
     combinations: Mapping[str, Combination]
     lacking: Mapping[str, str]
-
-    def file(self, key: str) -> Path:
-        """Return the path that `data` states under `key`: a relative one starts at the directory of the YAML file."""
-        return self.path.parent / str(getattr(self.experiment.data, key))
-
-    @property
-    def settled(self) -> Experiment:
-        """The experiment with paths that lead to its data from wherever it is kept."""
-        data = replace(
-            self.experiment.data,
-            documents_dir=str(self.file("documents_dir").resolve()),
-            ground_truth_path=str(self.file("ground_truth_path").resolve()),
-        )
-        return replace(self.experiment, data=data)
 
     @property
     def sentence(self) -> str:
@@ -96,7 +82,7 @@ def plan_experiment(path: Path, *, preset: str | None = None) -> Planned:
     Raises a sentence that names file and key for what is stated wrongly, and ExperimentError for more combinations than
     BENCHMARK_MAX_RUNS.
     """
-    experiment = read_experiment(path)
+    experiment = _settled(read_experiment(path), path.parent)
     if preset:
         experiment = experiment.preset(preset)
     found = combinations(experiment, where=path.name)
@@ -107,6 +93,21 @@ def plan_experiment(path: Path, *, preset: str | None = None) -> Planned:
         )
     lacks = {name: lack(ingredients(combination)) for name, combination in found.items()}
     return Planned(path, experiment, found, {name: lack for name, lack in lacks.items() if lack})
+
+
+def _settled(experiment: Experiment, directory: Path) -> Experiment:
+    """Return the experiment with paths that lead to the same from wherever it is kept: relative ones start there."""
+
+    def settle(stated: str) -> str:
+        return str((directory / stated).resolve())
+
+    data = replace(
+        experiment.data,
+        documents_dir=settle(experiment.data.documents_dir),
+        ground_truth_path=settle(experiment.data.ground_truth_path),
+    )
+    backends = [replace(one, path=settle(one.path)) if one.path else one for one in experiment.backends]
+    return replace(experiment, data=data, backends=tuple(backends))
 
 
 def ingredients(combination: Combination) -> Ingredients:

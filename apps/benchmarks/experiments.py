@@ -4,6 +4,7 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -72,7 +73,7 @@ def prepare_experiment(
 def _import(planned: Planned, owner: User | None) -> tuple[Laid, DatasetImport]:
     """Import what the experiment keeps of its documents and questions, and lay these over those."""
     id, data = planned.experiment.id, planned.experiment.data
-    directory, truth = planned.file("documents_dir"), planned.file("ground_truth_path")
+    directory, truth = Path(data.documents_dir), Path(data.ground_truth_path)
     files = find_documents(directory)
     if not files:
         raise _missing(planned, "documents_dir", f"{directory} holds no JSON file of a document")
@@ -153,5 +154,5 @@ def _create(
         seed=experiment.benchmark.random_seed,
         version=imported.version,
         indexes=indexes,
-        experiment={"id": experiment.id, "config": planned.settled.as_dict()},
+        experiment={"id": experiment.id, "config": experiment.as_dict()},
     )

@@ -1,6 +1,6 @@
 """A benchmark as one JSON object, from which it can be run again on any site that holds the same data."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from apps.benchmarks.evaluating import policies_of
@@ -45,30 +45,42 @@ def manifest_of(benchmark: Benchmark) -> dict[str, Any]:
         raise ManifestStateError(
             f"The benchmark {benchmark.name!r} is {benchmark.status}: it has a manifest once it has completed."
         )
-    runs = list(benchmark.runs.filter(is_external=False).select_related("index__chunk_set", "index__lexical_index"))
-    mapping = benchmark.mapping
     evaluations = own_evaluations(benchmark)
     keys = keys_of([query_id for evaluation in evaluations.values() for query_id in evaluation.query_ids])
+    stated = definition_of(benchmark, evaluations)
+    stated["benchmark"] |= {
+        "id": str(benchmark.pk),
+        "completed_at": benchmark.completed_at and timestamp(benchmark.completed_at),
+    }
+    return stated | {"runs": [_run(run, evaluations.get(run.pk), keys) for run in _searched_runs(benchmark)]}
+
+
+def definition_of(benchmark: Benchmark, evaluations: Mapping[Any, Evaluation]) -> dict[str, Any]:
+    """Return what `benchmark` was run on and with, and nothing of what came of it: a manifest without its runs.
+
+    `evaluations` are those of `own_evaluations`. What could not be searched is not in it: an index that was not built.
+    """
+    runs = _searched_runs(benchmark)
+    truth_hash = next((one.truth_hash for one in evaluations.values()), "")
     return {
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
-        "benchmark": {
-            "id": str(benchmark.pk),
-            "name": benchmark.name,
-            "description": benchmark.description,
-            "completed_at": benchmark.completed_at and timestamp(benchmark.completed_at),
-        },
+        "benchmark": {"name": benchmark.name, "description": benchmark.description},
         "dataset": _dataset(benchmark.dataset_version),
         "collection": _collection(benchmark, runs),
-        "mapping": {"name": mapping.name, "truth_hash": next((one.truth_hash for one in evaluations.values()), "")},
+        "mapping": {"name": benchmark.mapping.name, "truth_hash": truth_hash},
         "indexes": _indexes(runs),
         "matrix": _matrix(benchmark, runs),
         "measures": benchmark.measures,
         "primary_k": benchmark.primary_k,
         "k_values": benchmark.k_values,
         **{name: getattr(benchmark, name) for name in OPTIONS},
-        "runs": [_run(run, evaluations.get(run.pk), keys) for run in runs],
     }
+
+
+def _searched_runs(benchmark: Benchmark) -> list[Run]:
+    runs = benchmark.runs.filter(is_external=False)
+    return list(runs.select_related("index__chunk_set", "index__lexical_index", "index__collection"))
 
 
 def own_evaluations(benchmark: Benchmark) -> dict[Any, Evaluation]:

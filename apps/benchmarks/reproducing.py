@@ -1,5 +1,6 @@
 """Run a manifest again: find the same data here, and make the benchmark that it describes."""
 
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from types import NoneType
@@ -18,8 +19,10 @@ from apps.mappings.models import Mapping
 from apps.mappings.truth import TruthError, truth
 from apps.retrieval.describing import identity_of
 from apps.retrieval.models import Index
+from benchbench import strict_yaml
 from benchbench.access import usable
-from benchbench.strict_json import decode, parse, same
+from benchbench.files.experiment import NAME
+from benchbench.strict_json import decode, parse, read_text, same
 
 M = TypeVar("M", bound=Model)
 KINDS = {
@@ -52,21 +55,47 @@ def benchmark_from(manifest: dict[str, Any], *, owner: User | None = None, name:
     `create_benchmark` raises.
     """
     _require_readable(manifest)
-    mapping, version = _find_mapping(manifest, owner)
-    _require_truth(manifest, mapping, version)
+    return _create(manifest, owner, name or f"{manifest['benchmark']['name']}, again"[:200], manifest=manifest)
+
+
+def benchmark_of_definition(definition: dict[str, Any], *, owner: User | None = None, name: str = "") -> Benchmark:
+    """Create the pending benchmark of a config.yaml that states one (`read_definition`), and keep its id with it.
+
+    All else is as in `benchmark_from`; there are no results to hold it against.
+    """
+    _require_readable(definition | {"runs": []})
+    id = definition.get("id")
+    if not NAME.holds(id):
+        raise ManifestError(f"id must be {NAME.words}.", field="id")
+    called = name or f"{id} {time.strftime('%Y-%m-%d %H:%M:%S')}"
+    return _create(definition, owner, called, experiment={"id": id})
+
+
+def _create(stated: dict[str, Any], owner: User | None, name: str, **kept: Any) -> Benchmark:
+    mapping, version = _find_mapping(stated, owner)
+    _require_truth(stated, mapping, version)
     return create_benchmark(
         mapping,
-        name=name or f"{manifest['benchmark']['name']}, again"[:200],
-        description=manifest["benchmark"].get("description", ""),
-        matrix=manifest["matrix"],
-        measures=manifest["measures"],
+        name=name,
+        description=stated["benchmark"].get("description", ""),
+        matrix=stated["matrix"],
+        measures=stated["measures"],
         owner=owner,
         version=version,
-        indexes={wanted["named"]: _find_index(wanted, mapping, owner) for wanted in manifest["indexes"]},
-        manifest=manifest,
+        indexes={wanted["named"]: _find_index(wanted, mapping, owner) for wanted in stated["indexes"]},
         allow_missing=True,  # as it was when it ran
-        **{option: manifest[option] for option in OPTIONS},
+        **{option: stated[option] for option in OPTIONS},
+        **kept,
     )
+
+
+def read_definition(path: Path) -> dict[str, Any] | None:
+    """Return the benchmark that a YAML file states as a manifest does, less its runs; None where it states none.
+
+    Raises MalformedFileError for a file that cannot be read.
+    """
+    stated = strict_yaml.parse(read_text(path), where=path.name)
+    return stated if isinstance(stated, dict) and "schema" in stated else None
 
 
 def read_manifest(path: Path) -> Any:

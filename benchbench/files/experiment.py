@@ -7,8 +7,6 @@ from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-import yaml
-
 from benchbench import strict_yaml
 from benchbench.fields import Fields, without_nulls
 from benchbench.files.errors import FileFormatError
@@ -105,7 +103,7 @@ class Experiment:
 
     def as_yaml(self) -> str:
         """Return the file that states the experiment with every key."""
-        return yaml.safe_dump(self.as_dict(), sort_keys=False, allow_unicode=True, width=100)
+        return strict_yaml.dump(self.as_dict())
 
     def preset(self, name: str) -> "Experiment":
         """Return the experiment at the size of a preset: documents that are kept, and how often a query is asked."""

@@ -106,7 +106,8 @@ def test_it_imports_indexes_and_measures_every_combination(folder: Path) -> None
     assert runs[-1].error_message == f"Its index could not be built. {raptor.error}"
     assert (raptor.strategy, raptor.store, raptor.llm) == ("raptor", "chromadb", "llama3")
     assert raptor.chunk_parameters == {"size": 500, "overlap": 50, "max_layers": 2, "cluster_threshold": 0.1}
-    assert raptor.store_parameters == {"path": "stores/c"}
+    assert raptor.store_parameters == {"path": str(folder / "stores/c")}
+    assert benchmark.experiment["config"]["backends"][1]["path"] == str(folder / "stores/c"), "wherever it is run again"
     assert runs[0].config["top_k"] == 3
     assert runs[0].query_results.count() == 4 * 2
     evaluation = runs[0].evaluations.get()
@@ -121,7 +122,7 @@ def test_the_experiment_is_kept_with_every_default(folder: Path) -> None:
     kept = run(path, preset="quick_test").experiment
     planned = plan_experiment(path, preset="quick_test")
     assert kept["id"] == "fruit"
-    assert experiment_of(kept["config"], where="config") == planned.settled
+    assert experiment_of(kept["config"], where="config") == planned.experiment
     assert kept["config"]["data"]["documents_dir"] == str(folder / "documents")
     assert kept["config"]["data"]["max_documents"] == 5
     assert kept["config"]["strategies"][0]["doc_top_k"] == 5

@@ -113,6 +113,12 @@ def test_what_it_writes_reads_as_the_same(tmp_path: Path) -> None:
     assert list(yaml.safe_load(experiment.as_yaml())) == list(FULL)
 
 
+def test_texts_that_look_like_something_else_are_written_as_texts(tmp_path: Path) -> None:
+    for text in ("1e5", "1.0e+5", "12e45", "no", "017", "2026-11-22", "null", "~", "0x1F"):
+        stated = FULL | {"description": text}
+        assert read(tmp_path, experiment_of(stated, where="config").as_yaml()).description == text
+
+
 @pytest.mark.parametrize(("name", "documents", "runs"), [("quick_test", 5, 1), ("baseline", 10, 3), ("full", None, 5)])
 def test_a_preset_sets_documents_and_repetitions(tmp_path: Path, name: str, documents: int | None, runs: int) -> None:
     experiment = read(tmp_path, yaml.safe_dump(FULL)).preset(name)

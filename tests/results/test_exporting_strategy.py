@@ -15,6 +15,8 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.benchmarks.models import Benchmark, QueryResult, StageList
+from apps.collections.models import Collection
+from apps.datasets.models import Dataset
 from apps.operations.models import Batch
 from apps.results.exporting import export, export_to
 from apps.results.kept import KeptError
@@ -149,6 +151,39 @@ def test_the_log_has_tracebacks_errors_of_queries_revisions_and_what_never_start
     assert told[1] == "    Traceback (most recent call last):"
     assert any('File "apps/retrieval/' in line for line in told), "in the project, wherever that lies"
     assert told[-2].startswith("    apps.retrieval.encoders.EncoderError: 'keyword:' names no distinct keywords")
+
+
+def test_the_config_of_a_benchmark_without_an_experiment_runs_where_it_lies(
+    benchmark: Benchmark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = export_to(benchmark, "strategy", tmp_path / "results")
+    told = [line for line in (first / "config.yaml").read_text().splitlines() if line.startswith("#")]
+    assert told[0] == "# To run it again: manage.py run_benchmark --experiment config.yaml"
+    assert told[2].startswith(
+        "# Its index \"broken\" is left out, with the runs over it: it could not be built. 'keyword:' names no distinct"
+    )
+    for model, name in ((Benchmark, "1e5"), (Collection, "shelf"), (Dataset, "what was asked")):
+        model.objects.update(name=name)  # the data is found whatever it is called by then
+    monkeypatch.chdir(first)
+    call_command("run_benchmark", "--experiment", "config.yaml", "--output-dir", "again")
+    again = first / "again" / first.name
+    made = Benchmark.objects.order_by("created_at").last()
+    assert made is not None
+    assert made.pk != benchmark.pk
+    assert (made.execution, made.runs_per_query, made.seed, made.k_values) == ("isolated", 2, 42, [1, 3])
+    names = ("strategy", "doc_recall_at_1", "section_recall_at_3", "section_mrr", "queries_evaluated")
+    before, after = rows_of(first, "summary.csv")[0], rows_of(again, "summary.csv")[0]
+    assert [before[name] for name in names] == [after[name] for name in names]
+    stated, restated = [yaml.safe_load((one / "config.yaml").read_text()) for one in (first, again)]
+    assert (stated["matrix"], stated["indexes"], stated["id"]) == (
+        *(restated["matrix"], restated["indexes"], restated["id"]),
+    )
+    for wrong, said in ((["--preset", "full"], "states one benchmark"), (["--output-dir", "again"], "exists already")):
+        with pytest.raises(CommandError, match=said):
+            call_command("run_benchmark", "--experiment", "config.yaml", *wrong)
+    Collection.objects.update(fingerprint="0" * 64)
+    with pytest.raises(CommandError, match="No collection here has its documents"):
+        call_command("run_benchmark", "--experiment", "config.yaml", "--wait")
 
 
 def test_what_an_experiment_states_is_its_config_and_its_id_the_directory(benchmark: Benchmark, tmp_path: Path) -> None:

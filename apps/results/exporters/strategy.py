@@ -6,18 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-import yaml
-
 from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import DatasetVersion
 from apps.results.configurations import keys_of, phrases
 from apps.results.exporters.base import slug_of
 from apps.results.exporters.outcomes import measured
+from apps.results.exporters.strategy_config import config_of
 from apps.results.exporters.strategy_log import error_of, log_of
 from apps.results.exporters.strategy_searches import Asked, asked_of, failed_searches, searches_of
 from apps.retrieval.models import Index
 from benchbench.files import strategy_results as results
-from benchbench.files.experiment import experiment_of
 from benchbench.files.placing import Files, write_zip
 from benchbench.files.strategy_results import Configuration, IndexStats, Summary
 from benchbench.ir.configuration import DEFAULTS
@@ -52,7 +50,7 @@ def files(benchmark: Benchmark, version: DatasetVersion) -> Files:
     named = configurations(runs)
     summaries: list[Summary] = []
     return {
-        "config.yaml": [config_yaml(benchmark, version, runs)],
+        "config.yaml": [config_of(benchmark, version, runs)],
         "run.log": log_of(benchmark, version, runs, named),
         "index_stats.csv": results.index_stats((named[run.pk], stats_of(run.index)) for run in runs),
         "search_results.csv": _searches(runs, asked_of(benchmark, version), version, named, summaries),
@@ -126,49 +124,3 @@ def stats_of(index: Index | None) -> IndexStats:
         return IndexStats()
     names = ("duration_sec", "num_documents", "num_chunks", "num_vectors", "llm_calls", "embed_calls")
     return IndexStats(**{name: index.stats.get(name) for name in names}, error=index.error)
-
-
-def config_yaml(benchmark: Benchmark, version: DatasetVersion, runs: list[Run]) -> str:
-    """Return the experiment that was run, with every key; of another benchmark what it is in the same words.
-
-    The experiment is read anew, since PostgreSQL keeps an object but not the order of its keys.
-    """
-    if config := benchmark.experiment.get("config"):
-        return experiment_of(config, where="config").as_yaml()
-    stated = _described(benchmark, version, runs)
-    text: str = yaml.safe_dump(stated, sort_keys=False, allow_unicode=True, width=100)
-    return text
-
-
-def _described(benchmark: Benchmark, version: DatasetVersion, runs: list[Run]) -> dict[str, Any]:
-    isolated = benchmark.execution == Benchmark.Execution.ISOLATED
-    return {
-        "id": slug_of(benchmark),
-        "description": benchmark.description or benchmark.name,
-        "data": {
-            "collection": benchmark.mapping.collection.name,
-            "dataset": version.dataset.name,
-            "dataset_version": version.number,
-        },
-        "benchmark": {
-            "runs_per_query": benchmark.runs_per_query if isolated else 1,
-            "top_k_values": benchmark.k_values,
-            "random_seed": benchmark.seed,
-            "execution": str(benchmark.execution),
-        },
-        "configurations": [{"index": _index(run.index), "config": run.config} for run in runs],
-    }
-
-
-def _index(index: Index | None) -> dict[str, Any] | None:
-    if index is None:
-        return None
-    stated = {
-        "name": str(index),
-        "strategy": index.strategy,
-        "backend": index.store,
-        "embedding": index.encoder,
-        "llm": index.llm,
-        "chunks": index.chunk_parameters,
-    }
-    return {key: value for key, value in stated.items() if value}

@@ -15,7 +15,7 @@ from apps.benchmarks.matrix_options import OPTIONS, add_matrix_arguments, in_opt
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.previewing import preview
 from apps.benchmarks.reporting import facts_of, preview_text, text_of
-from apps.benchmarks.reproducing import benchmark_from, read_manifest
+from apps.benchmarks.reproducing import benchmark_from, benchmark_of_definition, read_definition, read_manifest
 from apps.benchmarks.verifying import verify
 from apps.collections.finding import find_collection
 from apps.datasets.readers import read_dataset
@@ -99,7 +99,8 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
             type=Path,
             metavar="FILE",
             help="In place of a mapping: run each combination of strategy, backend and embedding of this YAML file, "
-            "over the documents and questions that it names (docs/formats.md); it states depth, measures and seed too.",
+            "over the documents and questions that it names (docs/formats.md); it states depth, measures and seed too. "
+            "Or run the config.yaml of a results directory.",
         )
         parser.add_argument(
             "--preset",
@@ -241,12 +242,14 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
 
     def run_experiment(self, **options: Any) -> None:
         """Run an experiment file, or say what it would run."""
+        if definition := read_definition(options["experiment"]):
+            self.run_definition(definition, **options)
+            return
         planned = plan_experiment(options["experiment"], preset=options["preset"])
         if options["dry_run"]:
             self.report(planned.as_dict(), planned.as_text(), as_json=options["json"])
             return
-        if options["output_dir"] and (target := options["output_dir"] / planned.experiment.id).exists():
-            raise BenchbenchError(f"{target} exists already: choose another --output-dir, or remove it first.")
+        self.require_room(planned.experiment.id, options)
         with self.progress("documents indexed") as progress:
             prepared = prepare_experiment(
                 planned,
@@ -257,6 +260,19 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
         for warning in prepared.warnings:
             self.warn(warning)
         self.run(prepared.benchmark, **options)
+
+    def run_definition(self, definition: dict[str, Any], **options: Any) -> None:
+        """Run the benchmark that a config.yaml states by the hashes of its data."""
+        given = [one for one in ("--preset", "--dry-run") if options[name_of(one)]]
+        if given:
+            raise self.misuse(f"{options['experiment']} states one benchmark, as it was run: leave out {given[0]}.")
+        self.require_room(str(definition.get("id")), options)
+        self.run(benchmark_of_definition(definition, owner=options["owner"], name=options["name"] or ""), **options)
+
+    def require_room(self, id: str, options: dict[str, Any]) -> None:
+        """Refuse a results directory that is there already, before anything is run for it."""
+        if options["output_dir"] and (target := options["output_dir"] / id).exists():
+            raise BenchbenchError(f"{target} exists already: choose another --output-dir, or remove it first.")
 
     def run_again(self, **options: Any) -> None:
         """Run a manifest, and hold what comes of it against what came of it then."""
