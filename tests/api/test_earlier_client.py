@@ -39,7 +39,7 @@ MATRIX = {
     "k_values_for_metrics": [5, 10, 20],
     "top_k_values": [100, 200],
     "search_modes": ["dense", "hybrid"],
-    "use_reranker": [False],
+    "use_reranker": [False, True],
     "rrf_k_values": [40, 60, 80],
     "score_thresholds": [None, 0.5],
 }
