@@ -23,7 +23,7 @@ class Adding(Handler):
     def perform(self, batch: Batch, lease: Lease) -> None:
         self.performed.append(batch.payload["number"])
         if batch.payload.get("raises") and batch.attempts <= batch.payload["raises"]:
-            raise OSError("The disk is away.")
+            raise OSError(5, "The disk is away", "/srv/site/vectors/7.bin")
         lease.check()
         more = [({"number": number}, 1) for number in batch.payload.get("adds", [])]
         with lease.commit({"number": batch.payload["number"]}, batches=more):
