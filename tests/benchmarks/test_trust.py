@@ -17,7 +17,8 @@ from apps.collections.importing import import_documents
 from apps.collections.records import DocumentRecord
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
-from apps.operations.working import wait
+from apps.operations.working import perform_batch, wait
+from apps.retrieval.encoders import KeywordEncoder, load_encoder
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import LexicalPiece
 from apps.retrieval.searching import close_indexes
@@ -46,6 +47,23 @@ def test_an_index_of_documents_that_have_changed_is_not_searched(library: Mappin
         launch(before)
     wait(build_index(create_index(library.collection, name="keywords", encoder=ENCODER)))
     assert create_benchmark(library, name="after", matrix={"indexes": ["keywords"]}).runs.get().index.version == 2
+
+
+def test_a_worker_with_another_revision_of_the_encoder_leaves_its_queries_to_one_that_has_it(
+    library: Mapping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    benchmark = create_benchmark(library, name="b", matrix={})
+    operation = launch(benchmark)
+    batch = operation.batches.earliest("ordinal")
+    with monkeypatch.context() as patched:
+        patched.setattr(KeywordEncoder, "revision", "2")
+        load_encoder.cache_clear()
+        perform_batch(batch.pk, owner="unfit")
+    load_encoder.cache_clear()
+    operation = wait(operation)
+    assert list(operation.unfit_workers) == ["unfit"]
+    run = benchmark.runs.get()
+    assert (run.status, run.failed_queries) == ("completed", 0)
 
 
 def test_runs_of_one_benchmark_are_held_against_one_truth(library: Mapping, monkeypatch: pytest.MonkeyPatch) -> None:
