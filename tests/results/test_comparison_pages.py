@@ -3,6 +3,7 @@
 import html
 from typing import Any
 
+import numpy as np
 import pytest
 from django.contrib.auth.models import Group, User
 from django.db import connection
@@ -13,7 +14,7 @@ from django.urls import reverse
 from apps.benchmarks.models import Benchmark, Run
 from apps.results.comparing import compare_runs
 from apps.results.comparison_figures import p_text, slice_figure
-from apps.results.sentences import verdict_sentence
+from apps.results.sentences import disorder_sentence, verdict_sentence
 from apps.results.slice_differences import by_slice
 from apps.results.templatetags.benchbench import signed
 from apps.results.templatetags.comparison import interval
@@ -143,6 +144,17 @@ def test_of_more_runs_than_can_be_compared_the_best_are(
     verdict = text_of(admin_client.get(results_url(benchmark, "verdict")))
     assert "No verdict" not in verdict
     assert "1 more run is left out" in verdict
+
+
+def test_what_stands_out_of_order_is_explained_where_it_stands(admin_client: Client, db: None) -> None:
+    best = noisy([0.6], 50)[0]
+    odd = np.arange(50) % 2
+    erratic = best - 0.06 + np.where(odd, 0.5, -0.5)
+    benchmark = make_compared(make_queries(50), [best, best - 0.05 + 0.01 * odd, erratic])
+    said = disorder_sentence(compare_runs(benchmark.runs.all()))
+    assert said
+    for shown in (page(admin_client, benchmark=benchmark.pk), admin_client.get(results_url(benchmark, "verdict"))):
+        assert said in text_of(shown)
 
 
 def test_two_runs_lead_from_each_query_to_both_rankings(admin_client: Client, transactional_db: None) -> None:

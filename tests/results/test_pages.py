@@ -124,6 +124,12 @@ def test_the_cutoff_switches_the_other_measures(admin_client: Client, mapping: M
     assert admin_client.get(results_url(benchmark), {"k": "nonsense"}).context["k"] == 10
 
 
+def test_a_panel_whose_count_is_zero_says_no_more(admin_client: Client, db: None) -> None:
+    page = text_of(admin_client.get(change_url(make_collection("empty"))))
+    assert "Indexes None yet. Mappings None yet. Documents 0" in page
+    assert page.count("None yet.") == 2
+
+
 def test_a_failed_run_stays_with_its_error_and_a_warning_is_shown(admin_client: Client, mapping: Mapping) -> None:
     benchmark = make_benchmark(mapping, [0.5, None])
     benchmark.runs.filter(run_order=1).update(warnings=["raise top_k."], failed_queries=2)
