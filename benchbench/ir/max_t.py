@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +49,15 @@ class Family:
     def varies(self) -> NDArray[np.bool_]:
         return self.deviation > 0
 
+    def differences(self, rows: Values) -> Iterator[tuple[slice, Values]]:
+        """Blocks of pairs, and `first` − `second` of these in `rows` (runs, …), in an array of its own.
+
+        A block has one first run and second runs that follow each other, so that no row is copied for a pair.
+        """
+        starts = np.flatnonzero(np.diff(self.first, prepend=-1)).tolist()
+        for start, end in pairwise([*starts, len(self.first)]):
+            yield slice(start, end), rows[self.first[start]] - rows[self.second[start] : self.second[end - 1] + 1]
+
 
 @dataclass(frozen=True, slots=True)
 class Flipped:
@@ -63,22 +74,20 @@ class Flipped:
 
     @classmethod
     def of(cls, values: Values, family: Family, *, resamples: int, seed: int) -> Flipped:
-        first, second = family.first[family.varies], family.second[family.varies]
-        norm = family.norm[family.varies]
-        observed = np.abs(family.difference[family.varies]) * family.n / norm
-        as_large = np.zeros(len(first), np.intp)
+        norm = np.where(family.varies, family.norm, np.inf)  # so that r is 0 where nothing varies
+        observed = np.abs(family.difference) * family.n / norm
+        as_large = np.zeros(len(norm), np.intp)
         greatest = []
         for signs in flips(family.n, resamples=resamples, seed=seed):
-            sums = values @ signs.T
             largest = np.zeros(len(signs))
-            for block in blocks(len(first), len(signs)):
-                r = np.abs(sums[first[block]] - sums[second[block]])
-                r /= norm[block, None]
+            for pairs, r in family.differences(values @ signs.T):
+                np.abs(r, out=r)
+                r /= norm[pairs, None]
                 # Scores are discrete, so that ties are common; rounding must not decide them.
-                as_large[block] += (r >= observed[block, None] - SAME).sum(axis=1)
-                np.maximum(largest, r.max(axis=0, initial=0.0), out=largest)
+                as_large[pairs] += np.count_nonzero(r >= observed[pairs, None] - SAME, axis=1)
+                np.maximum(largest, r.max(axis=0), out=largest)
             greatest.append(largest)
-        return cls(family.n, observed, as_large, np.sort(np.concatenate(greatest)))
+        return cls(family.n, observed[family.varies], as_large[family.varies], np.sort(np.concatenate(greatest)))
 
     @property
     def p_own(self) -> Values:

@@ -22,7 +22,6 @@ from benchbench.ir.resampling import (
     ComparisonError,
     Interval,
     Values,
-    blocks,
     bootstrap_means,
     common_queries,
     enumerates,
@@ -165,8 +164,8 @@ def _bootstrap(values: Values, family: Family, *, alpha: float, resamples: int, 
     """The ends of every pair's interval, shape (pairs, 2)."""
     means = bootstrap_means(values, resamples=resamples, seed=seed)
     ends = np.empty((len(family.first), 2))
-    for block in blocks(len(ends), resamples):
-        ends[block] = percentile_interval(means[family.first[block]] - means[family.second[block]], alpha)
+    for pairs, drawn in family.differences(means):
+        ends[pairs] = percentile_interval(drawn, alpha)
     return ends
 
 
