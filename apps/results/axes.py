@@ -8,7 +8,7 @@ from typing import Any
 from apps.results.comparing import RunComparison
 from apps.results.configurations import Config, applies, phrase, varying
 from benchbench.ir.configuration import DEFAULTS, LATE_INTERACTION
-from benchbench.ir.effects import AxisEffect, axis_effects
+from benchbench.ir.effects import AxisEffect, Contrast, axis_effects, contrasts
 from benchbench.ir.resampling import Interval
 
 RESAMPLES = 2_000
@@ -40,17 +40,15 @@ def effects_of(comparison: RunComparison) -> list[Effect]:
     configs = [{**DEFAULTS, "reranker": LATE_INTERACTION, **comparison.runs[place].config} for place in known]
     values = comparison.compared[known]
     axes = varying(configs)
-    found = []
+    asked, pairs = [], []
     for axis in axes:
         rows, configurations = _expanded(configs, axes, axis)
-        if len({configuration[axis] for configuration in configurations}) > 1:
-            effects = axis_effects(values[rows], configurations, seed=comparison.comparison.seed, resamples=RESAMPLES)
-            found += [
-                _told(effect, _matched(rows, configurations, effect))
-                for effect in effects
-                if effect.axis == axis and effect.contexts
-            ]
-    return found
+        for contrast in contrasts(values[rows], configurations, axis) if rows else []:
+            if contrast.contexts:
+                asked.append(contrast)
+                pairs.append(_matched(rows, configurations, contrast))
+    effects = axis_effects(asked, seed=comparison.comparison.seed, resamples=RESAMPLES)
+    return [_told(effect, number) for effect, number in zip(effects, pairs, strict=True)]
 
 
 def _expanded(configs: Sequence[Config], axes: Sequence[str], asked: str) -> tuple[list[int], list[dict[str, str]]]:
@@ -72,7 +70,7 @@ def _expanded(configs: Sequence[Config], axes: Sequence[str], asked: str) -> tup
     return rows, expanded
 
 
-def _matched(rows: Sequence[int], configurations: Sequence[dict[str, str]], effect: AxisEffect) -> int:
+def _matched(rows: Sequence[int], configurations: Sequence[dict[str, str]], effect: Contrast) -> int:
     """The number of distinct pairs of runs behind an effect: its contexts count a run that stands for several."""
     sets: dict[tuple[str, ...], dict[str, int]] = {}
     for row, configuration in zip(rows, configurations, strict=True):

@@ -181,10 +181,10 @@ def pinned_baselines(runs: Sequence[Run]) -> list[Run]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Described:
-    """One measure of every run: its mean with an interval, and its difference to the reference. Nothing is tested."""
+    """One measure of every run: its mean, and its difference to the reference with an interval. Nothing is tested."""
 
     measure: str
-    means: list[MeanInterval]
+    means: list[float | None]
     differences: list[MeanInterval]  # over the queries that both have; of the reference itself 0
 
 
@@ -209,15 +209,27 @@ def strongest(runs: Iterable[Run], *, version: DatasetVersion | None = None, bas
     return sorted(known, key=place)[:MOST_RUNS]
 
 
-def described(comparison: RunComparison) -> list[Described]:
-    """Return every measure that all runs have, the primary one first, on the compared queries."""
+def described(comparison: RunComparison, *, only: Sequence[int] | None = None) -> list[Described]:
+    """Return every measure that all runs have, the primary one first, on the compared queries.
+
+    `only`: the runs whose differences get an interval, where not all.
+    """
     names = sorted(comparison.values, key=lambda name: name != comparison.primary)
     values = [comparison.values[name][:, comparison.members] for name in names]
     runs, reference = len(comparison.runs), comparison.reference
-    rows = np.concatenate([part for of_measure in values for part in (of_measure, of_measure - of_measure[reference])])
-    intervals = mean_intervals(rows, seed=comparison.comparison.seed, resamples=2_000)
-    parts = [intervals[start : start + runs] for start in range(0, len(intervals), runs)]
-    return [Described(name, *parts[2 * place : 2 * place + 2]) for place, name in enumerate(names)]
+    rows = np.concatenate([of_measure - of_measure[reference] for of_measure in values])
+    drawn = None if only is None else {start + run for start in range(0, len(rows), runs) for run in only}
+    intervals = mean_intervals(rows, seed=comparison.comparison.seed, resamples=2_000, only=drawn)
+    return [
+        Described(name, means_of(part), intervals[place * runs : (place + 1) * runs])
+        for place, (name, part) in enumerate(zip(names, values, strict=True))
+    ]
+
+
+def means_of(values: Values) -> list[float | None]:
+    """Return the mean of each row of `values` over the queries that it has a value on; None where it has none."""
+    known = ~np.isnan(values)
+    return [float(row[mask].mean()) if mask.any() else None for row, mask in zip(values, known, strict=True)]
 
 
 def _load(runs: Iterable[Run]) -> list[Run]:

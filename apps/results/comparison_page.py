@@ -32,6 +32,7 @@ from apps.results.sentences import (
 from apps.results.slice_differences import SliceDifferences, by_slice, reversed_runs
 from benchbench.ir.slices import MINIMUM
 
+MOST_PAIRS = 120  # of 16 runs; a page with more of them shows the table of all pairs when it is opened
 MOST_COLUMNS = 8  # runs beside each other in a table: the reference and the best of the others
 
 
@@ -39,9 +40,10 @@ def comparison_context(comparison: RunComparison, bounds: Bounds) -> dict[str, A
     """Return all parts of the page."""
     costs = costs_of(comparison, bounds)
     effects = effects_of(comparison) if len(comparison.runs) > 2 else []
-    slices = by_slice(comparison)
-    measures = described(comparison)
     others = [run for run in comparison.order if run != comparison.reference]
+    columns = [comparison.reference, *others][:MOST_COLUMNS]
+    slices = by_slice(comparison, only=columns)
+    measures = described(comparison, only=columns)
     queries = query_differences(comparison, others[0]) if len(others) == 1 else None
     return {
         "comparison": comparison,
@@ -58,10 +60,11 @@ def comparison_context(comparison: RunComparison, bounds: Bounds) -> dict[str, A
         "uneven": _uneven(comparison, measures),
         "picked": picked(comparison.runs),
         "rows": [_row(comparison, run) for run in comparison.order],
-        "pairs": _pairs(comparison),
+        "other_pairs": len(comparison.comparison.pairs) - len(others),
+        "pairs": other_pairs(comparison) if len(comparison.comparison.pairs) <= MOST_PAIRS else [],
         "queries": queries,
         "query_labels": [comparison.labels[others[0]], comparison.labels[comparison.reference]],
-        **_beside_each_other(comparison, [comparison.reference, *others][:MOST_COLUMNS], measures, slices),
+        **_beside_each_other(comparison, columns, measures, slices),
         "minimum": MINIMUM,
         "reversals": [reversal_sentence(comparison, one.run, one.reversal) for one in reversed_runs(comparison)],
         "effects": effects,
@@ -111,7 +114,7 @@ def _uneven(comparison: RunComparison, measures: Sequence[Described]) -> str:
     """Return the warning that the runs are not judged alike; nothing where that is not measured."""
     name = judged_name(comparison.primary)
     judged = next((one.means for one in measures if one.measure == name), [])
-    return uneven({comparison.labels[run]: interval.mean for run, interval in enumerate(judged)})
+    return uneven(dict(zip(comparison.labels, judged, strict=True))) if judged else ""
 
 
 def picked(runs: Sequence[Run]) -> int:
@@ -157,8 +160,8 @@ def _row(comparison: RunComparison, run: int) -> dict[str, Any]:
     }
 
 
-def _pairs(comparison: RunComparison) -> list[dict[str, Any]]:
-    """Every pair but those with the reference, the better run first."""
+def other_pairs(comparison: RunComparison) -> list[dict[str, Any]]:
+    """Return every pair but those with the reference, the better run first."""
     if comparison.comparison.baseline is not None:
         return []
     order = [run for run in comparison.order if run != comparison.reference]

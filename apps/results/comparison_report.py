@@ -91,7 +91,7 @@ def _compared_run_facts(comparison: RunComparison, place: int) -> dict[str, Any]
 
 def _described_facts(one: Described, ids: Sequence[str]) -> list[dict[str, Any]]:
     return [
-        {"run": run, "mean": mean.mean, "difference": change.mean, "interval": _interval(change.interval)}
+        {"run": run, "mean": mean, "difference": change.mean, "interval": _interval(change.interval)}
         for run, mean, change in zip(ids, one.means, one.differences, strict=True)
     ]
 

@@ -13,7 +13,7 @@ from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
 from apps.results.choosing import Bounds
 from apps.results.comparing import MOST_RUNS, IncomparableError, RunComparison, compare_runs, strongest
-from apps.results.comparison_page import choices, comparison_context, shared_phrases
+from apps.results.comparison_page import choices, comparison_context, other_pairs, shared_phrases
 from apps.results.sentences import disorder_sentence, family_sentence, verdict_sentence
 from benchbench.admin import SiteAdmin
 from benchbench.decimals import counted
@@ -24,7 +24,10 @@ MOST_DIGITS = 18
 
 
 def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
-    """Runs of any benchmarks held against each other: `?run=…&run=…`, or `?benchmark=…` for all that completed."""
+    """Runs of any benchmarks held against each other: `?run=…&run=…`, or `?benchmark=…` for all that completed.
+
+    With `part=pairs` only the table of all pairs, which the page leaves out where there are many.
+    """
     if not model_admin.has_view_permission(request):
         raise PermissionDenied
     every = _asked(request, model_admin)
@@ -56,6 +59,9 @@ def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
         status = error.status
         context |= {"refusals": [error.message]}
     else:
+        if asked.get("part") == "pairs":
+            pairs = {"pairs": other_pairs(comparison), "comparison": comparison}
+            return render(request, "results/comparison/pairs.html", pairs)
         context |= comparison_context(comparison, _bounds(request)) | {
             "choices": choices(comparison),
             "shared": shared_phrases(comparison.runs),

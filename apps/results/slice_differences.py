@@ -1,11 +1,11 @@
 """How runs compare within each slice of the queries. It describes; what is tested is the whole."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from apps.results.comparing import RunComparison
-from benchbench.ir.measures import Values
+from apps.results.comparing import RunComparison, means_of
 from benchbench.ir.resampling import MeanInterval, mean_intervals
 from benchbench.ir.slices import MINIMUM, Reversal, Slice, reversals
 
@@ -36,18 +36,20 @@ class ReversedRun:
     reversal: Reversal
 
 
-def by_slice(comparison: RunComparison) -> list[SliceDifferences]:
+def by_slice(comparison: RunComparison, *, only: Sequence[int] | None = None) -> list[SliceDifferences]:
     """Return the slices of all queries, by the compared measure, each with an interval of its own (2,000 resamples).
 
-    The intervals are of one slice and one pair each, and not corrected for how many there are.
+    The intervals are of one slice and one pair each, and not corrected for how many there are. `only`: the runs whose
+    differences get one, where not all.
     """
+    seed = comparison.comparison.seed
     values = comparison.values[comparison.measure]
     differences = values - values[comparison.reference]
     answered = (~np.isnan(np.delete(differences, comparison.reference, axis=0))).any(axis=0)
     found = []
     for one in comparison.slices:
-        intervals = mean_intervals(differences[:, one.members], seed=comparison.comparison.seed, resamples=RESAMPLES)
-        found.append(SliceDifferences(one.among(answered), _means(values[:, one.members]), tuple(intervals)))
+        intervals = mean_intervals(differences[:, one.members], seed=seed, resamples=RESAMPLES, only=only)
+        found.append(SliceDifferences(one.among(answered), tuple(means_of(values[:, one.members])), tuple(intervals)))
     return found
 
 
@@ -67,7 +69,3 @@ def reversed_runs(comparison: RunComparison) -> list[ReversedRun]:
             slices = [one.among(both) for one in comparison.slices]
             found += [ReversedRun(run, reversal) for reversal in reversals(first, second, slices)]
     return found
-
-
-def _means(values: Values) -> tuple[float | None, ...]:
-    return tuple(float(row[~np.isnan(row)].mean()) if (~np.isnan(row)).any() else None for row in values)

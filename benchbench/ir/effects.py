@@ -38,44 +38,56 @@ class AxisEffect:
     n: int
 
 
-def axis_effects(
-    values: Values,
-    configurations: Sequence[Mapping[str, Hashable]],
-    *,
-    seed: int,
-    alpha: float = 0.05,
-    resamples: int = 10_000,
-) -> tuple[AxisEffect, ...]:
-    """The effects of all axes on which the runs differ, in the order in which axes and values first appear.
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Contrast:
+    """What an AxisEffect is the mean of: the difference on every query that all runs answered, (queries,)."""
+
+    axis: str
+    reference: Hashable
+    value: Hashable
+    contexts: int
+    differences: Values
+
+
+def contrasts(values: Values, configurations: Sequence[Mapping[str, Hashable]], axis: str) -> list[Contrast]:
+    """What each value of `axis` makes of every query, against the value of the axis that appears first.
 
     `values` is float64 (runs, queries) with NaN for a failed query, and only queries count that every run answered.
-    `configurations` has a mapping for each run, from axis to value; an absent axis counts as None. The reference of an
-    axis is the value that appears first. Runs of equal configuration count as one, by their average. Raises
-    ComparisonError for fewer than 2 common queries, or another number of configurations than runs.
+    `configurations` has a mapping for each run, from axis to value; an absent axis counts as None. Runs of equal
+    configuration count as one, by their average. Raises ComparisonError for fewer than 2 common queries, or another
+    number of configurations than runs.
     """
-    require_settings(alpha=alpha, resamples=resamples)
     common = common_queries(values)
     array = np.asarray(values, np.float64)[:, common]
     if len(configurations) != len(array):
         raise ComparisonError(f"There are {len(array)} runs, but {len(configurations)} configurations.")
-    axes = dict.fromkeys(axis for configuration in configurations for axis in configuration)
-    asked = [(axis, *pair) for axis in axes for pair in _against_first(axis, configurations)]
-    contrasts = [_contrast(configurations, *one) for one in asked]
-    per_query = np.array([weights for weights, _ in contrasts]).reshape(-1, len(array)) @ array
+    asked = [(pair, _contrast(configurations, axis, *pair)) for pair in _against_first(axis, configurations)]
+    return [
+        Contrast(axis=axis, reference=reference, value=value, contexts=contexts, differences=weights @ array)
+        for (reference, value), (weights, contexts) in asked
+    ]
+
+
+def axis_effects(
+    asked: Sequence[Contrast], *, seed: int, alpha: float = 0.05, resamples: int = 10_000
+) -> tuple[AxisEffect, ...]:
+    """The mean of each contrast, all on the same queries, with its interval: drawn once for all."""
+    require_settings(alpha=alpha, resamples=resamples)
+    if not asked:
+        return ()
+    per_query = np.array([one.differences for one in asked])
     ends = percentile_interval(bootstrap_means(per_query, resamples=resamples, seed=seed), alpha).tolist()
     return tuple(
         AxisEffect(
-            axis=axis,
-            reference=reference,
-            value=value,
-            contexts=contexts,
-            difference=float(effect.mean()) if contexts else None,
-            interval=Interval(*interval) if contexts else None,
-            n=array.shape[1],
+            axis=one.axis,
+            reference=one.reference,
+            value=one.value,
+            contexts=one.contexts,
+            difference=float(one.differences.mean()) if one.contexts else None,
+            interval=Interval(*interval) if one.contexts else None,
+            n=len(one.differences),
         )
-        for (axis, reference, value), (_, contexts), effect, interval in zip(
-            asked, contrasts, per_query, ends, strict=True
-        )
+        for one, interval in zip(asked, ends, strict=True)
     )
 
 

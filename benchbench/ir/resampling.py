@@ -9,7 +9,7 @@ give queries in a fixed order.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -118,6 +118,8 @@ def bootstrap_means(values: Values, *, resamples: int, seed: int) -> Values:
     rng = np.random.default_rng((seed, DRAWS))
     queries = values.shape[1]
     means = np.empty((len(values), resamples))
+    if not means.size:
+        return means
     for block in blocks(resamples, queries):
         rows = block.stop - block.start
         drawn = rng.integers(0, queries, (rows, queries))
@@ -130,17 +132,34 @@ def bootstrap_means(values: Values, *, resamples: int, seed: int) -> Values:
 def percentile_interval(means: Values, alpha: float) -> Values:
     """The middle 1 − alpha of bootstrapped means (rows, resamples), shape (rows, 2).
 
-    The percentile interval of Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 13.
+    The percentile interval of Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 13: to the bit
+    `np.quantile`, which takes twice as long.
     """
-    interval: Values = np.quantile(means, [alpha / 2, 1 - alpha / 2], axis=1).T
-    return interval
+    last = means.shape[1] - 1
+    ordered = means.copy()
+    ends = np.empty((len(means), 2))
+    for end, position in enumerate((last * (alpha / 2), last * (1 - alpha / 2))):
+        place = math.floor(position)
+        ordered.partition(place, axis=1)
+        low, high, part = ordered[:, place], ordered[:, place + 1 :].min(axis=1), position - place
+        # From the nearer of the two, as NumPy does it.
+        ends[:, end] = low + (high - low) * part if part < 0.5 else high - (high - low) * (1 - part)
+    return ends
 
 
-def mean_intervals(values: Values, *, seed: int, alpha: float = 0.05, resamples: int = 10_000) -> list[MeanInterval]:
+def mean_intervals(
+    values: Values,
+    *,
+    seed: int,
+    alpha: float = 0.05,
+    resamples: int = 10_000,
+    only: Collection[int] | None = None,
+) -> list[MeanInterval]:
     """For every run of `values` (runs, queries) its mean with a bootstrap interval, over the queries that it answered.
 
     Each interval covers its own mean with 1 − alpha. Whether two runs differ is not to be read from two such intervals,
-    which ignore that the queries are the same; `compare` says that. Raises ComparisonError as `checked` does.
+    which ignore that the queries are the same; `compare` says that. `only`: the runs that get an interval, where not
+    all. Raises ComparisonError as `checked` does.
     """
     array = checked(values)
     require_settings(alpha=alpha, resamples=resamples)
@@ -150,15 +169,11 @@ def mean_intervals(values: Values, *, seed: int, alpha: float = 0.05, resamples:
         runs = np.flatnonzero((answered == mask).all(axis=1))
         n = int(mask.sum())
         rows = array[np.ix_(runs, mask)]
-        if n < 2:
-            found |= {
-                int(run): MeanInterval(float(row[0]) if n else None, None, n)
-                for run, row in zip(runs, rows, strict=True)
-            }
-            continue
-        ends = percentile_interval(bootstrap_means(rows, resamples=resamples, seed=seed), alpha)
-        for run, mean, (low, high) in zip(runs, rows.mean(axis=1), ends.tolist(), strict=True):
-            found[int(run)] = MeanInterval(float(mean), Interval(low, high), n)
+        means = rows.mean(axis=1).tolist() if n else [None] * len(runs)
+        drawn = np.array([n > 1 and (only is None or run in only) for run in runs.tolist()], bool)
+        ends = iter(percentile_interval(bootstrap_means(rows[drawn], resamples=resamples, seed=seed), alpha).tolist())
+        for run, mean, has_interval in zip(runs.tolist(), means, drawn, strict=True):
+            found[run] = MeanInterval(mean, Interval(*next(ends)) if has_interval else None, n)
     return [found[run] for run in range(len(array))]
 
 

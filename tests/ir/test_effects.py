@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from benchbench.ir.effects import axis_effects
+from benchbench.ir.effects import axis_effects, contrasts
 from benchbench.ir.resampling import ComparisonError
 from benchbench.ir.significance import compare
 from tests.ir.simulated import benchmark
@@ -10,9 +10,10 @@ NAN = float("nan")
 MODES = ("dense", "hybrid")
 
 
-def effects(values, configurations, **options):
-    found = axis_effects(np.array(values, float), configurations, seed=0, resamples=2_000, **options)
-    return {(effect.axis, effect.value): effect for effect in found}
+def effects(values, configurations):
+    axes = dict.fromkeys(axis for configuration in configurations for axis in configuration)
+    asked = [one for axis in axes for one in contrasts(np.array(values, float), configurations, axis)]
+    return {(effect.axis, effect.value): effect for effect in axis_effects(asked, seed=0, resamples=2_000)}
 
 
 class TestAxisEffects:
@@ -50,7 +51,7 @@ class TestAxisEffects:
     def test_the_interval_of_two_runs_is_that_of_their_comparison(self):
         values = benchmark(np.random.default_rng(1), [0, 0.4])
         values[1, 7] = NAN
-        [effect] = axis_effects(values, [{"mode": mode} for mode in MODES], seed=6)
+        [effect] = axis_effects(contrasts(values, [{"mode": mode} for mode in MODES], "mode"), seed=6)
         pair = compare(values, seed=6).pair(1, 0)
         assert effect.difference == pytest.approx(pair.difference)
         assert effect.n == 99
@@ -62,4 +63,4 @@ class TestAxisEffects:
 
     def test_it_refuses_another_number_of_configurations(self):
         with pytest.raises(ComparisonError, match="There are 2 runs, but 1 configurations"):
-            effects([[0, 1], [1, 1]], [{}])
+            contrasts(np.array([[0, 1], [1, 1]]), [{}], "mode")

@@ -1,6 +1,7 @@
 """The verdict on a benchmark and the page of a comparison, as a reader sees them."""
 
 import html
+import re
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,20 @@ def test_the_numbers_on_the_page_are_those_of_the_comparison(admin_client: Clien
     assert "3 pairs" in text
     for heading in ("By slice", "What each choice buys", "Quality and cost", "All measures"):
         assert heading in text
+
+
+def test_many_pairs_come_when_they_are_asked_for(
+    admin_client: Client, benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = text_of(page(admin_client, benchmark=benchmark.pk))
+    monkeypatch.setattr("apps.results.comparison_page.MOST_PAIRS", 2)
+    first = page(admin_client, benchmark=benchmark.pk).content.decode()
+    pair = compare_runs(benchmark.runs.all()).comparison.pair(2, 0)
+    assert interval(pair.simultaneous) in whole
+    assert "The other pair" in first
+    assert interval(pair.simultaneous) not in first
+    (address,) = re.findall(r'hx-get="([^"]*part=pairs)"', first)
+    assert interval(pair.simultaneous) in text_of(admin_client.get(html.unescape(address)))
 
 
 def test_a_small_slice_has_a_number_but_no_colour(db: None) -> None:

@@ -1,12 +1,10 @@
 """How templates show intervals and p-values."""
 
-from typing import Any
-
 from django import template
 
 from apps.results.comparison_figures import p_text
 from apps.results.templatetags.benchbench import DASH, signed
-from benchbench.ir.resampling import Interval, MeanInterval
+from benchbench.ir.resampling import Interval
 
 register = template.Library()
 
@@ -20,9 +18,3 @@ def interval(ends: Interval | None) -> str:
 @register.filter
 def p(number: float | None) -> str:
     return DASH if number is None else p_text(number)
-
-
-@register.filter
-def mean_of(cell: Any) -> float | None:
-    """The mean of a cell that may come with its interval."""
-    return cell.mean if isinstance(cell, MeanInterval) else cell
