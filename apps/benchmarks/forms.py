@@ -13,37 +13,26 @@ from unfold.widgets import (
 )
 
 from apps.benchmarks.creating import ready_indexes
-from apps.benchmarks.list_fields import ListField, pair, share_or_none
+from apps.benchmarks.list_fields import ListField, field_of
 from apps.benchmarks.measures import names_in
 from apps.mappings.models import Mapping
 from benchbench.access import visible
-from benchbench.ir.ann import split_settings
+from benchbench.ir.axes import whole_numbers
+from benchbench.ir.configuration import METHODS, RERANKING, SEARCH, SEARCH_MODES
+from benchbench.ir.matrix import BY_KEY, KEYS
 from benchbench.pages import PageForm, SizedFileField
 
-MATRIX_FIELDS = (
-    "indexes",
-    "search_modes",
-    "top_k_values",
-    "candidates",
-    "ann",
-    "lexical",
-    "fusion",
-    "weights",
-    "rrf_k_values",
-    "score_thresholds",
-    "rerankers",
-    "rerank_depths",
-    "k_values_for_metrics",
-    "primary_k",
-)
-RERANKING = {"off": [False], "on": [True], "both": [False, True]}
+MatrixFields: Any = type("MatrixFields", (forms.Form,), {key: field_of(axis) for key, axis in BY_KEY.items()})
+
+
+def keys_of_section(section: str) -> tuple[str, ...]:
+    return tuple(key for key, axis in BY_KEY.items() if axis.section == section)
 
 
 class MeasuresForm(PageForm):
     measures = ListField(
-        str,
+        names_in,
         "a measure",
-        split=names_in,
         help_text="With commas between them: “Success@5, ERR@10, RBP(p=0.8), Bpref”.",
     )
 
@@ -66,7 +55,7 @@ class ManifestForm(PageForm):
     )
 
 
-class BenchmarkForm(PageForm):
+class BenchmarkForm(PageForm, MatrixFields):
     mapping = forms.ModelChoiceField(
         Mapping.objects.none(),
         widget=UnfoldAdminSelectWidget(),
@@ -84,102 +73,16 @@ class BenchmarkForm(PageForm):
         widget=UnfoldAdminCheckboxSelectMultipleWidget(),
         help_text="Tick several to compare them. None ticked: the one that became ready last.",
     )
-    search_modes = forms.MultipleChoiceField(
-        choices=[
-            ("dense", "dense: by the vectors of an encoder"),
-            ("sparse", "lexical: by words"),
-            ("hybrid", "hybrid: both, fused"),
-        ],
-        initial=["dense", "sparse", "hybrid"],
-        widget=UnfoldAdminCheckboxSelectMultipleWidget(),
-        label="Modes",
-    )
-    top_k_values = ListField(
-        int,
-        "a whole number",
-        initial="100",
-        label="Top k",
-        help_text="How many chunks a search keeps, at least the greatest k measured. “50, 100” makes two runs of each.",
-    )
-    candidates = ListField(
-        int,
-        "a whole number",
-        label="Candidates",
-        help_text="How many chunks the first stage finds before fusion and reranking. Empty: as many as top k.",
-    )
-    ann = ListField(
-        str,
-        "a setting",
-        split=split_settings,
-        initial="exact",
-        label="Dense search",
-        help_text="“exact, hnsw(ef_search=100), ivfflat(probes=10)”: exactly, or by an index of pgvector, which is "
-        "then held against that. Further options: m, ef_construction, lists, iterative, storage (halfvec, binary).",
-    )
-    lexical = forms.MultipleChoiceField(
-        required=False,
-        choices=[("bm25", "BM25"), ("fts", "PostgreSQL full text")],
-        initial=["bm25"],
-        widget=UnfoldAdminCheckboxSelectMultipleWidget(),
-        label="Lexical search",
-    )
-    fusion = forms.MultipleChoiceField(
-        required=False,
-        choices=[("rrf", "by rank: RRF"), ("weighted", "by score: weighted sum of normalised scores")],
-        initial=["rrf"],
-        widget=UnfoldAdminCheckboxSelectMultipleWidget(),
-        label="Fusion",
-    )
-    weights = ListField(
-        pair,
-        "a pair of numbers such as 0.7:0.3",
-        label="Weights",
-        help_text="Of dense and lexical in weighted fusion: “0.5:0.5, 0.7:0.3”. Empty: alike.",
-    )
-    rrf_k_values = ListField(
-        int,
-        "a whole number",
-        initial="60",
-        label="RRF k",
-        help_text="Hybrid only: reciprocal rank fusion sums 1 / (k + rank). A small k trusts the first ranks more.",
-    )
-    score_thresholds = ListField(
-        share_or_none,
-        "a number or “none”",
-        initial="none",
-        label="Score thresholds",
-        help_text="“none, 0.5”: all results, and only those that score at least 0.5 on their mode's scale of 0 to 1.",
-    )
-    use_reranker = forms.ChoiceField(
-        choices=[("off", "off"), ("on", "on"), ("both", "both: with and without")],
-        initial="off",
-        widget=UnfoldAdminSelectWidget(),
-        label="Reranking",
-        help_text="A second look at the first results: slower, often better.",
-    )
-    rerankers = ListField(
-        str,
-        "a name",
-        label="Reranker",
-        help_text=(
-            "Empty: late-interaction, by the tokens of the index's own encoder. "
-            "Or a sentence-transformers CrossEncoder, by name or local path."
-        ),
-    )
-    rerank_depths = ListField(
-        int, "a whole number", label="Rerank depth", help_text="How many chunks it reads a query. Empty: top k."
-    )
     k_values_for_metrics = ListField(
-        int,
+        whole_numbers,
         "a whole number",
         initial="5, 10, 20",
         label="Measured at k",
         help_text="nDCG, P and R at each; RR and AP besides.",
     )
     measures = ListField(
-        str,
+        names_in,
         "a measure",
-        split=names_in,
         label="Further measures",
         help_text="“Success@5, ERR@10, RBP(p=0.8)”: ours, and those of ir_measures. They can be added later too.",
     )
@@ -221,12 +124,12 @@ class BenchmarkForm(PageForm):
     sections = (
         ("What is measured", "", ("mapping", "name", "description")),
         (
-            "Search",
+            SEARCH,
             "Every combination is one run. A value that does not touch a mode does not multiply it.",
-            ("indexes", "search_modes", "top_k_values", "score_thresholds", "candidates"),
+            keys_of_section(SEARCH),
         ),
-        ("Dense, lexical, hybrid", "", ("ann", "lexical", "fusion", "rrf_k_values", "weights")),
-        ("Reranking", "", ("use_reranker", "rerankers", "rerank_depths")),
+        (METHODS, "", keys_of_section(METHODS)),
+        (RERANKING, "", keys_of_section(RERANKING)),
         (
             "Measures",
             "",
@@ -237,6 +140,8 @@ class BenchmarkForm(PageForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        modes = self.fields["search_modes"]
+        modes.required, modes.initial = True, list(SEARCH_MODES)
         mappings = visible(Mapping.objects.filter(collection__kind="documents"), self.user)
         field: Any = self.fields["mapping"]
         resolved = mappings.exclude(status=Mapping.Status.PENDING)
@@ -258,13 +163,7 @@ class BenchmarkForm(PageForm):
     def matrix(self) -> dict[str, Any]:
         """Return the matrix that the valid fields describe; what was left empty has its default."""
         values = self.cleaned_data
-        matrix = {name: values[name] for name in MATRIX_FIELDS if values.get(name)}
-        if values.get("use_reranker"):
-            matrix["use_reranker"] = RERANKING[values["use_reranker"]]
-        if values.get("use_reranker") == "off":
-            matrix.pop("rerankers", None)
-            matrix.pop("rerank_depths", None)
-        return matrix
+        return {name: values[name] for name in KEYS if values.get(name)}
 
     def options(self) -> dict[str, Any]:
         """Return what else a benchmark is made with."""

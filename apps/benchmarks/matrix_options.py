@@ -3,7 +3,7 @@
 import argparse
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -12,93 +12,45 @@ from apps.benchmarks.measures import names_in
 from apps.benchmarks.modes import with_modes
 from apps.mappings.missing import MissingModulesError
 from apps.mappings.models import Mapping
-from benchbench.ir.ann import split_settings
-from benchbench.ir.matrix import MatrixError
+from benchbench.ir.axes import SWITCH, Axis, whole_numbers
+from benchbench.ir.matrix import BY_KEY, MatrixError
 
 ArgumentGroup = argparse._ArgumentGroup  # the standard library names the type so, and has no public name for it
 
-OPTIONS = {  # by key of the matrix
-    "indexes": "--indexes",
-    "search_modes": "--modes",
-    "use_reranker": "--rerank",
-    "rerankers": "--reranker",
-    "rerank_depths": "--rerank-depth",
-    "top_k_values": "--top-k",
-    "candidates": "--candidates",
-    "ann": "--ann",
-    "lexical": "--lexical",
-    "fusion": "--fusion",
-    "weights": "--weights",
-    "rrf_k_values": "--rrf-k",
-    "score_thresholds": "--thresholds",
-    "k_values_for_metrics": "--k",
-    "primary_k": "--primary-k",
-}
+MEASURED = {"k_values_for_metrics": "--k", "primary_k": "--primary-k"}
+OPTIONS = {key: axis.option for key, axis in BY_KEY.items()} | MEASURED
 
 
 def add_matrix_arguments(parser: CommandParser) -> None:
     """Add the options that `matrix_of` reads, and how is measured. Not given, one is None; `--measures` is empty."""
     matrix = parser.add_argument_group("matrix", "Each list multiplies the runs of the modes that it touches.")
-    _add_depths(matrix)
-    _add_engines(matrix)
+    for axis in BY_KEY.values():
+        letter = axis.option.strip("-")[0].upper()
+        matrix.add_argument(axis.option, type=reader_of(axis), metavar=f"{letter},{letter}", help=help_of(axis))
     _add_measures(parser.add_argument_group("measures"))
 
 
-def _add_depths(matrix: ArgumentGroup) -> None:
-    matrix.add_argument(
-        "--indexes",
-        type=words,
-        metavar="I,I",
-        help="Names of indexes, the newest of each (default: of all, the one that became ready last).",
-    )
-    matrix.add_argument(
-        "--modes", type=words, metavar="M,M", help="dense, sparse, hybrid (default: all that the indexes can)."
-    )
-    matrix.add_argument(
-        "--rerank",
-        choices=["on", "off", "both"],
-        help="A second look at the first results: slower, often better (default: off).",
-    )
-    matrix.add_argument(
-        "--reranker", metavar="M", help="Name or path of a cross-encoder (default: late-interaction, of the index)."
-    )
-    matrix.add_argument("--top-k", type=whole_numbers, metavar="K,K", help="Chunks that a run returns (default: 100).")
-    matrix.add_argument(
-        "--candidates", type=whole_numbers, metavar="C,C", help="Depth of the first stage, in chunks (default: top k)."
-    )
-    matrix.add_argument(
-        "--rerank-depth",
-        type=whole_numbers,
-        metavar="D,D",
-        help="Chunks that are reranked; a reranked run returns no others (default: top k).",
-    )
+def reader_of(axis: Axis) -> Callable[[str], list[Any]]:
+    """Return what reads the text of an axis's option, with an error that argparse prints."""
+
+    def read(text: str) -> list[Any]:
+        try:
+            return axis.read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"{str(error)!r} is not {axis.part.expects}") from None
+
+    return read
 
 
-def _add_engines(matrix: ArgumentGroup) -> None:
-    matrix.add_argument(
-        "--ann",
-        type=split_settings,
-        metavar="A,A",
-        help='Dense search, such as "exact,hnsw(ef_search=100)" (default: exact).',
-    )
-    matrix.add_argument("--lexical", type=words, metavar="E,E", help="Lexical engines: bm25, fts (default: bm25).")
-    matrix.add_argument("--fusion", type=words, metavar="F,F", help="Of hybrid search: rrf, weighted (default: rrf).")
-    matrix.add_argument(
-        "--weights",
-        type=weights,
-        metavar="D:L,D:L",
-        help="Of dense and lexical in weighted fusion, as in 0.7:0.3 (default: 0.5:0.5).",
-    )
-    matrix.add_argument(
-        "--rrf-k", type=whole_numbers, metavar="K,K", help="Constants of reciprocal rank fusion (default: 60)."
-    )
-    matrix.add_argument(
-        "--thresholds", type=thresholds, metavar="T,T", help="Least scores in [0, 1], or none (default: none)."
-    )
+def help_of(axis: Axis) -> str:
+    """Return the help of an axis's option: its sentence, its choices and its default."""
+    choices = f" {', '.join(axis.choices)}." if axis.choices else " on, off, both." if axis.kind is SWITCH else ""
+    default = "all that the indexes can" if axis.key == "search_modes" else axis.default_text
+    return f"{axis.help}{choices}" + (f" (default: {default})" if default else "")
 
 
 def _add_measures(measures: ArgumentGroup) -> None:
-    measures.add_argument("--k", type=whole_numbers, metavar="K,K", help="Cutoffs of nDCG, P and R (default: 5,10,20).")
+    measures.add_argument("--k", type=cutoffs, metavar="K,K", help="Cutoffs of nDCG, P and R (default: 5,10,20).")
     measures.add_argument(
         "--primary-k", type=int, metavar="K", help="The cutoff whose nDCG decides the order of runs (default: 10)."
     )
@@ -126,11 +78,7 @@ def matrix_of(mapping: Mapping, options: dict[str, Any]) -> dict[str, Any]:
 
     Raises MatrixError where the indexes have no mode in common.
     """
-    given = {key: options[name_of(option)] for key, option in OPTIONS.items()} | {
-        "search_modes": options["modes"],
-        "use_reranker": {"on": [True], "off": [False], "both": [False, True]}[options["rerank"] or "off"],
-        "rerankers": [options["reranker"]] if options["reranker"] else None,
-    }
+    given = {key: options[name_of(option)] for key, option in OPTIONS.items()}
     stated = {key: value for key, value in given.items() if value is not None}
     return with_modes(mapping, stated, owner=options["owner"])
 
@@ -153,32 +101,14 @@ def in_options() -> Iterator[None]:
         raise MatrixError(names, field=error.field) from error
 
 
-def words(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def whole_numbers(text: str) -> list[int]:
+def cutoffs(text: str) -> list[int]:
     try:
-        return [int(part) for part in words(text)]
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of whole numbers such as 10,20") from None
+        return whole_numbers(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{str(error)!r} is not a whole number") from None
 
 
 def whole_number(text: str) -> int:
     if not text.isdecimal() or not int(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
     return int(text)
-
-
-def thresholds(text: str) -> list[float | None]:
-    try:
-        return [None if part.lower() == "none" else float(part) for part in words(text)]
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers or none, such as none,0.5") from None
-
-
-def weights(text: str) -> list[list[float]]:
-    try:
-        return [[float(weight) for weight in part.split(":")] for part in words(text)]
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of pairs of numbers such as 0.7:0.3") from None

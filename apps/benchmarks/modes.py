@@ -8,7 +8,8 @@ from django.contrib.auth.models import User
 from apps.benchmarks.creating import newest_indexes
 from apps.mappings.models import Mapping
 from apps.retrieval.models import Index
-from benchbench.ir.matrix import AXES, SEARCH_MODES, MatrixError
+from benchbench.ir.configuration import LEXICAL, SEARCH_MODES
+from benchbench.ir.matrix import MatrixError
 
 
 def with_modes(mapping: Mapping, matrix: MappingType[str, Any], *, owner: User | None = None) -> dict[str, Any]:
@@ -17,14 +18,14 @@ def with_modes(mapping: Mapping, matrix: MappingType[str, Any], *, owner: User |
     Whatever else may be wrong with it is left to `create_benchmark` and `preview`. Raises MatrixError where the indexes
     have no mode in common.
     """
-    names = matrix.get("indexes", AXES["indexes"].default)
+    names = matrix.get("indexes", (None,))
     there = newest_indexes(mapping, owner)
     if "search_modes" in matrix or not isinstance(names, list | tuple):
         return dict(matrix)
     named = [there[name] for name in names if (name is None or isinstance(name, str)) and name in there]
     if not named:
         return dict(matrix)
-    engines = matrix.get("lexical", AXES["lexical"].default)
+    engines = matrix.get("lexical", LEXICAL[:1])
     modes = [mode for mode in SEARCH_MODES if all(_can(index, mode, engines) for index in named)]
     if not modes:
         said = " and ".join(sorted({index.name for index in named}))

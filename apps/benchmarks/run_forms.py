@@ -14,6 +14,7 @@ from apps.datasets.models import Dataset, DatasetVersion
 from apps.mappings.models import Mapping
 from benchbench.access import visible
 from benchbench.files.runs import FORMATS
+from benchbench.ir.axes import whole_numbers
 from benchbench.pages import PageForm, Sections, SizedFileField
 
 DETECT = ("", "Detect from the content")
@@ -66,15 +67,14 @@ class RunForm(PageForm):
         help_text="Of a Flowbaby run. Of a TREC run the scores order, and its ranks are not read.",
     )
     k = ListField(
-        int,
+        whole_numbers,
         "a whole number",
         label="Measured at k",
         help_text="Empty: 5, 10, 20. nDCG@10 decides the order, and is always there.",
     )
     measures = ListField(
-        str,
+        names_in,
         "a measure",
-        split=names_in,
         label="Further measures",
         help_text="“Success@5, ERR@10, RBP(p=0.8)”: ours, and those of ir_measures.",
     )

@@ -7,13 +7,11 @@ from typing import Any
 
 from apps.results.comparing import RunComparison
 from apps.results.configurations import Config, applies, phrase, varying
-from benchbench.ir.configuration import DEFAULTS, LATE_INTERACTION
+from benchbench.ir.configuration import AXES, DEFAULTS, LATE_INTERACTION
 from benchbench.ir.effects import AxisEffect, Contrast, axis_effects, contrasts
 from benchbench.ir.resampling import Interval
 
 RESAMPLES = 2_000
-AXES = {"use_reranker": "reranking", "score_threshold": "threshold", "rrf_k": "RRF k", "ann": "dense search"}
-UNSTATED = {"index": "the only index", "candidates": "as many candidates as top k", "rerank_depth": "reranks all"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +81,9 @@ def _matched(rows: Sequence[int], configurations: Sequence[dict[str, str]], effe
 def _told(effect: AxisEffect, pairs: int) -> Effect:
     assert effect.difference is not None
     assert effect.interval is not None
-    value, reference = (_words(effect.axis, json.loads(str(one))) for one in (effect.value, effect.reference))
-    name = AXES.get(effect.axis, effect.axis.replace("_", " "))
+    value, reference = (phrase(effect.axis, json.loads(str(one))) for one in (effect.value, effect.reference))
+    name = AXES[effect.axis].name if effect.axis in AXES else effect.axis.replace("_", " ")
     return Effect(name, value, reference, pairs, effect.difference, effect.interval)
-
-
-def _words(axis: str, value: Any) -> str:
-    return UNSTATED[axis] if value is None and axis in UNSTATED else phrase(axis, value)
 
 
 def _text(value: Any) -> str:

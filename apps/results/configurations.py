@@ -1,37 +1,12 @@
 """Configurations in words: what tells the runs of a benchmark apart, and what they share."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
-Config = dict[str, Any]
+from benchbench.ir.configuration import AXES, Configuration
 
-WORDS: dict[str, Callable[[Any], str]] = {
-    "index": lambda value: f"index {value}",
-    "search_mode": lambda value: {"sparse": "lexical"}.get(value, str(value)),
-    "use_reranker": lambda value: "reranked" if value else "not reranked",
-    "reranker": lambda value: str(value).rsplit("/", 1)[-1],
-    "top_k": lambda value: f"top {value}",
-    "rrf_k": lambda value: f"RRF k {value}",
-    "score_threshold": lambda value: "no threshold" if value is None else f"score ≥ {value:g}",
-    "candidates": lambda value: f"{value} candidates",
-    "rerank_depth": lambda value: f"reranks {value}",
-    "ann": str,
-    "lexical": lambda value: {"fts": "full text", "bm25": "BM25"}.get(value, str(value)),
-    "fusion": lambda value: "weighted fusion" if value == "weighted" else f"{value} fusion",
-    "weights": lambda value: "weights " + " + ".join(f"{weight:.3g}" for weight in value or ()),
-}
-# These say nothing about a run unless it does what they are about.
-ONLY_WITH: dict[str, Callable[[Config], bool]] = {
-    "index": lambda config: config.get("index") is not None,
-    "ann": lambda config: config.get("search_mode") != "sparse",
-    "lexical": lambda config: config.get("search_mode") != "dense",
-    "fusion": lambda config: config.get("search_mode") == "hybrid",
-    "weights": lambda config: config.get("fusion") == "weighted",
-    "rrf_k": lambda config: config.get("search_mode") == "hybrid" and config.get("fusion", "rrf") == "rrf",
-    "reranker": lambda config: bool(config.get("use_reranker")),
-    "rerank_depth": lambda config: bool(config.get("use_reranker")),
-}
+Config = dict[str, Any]
 
 
 def varying(configs: Iterable[Config]) -> list[str]:
@@ -47,14 +22,16 @@ def varying(configs: Iterable[Config]) -> list[str]:
 
 
 def keys_of(configs: Iterable[Config]) -> list[str]:
-    """Return every key that one of the configurations states, those with words of their own first."""
+    """Return every key that one of the configurations states, the axes of the matrix first."""
     stated = dict.fromkeys(key for config in configs for key in config)
-    return [*(key for key in WORDS if key in stated), *(key for key in stated if key not in WORDS)]
+    return [*(key for key in AXES if key in stated), *(key for key in stated if key not in AXES)]
 
 
 def applies(key: str, config: Config) -> bool:
     """Tell whether the value of `key` says anything about what `config` finds."""
-    return ONLY_WITH.get(key, lambda _: True)(config)
+    if key not in AXES:
+        return True
+    return AXES[key].touches(Configuration.from_dict({name: config[name] for name in AXES if name in config}))
 
 
 def phrases(config: Config, keys: Iterable[str]) -> list[str]:
@@ -63,6 +40,6 @@ def phrases(config: Config, keys: Iterable[str]) -> list[str]:
 
 
 def phrase(key: str, value: Any) -> str:
-    if key in WORDS:
-        return WORDS[key](value)
+    if key in AXES:
+        return AXES[key].words(value)
     return f"{key.replace('_', ' ')} {value}"

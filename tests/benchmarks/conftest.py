@@ -19,8 +19,8 @@ from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index
-from benchbench.ir.configuration import LATE_INTERACTION
-from benchbench.ir.matrix import AXES, Matrix
+from benchbench.ir.configuration import AXES, LATE_INTERACTION
+from benchbench.ir.matrix import Matrix
 from tests.tiny_models import save_cross_encoder, save_encoder
 
 FRUITS = ("apple", "pear", "plum", "cherry", "fig", "grape", "lemon", "melon", "olive", "peach")

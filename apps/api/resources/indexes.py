@@ -21,7 +21,7 @@ from apps.retrieval.rerankers.registry import RERANKERS
 from apps.retrieval.stores import STORES
 from apps.retrieval.strategies import STRATEGIES
 from benchbench.access import visible
-from benchbench.ir.matrix import FUSIONS, LEXICAL, SEARCH_MODES
+from benchbench.ir.configuration import FUSIONS, LEXICAL, SEARCH_MODES
 
 
 class Indexes(Endpoint):

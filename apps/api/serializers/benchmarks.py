@@ -10,7 +10,7 @@ from apps.api.serializers.matrices import MatrixField
 from apps.benchmarks.creating import CHOICES, MAX_REPETITIONS, MAX_SEED
 from apps.benchmarks.measures import LONGEST, MOST
 from apps.operations.models import Status
-from benchbench.ir.matrix import MAX_TOP_K
+from benchbench.ir.axes import MAX_TOP_K
 from benchbench.names import MAX_LENGTH
 
 

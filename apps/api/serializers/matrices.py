@@ -1,5 +1,6 @@
 """The configuration matrix on the wire."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,40 +9,21 @@ from rest_framework import serializers
 
 from apps.api.serializers.base import AnyValue, as_whole
 from apps.retrieval.model_files import PUBLISHED
-from benchbench.ir.matrix import AXES, FUSIONS, K_VALUES, LEXICAL, MAX_DEPTH, MAX_TOP_K, SEARCH_MODES, MatrixError
+from benchbench.ir.axes import CUTOFF
+from benchbench.ir.matrix import BY_KEY, DEFAULT_CUTOFFS, DEFAULT_PRIMARY_K, MatrixError
 from benchbench.strict_json import kind
 
-NAME = {"type": ["string", "null"], "pattern": r"\S"}
-K = {"type": "integer", "minimum": 1, "maximum": MAX_TOP_K}
-DEPTH = {"type": "integer", "minimum": 1, "maximum": MAX_DEPTH}
-OR_DEFAULT = {"type": ["integer", "null"]}
 VALUES: dict[str, dict[str, Any]] = {
-    "k_values_for_metrics": K,
-    "indexes": NAME,
-    "search_modes": {"enum": list(SEARCH_MODES)},
-    "use_reranker": {"type": "boolean"},
-    "rerankers": NAME | {"pattern": f"^{PUBLISHED.pattern}$"},
-    "rerank_depths": DEPTH | OR_DEFAULT,
-    "top_k_values": K,
-    "candidates": DEPTH | OR_DEFAULT,
-    "ann": {"oneOf": [{"type": "string"}, {"type": "object", "additionalProperties": True}]},
-    "lexical": {"enum": list(LEXICAL)},
-    "fusion": {"enum": list(FUSIONS)},
-    "weights": {
-        "type": ["array", "null"],
-        "items": {"type": "number", "minimum": 0},
-        "minItems": 2,
-        "maxItems": 2,
-    },
-    "rrf_k_values": DEPTH,
-    "score_thresholds": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
+    "k_values_for_metrics": CUTOFF.schema,
+    **{key: axis.kind.schema for key, axis in BY_KEY.items()},
+    "rerankers": {"type": ["string", "null"], "pattern": f"^{PUBLISHED.pattern}$"},
 }
-WHOLE = {"primary_k", *(key for key, values in VALUES.items() if "integer" in values.get("type", ""))}
+WHOLE = {"primary_k", *(key for key, values in VALUES.items() if '"integer"' in json.dumps(values))}
 SCHEMA = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        "primary_k": K | {"default": 10},
+        "primary_k": CUTOFF.schema | {"default": DEFAULT_PRIMARY_K},
         **{
             key: {"type": "array", "items": values, "minItems": 1, "uniqueItems": True}
             for key, values in VALUES.items()
@@ -81,10 +63,10 @@ def completed(matrix: Mapping[str, Any], top_k: int | None) -> dict[str, Any]:
     whole = dict(matrix)
     if top_k is not None:
         whole.setdefault("top_k_values", [top_k])
-    depths = whole.get("top_k_values", AXES["top_k_values"].default)
+    depths = whole.get("top_k_values", [BY_KEY["top_k_values"].default])
     if "k_values_for_metrics" not in whole and isinstance(depths, list) and all(type(depth) is int for depth in depths):
-        reached = [k for k in K_VALUES.default if k <= min(depths, default=0)]
-        whole["k_values_for_metrics"] = reached or [whole.get("primary_k", 10)]
+        reached = [k for k in DEFAULT_CUTOFFS if k <= min(depths, default=0)]
+        whole["k_values_for_metrics"] = reached or [whole.get("primary_k", DEFAULT_PRIMARY_K)]
     return whole
 
 

@@ -1,0 +1,54 @@
+"""Kinds of values: a strict type that tests a value, with its JSON schema and its words."""
+
+import json
+from typing import Any
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+STRICT = ConfigDict(strict=True, allow_inf_nan=False)
+
+
+class Kind:
+    """What a value may be. `words` and `schema` follow from the type, unless `words` are given.
+
+    The type is one that pydantic knows. It is strict: true is no 1, "5" and 5.0 are no 5, and no number is infinite.
+    """
+
+    def __init__(self, of: Any, words: str = "") -> None:
+        self._of = of
+        self._adapter = TypeAdapter(of, config=STRICT)
+        self.schema: dict[str, Any] = self._adapter.json_schema()
+        self.words = words or _words(self.schema)
+
+    def holds(self, value: object) -> bool:
+        """Whether `value` is of this kind."""
+        try:
+            self._adapter.validate_python(value)
+        except ValidationError:
+            return False
+        return True
+
+    @property
+    def or_null(self) -> "Kind":
+        """The same kind, with null besides."""
+        return Kind(self._of | None, f"{self.words}, or null")
+
+
+def shown(value: object) -> str:
+    """A value as its author writes it: in JSON."""
+    return json.dumps(value, ensure_ascii=False, default=repr)
+
+
+def _words(schema: dict[str, Any]) -> str:
+    match schema:
+        case {"enum": choices}:
+            return f"one of {', '.join(map(shown, choices))}"
+        case {"const": choice}:
+            return shown(choice)
+        case {"type": "boolean"}:
+            return "one of true, false"
+        case {"type": "integer", "minimum": least, "maximum": most}:
+            return f"a whole number from {least} to {most}"
+        case {"type": "number", "minimum": least, "maximum": most}:
+            return f"a number from {least:g} to {most:g}"
+    raise ValueError(f"There are no words for {schema}: give them.")
