@@ -12,7 +12,7 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
-from apps.benchmarks.creating import ready_indexes
+from apps.benchmarks.choosing import ready_indexes
 from apps.benchmarks.list_fields import ListField, field_of
 from apps.benchmarks.measures import names_in
 from apps.mappings.models import Mapping

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from apps.benchmarks.creating import newest_indexes
+from apps.benchmarks.choosing import newest_indexes
 from apps.mappings.models import Mapping
 from apps.retrieval.models import Index
 from benchbench.ir.configuration import LEXICAL, SEARCH_MODES

@@ -8,8 +8,9 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import User
 
+from apps.benchmarks.choosing import choose_indexes
 from apps.benchmarks.costs import costs_of
-from apps.benchmarks.creating import choose_indexes, require_current, require_found
+from apps.benchmarks.creating import require_current, require_found
 from apps.benchmarks.measures import measures_of
 from apps.benchmarks.planning import is_prepared
 from apps.mappings.filters import filter_warnings

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 from django.contrib.auth.models import User
 from django.db.models import Model, QuerySet
 
-from apps.benchmarks.creating import create_benchmark, is_current, ready_indexes
+from apps.benchmarks.choosing import is_current, ready_indexes
+from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.manifests import OPTIONS, SCHEMA, SCHEMA_VERSION, ManifestError
 from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection

@@ -208,7 +208,8 @@ class Stages:
         by_number = dict(zip(numbers, vectors, strict=True))
 
         def search(some: list[int]) -> list[ScoredList]:
-            return index.dense(np.stack([by_number[number] for number in some]), stage.depth, self._filters(some))
+            queries = np.stack([by_number[number] for number in some])
+            return index.dense(queries, stage.depth, self._filters(some), dimensions=stage.dimensions)
 
         return self._timed(stage, search, numbers)
 

@@ -178,8 +178,10 @@ def _absent(stage: Stage, length: int) -> str:
 
 def _name(stage: Stage | None) -> str:
     match stage:
+        case DenseStage(ann="exact", dimensions=dimensions):
+            return f"dense, {dimensions} dimensions" if dimensions else "dense"
         case DenseStage(ann=ann):
-            return "dense" if ann == "exact" else f"dense, {ann.partition('(')[0]}"
+            return f"dense, {ann.partition('(')[0]}"
         case LexicalStage(engine=engine):
             return "lexical" if engine == "bm25" else "full text"
         case FuseStage():

@@ -18,6 +18,7 @@ from apps.retrieval.filters import Filter, admitted
 from apps.retrieval.lexical_indexes import load_lexical_index
 from apps.retrieval.models import Index
 from apps.retrieval.strategies import get_strategy
+from apps.retrieval.truncating import TruncatedView
 from apps.retrieval.vectors import local_vectors, vectors_file
 from benchbench.errors import BenchbenchError
 from benchbench.files.sealed import is_as_checked
@@ -53,6 +54,7 @@ class OpenIndex:
         self._strategy = get_strategy(index.strategy)
         self._vectors = local_vectors(index) if index.has_vectors else None
         self._file = vectors_file(index)
+        self._truncated: dict[int, TruncatedView] = {}
         self._words = load_lexical_index(index.lexical_index) if index.lexical_index else None
         if self._words is not None:
             self._words.search(["warm"], 1)  # imports what it needs, which is no part of the first query's cost
@@ -64,7 +66,7 @@ class OpenIndex:
 
     @property
     def nbytes(self) -> int:
-        parts = (self.chunk_ids, self.document_ids, self._vectors, self._words)
+        parts = (self.chunk_ids, self.document_ids, self._vectors, self._words, *self._truncated.values())
         return sum(part.nbytes for part in parts if part is not None)
 
     @property
@@ -87,11 +89,22 @@ class OpenIndex:
         empty = np.empty((0, self.index.dimension or 0), np.float32)
         return np.stack([one.vector for one in made]) if made else empty, [one.encode_ms for one in made]
 
-    def dense(self, queries: Vectors, depth: int, filters: Sequence[Filter] | None = None) -> list[ScoredList]:
-        """The best `depth` chunks for each query vector of (q, d), by cosine similarity. Raises SearchError."""
+    def dense(
+        self,
+        queries: Vectors,
+        depth: int,
+        filters: Sequence[Filter] | None = None,
+        *,
+        dimensions: int | None = None,
+    ) -> list[ScoredList]:
+        """The best `depth` chunks for each query vector of (q, d), by cosine similarity. Raises SearchError.
+
+        `dimensions`: by the first so many of the d alone, of vectors that are of length 1 again.
+        """
+        view = self if dimensions is None else self._truncated_to(dimensions)
 
         def search(chosen: list[int], filter: Filter, mask: Mask | None) -> Sequence[ScoredList]:
-            return self._strategy.search(self, queries[chosen], depth, mask=mask)
+            return self._strategy.search(view, queries[chosen], depth, mask=mask)
 
         return self._grouped(len(queries), filters, search)
 
@@ -130,6 +143,11 @@ class OpenIndex:
     def nearest(self, queries: Vectors, depth: int, *, mask: Mask | None = None) -> list[ScoredList]:
         """The nearest chunks among those that `mask` (n,) admits, exactly. For the strategy."""
         return exact.nearest(self._required_vectors(), queries, depth, mask=mask)
+
+    def _truncated_to(self, dimensions: int) -> TruncatedView:
+        if dimensions not in self._truncated:
+            self._truncated[dimensions] = TruncatedView(self._required_vectors(), dimensions)
+        return self._truncated[dimensions]
 
     def texts(self, positions: Sequence[int]) -> list[str]:
         """Return the texts of chunks in the order of `positions`."""

@@ -54,11 +54,7 @@ class Configuration:
         section=SEARCH,
         label="Modes",
         help="How the first stage finds chunks.",
-        choices={
-            "dense": "dense: by the vectors of an encoder",
-            "sparse": "lexical: by words",
-            "hybrid": "hybrid: both, fused",
-        },
+        choices=dict(zip(SEARCH_MODES, ("dense: by vectors", "lexical: by words", "hybrid: both, fused"), strict=True)),
         said=lambda run: "lexical" if run.search_mode == "sparse" else run.search_mode,
         phrase=lambda value: "lexical" if value == "sparse" else str(value),
     )
@@ -208,6 +204,21 @@ class Configuration:
         unstated="no threshold",
         named="threshold",
     )
+    dimensions: int | None = axis(
+        None,
+        "dimensions",
+        axes.DEPTH.or_null,
+        option="--dimensions",
+        section=METHODS,
+        label="Dimensions",
+        help="How many of the encoder's first dimensions exact dense search compares, for encoders trained for that "
+        "(Matryoshka). “none, 128”: all, and 128. Empty: all.",
+        part=axes.WHOLE,
+        touches=lambda run: run.search_mode != "sparse",
+        said=lambda run: "" if run.dimensions is None else f"{run.dimensions} dimensions",
+        phrase=lambda value: f"{value} dimensions",
+        unstated="all dimensions",
+    )
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Configuration:
@@ -283,6 +294,6 @@ AXES: dict[str, Axis] = {  # by field
 DEFAULTS: dict[str, Any] = {each.name: each.default for each in fields(Configuration)}
 CLASSIC = ("search_mode", "use_reranker", "top_k", "rrf_k", "score_threshold")
 IN_LABEL = (  # in the order in which a search goes
-    *("index", "search_mode", "ann", "lexical", "fusion"),
+    *("index", "search_mode", "ann", "dimensions", "lexical", "fusion"),
     *("candidates", "use_reranker", "rerank_depth", "top_k", "score_threshold"),
 )

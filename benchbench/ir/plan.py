@@ -36,15 +36,20 @@ class EncodeStage:
 
 @dataclass(frozen=True, slots=True)
 class DenseStage:
-    """The chunks nearest to each query vector, exact or by the ANN setting `ann`, `depth` of them."""
+    """The chunks nearest to each query vector, exact or by the ANN setting `ann`, `depth` of them.
+
+    They are near by the first `dimensions` of their vectors, or by all.
+    """
 
     index: str | None
     ann: str
     depth: int
+    dimensions: int | None = None
 
     @property
     def key(self) -> str:
-        return _key("dense", self.index, self.ann, None if self.ann == "exact" else self.depth)
+        of = f"{self.dimensions} dimensions" if self.dimensions else None
+        return _key("dense", self.index, self.ann, None if self.ann == "exact" else self.depth, of)
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -250,7 +255,7 @@ def _stages(run: Configuration, depths: dict[str, int]) -> list[Stage]:
 
 def _first_stages(run: Configuration) -> list[DenseStage | LexicalStage]:
     """The searches of one run, as deep as it would ask for if it were alone."""
-    dense = DenseStage(run.index, run.ann, run.effective_candidates)
+    dense = DenseStage(run.index, run.ann, run.effective_candidates, run.dimensions)
     lexical = LexicalStage(run.index, run.lexical, run.effective_candidates)
     by_mode: dict[str, list[DenseStage | LexicalStage]] = {
         "dense": [dense],

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from apps.benchmarks.creating import choose_indexes, create_benchmark, run_of
+from apps.benchmarks.choosing import choose_indexes
+from apps.benchmarks.creating import create_benchmark, run_of
 from apps.benchmarks.models import Benchmark, Run
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.records import DocumentRecord

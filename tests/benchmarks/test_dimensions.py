@@ -1,0 +1,47 @@
+"""Runs that compare the first dimensions of vectors."""
+
+import numpy as np
+import pytest
+
+from apps.benchmarks.launching import launch
+from apps.mappings.models import Mapping
+from apps.operations.working import wait
+from apps.retrieval.models import Index
+from apps.retrieval.searching import open_index
+from benchbench.ir.matrix import MatrixError
+from tests.benchmarks.test_approximation import benchmark_of
+
+
+def test_a_run_ranks_by_the_dimensions_that_it_states(library: Mapping) -> None:
+    whole = Index.objects.get().dimension or 0
+    benchmark = benchmark_of(library, search_modes=["dense", "hybrid"], dimensions=[None, whole, whole - 2])
+    wait(launch(benchmark))
+    runs = {run.label: run for run in benchmark.runs.all()}
+    assert {run.status for run in runs.values()} == {"completed"}
+    fewer = f"dense · {whole - 2} dimensions · top 20"
+    for result in runs["dense · top 20"].query_results.all():
+        same = runs[f"dense · {whole} dimensions · top 20"].query_results.get(query_id=result.query_id)
+        assert same.scores == pytest.approx(result.scores, abs=1e-6)
+    opened = open_index(Index.objects.get())
+    vectors = np.asarray(opened._vectors)[:, : whole - 2].astype(float)
+    for result in runs[fewer].query_results.select_related("query"):
+        query = opened.encode([result.query.text])[0][: whole - 2].astype(float)
+        lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(query)
+        if not lengths.all():
+            assert "are all zero" in result.error
+            continue
+        cosines = vectors @ query / lengths
+        assert result.scores[:1] == pytest.approx([cosines.max()], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("stated", "sentence"),
+    [
+        ({"dimensions": [4096]}, "4096 is more than the"),
+        ({"dimensions": [2], "ann": ["hnsw"]}, "hnsw searches an index over whole vectors"),
+    ],
+)
+def test_what_cannot_be_searched_so_is_refused(library: Mapping, stated: dict[str, object], sentence: str) -> None:
+    with pytest.raises(MatrixError, match=sentence) as raised:
+        benchmark_of(library, search_modes=["dense"], **stated)
+    assert raised.value.field == "dimensions"
