@@ -10,8 +10,8 @@ from django.db import transaction
 from django.db.models import Count, Q
 from django.db.models.functions import Length, Now
 
-from apps.benchmarks.costs import costs_of
 from apps.benchmarks.choosing import is_current
+from apps.benchmarks.costs import costs_of
 from apps.benchmarks.creating import require_current
 from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.benchmarks.planning import needs_preparing, plan_of, query_units
