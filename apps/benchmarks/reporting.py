@@ -6,11 +6,9 @@ from uuid import UUID
 
 from django.template.defaultfilters import filesizeformat
 
-from apps.benchmarks.approximations import ann_text
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.previewing import Preview
 from apps.benchmarks.progress import metrics_of
-from apps.benchmarks.timing import shared_mark
 
 
 def facts_of(benchmark: Benchmark) -> dict[str, Any]:
@@ -48,46 +46,6 @@ def preview_text(planned: Preview) -> str:
         lines.append("Building what is not there yet comes first, and on top of that time:")
         lines += [f"{'':4}{build}" for build in planned.builds]
     return "\n".join([*lines, *planned.warnings])
-
-
-def text_of(benchmark: Benchmark) -> str:
-    """Return the leaderboard as lines of text, best first by the primary measure.
-
-    The column `run` is the number that commands take as `--run N` and `BENCHMARK:N`.
-    """
-    primary = f"ndcg@{benchmark.primary_k}"
-    rows = [(metrics_of(run), run) for run in benchmark.runs.select_related("benchmark__dataset_version", "index")]
-    unranked = _unranked(benchmark)
-    rows.sort(
-        key=lambda row: (
-            row[1].status != Run.Status.COMPLETED,
-            row[1].pk in unranked,
-            -(row[0].get(primary) or 0),
-            row[1].run_order,
-        )
-    )
-    width = max([len(run.label) for _, run in rows], default=10)
-    k = benchmark.primary_k
-    searched = sorted({str(run.index) for _, run in rows if run.index})
-    lines = [f"{benchmark.name}: {benchmark.status}" + (f", index {', '.join(searched)}" if searched else "")]
-    lines[0] += "; benchmark means"  # of a run's three, see docs/measures.md
-    shared = shared_warnings([run for _, run in rows])
-    mark = shared_mark(run for _, run in rows)
-    lines.append(f"rank  run  {'label':{width}}  nDCG@{k:<4} P@{k:<6}  R@{k:<6}  RR       ms/query{mark}")
-    for place, (metrics, run) in enumerate(rows, start=1):
-        ranks = metrics and run.pk not in unranked
-        head = f"{place if ranks else '–':>4}  {run.run_order:>3}  {run.label:{width}}"
-        if not metrics:
-            lines.append(f"{head}  {run.status} {run.error_message}".rstrip())
-            continue
-        values = [metrics.get(name) for name in (primary, f"precision@{k}", f"recall@{k}", "mrr")]
-        numbers = "  ".join("   –    " if value is None else f"{value:<8.4f}" for value in values)
-        ms = run.timing.get("total_ms")
-        lines.append(f"{head}  {numbers} {'–' if ms is None else f'{ms:.1f}'}")
-        own = [warning for warning in run.warnings if warning not in shared]
-        notes = [unranked.get(run.pk), ann_text(run.provenance.get("ann")), *own]
-        lines += [f"{'':11}{note}" for note in notes if note]
-    return "\n".join([*lines, *(f"Every run: {warning}" for warning in shared)])
 
 
 def shared_warnings(runs: Sequence[Run]) -> list[str]:

@@ -13,11 +13,12 @@ from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation, Run, StageList
 from apps.benchmarks.progress import benchmark_event
-from apps.benchmarks.reporting import facts_of, text_of
+from apps.benchmarks.reporting import facts_of
 from apps.benchmarks.retrying import retry
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from apps.operations.working import perform_batch, wait
+from apps.results.board_text import text_of
 from apps.retrieval.ann_indexes import find_ann_index
 from apps.retrieval.models import Index
 from benchbench.ir.matrix import MatrixError

@@ -9,9 +9,9 @@ from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.previewing import preview
-from apps.benchmarks.reporting import text_of
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
+from apps.results.board_text import text_of
 from apps.retrieval.models import CachedVector
 from benchbench.ir.matrix import MatrixError
 

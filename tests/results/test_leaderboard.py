@@ -8,10 +8,10 @@ from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.finding import find_run
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Run
-from apps.benchmarks.reporting import text_of
 from apps.mappings.models import Mapping
 from apps.operations.launching import cancel_operation
 from apps.operations.working import perform_batch, wait
+from apps.results.board_text import text_of
 from apps.results.leaderboard import leaderboard, measures_at
 from tests.benchmarks.conftest import make_library
 from tests.factories import make_benchmark
@@ -71,6 +71,11 @@ def test_as_text_it_has_the_number_that_commands_take_beside_the_rank(mapping: M
         number = int(row.split()[1])
         assert find_run(benchmark, number).label in row
         assert row.index(find_run(benchmark, number).label) == head.index("label")
+
+
+def test_as_text_equal_means_share_a_rank_as_on_the_page(mapping: Mapping) -> None:
+    _, _, *rows = text_of(make_benchmark(mapping, [0.2, 0.3, 0.2, 0.1])).splitlines()
+    assert [row.split()[:2] for row in rows] == [["1", "2"], ["2=", "1"], ["2=", "3"], ["4", "4"]]
 
 
 def test_its_page_has_the_number_that_commands_take_beside_the_rank(admin_client: Client, mapping: Mapping) -> None:

@@ -10,7 +10,7 @@ from django.test import Client
 from apps.benchmarks.gate_rules import read_rules
 from apps.benchmarks.gating import gate
 from apps.benchmarks.models import Benchmark, Evaluation
-from apps.benchmarks.reporting import text_of
+from apps.results.board_text import text_of
 from apps.results.comparing import ComparingError, compare_runs
 from apps.results.exporters.results_json import results
 from apps.results.exporting import export

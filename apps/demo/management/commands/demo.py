@@ -9,11 +9,11 @@ from django.core.management import call_command
 from django.core.management.base import CommandParser
 
 from apps.benchmarks.launching import launch
-from apps.benchmarks.reporting import text_of
 from apps.demo import preparing, serving
 from apps.demo.verdict import reranking_verdict
 from apps.operations.commands import UseCaseCommand
 from apps.operations.working import wait
+from apps.results.board_text import text_of
 from apps.retrieval.models import Index
 from benchbench.errors import BenchbenchError
 

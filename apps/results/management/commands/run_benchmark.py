@@ -14,7 +14,7 @@ from apps.benchmarks.launching import launch
 from apps.benchmarks.matrix_options import OPTIONS, add_matrix_arguments, in_options, matrix_of, name_of, whole_number
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.previewing import preview
-from apps.benchmarks.reporting import facts_of, preview_text, text_of
+from apps.benchmarks.reporting import facts_of, preview_text
 from apps.benchmarks.reproducing import benchmark_from, benchmark_of_definition, read_definition, read_manifest
 from apps.benchmarks.verifying import verify
 from apps.collections.finding import find_collection
@@ -25,6 +25,7 @@ from apps.mappings.models import Mapping
 from apps.operations.commands import UseCaseCommand
 from apps.operations.models import Operation, Status
 from apps.operations.working import OperationFailedError, wait
+from apps.results.board_text import text_of
 from apps.results.console import Console, write_baselines
 from apps.results.exporting import export_to
 from benchbench.errors import BenchbenchError

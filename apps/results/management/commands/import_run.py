@@ -10,10 +10,11 @@ from apps.benchmarks.finding import find_benchmark
 from apps.benchmarks.importing_runs import import_runs
 from apps.benchmarks.measures import names_in
 from apps.benchmarks.models import Run
-from apps.benchmarks.reporting import facts_of, text_of
+from apps.benchmarks.reporting import facts_of
 from apps.benchmarks.run_reports import RunReport
 from apps.datasets.finding import find_dataset, find_version
 from apps.operations.commands import UseCaseCommand
+from apps.results.board_text import text_of
 from benchbench.files.runs import FORMATS
 
 

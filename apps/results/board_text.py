@@ -1,0 +1,43 @@
+"""The leaderboard for terminals."""
+
+from collections.abc import Iterator
+
+from apps.benchmarks.approximations import ann_text
+from apps.benchmarks.models import Benchmark
+from apps.benchmarks.reporting import shared_warnings
+from apps.benchmarks.timing import shared_mark
+from apps.results.leaderboard import Row, leaderboard
+
+
+def text_of(benchmark: Benchmark) -> str:
+    """Return the leaderboard as lines of text, best first by the primary measure; equal means share a rank, as `1=`.
+
+    The column `run` is the number that commands take as `--run N` and `BENCHMARK:N`.
+    """
+    board, k = leaderboard(benchmark), benchmark.primary_k
+    runs = [row.run for row in board.rows]
+    width = max([len(run.label) for run in runs], default=10)
+    searched = sorted({str(run.index) for run in runs if run.index})
+    about = f"{benchmark.name}: {benchmark.status}" + (f", index {', '.join(searched)}" if searched else "")
+    head = f"rank  run  {'label':{width}}  nDCG@{k:<4} P@{k:<6}  R@{k:<6}  RR       ms/query{shared_mark(runs)}"
+    shared = shared_warnings(runs)
+    measures = (board.primary, f"P@{k}", f"R@{k}", "RR")
+    lines = [line for row in board.rows for line in _lines(row, measures, width, shared)]
+    # Benchmark means, of a run's three: see docs/measures.md.
+    return "\n".join([f"{about}; benchmark means", head, *lines, *(f"Every run: {warning}" for warning in shared)])
+
+
+def _lines(row: Row, measures: tuple[str, ...], width: int, shared: list[str]) -> Iterator[str]:
+    """Yield the line of a run, and what is to be known of it alone."""
+    run, final = row.run, {} if row.provisional else row.values
+    rank = f"{row.rank}{'=' * row.tied}" if row.rank and final else "–"
+    head = f"{rank:>4}  {run.run_order:>3}  {run.label:{width}}"
+    if not final:
+        yield f"{head}  {run.status} {run.error_message}".rstrip()
+        return
+    values = [final.get(name) for name in measures]
+    numbers = "  ".join("   –    " if value is None else f"{value:<8.4f}" for value in values)
+    ms = run.timing.get("total_ms")
+    yield f"{head}  {numbers} {'–' if ms is None else f'{ms:.1f}'}"
+    notes = [row.unranked, ann_text(run.provenance.get("ann")), *(one for one in run.warnings if one not in shared)]
+    yield from (f"{'':11}{note}" for note in notes if note)
