@@ -114,7 +114,8 @@ def completions(operation: Operation, after: int) -> list[tuple[int, dict[str, A
 
     One that ended out of turn, as when its index could not be made, is kept back until those before it have ended.
     Runs that share their work become final together; each is told as if it had just ended, before those that follow
-    it and before the operation, so that whoever stops reading at the end has been told of all.
+    it and before the operation, so that whoever stops reading at the end has been told of all. Such an event has that
+    run alone under `runs`: with all of them, many runs that end at once would make messages that grow as their square.
     """
     runs = list(Run.objects.filter(pk__in=operation.parameters["run_ids"]).order_by("run_order"))
     in_turn = takewhile(lambda run: run.status not in AHEAD, runs)
@@ -123,6 +124,7 @@ def completions(operation: Operation, after: int) -> list[tuple[int, dict[str, A
     means = dict(evaluations.order_by("created_at").values_list("run_id", "means"))
     told = Counter(Run.objects.filter(benchmark=operation.subject_id).values_list("status", flat=True))
     told.subtract(run.status for run in ended)
+    so_far = {one["run_id"]: one for one in benchmark_event(operation)["runs"]} if ended else {}
     events = []
     for run in ended:
         told[run.status] += 1
@@ -131,6 +133,7 @@ def completions(operation: Operation, after: int) -> list[tuple[int, dict[str, A
             "completed_runs": told[Run.Status.COMPLETED],
             "failed_runs": told[Run.Status.FAILED],
             "last_completed_run": _completed_run(run, means.get(run.pk, {})),
+            "runs": [so_far[str(run.pk)]],
         }
         events.append((run.run_order, data))
     return events

@@ -135,6 +135,9 @@ def assert_runs_are_told(messages: list[Any]) -> None:
     announcing = [data for data in progress if data["last_completed_run"]]
     assert {data["stage"] for data in announcing} == {"evaluating"}
     assert progress[-1]["last_completed_run"] is None
+    assert [[one["run_id"] for one in data["runs"]] for data in announcing] == [
+        [data["last_completed_run"]["run_id"]] for data in announcing
+    ]
     every = list(range(1, progress[0]["total_runs"] + 1))
     assert [data["last_completed_run"]["run_order"] for data in announcing] == every
     assert [data["completed_runs"] for data in announcing] == every
