@@ -66,6 +66,9 @@ for _first, _resolvers in _Loader.yaml_implicit_resolvers.items():
         _Dumper.add_implicit_resolver(_tag, _pattern, [_first])
 
 
+_Dumper.add_multi_representer(str, lambda dumper, text: dumper.represent_str(str(text)))  # members of enumerations
+
+
 def dump(value: Any) -> str:
     """Return plain data as a YAML document that `parse` reads as the same, keys in their order."""
     return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
