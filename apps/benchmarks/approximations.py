@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from apps.benchmarks.evaluating import truth_of
 from apps.benchmarks.models import Benchmark, Evaluation
+from apps.benchmarks.outcomes import Notes
 from apps.benchmarks.planning import plan_of
 from apps.benchmarks.stage_lists import documents_of, read_lists
-from apps.benchmarks.stages import Notes
 from apps.datasets.models import Query
 from apps.mappings.truth import Truth
 from apps.operations.models import Operation

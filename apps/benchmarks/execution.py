@@ -13,13 +13,14 @@ from apps.benchmarks.evaluating import truth_of
 from apps.benchmarks.indexes import OpenIndexes
 from apps.benchmarks.launching import UNFINISHED
 from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.outcomes import Notes, Outcome
 from apps.benchmarks.pairs import Pairs
 from apps.benchmarks.pinning import PinnedRerankers
 from apps.benchmarks.planning import plan_of, stage_units
 from apps.benchmarks.preparing import prepare
 from apps.benchmarks.provenance import environment
 from apps.benchmarks.rankings import RunResult, results_of
-from apps.benchmarks.stages import Notes, Outcome, Stages
+from apps.benchmarks.stages import Stages
 from apps.benchmarks.storing import store_results, store_stage_lists
 from apps.datasets.models import Query
 from apps.operations.faults import Faults

@@ -11,16 +11,15 @@ from apps.benchmarks.evaluating import evaluate_runs
 from apps.benchmarks.hashes import Written, external_ids, rankings_hash
 from apps.benchmarks.launching import UNFINISHED
 from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.benchmarks.outcomes import STALLS, Notes
 from apps.benchmarks.planning import plan_of
 from apps.benchmarks.progress import partials
 from apps.benchmarks.provenance import provenance_of
 from apps.benchmarks.reading import Rankings, rankings_in, stored_results
 from apps.benchmarks.rescoring import scored_versions
-from apps.benchmarks.stages import Notes
 from apps.benchmarks.timing import timings_of
 from apps.mappings.filters import filter_warnings
 from apps.operations.models import Batch, Operation, Status
-from apps.retrieval.encoding import STALLS
 from benchbench.decimals import counted
 
 RESULT_FIELDS = (

@@ -9,10 +9,11 @@ from itertools import product
 from apps.benchmarks.contributing import Parts, added
 from apps.benchmarks.indexes import OpenIndexes
 from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.outcomes import Notes, Outcome
 from apps.benchmarks.pinning import PinnedRerankers
 from apps.benchmarks.planning import plan_of, query_units
 from apps.benchmarks.rankings import RunResult, results_of
-from apps.benchmarks.stages import Notes, Outcome, Stages
+from apps.benchmarks.stages import Stages
 from apps.datasets.models import Query
 from apps.operations.faults import Faults
 from apps.operations.leasing import Lease

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 import numpy as np
+from django.db.models import QuerySet
 
 from apps.benchmarks.models import Benchmark, PairList
 from apps.datasets.models import Query
@@ -34,6 +35,7 @@ class Pairs:
     def __init__(self, benchmark: Benchmark | None = None) -> None:
         self._benchmark = benchmark
         self._known: dict[Key, dict[int, Scored]] = {}
+        self._stored_before: set[Key] = set()
 
     def score(
         self,
@@ -45,9 +47,10 @@ class Pairs:
         on_part: Callable[[], None] = lambda: None,
     ) -> tuple[PairScores, float]:
         """Return the scores of chunks for a query, in the order of `positions`, and what scoring them once costs."""
-        key = reranker.name, reranker.revision, index.chunk_set_id, query.pk
+        key = _key(reranker, index, query)
         if key not in self._known:
             self._known[key] = self._stored(key)
+            self._stored_before |= {key} if self._known[key] else set()
         known = self._known[key]
         if missing := [position for position in positions.tolist() if position not in known]:
             known |= self._score(key, reranker, index, query, missing, on_part)
@@ -57,6 +60,25 @@ class Pairs:
             np.array([pair.threshold_score for pair in chosen], np.float64),
         )
         return scores, sum(pair.ms for pair in chosen)
+
+    def is_stored(self, reranker: Reranker, index: OpenIndex, query: Query) -> bool:
+        """Tell whether some of the pairs that were scored for a query are known from before, and so is their cost."""
+        return _key(reranker, index, query) in self._stored_before
+
+    def time(self, reranker: Reranker, index: OpenIndex, query: Query, positions: Positions) -> float:
+        """Score pairs once more and keep what that took as their cost; return it, in milliseconds. Scores stay."""
+        key = _key(reranker, index, query)
+        texts = index.texts(positions.tolist())
+        reranker.prepare(texts)
+        started = time.perf_counter()
+        reranker.score(query.text, texts)
+        ms = (time.perf_counter() - started) * 1000
+        known = self._known[key]
+        known |= {position: known[position]._replace(ms=ms / len(texts)) for position in positions.tolist()}
+        for one in self._lists(key):
+            one.duration_ms = sum(known[position].ms for position in one.positions if position in known)
+            one.save(update_fields=["duration_ms"])
+        return ms
 
     def _score(
         self,
@@ -90,17 +112,23 @@ class Pairs:
         return _pairs(positions, made.scores.tolist(), made.threshold_scores.tolist(), ms)
 
     def _stored(self, key: Key) -> dict[int, Scored]:
-        if self._benchmark is None:
-            return {}
-        name, revision, chunk_set_id, query_id = key
-        lists = PairList.objects.filter(
-            benchmark=self._benchmark, query=query_id, reranker=name, revision=revision, chunk_set=chunk_set_id
-        )
         found: dict[int, Scored] = {}
-        for one in lists.order_by("-pk"):  # of two workers that scored a pair at once, the first is right
+        for one in self._lists(key).order_by("-pk"):  # of two workers that scored a pair at once, the first is right
             known = _pairs(one.positions, one.scores, one.threshold_scores, one.duration_ms)
             found |= {position: pair for position, pair in known.items() if np.isfinite(pair).all()}
         return found
+
+    def _lists(self, key: Key) -> QuerySet[PairList]:
+        if self._benchmark is None:
+            return PairList.objects.none()
+        name, revision, chunk_set_id, query_id = key
+        return PairList.objects.filter(
+            benchmark=self._benchmark, query=query_id, reranker=name, revision=revision, chunk_set=chunk_set_id
+        )
+
+
+def _key(reranker: Reranker, index: OpenIndex, query: Query) -> Key:
+    return reranker.name, reranker.revision, index.chunk_set_id, query.pk
 
 
 def _check(reranker: Reranker, made: PairScores, count: int) -> None:

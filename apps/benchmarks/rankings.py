@@ -9,7 +9,7 @@ import numpy as np
 from django.conf import settings
 from numpy.typing import NDArray
 
-from apps.benchmarks.stages import Outcome
+from apps.benchmarks.outcomes import Outcome
 from apps.retrieval.searching import OpenIndex
 from benchbench.ir.plan import DenseStage, EncodeStage, FuseStage, LexicalStage, Plan, RerankStage, RunPlan
 from benchbench.ir.ranking import collapse, cut, unit_scores
@@ -73,7 +73,8 @@ def _result(
     max_k: int,
 ) -> RunResult:
     timings = _timings(run, outcomes, number)
-    error = outcomes[run.final][number].error or _too_slow(timings["total_ms"])
+    errors = (outcomes[stage.key][number].error for stage in run.stages)
+    error = next(filter(None, errors), "") or _too_slow(timings["total_ms"])
     if error:
         return RunResult(*key, timings=timings, error=error)
     found = outcomes[run.final][number].value.head(run.candidates)

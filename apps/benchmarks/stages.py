@@ -3,12 +3,13 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from apps.benchmarks.outcomes import Notes, Outcome, settle
 from apps.benchmarks.pairs import Pairs
 from apps.benchmarks.pinning import PinnedRerankers
 from apps.datasets.models import Query
@@ -16,7 +17,7 @@ from apps.operations.faults import Faults
 from apps.operations.leasing import Stopped, UnfitWorkerError
 from apps.retrieval import full_text
 from apps.retrieval.encoders import EncoderError, flawed_vector, vector_flaws
-from apps.retrieval.encoding import STALLS, may_be_too_slow, was_stall
+from apps.retrieval.encoding import QueryVector, query_vectors, time_encoding
 from apps.retrieval.searching import OpenIndex
 from benchbench.errors import BenchbenchError, told
 from benchbench.ir.ann import Ann
@@ -27,8 +28,6 @@ from benchbench.ir.records import ScoredList
 
 LEAST_COSINE = 0.99999
 
-Notes = dict[str, Counter[str]]  # per stage, what there is to be told of it: STALLS, or queries (see `Approximation`)
-
 
 class StageError(BenchbenchError):
     """A stage whose result would not be what it claims to be."""
@@ -37,18 +36,6 @@ class StageError(BenchbenchError):
 
 
 OF_ONE_QUERY = (EncoderError, RankingError, StageError)  # errors that one query of many may bring
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a stage made of one query: a query vector or a scored list; or the error that it, or a stage before, met.
-
-    `ms` is what it cost; None where that was never measured: the vector was imported.
-    """
-
-    value: Any = None
-    ms: float | None = None
-    error: str = ""
 
 
 class Stages:
@@ -87,6 +74,7 @@ class Stages:
         for stage in plan.stages:
             self.outcomes[stage.key] = self._each(stage, self._work_of(stage))
             on_stage(stage)
+        settle(plan.runs, self.outcomes, self.notes, attempt=self._attempt)
         return self.outcomes
 
     def _work_of(self, stage: Stage) -> Callable[[list[int]], list[Outcome]]:
@@ -153,9 +141,13 @@ class Stages:
         return [self._alone(work, number) for number in ready]
 
     def _alone(self, work: Callable[[list[int]], list[Outcome]], number: int) -> Outcome:
+        return self._attempt(lambda: work([number])[0])
+
+    def _attempt(self, work: Callable[[], Outcome]) -> Outcome:
+        """Do what may raise; an error becomes the outcome, unless it is to be raised."""
         try:
             self._on_part()
-            return work([number])[0]
+            return work()
         except Exception as error:
             self._raise_if_passing(error)
             message = told(error)
@@ -177,17 +169,23 @@ class Stages:
 
     def _encode(self, stage: EncodeStage, numbers: list[int]) -> list[Outcome]:
         index = self.indexes[stage.index]
-        vectors, costs = index.encode_with_costs(self._texts(numbers), notes=self._notes(stage))
+        made = query_vectors(index.index, self._texts(numbers))
         if self._encode_afresh and index.index.encoder:  # else the vectors were imported, and no model is named
-            costs = [self._time_encoding(index, numbers, vectors)] * len(numbers)
-        return [Outcome(vector, ms) for vector, ms in zip(vectors, costs, strict=True)]
+            ms = self._time_encoding(index, numbers, np.stack([one.vector for one in made]))
+            return [Outcome(one.vector, ms) for one in made]
+
+        def timed(text: str, one: QueryVector) -> Outcome:
+            again = None if one.encode_ms is None else partial(time_encoding, index.index, text)
+            return Outcome(one.vector, one.encode_ms, together_ms=one.together_ms, time=again)
+
+        return [timed(text, one) for text, one in zip(self._texts(numbers), made, strict=True)]
 
     def _time_encoding(self, index: OpenIndex, numbers: list[int], kept: NDArray[np.float32]) -> float:
         """Encode again for the time it takes; the kept vectors rank, so they must be those of the same model."""
         encoder = index.encoder
         started = time.perf_counter()
         vectors = encoder.embed_batch(self._texts(numbers), kind="query")
-        ms = _ms_each(started, numbers)
+        ms = (time.perf_counter() - started) * 1000 / len(numbers)
         for row, flaw in vector_flaws(encoder, vectors, len(numbers)).items():
             raise flawed_vector(encoder.model_name, f"the query {self.queries[numbers[row]].text[:80]!r}", flaw)
         if not index.index.vector_source and (np.einsum("qd,qd->q", vectors, kept) < LEAST_COSINE).any():
@@ -211,7 +209,7 @@ class Stages:
             queries = np.stack([by_number[number] for number in some])
             return index.dense(queries, stage.depth, self._filters(some), dimensions=stage.dimensions)
 
-        return self._timed(stage, search, numbers)
+        return self._timed(search, numbers)
 
     def _lexical(self, stage: LexicalStage, numbers: list[int]) -> list[Outcome]:
         index = self.indexes[stage.index]
@@ -219,34 +217,30 @@ class Stages:
         def search(some: list[int]) -> list[ScoredList]:
             return index.lexical(self._texts(some), stage.depth, self._filters(some), engine=stage.engine)
 
-        return self._timed(stage, search, numbers, apart=stage.engine == full_text.ENGINE)
+        return self._timed(search, numbers, apart=stage.engine == full_text.ENGINE)
 
     def _timed(
-        self,
-        stage: Stage,
-        search: Callable[[list[int]], list[ScoredList]],
-        numbers: list[int],
-        *,
-        apart: bool = False,
+        self, search: Callable[[list[int]], list[ScoredList]], numbers: list[int], *, apart: bool = False
     ) -> list[Outcome]:
         """Search for queries together, each at an equal share of the time; or `apart`, each at its own.
 
-        A share hides a query that took longer than the others: where all took longer together than one may, they are
-        searched again, each by itself; what does not come again then is noted. A list is the same bits in any batch.
+        A list is the same bits in any batch, so what is searched again for its time alone finds nothing else.
         """
-        if not apart:
-            started = time.perf_counter()
-            lists = search(numbers)
-            ms = _ms_each(started, numbers)
-            if len(numbers) == 1 or not may_be_too_slow(ms * len(numbers)):
-                return [Outcome(ranked, ms) for ranked in lists]
-        alone = []
-        for number in numbers:
-            self._on_part()
-            alone += self._timed(stage, search, [number])
-        if not apart:
-            self._notes(stage)[STALLS] += was_stall(ms * len(numbers), [outcome.ms or 0 for outcome in alone])
-        return alone
+        if apart and len(numbers) > 1:
+            return [outcome for number in numbers for outcome in self._timed(search, [number])]
+        started = time.perf_counter()
+        lists = search(numbers)
+        ms = (time.perf_counter() - started) * 1000
+        if len(numbers) == 1:
+            return [Outcome(lists[0], ms)]
+
+        def timed(number: int) -> Callable[[], float]:
+            return lambda: self._timed(search, [number])[0].ms or 0.0
+
+        return [
+            Outcome(ranked, ms / len(numbers), together_ms=ms, time=timed(number))
+            for number, ranked in zip(numbers, lists, strict=True)
+        ]
 
     def _fuse(self, stage: FuseStage, number: int) -> Outcome:
         lists = [self.outcomes[key][number].value for key in stage.needs]
@@ -255,7 +249,7 @@ class Stages:
             fused = rrf(lists, k=stage.constant, depth=stage.candidates)
         else:
             fused = weighted(lists, weights=stage.weights, depth=stage.candidates)
-        return Outcome(fused.head(stage.candidates), _ms_each(started, [number]))
+        return Outcome(fused.head(stage.candidates), (time.perf_counter() - started) * 1000)
 
     def _rerank(self, stage: RerankStage, number: int) -> Outcome:
         source = self.outcomes[stage.needs[0]][number].value.head(stage.depth)
@@ -263,11 +257,10 @@ class Stages:
         reranker = self._rerankers.load(stage.reranker, index.index)
         order = np.argsort(source.ids)  # ascending positions: the order of ties, and of every sum
         positions = source.ids[order]
-        pairs, ms = self._pairs.score(reranker, index, self.queries[number], positions, on_part=self._on_part)
+        query = self.queries[number]
+        pairs, ms = self._pairs.score(reranker, index, query, positions, on_part=self._on_part)
         best = top(reranker.combine(source.scores[order], pairs.scores), len(source))
-        return Outcome(ScoredList(positions[best.ids], best.scores, pairs.threshold_scores[best.ids]), ms)
-
-
-def _ms_each(started: float, numbers: Sequence[int]) -> float:
-    """Milliseconds since `started`, shared equally among the queries that were done together."""
-    return (time.perf_counter() - started) * 1000 / len(numbers)
+        ranked = ScoredList(positions[best.ids], best.scores, pairs.threshold_scores[best.ids])
+        known = self._pairs.is_stored(reranker, index, query)
+        again = partial(self._pairs.time, reranker, index, query, positions) if known else None
+        return Outcome(ranked, ms, time=again)

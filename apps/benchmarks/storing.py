@@ -8,8 +8,8 @@ import numpy as np
 
 from apps.benchmarks import copying
 from apps.benchmarks.models import Benchmark, QueryResult, StageList
+from apps.benchmarks.outcomes import Outcome
 from apps.benchmarks.rankings import RunResult
-from apps.benchmarks.stages import Outcome
 from apps.retrieval.searching import OpenIndex
 from benchbench.ir.plan import EncodeStage, Plan
 from benchbench.ir.records import ScoredList

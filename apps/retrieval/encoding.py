@@ -1,12 +1,10 @@
 """Vectors of texts by the model of an index: its chunks when it is built, queries when it is searched."""
 
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from django.conf import settings
 from numpy.typing import NDArray
 
 from apps.operations.leasing import UnfitWorkerError
@@ -29,7 +27,6 @@ from benchbench.ir.records import Positions
 Vectors = NDArray[np.float32]
 
 TEXTS_BETWEEN_CHECKS = 4 * BATCH
-STALLS = "stalls"  # among the notes of a stage
 
 
 class RevisionError(EncoderError, UnfitWorkerError):
@@ -130,19 +127,22 @@ def encode_texts(
 
 
 class QueryVector(NamedTuple):
-    """A query's vector (d,), and the milliseconds that encoding it took; None where it was imported."""
+    """A query's vector (d,), and the milliseconds that encoding it took; None where it was imported.
+
+    `together_ms` is what all took that it was encoded with, just now, where there were others.
+    """
 
     vector: Vectors
     encode_ms: float | None
+    together_ms: float | None = None
 
 
-def query_vectors(index: Index, texts: Sequence[str], *, notes: Counter[str] | None = None) -> list[QueryVector]:
+def query_vectors(index: Index, texts: Sequence[str]) -> list[QueryVector]:
     """Return the vector of each query text, encoded once for all who search with this model and revision.
 
     Encoding the same text again may give other last bits. So a new vector is stored before it is used, and where two
     workers store one at once, both take what the database kept. Only sound ones are stored: where one is not, the
-    others are, and EncoderError names its query. `notes` counts STALLS (`was_stall`). Raises ModelError,
-    EncoderError.
+    others are, and EncoderError names its query. Raises ModelError, EncoderError.
     """
     if not texts:
         return []
@@ -151,18 +151,27 @@ def query_vectors(index: Index, texts: Sequence[str], *, notes: Counter[str] | N
     hashes = [text_hash(text) for text in texts]
     by_hash = dict(zip(hashes, texts, strict=True))
     known = _stored(space, list(by_hash))
-    for key in [key for key, one in known.items() if may_be_too_slow(one.encode_ms)]:
-        ms = _time(encoder_for(index), [by_hash[key]])[1]  # it may have been the machine, and would fail for ever
-        space.vectors.filter(text_hash=key).update(encode_ms=ms)
-        known[key] = known[key]._replace(encode_ms=ms)
     if missing := sorted(by_hash.keys() - known.keys()):  # in one order everywhere, or two inserts might deadlock
-        made, wrong = _encode_queries(index, [by_hash[key] for key in missing], Counter() if notes is None else notes)
+        made, wrong = _encode_queries(index, [by_hash[key] for key in missing])
         _store(space, {key: one for row, (key, one) in enumerate(zip(missing, made, strict=True)) if row not in wrong})
         known |= _stored(space, missing)
         for row, key in enumerate(missing):
             if key not in known:
                 raise _unsound(index, by_hash[key], wrong.get(row))
+            known[key] = known[key]._replace(together_ms=made[row].together_ms)
     return [known[key] for key in hashes]
+
+
+def time_encoding(index: Index, text: str) -> float:
+    """Encode a query once more, by itself, and keep what it took as its cost; return that, in milliseconds.
+
+    The vector stays the one that was kept.
+    """
+    ms = _time(encoder_for(index), [text])[1]
+    assert index.dimension is not None
+    space = space_of(index.encoder, index.encoder_revision, "query", index.dimension)
+    space.vectors.filter(text_hash=text_hash(text), encode_ms__isnull=False).update(encode_ms=ms)
+    return ms
 
 
 def share_to_encode(index: Index, texts: Sequence[str]) -> float:
@@ -184,9 +193,7 @@ def _unsound(index: Index, text: str, flaw: str | None) -> EncoderError:
     )
 
 
-def _encode_queries(
-    index: Index, texts: Sequence[str], notes: Counter[str]
-) -> tuple[list[QueryVector], dict[int, str]]:
+def _encode_queries(index: Index, texts: Sequence[str]) -> tuple[list[QueryVector], dict[int, str]]:
     """The vectors of queries, and what is wrong with those that are not sound, by their rows."""
     if not index.encoder:
         raise EncoderError(
@@ -197,12 +204,9 @@ def _encode_queries(
         )
     encoder = encoder_for(index)  # may load the model, which is no part of a query's cost
     vectors, ms = _time(encoder, texts)
-    costs = [ms / len(texts)] * len(texts)
-    if len(texts) > 1 and may_be_too_slow(ms):
-        costs = [_time(encoder, [text])[1] for text in texts]
-        notes[STALLS] += was_stall(ms, costs)
     wrong = vector_flaws(encoder, vectors, len(texts))
-    return [QueryVector(vector, cost) for vector, cost in zip(vectors, costs, strict=True)], wrong
+    together = ms if len(texts) > 1 else None
+    return [QueryVector(vector, ms / len(texts), together) for vector in vectors], wrong
 
 
 def _time(encoder: Encoder, texts: Sequence[str]) -> tuple[Vectors, float]:
@@ -210,16 +214,6 @@ def _time(encoder: Encoder, texts: Sequence[str]) -> tuple[Vectors, float]:
     started = time.perf_counter()
     vectors = encoder.embed_batch(texts, kind="query")
     return vectors, (time.perf_counter() - started) * 1000
-
-
-def may_be_too_slow(ms: float | None) -> bool:
-    """Tell whether a query that was done within `ms`, alone or with others, may have passed its limit."""
-    return ms is not None and ms > settings.BENCHBENCH_QUERY_TIMEOUT_MS
-
-
-def was_stall(together_ms: float, alone_ms: Iterable[float]) -> bool:
-    """Tell whether most of what queries took together did not come again when each was done alone: nobody's error."""
-    return together_ms > 2 * sum(alone_ms)
 
 
 def _stored(space: VectorSpace, hashes: Sequence[str]) -> dict[str, QueryVector]:
@@ -231,7 +225,9 @@ def _stored(space: VectorSpace, hashes: Sequence[str]) -> dict[str, QueryVector]
 
 def _store(space: VectorSpace, made: Mapping[str, QueryVector]) -> None:
     CachedVector.objects.bulk_create(
-        [cached_vector(space, key, *one) for key, one in made.items()], ignore_conflicts=True, batch_size=1000
+        [cached_vector(space, key, one.vector, one.encode_ms) for key, one in made.items()],
+        ignore_conflicts=True,
+        batch_size=1000,
     )
 
 

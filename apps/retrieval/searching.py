@@ -76,18 +76,8 @@ class OpenIndex:
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of queries, (q, d), each encoded once and then kept. Raises ModelError, EncoderError."""
-        return self.encode_with_costs(texts)[0]
-
-    def encode_with_costs(
-        self, texts: Sequence[str], *, notes: Counter[str] | None = None
-    ) -> tuple[Vectors, list[float | None]]:
-        """Return what `encode` does, and the milliseconds that each took when it was encoded; None if imported.
-
-        `notes` is told of STALLS, see `query_vectors`.
-        """
-        made = query_vectors(self.index, texts, notes=notes)
-        empty = np.empty((0, self.index.dimension or 0), np.float32)
-        return np.stack([one.vector for one in made]) if made else empty, [one.encode_ms for one in made]
+        made = query_vectors(self.index, texts)
+        return np.stack([one.vector for one in made]) if made else np.empty((0, self.index.dimension or 0), np.float32)
 
     def dense(
         self,
