@@ -21,7 +21,7 @@ from apps.retrieval.strategies import get_strategy
 from apps.retrieval.truncating import TruncatedView
 from apps.retrieval.vectors import local_vectors, vectors_file
 from benchbench.errors import BenchbenchError
-from benchbench.files.sealed import is_as_checked
+from benchbench.files.sealed import checked_as, is_still
 from benchbench.ir.ann import Ann
 from benchbench.ir.records import ScoredList
 
@@ -54,6 +54,7 @@ class OpenIndex:
         self._strategy = get_strategy(index.strategy)
         self._vectors = local_vectors(index) if index.has_vectors else None
         self._file = vectors_file(index)
+        self._mapped = checked_as(self._file) if self._vectors is not None and len(self._vectors) else None
         self._truncated: dict[int, TruncatedView] = {}
         self._words = load_lexical_index(index.lexical_index) if index.lexical_index else None
         if self._words is not None:
@@ -61,8 +62,8 @@ class OpenIndex:
 
     @property
     def is_current(self) -> bool:
-        """Whether the file that the vectors are mapped from is still the one that was checked."""
-        return self._vectors is None or not len(self._vectors) or is_as_checked(self._file)
+        """Whether the file that the vectors are mapped from is still there as it was checked when it was mapped."""
+        return self._mapped is None or is_still(self._file, self._mapped)
 
     @property
     def nbytes(self) -> int:

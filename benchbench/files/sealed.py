@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,19 @@ SEAL_BYTES = 256
 BLOCK_BYTES = 2**20  # few enough that what was read is still in the processor's cache when it is summed
 LEFT_SECONDS = 3600
 
-_checked: dict[Path, tuple[Any, ...]] = {}  # what this process found each file to be, so that it reads each once
+Identity = tuple[int, ...]
+
+
+class Checked(NamedTuple):
+    """What a file was found to be."""
+
+    identity: Identity
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    holds: str
+
+
+_checked: dict[Path, Checked] = {}  # what this process found each file to be, so that it reads each once
 
 
 def kept_array(
@@ -54,11 +66,16 @@ def kept_array(
     return found
 
 
-def is_as_checked(file: Path) -> bool:
-    """Whether nobody has written or replaced a file since `kept_array` checked it for this process."""
+def checked_as(file: Path) -> Identity:
+    """Return what the file was that `kept_array` last mapped for this process, for `is_still`."""
+    return _checked[file].identity
+
+
+def is_still(file: Path, identity: Identity) -> bool:
+    """Whether nobody has written or replaced a file since it was checked as `identity`."""
     try:
-        return bool(_checked[file][0] == _identity(os.stat(file)))
-    except (FileNotFoundError, KeyError):
+        return _identity(os.stat(file)) == identity
+    except FileNotFoundError:
         return False
 
 
@@ -78,7 +95,7 @@ def _opened(file: Path, dtype: np.dtype[Any], shape: tuple[int, ...], holds: str
             size = status.st_size - SEAL_BYTES
             rows = size // (dtype.itemsize * int(np.prod(shape[1:]))) if shape[0] < 0 else shape[0]
             whole = (rows, *shape[1:])
-            known = (_identity(status), dtype, whole, holds)
+            known = Checked(_identity(status), dtype, whole, holds)
             if _checked.get(file) != known:
                 if size != dtype.itemsize * int(np.prod(whole)) or not _is_sealed(opened, size, dtype, whole, holds):
                     log.warning("%s is damaged, or was made of something else: it is made anew.", file)
@@ -89,7 +106,7 @@ def _opened(file: Path, dtype: np.dtype[Any], shape: tuple[int, ...], holds: str
         return None
 
 
-def _identity(status: os.stat_result) -> tuple[int, ...]:
+def _identity(status: os.stat_result) -> Identity:
     """What changes whenever a file is written or replaced: its time of change cannot be set."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 

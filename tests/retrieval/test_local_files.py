@@ -77,6 +77,17 @@ def test_no_damage_changes_a_figure(index, settings, ending, is_new):
         assert figures(index) == right, name
 
 
+def test_what_is_open_maps_the_file_that_was_checked_and_no_other(index):
+    """Another in this process has found the damage, and made the file anew: what is open still maps the old one."""
+    right = figures(index)
+    damaged = vectors_file(index)
+    content = bytearray(damaged.read_bytes())
+    content[: len(content) // 2] = bytes(len(content) // 2)
+    damaged.write_bytes(content)
+    assert np.array_equal(local_vectors(index), local_vectors(index))
+    assert figures(index) == right
+
+
 def test_a_sound_file_of_another_index_is_made_anew(index, built):
     right = figures(index)
     other = built(index.collection, name="other", encoder="keyword:plum,pear,apple")
