@@ -74,7 +74,6 @@ def benchmark_of_definition(definition: dict[str, Any], *, owner: User | None = 
 
 def _create(stated: dict[str, Any], owner: User | None, name: str, **kept: Any) -> Benchmark:
     mapping, version = _find_mapping(stated, owner)
-    _require_truth(stated, mapping, version)
     return create_benchmark(
         mapping,
         name=name,
@@ -171,8 +170,12 @@ def _find_mapping(manifest: dict[str, Any], owner: User | None) -> tuple[Mapping
             f'The dataset "{versions[0].dataset}" is not mapped to the collection "{collections[0]}": map it, resolve '
             "the mapping, and run the manifest again."
         )
-    mapping = mappings[0]
-    return mapping, next(version for version in versions if version.dataset_id == mapping.dataset_id)
+    laid_for = {version.dataset_id: version for version in versions}
+    faults = {mapping: _fault_of_truth(manifest, mapping, laid_for[mapping.dataset_id]) for mapping in mappings}
+    mapping = next((mapping for mapping, fault in faults.items() if not fault), None)
+    if mapping is None:
+        raise ManifestError(faults[mappings[0]])
+    return mapping, laid_for[mapping.dataset_id]
 
 
 def _by_name(rows: Iterable[Any], name: str) -> list[Any]:
@@ -203,17 +206,19 @@ def _missing_collection(wanted: dict[str, Any], owner: User | None) -> ManifestE
     )
 
 
-def _require_truth(manifest: dict[str, Any], mapping: Mapping, version: DatasetVersion) -> None:
+def _fault_of_truth(manifest: dict[str, Any], mapping: Mapping, version: DatasetVersion) -> str:
+    """Return why a mapping is not what the manifest was measured by; nothing where it is."""
     try:
         known = truth(mapping, version, unresolved=manifest["unresolved"])
     except TruthError as error:
-        raise ManifestError(error.message) from None
+        return error.message
     wanted = manifest["mapping"].get("truth_hash")
-    if wanted and truth_hash(known) != wanted:
-        raise ManifestError(
-            f'The mapping "{mapping}" gives the judgments of {version} other documents than the manifest was measured '
-            "against: resolve it again, and run the manifest again."
-        )
+    if not wanted or truth_hash(known) == wanted:
+        return ""
+    return (
+        f'The mapping "{mapping}" gives the judgments of {version} other documents than the manifest was measured '
+        "against: resolve it again, and run the manifest again."
+    )
 
 
 def _find_index(wanted: dict[str, Any], mapping: Mapping, owner: User | None) -> Index:

@@ -13,7 +13,7 @@ from benchbench.names import checked_name, free_name
 
 
 class MappingExistsError(ConflictError):
-    """The dataset is mapped to the collection already, or the name is taken."""
+    """The owner sees a mapping of the dataset onto the collection already, or the name is taken."""
 
     code = "mapping_exists"
 
@@ -22,13 +22,14 @@ def create_mapping(dataset: Dataset, collection: Collection, *, name: str = "", 
     """Create the mapping of `dataset` onto `collection`, not yet resolved.
 
     Without a name it is called after both, by the first such name that the owner has not used: nobody is told that a
-    name is taken which nobody stated. Raises MappingExistsError: the two have at most one mapping, and an owner's
-    mappings have different names; ConflictError for the ids of another dataset's external runs.
+    name is taken which nobody stated. Raises MappingExistsError: the owner sees at most one mapping of the two when it
+    is made, and an owner's mappings have different names; ConflictError for the ids of external runs, which have one.
     """
-    if collection.kind == Collection.Kind.EXTERNAL and collection.mappings.exclude(dataset=dataset).exists():
+    _refuse_second(dataset, collection, owner)
+    if collection.kind == Collection.Kind.EXTERNAL and collection.mappings.exists():
         raise ConflictError(
-            f'The collection "{collection}" holds the ids of another dataset\'s external runs: importing a run '
-            "makes one for this dataset.",
+            f'The collection "{collection}" holds the ids of external runs, for one dataset: importing a run makes one '
+            "for another.",
             field="collection",
         )
     mine = Mapping.objects.filter(owner=owner)
@@ -38,12 +39,7 @@ def create_mapping(dataset: Dataset, collection: Collection, *, name: str = "", 
         with transaction.atomic():
             return Mapping.objects.create(name=called, dataset=dataset, collection=collection, owner=owner)
     except IntegrityError as error:
-        same = mapping_of(dataset, collection, owner=owner)
-        if same is not None:
-            raise MappingExistsError(
-                f'The dataset "{dataset}" is already mapped to the collection "{collection}", by the mapping "{same}": '
-                "resolve that one again."
-            ) from error
+        _refuse_second(dataset, collection, owner)  # somebody mapped them in the same moment
         if not mine.filter(name=called).exists():
             raise
         if not name:  # somebody took it in the same moment
@@ -51,15 +47,21 @@ def create_mapping(dataset: Dataset, collection: Collection, *, name: str = "", 
         raise MappingExistsError(f'A mapping "{called}" exists already: choose another name.', field="name") from error
 
 
-def mapping_of(dataset: Dataset, collection: Collection, *, owner: Any = None) -> Mapping | None:
-    """Return the mapping of `dataset` onto `collection`, of which there is at most one.
+def _refuse_second(dataset: Dataset, collection: Collection, owner: Any) -> None:
+    same = Mapping.objects.filter(dataset=dataset, collection=collection)
+    if there := (same.filter(owner=None) if owner is None else usable(same, owner)).first():
+        raise MappingExistsError(
+            f'The dataset "{dataset}" is already mapped to the collection "{collection}", by the mapping "{there}": '
+            "resolve that one again."
+        )
 
-    Raises MappingExistsError where `owner` does not see it: nothing of theirs is measured by it, or told of it.
+
+def mapping_of(dataset: Dataset, collection: Collection, *, owner: Any = None) -> Mapping | None:
+    """Return the mapping of `dataset` onto `collection` that `owner` sees: theirs, else nobody's, else the oldest.
+
+    One that they do not see is not there for them. Without an owner it is nobody's, else the oldest, whosever it is: a
+    command that names none finds everybody's.
     """
     same = Mapping.objects.filter(dataset=dataset, collection=collection)
-    if owner is not None and same.exists() and not usable(same, owner).exists():
-        raise MappingExistsError(
-            f'The dataset "{dataset}" is already mapped to the collection "{collection}", by somebody else: ask for '
-            "that mapping to be shared with your team."
-        )
-    return same.first()
+    seen = same if owner is None else usable(same, owner)
+    return seen.filter(owner=owner).first() or seen.filter(owner=None).first() or seen.order_by("created_at").first()

@@ -31,7 +31,7 @@ def external_mapping(dataset: Dataset) -> Mapping:
 def find_external_mapping(dataset: Dataset) -> Mapping | None:
     """Return the mapping that runs from elsewhere are measured under, if there is one yet."""
     mappings = Mapping.objects.filter(dataset=dataset, collection__kind=Collection.Kind.EXTERNAL)
-    return mappings.select_related("collection").first()
+    return mappings.select_related("collection").order_by("created_at").first()
 
 
 def _make(dataset: Dataset) -> Mapping:

@@ -38,7 +38,9 @@ class Mapping(OwnedModel):
     class Meta(OwnedModel.Meta):
         ordering = ["name"]
         constraints = [
-            models.UniqueConstraint(fields=["dataset", "collection"], name="mapping_dataset_collection"),
+            models.UniqueConstraint(
+                fields=["owner", "dataset", "collection"], nulls_distinct=False, name="mapping_dataset_collection"
+            ),
             models.UniqueConstraint(fields=["owner", "name"], nulls_distinct=False, name="mapping_name"),
             models.CheckConstraint(condition=Q(status__in=["pending", "partial", "resolved"]), name="mapping_status"),
             models.CheckConstraint(condition=Q(mapped_count__lte=models.F("total_count")), name="mapping_counts"),

@@ -108,7 +108,7 @@ def test_a_dataset_has_one_mapping_for_all_its_external_runs(dataset: Dataset, a
     assert external_mapping(dataset) == first
     assert first.collection.kind == "external"
     assert first.name.startswith("questions ")
-    with pytest.raises(ConflictError, match="the ids of another dataset's external runs"):
+    with pytest.raises(ConflictError, match="the ids of external runs, for one dataset"):
         create_mapping(make_dataset(name="others"), first.collection)
 
 

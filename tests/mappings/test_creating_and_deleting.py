@@ -3,7 +3,7 @@ import pytest
 from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset, Judgment
-from apps.mappings.creating import MappingExistsError, create_mapping
+from apps.mappings.creating import MappingExistsError, create_mapping, mapping_of
 from apps.mappings.deleting import delete_dataset, delete_mapping
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.resolving import resolve
@@ -37,6 +37,25 @@ def test_it_refuses_a_second_mapping_of_the_same_two():
     with pytest.raises(MappingExistsError, match='by the mapping "first": resolve that one again'):
         create_mapping(dataset, collection, name="second")
     assert Mapping.objects.count() == 1
+
+
+def test_a_private_mapping_is_in_nobody_else_s_way(django_user_model):
+    """It is neither taken for another, nor told of; what the whole staff sees is the same for all."""
+    alice, bob = (django_user_model.objects.create_user(name, is_staff=True) for name in ("alice", "bob"))
+    dataset, collection = make_dataset(), make_collection()
+    his = create_mapping(dataset, collection, owner=bob)
+    assert mapping_of(dataset, collection, owner=alice) is None
+    hers = create_mapping(dataset, collection, owner=alice)
+    assert (hers.name, mapping_of(dataset, collection, owner=alice)) == (his.name, hers)
+    assert mapping_of(dataset, collection) == his, "a command that names no owner finds everybody's"
+    shared = create_mapping(dataset, collection)
+    assert mapping_of(dataset, collection) == shared
+    with pytest.raises(MappingExistsError, match="resolve that one again"):
+        create_mapping(dataset, collection)
+    hers.delete()
+    assert mapping_of(dataset, collection, owner=alice) == shared
+    with pytest.raises(MappingExistsError, match="resolve that one again"):
+        create_mapping(dataset, collection, owner=alice)
 
 
 def test_it_refuses_a_name_that_its_owner_uses_already(admin_user):
