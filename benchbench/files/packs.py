@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
 
+from benchbench.files.placing import OutputError, make_folder
+
 HEADER = struct.Struct("<4s32sII")  # magic, key, bytes of content, CRC-32 of key and content
 HEADER_CHECK = struct.Struct("<I")  # CRC-32 of the header
 MAGIC = b"BBP1"
@@ -60,16 +62,24 @@ class Packs:
 
     def add(self, key: bytes, content: bytes, *, most: int) -> None:
         """Add a record to the newest pack, or to a new one where that would pass `most` bytes or does not end with a
-        record: a process was killed while it wrote. For whoever holds `writing`, once `read` has not found it."""
+        record: a process was killed while it wrote. For whoever holds `writing`, once `read` has not found it.
+
+        Raises OutputError, where the disk is full for example."""
         header = HEADER.pack(MAGIC, key, len(content), zlib.crc32(content, zlib.crc32(key)))
         record = header + HEADER_CHECK.pack(zlib.crc32(header)) + content
         _, size, newest = max(_packs(self.folder), key=lambda pack: pack[2], default=(0, 0, Path()))
         name, start = newest.name, self._ends.get(newest.name, 0)
         if not start or start != size or start + len(record) > most:
             name, start = f"{time.time_ns():020}-{uuid4().hex[:8]}.pack", 0
-            self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / name).open("ab") as pack:
-            pack.write(record)
+            make_folder(self.folder)
+        try:
+            with (self.folder / name).open("ab") as pack:
+                pack.write(record)
+        except OSError as error:
+            raise OutputError(
+                f"{self.folder / name} cannot be written: {error.strerror or error}. Make room for "
+                f"{len(record):,} bytes there, or keep such files in another folder."
+            ) from None
         self._places[key] = Place(name, start, len(record))
         self._ends[name] = start + len(record)
 
@@ -155,7 +165,7 @@ def _content(record: bytes, key: bytes) -> memoryview | None:
 @contextmanager
 def writing(root: Path) -> Iterator[None]:
     """Let one process at a time add to the packs under `root`, or delete some; a killed one gives the lock back."""
-    root.mkdir(parents=True, exist_ok=True)
+    make_folder(root)
     lock = os.open(root / "lock", os.O_RDONLY | os.O_CREAT, 0o666)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,6 +1,7 @@
 """Packs: a record that is read is the one that was added, whatever became of the file."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from benchbench.files.packs import OVERHEAD, Packs, packed_bytes, trim_packs, writing
+from benchbench.files.placing import OutputError
 from tests.files.spoiling import spoil, ways
 
 MOST = 10**6
@@ -53,6 +55,23 @@ def test_what_another_adds_is_seen(folder: Path) -> None:
         assert reader.known([name]) == {name}
         assert reader.read([name]) == {name: content}
     assert len(os.listdir(folder)) == 1
+
+
+def test_a_full_disk_is_a_sentence_and_costs_nothing_that_was_kept(folder: Path) -> None:
+    packs, more = filled(folder), b"more " * 1000
+    (pack,) = folder.iterdir()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (pack.stat().st_size + 100, limits[1]))
+    try:
+        with pytest.raises(OutputError) as raised:
+            packs.add(key("more"), more, most=MOST)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert raised.value.message.startswith(f"{pack} cannot be written: File too large. Make room for ")
+    for one in (packs, Packs(folder)):
+        assert one.read([*RECORDS, key("more")]) == RECORDS
+    packs.add(key("more"), more, most=MOST)
+    assert Packs(folder).read([*RECORDS, key("more")]) == RECORDS | {key("more"): more}
 
 
 WAYS = ways(row=OVERHEAD + len(RECORDS[key("0")]), header=slice(0, OVERHEAD))
