@@ -9,12 +9,16 @@ from apps.operations.models import Operation
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.models import Index
 
+UNKNOWN = "unknown"
+
 
 def identity_of(index: Index) -> dict[str, Any]:
     """Return what a ready index was made from and by, and `content`: one hash over all of that but its name.
 
     Indexes of equal `content` hold the same chunks and vectors, on whichever site they were built; `Index.fingerprint`
-    names one index of this site. An encoder named by a path must lie at the same path.
+    names one index of this site. An encoder named by a path must lie at the same path. Of imported vectors
+    `query_encoder_revision` says besides that nobody knows by which revision of the model they were made: queries that
+    the file has no vectors of are encoded by the one that is here, which cannot be checked.
     """
     assert index.chunk_set is not None
     lexical = index.lexical_index
@@ -31,7 +35,10 @@ def identity_of(index: Index) -> dict[str, Any]:
         "llm_parameters": index.llm_parameters,
     }
     content = fingerprint(collection=index.chunk_set.collection_fingerprint, **facts)
-    return {"name": index.name, "version": index.version, **facts, "content": content}
+    told = {"name": index.name, "version": index.version, **facts, "content": content}
+    if index.vector_source and index.encoder:
+        told["query_encoder_revision"] = UNKNOWN
+    return told
 
 
 def with_operation(indexes: QuerySet[Index]) -> QuerySet[Index]:
