@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from apps.retrieval.encoders import EncoderError
+from apps.retrieval.describing import identity_of
 from apps.retrieval.importing_vectors import VectorImport, import_vectors
 from apps.retrieval.indexing import create_index
 from apps.retrieval.models import CachedVector, Index
@@ -76,6 +77,7 @@ class TestImporting:
         assert index.encoder == KEYWORDS
         revision = f"imported:{index.vector_source[:16]}"
         assert index.encoder_revision == (f"{revision} (7)" if named == "by the file" else revision)
+        assert identity_of(index)["query_encoder_revision"] == "unknown", "as a manifest says"
         assert opened.dense(opened.encode(["plum"]), 1)[0].ids.tolist() == [3]
 
     def test_a_model_of_another_dimension_is_refused_when_it_is_needed(self, fruit, write):
