@@ -48,6 +48,7 @@ urlpatterns = [
     path(f"{DATASET}/judgments/bulk", judgments.BulkJudgments.as_view(), name="bulk_judgments"),
     path(f"{DATASET}/versions", versions.Versions.as_view(), name="versions"),
     path(f"{DATASET}/versions/<int:number>", versions.OneVersion.as_view(), name="version"),
+    path(f"{DATASET}/versions/<int:number>/difference", versions.VersionDifference.as_view(), name="difference"),
     path(f"{DATASET}/mappings", mappings.Mappings.as_view(), name="mappings"),
     path(MAPPING, mappings.OneMapping.as_view(), name="mapping"),
     path(f"{MAPPING}/resolve", mappings.ResolveMapping.as_view(), name="resolve_mapping"),

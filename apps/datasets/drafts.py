@@ -16,9 +16,9 @@ def require_draft(version: DatasetVersion) -> None:
         raise ConflictError(f"{version} is frozen: it never changes, and goes only with its dataset.")
 
 
-def difference_of(draft: DatasetVersion) -> Difference:
-    """Return what the draft holds otherwise than the newest frozen version."""
-    return Difference(draft, since=draft.number - 1)
+def difference_of(version: DatasetVersion) -> Difference:
+    """Return what a version holds otherwise than the one before it: of the draft, than the newest frozen version."""
+    return Difference(version, since=version.number - 1)
 
 
 def changes_of(draft: DatasetVersion) -> Changes:

@@ -119,6 +119,25 @@ def test_it_names_what_is_wrong_with_an_upload(
     assert not Dataset.objects.exists()
 
 
+def test_a_file_in_any_format_is_the_next_version_where_that_is_stated(callers: Callers) -> None:
+    """CSV has no place for a version."""
+    rows = "query_key,query_text,doc_ref,grade\nq1,What is red?,apple,{}\n"
+    made = callers.owner.upload(PATH, rows.format(1), file_name="q.csv", name="fruit").json()
+    assert callers.owner.upload(PATH, rows.format(2), file_name="q.csv", name="fruit").status_code == 409
+    stated = {"dataset_id": made["id"], "version": "2026-11"}
+    answer = callers.owner.upload(PATH, rows.format(2), file_name="q.csv", **stated)
+    assert (answer.status_code, answer.json()["id"]) == (201, made["id"]), answer.content
+    versions = Dataset.objects.get().versions.order_by("number")
+    assert [(version.number, version.label) for version in versions] == [(1, ""), (2, "2026-11")]
+    again = callers.owner.upload(PATH, rows.format(2), file_name="q.csv", **stated)
+    assert again.status_code == 200
+    taken = callers.owner.upload(PATH, rows.format(3), file_name="q.csv", **stated)
+    assert taken.status_code == 409
+    assert callers.owner.upload(PATH, rows.format(3), file_name="q.csv", name="other", **stated).status_code == 400
+    assert callers.other.upload(PATH, rows.format(3), file_name="q.csv", dataset_id=made["id"]).status_code == 403
+    assert Dataset.objects.get().versions.count() == 2
+
+
 def test_it_refuses_a_file_that_is_too_large(callers: Callers, settings: Any) -> None:
     settings.BENCHMARK_DATASET_MAX_UPLOAD_BYTES = 1000
     for size in (1001, 3_000_000):  # found when it is read, and from Content-Length before

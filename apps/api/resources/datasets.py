@@ -1,8 +1,11 @@
 """Datasets: upload, list, look, delete."""
 
+from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 from drf_spectacular.utils import extend_schema
+from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -18,7 +21,7 @@ from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset
 from apps.datasets.uploading import read_upload
 from apps.mappings.deleting import delete_dataset
-from benchbench.access import visible
+from benchbench.access import may_change, visible
 
 
 class Datasets(Endpoint):
@@ -44,15 +47,33 @@ class Datasets(Endpoint):
         """Upload a dataset.
 
         201 where that made a dataset, or the next version of one; 200 where you have a dataset of that name and content
-        already, which is answered. 409 where its content is other and the file states no new version. `warnings` says
-        what was read and looks wrong.
+        already, which is answered. 409 where its content is other and neither the file nor `version` states a new
+        version; `dataset_id` makes it the next one of that dataset, whatever the file states. `warnings` says what was
+        read and looks wrong.
         """
         stated = valid(DatasetUpload, request.data)
+        before = _next_of(request, stated)
         record = read_upload(stated["file"], format=stated.get("format", ""), split=stated.get("split", ""))
-        imported = import_dataset(record, name=stated["name"], description=stated["description"], owner=request.user)
+        imported = import_dataset(
+            replace(record, label=stated.get("version", record.label)),
+            name=stated.get("name"),
+            description=stated["description"],
+            owner=request.user,
+            next_of=before,
+        )
         dataset = with_query_count(Dataset.objects.all()).get(pk=imported.version.dataset_id)
         facts = {**DatasetFacts(dataset).data, "warnings": list(imported.report.warnings)}
         return Response(facts, status=200 if imported.report.outcome == "unchanged" else 201)
+
+
+def _next_of(request: Request, stated: dict[str, Any]) -> Dataset | None:
+    """Return the dataset whose next version is uploaded, which changes it."""
+    if "dataset_id" not in stated:
+        return None
+    dataset = find_visible(Dataset.objects.all(), stated["dataset_id"], request.user)
+    if not may_change(dataset, request.user):
+        raise PermissionDenied("You may not change any dataset: ask an administrator for the permission.")
+    return dataset
 
 
 class OneDataset(Endpoint):

@@ -13,9 +13,18 @@ from apps.api.endpoint import Endpoint
 from apps.api.idempotency import idempotent
 from apps.api.paging import PageQuery, answer_page
 from apps.api.serializers.base import valid
-from apps.api.serializers.versions import ChangeFacts, FreezeRequest, VersionDetail, VersionFacts, VersionPage
+from apps.api.serializers.versions import (
+    ChangeFacts,
+    DifferenceQuery,
+    FreezeRequest,
+    VersionDetail,
+    VersionDifferenceFacts,
+    VersionFacts,
+    VersionPage,
+)
 from apps.datasets.describing import counted
-from apps.datasets.drafts import changes_of, require_draft
+from apps.datasets.differences import KINDS
+from apps.datasets.drafts import changes_of, difference_of, require_draft
 from apps.datasets.editing import discard_draft, freeze
 from apps.datasets.models import Dataset, DatasetVersion
 
@@ -35,7 +44,10 @@ class Versions(Endpoint):
     @extend_schema(operation_id="freeze_draft", request=FreezeRequest, responses={201: VersionFacts})
     @idempotent
     def post(self, request: Request, dataset_id: UUID) -> Response:
-        """Freeze the draft: it becomes the newest version and never changes again; 409 where nothing was edited."""
+        """Freeze the draft: it becomes the newest version and never changes again; 409 where nothing was edited.
+
+        `seen` of its difference freezes just what was looked at: 409 where it was edited since.
+        """
         dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
         version = freeze(dataset, **valid(FreezeRequest, request.data))
         return Response(VersionFacts(version).data, status=201)
@@ -62,6 +74,20 @@ class OneVersion(Endpoint):
         require_draft(version)
         discard_draft(version.dataset)
         return Response(status=204)
+
+
+class VersionDifference(Endpoint):
+    model = Dataset
+    acts = {"GET": "view"}
+
+    @extend_schema(operation_id="get_difference", parameters=[DifferenceQuery], responses=VersionDifferenceFacts)
+    def get(self, request: Request, dataset_id: UUID, number: int) -> Response:
+        """Tell what a version, the draft among them, changes of the version before it, row by row."""
+        limit = valid(DifferenceQuery, request.query_params)["limit"]
+        difference = difference_of(version_at(request, dataset_id, number))
+        rows = {kind: getattr(difference, kind)[:limit] for kind in KINDS}
+        names = ("version", "since", "counts", "digest", "totals")
+        return Response(VersionDifferenceFacts({name: getattr(difference, name) for name in names} | rows).data)
 
 
 def version_at(request: Request, dataset_id: UUID, number: int) -> DatasetVersion:

@@ -1,17 +1,20 @@
 """Datasets on the wire."""
 
+from typing import Any
+
 from rest_framework import serializers
 
 from apps.api.paging import Page
-from apps.api.serializers.base import Choice, FilePart, Moment, StrictSerializer, Text
+from apps.api.serializers.base import Choice, FilePart, Identifier, Moment, StrictSerializer, Text
 from apps.datasets.readers import FORMATS
+from apps.datasets.records import LABEL_LENGTH
 from benchbench.names import MAX_LENGTH
 
 
 class DatasetUpload(StrictSerializer):
-    """A file of judged queries, and what to call them."""
+    """A file of judged queries, and what to call them; or which dataset they are the next version of."""
 
-    name = Text(max_length=MAX_LENGTH)
+    name = Text(required=False, max_length=MAX_LENGTH, help_text="Required without dataset_id, whose name it keeps.")
     description = Text(required=False, default="", allow_blank=True, max_length=10_000)
     file = FilePart(
         help_text="JSON of schema 1.0, module queries, ground_truth.json, CSV or JSON Lines with a row for each "
@@ -19,6 +22,17 @@ class DatasetUpload(StrictSerializer):
     )
     format = Choice(list(FORMATS), required=False, help_text="Without it the content tells.")
     split = Text(required=False, max_length=50, help_text="Of BEIR (test without it) and Flowbaby (all).")
+    dataset_id = Identifier(required=False, help_text="What the file holds becomes the next version of this dataset.")
+    version = Text(
+        required=False,
+        max_length=LABEL_LENGTH,
+        help_text="What the version is called, such as 2026-11; without it what the file states, if anything.",
+    )
+
+    def validate(self, stated: dict[str, Any]) -> dict[str, Any]:
+        if "name" not in stated and "dataset_id" not in stated:
+            raise serializers.ValidationError({"name": [self.fields["name"].error_messages["required"]]})
+        return stated
 
 
 class DatasetFacts(serializers.Serializer):

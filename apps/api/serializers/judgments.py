@@ -19,8 +19,8 @@ DOC_REF = {
         {
             "type": "object",
             "properties": dict.fromkeys(DOC_REF_KEYS, FILLED | {"type": ["string", "null"]}),
-            "minProperties": 1,
-            "description": "Any of them; null is not stated.",
+            "anyOf": [{"properties": {key: FILLED}, "required": [key]} for key in DOC_REF_KEYS],
+            "description": "Any of them; null is not stated, and one must be.",
             "additionalProperties": False,
         },
     ]

@@ -3,7 +3,9 @@
 from rest_framework import serializers
 
 from apps.api.paging import Page
-from apps.api.serializers.base import Moment, StrictSerializer, Text
+from apps.api.serializers.base import Moment, StrictSerializer, Text, Whole
+from apps.api.serializers.judgments import JudgmentFacts
+from apps.api.serializers.queries import QueryFacts
 from apps.datasets.records import LABEL_LENGTH
 
 
@@ -12,6 +14,12 @@ class FreezeRequest(StrictSerializer):
 
     label = Text(required=False, default="", allow_blank=True, max_length=LABEL_LENGTH, help_text="Such as 2026-11.")
     note = Text(required=False, default="", allow_blank=True, max_length=10_000)
+    seen = Text(
+        required=False,
+        default="",
+        max_length=64,
+        help_text="What the difference of the draft was called that you looked at: 409 where it was edited since.",
+    )
 
 
 class VersionFacts(serializers.Serializer):
@@ -51,3 +59,51 @@ class VersionDetail(VersionFacts):
     """A version, and what it changes where it is the draft."""
 
     changes = ChangeFacts(allow_null=True)
+
+
+class DifferenceQuery(StrictSerializer):
+    """How much of a difference."""
+
+    limit = Whole(required=False, default=50, min_value=1, max_value=500, help_text="Rows of each kind.")
+
+
+class ChangedQuery(QueryFacts):
+    """A query that was worded or described anew."""
+
+    text_before = serializers.CharField()
+
+
+class ChangedJudgment(JudgmentFacts):
+    """A judgment that was stated anew."""
+
+    grade_before = serializers.IntegerField()
+
+
+class Totals(serializers.Serializer):
+    """How many rows each list has in all."""
+
+    judgments_added = serializers.IntegerField(min_value=0)
+    judgments_changed = serializers.IntegerField(min_value=0)
+    judgments_removed = serializers.IntegerField(min_value=0)
+    queries_added = serializers.IntegerField(min_value=0)
+    queries_changed = serializers.IntegerField(min_value=0)
+    queries_removed = serializers.IntegerField(min_value=0)
+
+
+class VersionDifferenceFacts(serializers.Serializer):
+    """What a version holds otherwise than the one before it: the first rows of each kind, by key.
+
+    Judgments are those of queries that both have. What is removed is told as it was.
+    """
+
+    number = serializers.IntegerField(min_value=1, source="version.number")
+    since = serializers.IntegerField(min_value=0, help_text="The version before; 0 where there is none.")
+    sentence = serializers.CharField(source="counts.sentence")
+    seen = serializers.CharField(source="digest", help_text="To freeze just this: the same as long as nobody edits.")
+    totals = Totals()
+    judgments_added = JudgmentFacts(many=True)
+    judgments_changed = ChangedJudgment(many=True)
+    judgments_removed = JudgmentFacts(many=True)
+    queries_added = QueryFacts(many=True)
+    queries_changed = ChangedQuery(many=True)
+    queries_removed = QueryFacts(many=True)
