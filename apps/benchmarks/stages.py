@@ -227,7 +227,11 @@ class Stages:
         A list is the same bits in any batch, so what is searched again for its time alone finds nothing else.
         """
         if apart and len(numbers) > 1:
-            return [outcome for number in numbers for outcome in self._timed(search, [number])]
+            alone = []
+            for number in numbers:
+                self._on_part()
+                alone += self._timed(search, [number])
+            return alone
         started = time.perf_counter()
         lists = search(numbers)
         ms = (time.perf_counter() - started) * 1000
