@@ -1,18 +1,22 @@
-"""Every page of the site: whatever answers a browser, found in the table of addresses."""
+"""Every page of the site, found in the table of addresses: a new one is tried by the tests that visit all."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from django.apps import apps
+from django.db.models import Model
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
-# Addresses that show nothing by themselves: what they are instead.
+# What addresses are that show nothing by themselves; a new one is taken for a page until it stands here.
 NO_PAGES = {
     "logout": "an act",
+    "stop_job": "an act",
+    "confirm_action": "an act",
+    "actions": "an act",
     "autocomplete": "JSON, and asked for by a form",
+    "home_json": "JSON",
     "jsi18n": "a script",
-    "search": "a part of the menu, which answers what is typed",
     "view_on_site": "sends on",
     "benchmarks_benchmark_import_run": "sends on",
     "dataset_preview": "answers a form that is being filled in",
@@ -24,35 +28,52 @@ NO_PAGES = {
     "run_export": "a file",
     "benchmark_manifest": "a file",
 }
+# Parts of pages, asked for by themselves.
+FRAGMENTS = {
+    "search",
+    "operation_progress",
+    "dataset_shape",
+    "benchmark_live",
+    "benchmark_verdict",
+    "benchmark_choices",
+    "run_coverage",
+    "run_sections",
+    "run_content",
+    "run_import_choices",
+}
 
 
 @dataclass(frozen=True)
 class Address:
-    """A named address with its parameters, and the model whose row `object_id` means, where it has one."""
+    """A named address with its parameters, and the model of whose admin it is a part, if of any."""
 
     name: str
     parameters: tuple[str, ...]
-    model: Any
+    model: type[Model] | None
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is a page by itself."""
+        return self.name.rpartition(":")[2] not in FRAGMENTS
 
     def url(self, values: Callable[[str], Any]) -> str:
         return reverse(self.name, kwargs={name: values(name) for name in self.parameters})
 
 
 def addresses() -> Iterator[Address]:
-    """Yield what the site has but the API, whose answers are JSON, and django-rq's pages, which are its own."""
-    for resolver, route, pattern in _walk(get_resolver()):
-        if pattern.name is None or resolver in ("api", "django_rq") or pattern.name in NO_PAGES:
-            continue
-        parts = route.split("/")
-        name = f"{resolver}:{pattern.name}" if resolver else pattern.name
-        model = apps.get_model(parts[1], parts[2]) if "object_id" in pattern.pattern.converters else None
-        yield Address(name, tuple(pattern.pattern.regex.groupindex), model)
+    """Yield the pages and their fragments, but what the API has, whose answers are JSON."""
+    models = {model._meta.label_lower: model for model in apps.get_models()}
+    yield from (one for one in _walk(get_resolver(), models) if one.name.rpartition(":")[2] not in NO_PAGES)
 
 
-def _walk(resolver: URLResolver, route: str = "", space: str = "") -> Iterator[tuple[str, str, URLPattern]]:
+def _walk(
+    resolver: URLResolver, models: dict[str, type[Model]], space: str = "", model: type[Model] | None = None
+) -> Iterator[Address]:
     for pattern in resolver.url_patterns:
-        path = route + str(pattern.pattern)
-        if isinstance(pattern, URLResolver):
-            yield from _walk(pattern, path, pattern.namespace or space)
-        else:
-            yield space, path, pattern
+        if isinstance(pattern, URLPattern):
+            if pattern.name:  # what has none sends on
+                yield Address(space + pattern.name, tuple(pattern.pattern.regex.groupindex), model)
+        elif pattern.namespace != "api":
+            inner = f"{space}{pattern.namespace}:" if pattern.namespace else space
+            label = str(pattern.pattern).strip("/").replace("/", ".")
+            yield from _walk(pattern, models, inner, models.get(label))

@@ -101,7 +101,9 @@ def test_no_page_takes_more_than_25_statements(
 ) -> None:
     taken, shown = {}, 0
     for address in addresses():
-        known = values | ({"object_id": row_of(address, benchmark).pk} if address.model else {})
+        if address.name.startswith("django_rq:"):  # not ours
+            continue
+        known = values | ({"object_id": row_of(address, benchmark).pk} if "object_id" in address.parameters else {})
         for asked in asked_of(address, benchmark):
             cache.clear()
             with CaptureQueriesContext(connection) as captured:
