@@ -13,6 +13,7 @@ from django.contrib.auth.models import User
 from django.db import connections
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
+PATIENCE = 180_000  # milliseconds, which only a page that hangs takes
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 T = TypeVar("T")
 
@@ -70,7 +71,7 @@ def page(browser: Browser, site: str) -> Iterator[Page]:
     User.objects.create(username="ada", password=password, is_staff=True, is_superuser=True)
     context = browser.new_context(base_url=site, viewport={"width": 1280, "height": 900})
     page = context.new_page()
-    page.set_default_timeout(15_000)
+    page.set_default_timeout(PATIENCE)
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda message: errors.append(message.text) if is_error(message) else None)

@@ -68,7 +68,7 @@ def watch(page: Page) -> list[float]:
             });
         }"""
     )
-    page.wait_for_selector('#board[data-active="false"]', state="attached", timeout=60_000)
+    page.wait_for_selector('#board[data-active="false"]', state="attached")
     assert page.evaluate("window.neverReloaded") is True
     seen: list[float] = page.evaluate("window.seen")
     return seen
@@ -110,7 +110,7 @@ def bring_what_is_searched(page: Page, folder: Path) -> None:
     page.fill("[name=name]", "keywords")
     page.fill("[name=encoder]", ENCODER)
     press(page, "Create and build")
-    page.wait_for_selector(".bb-status-ready", timeout=60_000)
+    page.wait_for_selector(".bb-status-ready")
 
 
 def bring_what_is_asked(page: Page, folder: Path) -> None:
@@ -168,7 +168,7 @@ def test_the_page_goes_on_when_the_socket_is_lost(page: Page) -> None:
     page.goto(f"/admin/benchmarks/benchmark/{operation.subject_id}/results/")
     page.wait_for_selector("text=Reconnecting")
     outside(lambda: wait(operation))
-    page.wait_for_selector('#board[data-active="false"]', state="attached", timeout=15_000)
+    page.wait_for_selector('#board[data-active="false"]', state="attached")
     page.wait_for_selector("text=2 of 2 completed")
 
 
