@@ -26,7 +26,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A data folder of its own, in which the tests of this module take turns."""
     folder = tmp_path_factory.mktemp("embedded")
     yield folder
-    python("-m", "benchbench.embedded", "remove", data=folder).wait(timeout=40)
+    python("-m", "benchbench.embedded", "remove", data=folder).wait(timeout=120)
 
 
 @pytest.fixture

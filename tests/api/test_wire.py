@@ -26,7 +26,7 @@ def ask(serve: Any, token: str) -> Callable[..., httpx.Response]:  # noqa: F811
 
     def ask(method: str, path: str, *, scheme: str = "Bearer", headers: Any = None, **content: Any) -> httpx.Response:
         named = {"Authorization": f"{scheme} {token}", "Content-Type": "application/json"} | (headers or {})
-        return httpx.request(method, f"{site}/api/v2{path}", headers=named, timeout=30, trust_env=False, **content)
+        return httpx.request(method, f"{site}/api/v2{path}", headers=named, timeout=180, trust_env=False, **content)
 
     return ask
 

@@ -20,6 +20,7 @@ from tests.benchmarks.conftest import make_library, run_key
 from tests.tiny_models import save_cross_encoder
 
 QUERIES = 16
+SECONDS = 600  # which only a hang takes
 Worker = Callable[[], "subprocess.Popen[bytes]"]
 
 
@@ -41,10 +42,10 @@ def start_worker(process_environment: dict[str, str]) -> Iterator[Worker]:
         worker.wait()
 
 
-def until(condition: Callable[[], bool], seconds: float, what: str) -> None:
-    deadline = time.monotonic() + seconds
+def until(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + SECONDS
     while not condition():
-        assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
+        assert time.monotonic() < deadline, f"{what}: not within {SECONDS} s"
         time.sleep(0.01)
 
 
@@ -60,7 +61,7 @@ def kill_in_mid_batch(worker: "subprocess.Popen[bytes]", operation: Operation) -
         os.kill(worker.pid, signal.SIGCONT)
         return False
 
-    until(stopped_in_mid_batch, 180, "the first batches")
+    until(stopped_in_mid_batch, "the first batches")
     os.kill(worker.pid, signal.SIGKILL)
     worker.wait()
     assert running.count() == 1, "the worker was killed in mid-batch"
@@ -75,16 +76,12 @@ def test_a_killed_worker_costs_neither_work_nor_truth(start_worker: Worker, tmp_
         "rerankers": [str(save_cross_encoder(tmp_path / "tiny"))],
     }
     undisturbed, benchmark = (create_benchmark(library, name=name, matrix=matrix) for name in ("undisturbed", "killed"))
-    began = time.monotonic()
     wait(launch(undisturbed))
-    alone = time.monotonic() - began
 
     operation = launch(benchmark)
     killed = kill_in_mid_batch(start_worker(), operation)
-    began = time.monotonic()
     start_worker()
-    until(lambda: Benchmark.objects.get(pk=benchmark.pk).status == "completed", alone + 180, "the end")
-    print(f"finished {time.monotonic() - began:.1f} s after the kill; undisturbed it takes {alone:.1f} s")
+    until(lambda: Benchmark.objects.get(pk=benchmark.pk).status == "completed", "the end")
 
     killed.refresh_from_db()
     assert killed.attempts == 2

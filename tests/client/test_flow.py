@@ -51,7 +51,7 @@ def test_the_whole_job_is_done_by_the_api_alone(ada: User, site: str, manage: An
 
 
 def sign_in(site: str) -> str:
-    with httpx.Client(base_url=f"{site}/api/v2", trust_env=False, timeout=60) as http:
+    with httpx.Client(base_url=f"{site}/api/v2", trust_env=False, timeout=180) as http:
         answer = http.post("/auth/token", json={"username": "ada", "password": PASSWORD})
     assert answer.status_code == 200, answer.text
     return str(answer.json()["access"])
@@ -78,7 +78,7 @@ def watch(client: Client, benchmark: Benchmark, site: str, access: str) -> None:
     watcher = Watcher(address, lambda message: message["type"] != "current_state" and is_end(message), **socket)
     said: list[str] = []
     started = client.start(benchmark)
-    ended = client.wait(started, progress=said.append, timeout=60)
+    ended = client.wait(started, progress=said.append, timeout=180)
     assert (ended["status"], said[-1]) == ("completed", "benchmark: completed, 2 of 2 runs")
     last = watcher.told()[-1]["data"]
     assert (last["operation_id"], last["status"]) == (started["operation_uuid"], "completed")
