@@ -22,6 +22,7 @@ from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index
 from benchbench.ir.configuration import AXES, LATE_INTERACTION
 from benchbench.ir.matrix import Matrix
+from tests.benchmarks.laboratory import make_folder
 from tests.tiny_models import save_cross_encoder, save_encoder
 
 FRUITS = ("apple", "pear", "plum", "cherry", "fig", "grape", "lemon", "melon", "olive", "peach")
@@ -91,6 +92,13 @@ def make_library(*, documents: int = 30, queries: int = 12, seed: int = 7, filte
 def short_batches(settings: Any) -> None:
     """Let a dozen queries make several batches."""
     settings.BENCHBENCH_BATCH_SECONDS = 0.001
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The folder of an experiment, without the file that compares."""
+    make_folder(tmp_path)
+    return tmp_path
 
 
 def make_wide(mapping: Mapping, folder: Path, *, runs: int, seed: int = 1, **options: Any) -> Benchmark:

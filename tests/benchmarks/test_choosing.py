@@ -28,7 +28,7 @@ from apps.retrieval.models import Index
 from apps.retrieval.reusing import Ingredients, index_of, unavailable_index
 from benchbench.ir.matrix import MatrixError
 from tests.benchmarks.conftest import make_library
-from tests.benchmarks.test_experiments import folder, write  # noqa: F401 (a fixture)
+from tests.benchmarks.laboratory import write
 
 WORDS = ["sparse"]
 
@@ -170,11 +170,7 @@ def test_an_index_of_the_same_is_reused_where_its_owner_sees_it(library: Mapping
     assert his.status == Index.Status.PENDING
 
 
-def test_a_mapping_of_somebody_else_is_neither_taken_nor_in_the_way(
-    folder: Path,  # noqa: F811
-    alice: User,
-    bob: User,
-) -> None:
+def test_a_mapping_of_somebody_else_is_neither_taken_nor_in_the_way(folder: Path, alice: User, bob: User) -> None:
     planned = plan_experiment(write(folder))
     hers, his = (prepare_experiment(planned, owner=user).benchmark for user in (alice, bob))
     assert hers.mapping != his.mapping

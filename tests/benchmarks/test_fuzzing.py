@@ -13,7 +13,7 @@ from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
 from apps.collections.models import Collection, Document
 from apps.datasets.models import Dataset, DatasetVersion
 from apps.mappings.models import Mapping
-from tests.benchmarks.test_experiments import EXPERIMENT
+from tests.benchmarks.laboratory import EXPERIMENT
 from tests.damages import Damage, damaged_value, import_each, writer
 from tests.datasets.test_readers import DOCUMENT, TRUTH
 from tests.factories import make_dataset

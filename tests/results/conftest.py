@@ -1,8 +1,9 @@
 import pytest
 
+from apps.benchmarks.models import QueryResult
 from apps.mappings.models import Mapping
 from tests.benchmarks.conftest import make_library
-from tests.factories import make_collection, make_dataset, make_mapping
+from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 
 
 @pytest.fixture
@@ -17,3 +18,17 @@ def mapping(db: None) -> Mapping:
 def library(transactional_db: None) -> Mapping:
     """A shelf of fruit, really indexed, that a benchmark can run over."""
     return make_library()
+
+
+@pytest.fixture
+def ranking(db: None) -> QueryResult:
+    """A ranking of three documents, of which the first is judged."""
+    mapping = make_mapping(
+        make_dataset({"q1": [({"document_id": "d1"}, 3), ({"uri": "gone"}, 1)]}),
+        make_collection("library", [{"title": name} for name in ("Pears", "Plums", "Figs")]),
+    )
+    run = make_benchmark(mapping, [0.5]).runs.get()
+    documents = list(mapping.collection.documents.order_by("external_id").values_list("pk", flat=True))
+    return QueryResult.objects.create(
+        run=run, query=mapping.dataset.queries.get(), document_ids=documents, chunk_ids=[], scores=[3.0, 2.0, 1.0]
+    )

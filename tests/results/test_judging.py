@@ -11,9 +11,8 @@ from django.urls import reverse
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, StageList
 from apps.datasets.content import stored_hash
 from apps.datasets.drafts import draft_of
-from apps.datasets.editing import remove_judgment, set_judgment
+from apps.datasets.editing import set_judgment
 from apps.datasets.models import Dataset, Judgment
-from apps.datasets.query_editing import edit_query
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from benchbench.panels import change_url
@@ -21,7 +20,6 @@ from tests.admin.conftest import MakeStaff, make_staff  # noqa: F401 (a fixture)
 from tests.admin.test_acts import messages_of, press
 from tests.benchmarks.conftest import make_library
 from tests.benchmarks.test_rescoring import by_query
-from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 from tests.results.test_pages import HOSTILE, results_url, text_of
 from tests.results.test_versions import finish
 
@@ -29,20 +27,6 @@ from tests.results.test_versions import finish
 @pytest.fixture
 def finished(transactional_db: None) -> Benchmark:
     return finish(make_library(documents=20, queries=6))
-
-
-@pytest.fixture
-def ranking(db: None) -> QueryResult:
-    """A ranking of three documents, of which the first is judged."""
-    mapping = make_mapping(
-        make_dataset({"q1": [({"document_id": "d1"}, 3), ({"uri": "gone"}, 1)]}),
-        make_collection("library", [{"title": name} for name in ("Pears", "Plums", "Figs")]),
-    )
-    run = make_benchmark(mapping, [0.5]).runs.get()
-    documents = list(mapping.collection.documents.order_by("external_id").values_list("pk", flat=True))
-    return QueryResult.objects.create(
-        run=run, query=mapping.dataset.queries.get(), document_ids=documents, chunk_ids=[], scores=[3.0, 2.0, 1.0]
-    )
 
 
 def judge_url(result: QueryResult, document_id: int | None = None) -> str:
@@ -270,50 +254,3 @@ def test_it_leads_only_to_what_one_may_see(
     assert "resolve it again" in text_of(client.get(change_url(ranking.query.dataset)))
     Mapping.objects.update(owner=make_staff("grace"))
     assert "resolve it again" not in text_of(client.get(change_url(ranking.query.dataset)))
-
-
-def test_freezing_shows_first_what_it_changes(admin_client: Client, ranking: QueryResult) -> None:
-    query, dataset = ranking.query, ranking.query.dataset
-    page = freeze_url(dataset)
-    assert "has no draft to freeze" in messages_of(admin_client.get(page, follow=True))
-    set_judgment(dataset, "q1", {"document_id": "d1"}, 0, note=HOSTILE)
-    set_judgment(dataset, "q1", {"document_id": "d2"}, 2)
-    remove_judgment(dataset, "q1", {"uri": "gone"})
-    edit_query(query, {"text": "Worded anew?"})
-    shown = admin_client.get(page)
-    text = text_of(shown)
-    assert "4 changes: 1 judgment added, 1 judgment changed, 1 judgment removed, 1 query changed" in text
-    assert "Judgments added 1" in text
-    assert "q1 d1 3 → 0" in text
-    assert "q1 gone 1" in text
-    assert "q1 What is q1? Worded anew?" in text
-    assert "<script>alert" not in shown.content.decode()
-    seen = shown.context["difference"].digest
-
-    set_judgment(dataset, "q1", {"document_id": "d3"}, 1)
-    for told in (seen, ""):
-        late = admin_client.post(page, {"seen": told})
-        assert "was edited since you looked at it" in text_of(late)
-        assert "Judgments added 2" in text_of(late), "what it holds now"
-        assert draft_of(dataset) is not None
-    seen = late.context["difference"].digest
-    answer = admin_client.post(
-        page, {"seen": seen, "label": "2026-11", "note": "Second look.", "next": change_url(query)}
-    )
-    assert answer["Location"] == change_url(query)
-    version = dataset.versions.get(number=2)
-    assert (version.label, version.note, draft_of(dataset)) == ("2026-11", "Second look.", None)
-    set_judgment(dataset, "q1", {"document_id": "d3"}, 2)
-    taken = {"seen": admin_client.get(page).context["difference"].digest, "label": "2026-11"}
-    assert "choose another label" in str(admin_client.post(page, taken).context["form"].errors["label"])
-
-
-def test_the_page_of_a_draft_asks_little_however_much_it_changes(
-    admin_client: Client, ranking: QueryResult, django_assert_max_num_queries: Any
-) -> None:
-    dataset = ranking.query.dataset
-    for number in range(60):
-        set_judgment(dataset, "q1", {"document_id": f"n{number}"}, 1)
-    with django_assert_max_num_queries(25):
-        text = text_of(admin_client.get(freeze_url(dataset)))
-    assert "The first 50 of 60." in text
