@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from apps.benchmarks import isolated
@@ -10,10 +11,12 @@ from apps.benchmarks.cancelling import cancel
 from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation
-from apps.benchmarks.progress import benchmark_event
+from apps.benchmarks.progress import benchmark_event, completions
 from apps.operations.leasing import Lease
+from apps.operations.models import Operation
 from apps.operations.working import OperationFailedError, wait
 from apps.results.leaderboard import leaderboard
+from apps.retrieval.encoders import KeywordEncoder
 from tests.benchmarks.conftest import make_library, make_wide, run_key
 
 RUNS, QUERIES = 18, 2
@@ -23,6 +26,11 @@ def values_of(benchmark: Benchmark) -> dict[str, Any]:
     """Return every mean and every query's values, by configuration."""
     evaluations = Evaluation.objects.filter(run__benchmark=benchmark).select_related("run")
     return {one.run.config_hash: (one.means, one.query_ids, one.values, one.failed_queries) for one in evaluations}
+
+
+def marks_of(operation: Operation) -> list[str]:
+    """Return by what execution the events say that the times of runs were measured."""
+    return [event["last_completed_run"]["timing"]["execution"] for _, event in completions(operation, 0)]
 
 
 def test_it_finds_what_shared_execution_finds_on_every_axis(transactional_db: None, tmp_path: Path) -> None:
@@ -64,7 +72,7 @@ class TestOneLongBatch:
                 percents.append(benchmark_event(lease.batch.operation)["percent"])
 
         monkeypatch.setattr(Lease, "report", watched)
-        wait(launch(benchmark))
+        assert marks_of(wait(launch(benchmark))) == ["isolated"] * 2
         assert [{row.so_far for row in rows} for rows in seen] == [{1}, {2}, {3}, {4}, {4}, {4}, {4}, {4}]
         assert percents == [12.5, 25, 37.5, 50, 62.5, 75, 87.5, 100]
         final = {row.run.pk: dict(row.values) for row in leaderboard(Benchmark.objects.get()).rows}
@@ -90,3 +98,22 @@ class TestOneLongBatch:
             wait(operation)
         operation.refresh_from_db()
         assert {run["completed_queries"] for run in benchmark_event(operation)["runs"]} == {0}
+
+
+def test_a_model_that_encodes_otherwise_than_before_is_found_out(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The vectors that rank are kept; those encoded for their time are held against them."""
+    library, matrix = make_library(documents=12, queries=2), {"search_modes": ["dense"]}
+    assert marks_of(wait(launch(create_benchmark(library, name="keeps the vectors", matrix=matrix)))) == ["shared"]
+    embed = KeywordEncoder.embed_batch
+
+    def otherwise(encoder: KeywordEncoder, *texts: Any, **how: Any) -> Any:
+        return np.roll(embed(encoder, *texts, **how), 1, axis=1)
+
+    monkeypatch.setattr(KeywordEncoder, "embed_batch", otherwise)
+    benchmark = create_benchmark(library, name="b", matrix=matrix, execution="isolated")
+    wait(launch(benchmark))
+    run = benchmark.runs.get()
+    told = {result.error.partition(" for ")[0] for result in run.query_results.all()}
+    assert told == {"Encoding a query again gave another vector than the one kept"}, run.error_message

@@ -1,14 +1,16 @@
 """Reranked runs: late interaction by default, and each pair scored once as long as a benchmark lives."""
 
+import math
 from pathlib import Path
 
 import pytest
 
+from apps.benchmarks import execution
 from apps.benchmarks.cancelling import cancel
 from apps.benchmarks.cloning import clone
 from apps.benchmarks.creating import create_benchmark
 from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Benchmark, PairList, StageList
+from apps.benchmarks.models import Benchmark, PairList, QueryResult, StageList
 from apps.mappings.models import Mapping
 from apps.operations.models import Batch
 from apps.operations.working import OperationFailedError, perform_batch, wait
@@ -79,23 +81,40 @@ def test_a_pair_is_scored_once_whatever_runs_and_attempts_read_it(library: Mappi
     assert len(scored) == len(set(pairs_of(benchmark))) == len(pairs_of(benchmark))
 
 
-def test_a_batch_that_fails_has_not_scored_in_vain(
-    library: Mapping, scored: list, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from apps.benchmarks import execution
-
+@pytest.fixture
+def full_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk without room for the first results."""
     store, failures = execution.store_results, iter([OSError("No space left on device")])
 
-    def full_once(results: object) -> None:
+    def store_later(results: object) -> None:
         for error in failures:
             raise error
         store(results)
 
-    monkeypatch.setattr(execution, "store_results", full_once)
+    monkeypatch.setattr(execution, "store_results", store_later)
+
+
+def test_a_batch_that_fails_has_not_scored_in_vain(library: Mapping, scored: list, full_once: None) -> None:
     benchmark = create_benchmark(library, name="b", matrix=MATRIX)
     operation = wait(launch(benchmark))
     assert max(operation.batches.values_list("attempts", flat=True)) == 2
     assert len(scored) == len(set(pairs_of(benchmark)))
+
+
+def test_a_kept_score_that_is_no_number_is_scored_anew(library: Mapping, scored: list, full_once: None) -> None:
+    benchmark = create_benchmark(library, name="b", matrix=MATRIX)
+    operation = launch(benchmark)
+    perform_batch(operation.batches.filter(state="pending").earliest("ordinal").pk, owner="test")
+    damaged = benchmark.pair_lists.all()
+    for kept in damaged:
+        damaged.filter(pk=kept.pk).update(scores=[math.nan] * len(kept.scores))
+    lost = len(pairs_of(benchmark))
+    assert lost
+    wait(operation)
+    assert len(scored) == len(set(pairs_of(benchmark))) + lost
+    scores = [score for result in QueryResult.objects.all() for score in result.scores]
+    assert scores
+    assert all(map(math.isfinite, scores))
 
 
 def test_isolated_execution_scores_anew_and_finds_the_same(library: Mapping, scored: list) -> None:

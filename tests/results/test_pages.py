@@ -157,6 +157,18 @@ def test_what_waits_for_a_worker_is_queued_and_not_running(admin_client: Client,
             assert re.search(rf">\s*{said}\s*<", admin_client.get(path).content.decode()), (path, said)
 
 
+@pytest.mark.parametrize(("execution", "marked"), [("shared", True), ("isolated", False)])
+def test_times_of_shared_execution_are_marked_wherever_they_stand(
+    admin_client: Client, mapping: Mapping, execution: str, marked: bool
+) -> None:
+    run = make_benchmark(mapping, [0.5], execution=execution).runs.get()
+    Run.objects.update(timing={**run.timing, "execution": execution})
+    query = mapping.dataset.queries.get(key="pear")
+    result = QueryResult.objects.create(run=run, query=query, document_ids=[], chunk_ids=[], scores=[], total_ms=5.0)
+    for path in (results_url(run.benchmark), change_url(run), change_url(result)):
+        assert ("shared" in text_of(admin_client.get(path)).split()) is marked, path
+
+
 def test_a_cancelled_benchmark_offers_to_resume(admin_client: Client, mapping: Mapping) -> None:
     benchmark = make_benchmark(mapping, [0.5], status="cancelled")
     benchmark.runs.update(status=Run.Status.CANCELLED)

@@ -7,11 +7,12 @@ import pytest
 from django.db import connection
 
 from apps.retrieval.ann_indexes import AnnIndexError, ann_index_name, check_ann, find_ann_index, make_ann_index
-from apps.retrieval.approximate import explain
+from apps.retrieval.approximate import ApproximateView, explain
 from apps.retrieval.deleting import delete_index
 from apps.retrieval.importing_vectors import import_vectors
 from apps.retrieval.indexing import create_index
 from apps.retrieval.searching import open_index
+from apps.retrieval.vectors import VectorsError
 from benchbench.ir.ann import Ann, recall
 from tests.factories import make_collection
 
@@ -198,3 +199,11 @@ class TestTheIndexes:
         check_ann(index, Ann.parse("hnsw(storage=halfvec)"))
         with pytest.raises(AnnIndexError, match=r"3,072 dimensions .* 2,000 with storage=vector, 4,000 with"):
             make_ann_index(index, Ann.parse("hnsw"))
+
+
+def test_a_table_that_holds_more_than_its_index_says_is_refused(index, queries):
+    setting = Ann.parse("hnsw(ef_search=400)")
+    make_ann_index(index, setting)
+    fewer = np.zeros((COUNT // 2, DIMENSION), np.float32)
+    with pytest.raises(VectorsError, match=r'The table of the index "random" does not hold one vector for each'):
+        ApproximateView(index, fewer, setting, {}).nearest(queries, COUNT)

@@ -6,7 +6,7 @@ from apps.collections.records import DocumentRecord
 from apps.operations.handlers import handler_for
 from apps.operations.launching import OperationActiveError, cancel_operation
 from apps.operations.leasing import new_owner
-from apps.operations.models import Batch
+from apps.operations.models import Batch, Operation
 from apps.operations.working import OperationFailedError, perform_batch, wait
 from apps.retrieval import encoders
 from apps.retrieval.availability import UnavailableError
@@ -266,3 +266,14 @@ def test_what_the_cache_has_does_not_fill_a_range():
     new = np.array([False, True, False, True, False, True, False])
     assert ranges(np.arange(7), new, 1) == [(0, 3), (3, 5), (5, 7)]
     assert ranges(np.arange(15_000), np.zeros(15_000, bool), 1) == [(0, 10_000), (10_000, 15_000)]
+
+
+@pytest.mark.parametrize(("status", "word"), [("pending", "queued"), ("running", "indexing"), (None, "queued")])
+def test_an_index_is_queued_until_a_worker_took_it_up(fruit, status, word):
+    index = create_index(fruit, name="words", encoder=KEYWORDS)
+    assert index.status_word == "pending"
+    Index.objects.update(status=Index.Status.INDEXING)
+    index.refresh_from_db()
+    if status:
+        Operation.objects.create(kind="index", subject_id=index.pk, status=status)
+    assert index.status_word == word
