@@ -3,11 +3,12 @@
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Literal, cast
 
 import numpy as np
 
+from apps.benchmarks.measuring import Valued, kept_values
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.reading import Rankings, rankings_of
 from apps.datasets.models import DatasetVersion
@@ -36,11 +37,11 @@ def evaluate_runs(
     runs: Iterable[Run],
     *,
     version: DatasetVersion | None = None,
-    read: Callable[[Run], Rankings] = rankings_of,
 ) -> list[Evaluation]:
     """Measure runs of a benchmark against `version` (its own by default) under its policies, and store that.
 
-    `read` gives the rankings of a run, one run after the other: all of them at once may be more than memory holds.
+    What batches measured against this truth is taken as they kept it; all else is measured from the stored rankings,
+    one run after the other: those of all at once may be more than memory holds.
 
     An evaluation of the same run, version and policies is replaced. A query that failed, or that the run was never
     asked, has no values, is left out of the means and counted. Of several repetitions the first that did not fail is
@@ -55,7 +56,13 @@ def evaluate_runs(
         "unresolved_share": ground_truth.unresolved_share,
     }
     query_ids = list(ground_truth.grades)
-    evaluations = [_evaluate(benchmark, run, version, query_ids, truths, read(run), stated) for run in runs]
+    measures = [Measure.parse(name) for name in benchmark.measures]
+    runs = list(runs)
+    kept = kept_values([run.pk for run in runs], benchmark.measures, ground_truth)
+    evaluations = []
+    for run in runs:
+        valued = kept.get(run.pk) or _measured(measures, query_ids, truths, rankings_of(run))
+        evaluations.append(_evaluation(benchmark, run, version, query_ids, truths, valued, stated))
     _store(evaluations)
     return evaluations
 
@@ -65,9 +72,9 @@ def policies_of(benchmark: Benchmark) -> dict[str, str]:
     return {"unresolved": benchmark.unresolved, "empty_queries": benchmark.empty_queries}
 
 
-def truth_of(benchmark: Benchmark, version: DatasetVersion) -> Truth:
+def truth_of(benchmark: Benchmark, version: DatasetVersion, *, query_ids: Collection[int] | None = None) -> Truth:
     """Return the truth that the benchmark's runs are held against, under its policy for unresolved judgments."""
-    return truth(benchmark.mapping, version, unresolved=policy_of(benchmark))
+    return truth(benchmark.mapping, version, unresolved=policy_of(benchmark), query_ids=query_ids)
 
 
 def truths_of(benchmarks: Sequence[Benchmark], version: DatasetVersion, keys: dict[int, str]) -> list[Truth]:
@@ -80,24 +87,27 @@ def policy_of(benchmark: Benchmark) -> Literal["count", "drop"]:
     return cast(Literal["count", "drop"], benchmark.unresolved)  # the database admits no other
 
 
-def _evaluate(
+def _measured(measures: Sequence[Measure], query_ids: list[int], truths: Truths, rankings: Rankings) -> Valued:
+    missing = np.array([query_id not in rankings for query_id in query_ids], dtype=bool)
+    values = evaluate(measures, truths.grade([rankings.get(query_id, []) for query_id in query_ids]))
+    values[:, missing] = np.nan
+    return Valued(values, missing)
+
+
+def _evaluation(
     benchmark: Benchmark,
     run: Run,
     version: DatasetVersion,
     query_ids: list[int],
     truths: Truths,
-    rankings: Rankings,
+    valued: Valued,
     stated: dict[str, Any],
 ) -> Evaluation:
-    missing = np.array([query_id not in rankings for query_id in query_ids], dtype=bool)
-    graded = truths.grade([rankings.get(query_id, []) for query_id in query_ids])
-    measures = [Measure.parse(name) for name in benchmark.measures]
-    values = evaluate(measures, graded)
+    values, missing = valued
     means = mean(
-        values, has_relevant=graded.has_relevant, failed=missing, empty=cast(EmptyQueries, benchmark.empty_queries)
+        values, has_relevant=truths.n_relevant > 0, failed=missing, empty=cast(EmptyQueries, benchmark.empty_queries)
     )
-    values[:, missing] = np.nan
-    failed = _failed(run, [query_id for query_id in query_ids if query_id not in rankings])
+    failed = _failed(run, [query_id for query_id, lost in zip(query_ids, missing.tolist(), strict=True) if lost])
     policies = policies_of(benchmark)
     return Evaluation(
         run=run,

@@ -1,17 +1,18 @@
 """Do one batch of a benchmark: its queries, through every run that is not finished."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.db.models.functions import Now
 
 from apps.benchmarks import isolated
-from apps.benchmarks.contributing import contributions
 from apps.benchmarks.evaluating import truth_of
+from apps.benchmarks.hashes import Written, external_ids, results_hash
 from apps.benchmarks.indexes import OpenIndexes
 from apps.benchmarks.launching import UNFINISHED
+from apps.benchmarks.measuring import Measuring, keep_values
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.outcomes import Notes, Outcome
 from apps.benchmarks.pairs import Pairs
@@ -50,13 +51,13 @@ def execute(batch: Batch, lease: Lease) -> None:
     indexes = OpenIndexes({run.config.get("index"): run.index for run in runs if run.index})
     # An error that might pass costs the batch an attempt; on its last one, it is recorded with the queries it hit.
     tolerant = batch.attempts >= settings.BENCHBENCH_MAX_ATTEMPTS
-    truth = truth_of(benchmark, benchmark.dataset_version)
+    truth = truth_of(benchmark, benchmark.dataset_version, query_ids=[query.pk for query in queries])
+    measuring = Measuring(benchmark, truth)
     rerankers = PinnedRerankers(benchmark)
     faults = Faults()
     if benchmark.execution == Benchmark.Execution.ISOLATED:
-        told = partial(contributions, benchmark, truth)
         results, outcomes, notes = isolated.run_queries(
-            benchmark, runs, queries, indexes, rerankers, lease, tolerant=tolerant, faults=faults, contributions=told
+            benchmark, runs, queries, indexes, rerankers, lease, tolerant=tolerant, faults=faults, measuring=measuring
         )
     else:
         results, outcomes, notes = shared_queries(
@@ -64,10 +65,22 @@ def execute(batch: Batch, lease: Lease) -> None:
         )
     lease.check()
     made_by = _made_by(plan_of(runs), outcomes, indexes, rerankers)
-    told_runs = contributions(benchmark, truth, results)
-    with lease.commit({"made_by": made_by, "runs": told_runs, "notes": notes, **faults.as_result()}):
+    measuring.add(results)
+    hashes = _hashes(benchmark, results) if len(queries) == benchmark.dataset_version.query_count else {}
+    with lease.commit({"made_by": made_by, "runs": measuring.told(), "notes": notes, **faults.as_result()}):
         store_results(results)
+        keep_values(batch, measuring, hashes)
         store_stage_lists(benchmark, plan_of(runs), outcomes, [query.pk for query in queries], indexes)
+
+
+def _hashes(benchmark: Benchmark, results: Sequence[RunResult]) -> dict[UUID, str]:
+    """Return the hashes of whole runs' rankings, by run."""
+    keys = dict(benchmark.dataset_version.queries.order_by("key", "pk").values_list("pk", "key"))
+    names = Written(external_ids(benchmark.mapping.collection_id))
+    by_run: dict[UUID, list[RunResult]] = {}
+    for result in results:
+        by_run.setdefault(result.run_id, []).append(result)
+    return {run_id: results_hash(mine, keys, names) for run_id, mine in by_run.items()}
 
 
 def _made_by(

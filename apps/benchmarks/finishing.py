@@ -10,12 +10,13 @@ from apps.benchmarks.approximations import ann_warnings, approximations_of
 from apps.benchmarks.evaluating import evaluate_runs
 from apps.benchmarks.hashes import Written, external_ids, rankings_hash
 from apps.benchmarks.launching import UNFINISHED
-from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.benchmarks.measuring import forget_values, kept_hashes
+from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.outcomes import STALLS, Notes
 from apps.benchmarks.planning import plan_of
 from apps.benchmarks.progress import partials
 from apps.benchmarks.provenance import provenance_of
-from apps.benchmarks.reading import Rankings, rankings_in, stored_results
+from apps.benchmarks.reading import stored_results
 from apps.benchmarks.rescoring import scored_versions
 from apps.benchmarks.timing import timings_of
 from apps.mappings.filters import filter_warnings
@@ -42,7 +43,8 @@ def finish(operation: Operation) -> None:
     short = short_queries(operation)
     # The others too: the mapping may have been resolved anew since they completed, and one page holds them together.
     others = list(benchmark.runs.filter(status=Run.Status.COMPLETED))
-    evaluations, hashes = measured(benchmark, runs)
+    hashes = hashes_of(benchmark, runs)
+    evaluations = {evaluation.run_id: evaluation for evaluation in evaluate_runs(benchmark, runs)}
     if others:
         evaluate_runs(benchmark, others)
     for version in scored_versions(benchmark):
@@ -69,22 +71,19 @@ def finish(operation: Operation) -> None:
             run.error_message = f"Every query failed; the first: {first}"
         run.completed_at = operation.finished_at
         run.save(update_fields=[*RESULT_FIELDS, "updated_at"])
+    forget_values(runs)
     completed = benchmark.runs.filter(status=Run.Status.COMPLETED).exists()
     _end(benchmark, Status.COMPLETED if completed else Status.FAILED)
 
 
-def measured(benchmark: Benchmark, runs: list[Run]) -> tuple[dict[UUID, Evaluation], dict[UUID, str]]:
-    """Evaluate runs, and hash their rankings, which are read once for both. Return evaluations and hashes by run."""
-    names = Written(external_ids(benchmark.mapping.collection_id))
-    hashes = {}
-
-    def read(run: Run) -> Rankings:
-        results = stored_results(run)
-        hashes[run.pk] = rankings_hash(results, names)
-        return rankings_in(results)
-
-    evaluations = evaluate_runs(benchmark, runs, read=read)
-    return {evaluation.run_id: evaluation for evaluation in evaluations}, hashes
+def hashes_of(benchmark: Benchmark, runs: list[Run]) -> dict[UUID, str]:
+    """Return the hash of each run's rankings: the one its batch kept; where several made them, from what is stored."""
+    hashes = kept_hashes(runs)
+    parted = [run for run in runs if run.pk not in hashes]
+    if parted:
+        names = Written(external_ids(benchmark.mapping.collection_id))
+        hashes |= {run.pk: rankings_hash(stored_results(run), names) for run in parted}
+    return hashes
 
 
 def stop(operation: Operation) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from apps.benchmarks.models import Evaluation
+from apps.benchmarks.rankings import RunResult
 from apps.benchmarks.reading import Stored
 from apps.collections.models import Document
 from apps.datasets.models import Query
@@ -32,6 +33,22 @@ class Written(dict[int, str]):
 def rankings_hash(results: Iterable[Stored], names: Written) -> str:
     """Return the `hash_of_rankings` of all that is stored of a run. `names` knows every document of the collection."""
     rankings = ((one.key, one.repetition, None if one.error else one.document_ids, one.scores) for one in results)
+    return hash_of_rankings(rankings, written=names.__getitem__)
+
+
+def results_hash(results: Iterable[RunResult], keys: Mapping[int, str], names: Written) -> str:
+    """Return the `rankings_hash` of a run before it is stored: of its results for all queries of `keys`, key by id.
+
+    `keys` are in the database's order of them, which is that of the hash.
+    """
+    by_query: dict[int, list[RunResult]] = {query_id: [] for query_id in keys}
+    for result in results:
+        by_query[result.query_id].append(result)
+    rankings = (
+        (key, one.repetition, None if one.error else one.document_ids.tolist(), one.scores)
+        for query_id, key in keys.items()
+        for one in sorted(by_query[query_id], key=lambda one: one.repetition)
+    )
     return hash_of_rankings(rankings, written=names.__getitem__)
 
 

@@ -3,11 +3,11 @@
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import product
 
-from apps.benchmarks.contributing import Parts, added
 from apps.benchmarks.indexes import OpenIndexes
+from apps.benchmarks.measuring import Measuring
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.outcomes import Notes, Outcome
 from apps.benchmarks.pinning import PinnedRerankers
@@ -31,21 +31,21 @@ def run_queries(
     *,
     tolerant: bool,
     faults: Faults,
-    contributions: Callable[[Sequence[RunResult]], Parts],
+    measuring: Measuring,
 ) -> tuple[list[RunResult], dict[str, list[Outcome]], Notes]:
     """Do each (repetition, query, run) alone, runs in an order shuffled per query by the benchmark's seed.
 
     The first query is done once before, unmeasured, so that models and caches are warm. The batch has its host to
     itself: its payload says `alone`. The exact counterparts of approximate runs are searched with the first repetition
-    only. Between queries the lease is told, with what `contributions` makes of the rankings so far: a batch may take
-    long, and its runs have no values before it ends but these.
+    only. Between queries the lease is told, with what `measuring` makes of the rankings so far: a batch may take long,
+    and its runs have no values before it ends but these.
     """
     plans = {str(run.pk): plan_of([run]) for run in runs}
     alone = {str(run.pk): plan_of([run], truth=False) for run in runs}
     results: list[RunResult] = []
     outcomes: dict[str, list[Outcome]] = {}
     notes: Notes = {}
-    telling = Telling(lease, contributions)
+    telling = Telling(lease, measuring)
     done, max_k = 0, max(benchmark.k_values)
     for plan in plans.values():
         Stages(queries[:1], indexes, rerankers, tolerant=True, on_part=lease.check).run(plan)
@@ -72,18 +72,17 @@ def run_queries(
 class Telling:
     """Tells the lease of a batch, at most every TOLD_SECONDS, what its rankings add to the provisional means."""
 
-    def __init__(self, lease: Lease, contributions: Callable[[Sequence[RunResult]], Parts]) -> None:
-        self._lease, self._contributions = lease, contributions
-        self._parts: Parts = {}
+    def __init__(self, lease: Lease, measuring: Measuring) -> None:
+        self._lease, self._measuring = lease, measuring
         self._counted = 0
         self._told = time.monotonic()
 
     def tell(self, results: Sequence[RunResult], done: int) -> None:
         if time.monotonic() - self._told < TOLD_SECONDS:
             return
-        self._parts = added(self._parts, self._contributions(results[self._counted :]))
+        self._measuring.add(results[self._counted :])
         self._counted = len(results)
-        self._lease.report(done, {"runs": self._parts}, always=True)
+        self._lease.report(done, {"runs": self._measuring.told()}, always=True)
         self._told = time.monotonic()
 
 

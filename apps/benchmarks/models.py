@@ -9,7 +9,7 @@ from django.db.models.lookups import GreaterThanOrEqual
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset, DatasetVersion, Query
 from apps.mappings.models import Mapping
-from apps.operations.models import Operation, Status
+from apps.operations.models import Batch, Operation, Status
 from apps.retrieval.models import ChunkSet, Index
 from benchbench.ir.losses import MOST_LOST_PERCENT, why_unranked
 from benchbench.models import OwnedModel, PublicModel
@@ -195,6 +195,25 @@ class QueryResult(models.Model):
 
     def __str__(self) -> str:
         return f"{self.run} / {self.query}"
+
+
+class BatchValues(models.Model):
+    """The values of a batch's rankings of one run, by query, until the run ends and its evaluation has them."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="batch_values")
+    batch = models.ForeignKey(Batch, on_delete=models.CASCADE, related_name="+")
+    measures = ArrayField(models.CharField(max_length=100))
+    query_ids = ArrayField(models.BigIntegerField(), help_text="Those that have values.")
+    failed_query_ids = ArrayField(models.BigIntegerField())
+    values = models.BinaryField(help_text="Per measure, per query: float64, the lowest byte first; NaN: no value.")
+    truth_hash = models.CharField(max_length=64, help_text="Of the grades of these queries that they rest on.")
+    rankings_hash = models.CharField(max_length=64, help_text="Of the run's rankings, where the batch made them all.")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "batch"], name="batch_values_once")]
+
+    def __str__(self) -> str:
+        return f"{self.run} in {self.batch}"
 
 
 class Evaluation(models.Model):

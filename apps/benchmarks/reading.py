@@ -1,6 +1,6 @@
 """Stored rankings, read in bulk."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
 import psycopg
@@ -62,16 +62,7 @@ def stored_results(run: Run) -> list[Stored]:
 def rankings_of(run: Run) -> Rankings:
     """Return the ranked document ids of each query that did not fail; of several repetitions the first."""
     rows = run.query_results.filter(error="").order_by("query_id", "repetition").values_list("query_id", "document_ids")
-    return _firsts(rows_of(rows))
-
-
-def rankings_in(results: Iterable[Stored]) -> Rankings:
-    """Return the same as `rankings_of`, from what was read already."""
-    return _firsts((result.query_id, result.document_ids) for result in results if not result.error)
-
-
-def _firsts(rows: Iterable[tuple[int, list[int]]]) -> Rankings:
     rankings: Rankings = {}
-    for query_id, document_ids in rows:
+    for query_id, document_ids in rows_of(rows):
         rankings.setdefault(query_id, document_ids)
     return rankings
