@@ -8,7 +8,6 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchbench.settings")
 # them many times slower than one alone.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import scipy.special  # noqa: F401 (a third of a second, which the first look at a verdict would wait for)
 from channels.routing import ProtocolTypeRouter, URLRouter
 from django.core.asgi import get_asgi_application
 

@@ -141,7 +141,7 @@ def main() -> None:
         throwaway.open_site()
         build(asked.queries)
 
-    import scipy.special  # noqa: F401 (as the web process does at its start)
+    import scipy.special  # noqa: F401 (a process loads it once, at its first verdict: a third of a second)
     from django.conf import settings
     from django.contrib.auth.models import User
     from django.core.signals import request_finished, request_started
