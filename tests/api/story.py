@@ -95,9 +95,8 @@ def edit_dataset(walk: Walk, dataset: str) -> None:
     walk.ask("GET", f"{new}/judgments")
     walk.ask("GET", f"{new}/judgments/{walk.caller.get(f'{new}/judgments').json()['judgments'][0]['id']}")
     walk.ask("GET", f"{path}/versions/2")
-    seen = walk.ask("GET", f"{path}/versions/2/difference")["seen"]
-    stated = {"label": "2026-11", "note": "A sixth question, and sections.", "seen": seen}
-    walk.ask("POST", f"{path}/versions", stated)
+    walk.ask("GET", f"{path}/versions/2/difference")
+    walk.ask("POST", f"{path}/versions", {"label": "2026-11", "note": "A sixth question, and sections."})
     walk.ask("GET", f"{path}/versions")
     removed = walk.caller.get(f"{path}/judgments", query_key="q1").json()["judgments"][1]
     walk.ask("DELETE", f"{path}/queries/{removed['query_id']}/judgments/{removed['id']}")
