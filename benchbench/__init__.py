@@ -1,0 +1,1 @@
+"""The Django project, what all rooms share, the science (`ir`), formats (`files`) and scoring."""

@@ -12,7 +12,7 @@ from channels.routing import ProtocolTypeRouter, URLRouter
 from django.core.asgi import get_asgi_application
 
 from benchbench import embedded
-from benchbench.closing import allow_every_code
+from benchbench.site.closing import allow_every_code
 
 embedded.ensure()
 allow_every_code()
@@ -21,8 +21,8 @@ warnings.filterwarnings("ignore", message="No directory at")
 django_application = get_asgi_application()
 
 # These need the app registry that the line above fills.
-from apps.api.sockets import identified
-from apps.operations.routing import websocket_urlpatterns
+from apps.api.access.sockets import identified
+from apps.operations.sockets.routing import websocket_urlpatterns
 
 application = ProtocolTypeRouter(
     {"http": django_application, "websocket": identified(URLRouter(websocket_urlpatterns))}

@@ -14,9 +14,9 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.utils import get_random_secret_key
 
 from benchbench import embedded
-from benchbench.appearance import UNFOLD as UNFOLD
-from benchbench.rest import REST_FRAMEWORK as REST
-from benchbench.rest import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS
+from benchbench.site.appearance import UNFOLD as UNFOLD
+from benchbench.site.rest import REST_FRAMEWORK as REST
+from benchbench.site.rest import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -98,7 +98,7 @@ HTTPS = env_bool("HTTPS", False)
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
-CSRF_FAILURE_VIEW = "benchbench.error_pages.csrf_failure"
+CSRF_FAILURE_VIEW = "benchbench.site.error_pages.csrf_failure"
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
 
@@ -157,7 +157,7 @@ TEMPLATES = [
         },
     }
 ]
-AUTHENTICATION_BACKENDS = ["benchbench.permissions.PermissionsAtOnce"]
+AUTHENTICATION_BACKENDS = ["benchbench.site.permissions.PermissionsAtOnce"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")

@@ -15,8 +15,8 @@ from apps.api.errors import unknown
 
 # Errors of the API are JSON, whoever raises them; those of pages are pages.
 handler400 = "apps.api.errors.bad_request"
-handler403 = "benchbench.error_pages.forbidden"
-handler404 = "benchbench.error_pages.not_found"
+handler403 = "benchbench.site.error_pages.forbidden"
+handler404 = "benchbench.site.error_pages.not_found"
 handler500 = "apps.api.errors.server_error"
 
 

@@ -18,12 +18,12 @@ throwaway.open_site()
 import numpy as np
 from django.db import connection
 
-from apps.retrieval.ann_indexes import make_ann_index
-from apps.retrieval.approximate import ApproximateView, explain
 from apps.retrieval.exact import nearest
 from apps.retrieval.models import ChunkSet, Index
-from apps.retrieval.vectors import table_store
-from benchbench.ir.ann import Ann, recall
+from apps.retrieval.search.ann_indexes import make_ann_index
+from apps.retrieval.search.approximate import ApproximateView, explain
+from apps.retrieval.search.vectors import table_store
+from benchbench.ir.planning.ann import Ann, recall
 from benchbench.ir.records import ScoredList
 
 DIMENSION, INNER, QUERIES, DEPTH = 384, 32, 200, 10

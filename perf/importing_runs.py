@@ -14,7 +14,7 @@ throwaway.open_site()
 import numpy as np
 from django.db import connections
 
-from apps.benchmarks.importing_runs import import_runs
+from apps.benchmarks.external.importing import import_runs
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import DatasetVersion
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord

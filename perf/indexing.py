@@ -28,12 +28,12 @@ from apps.collections.records import DocumentRecord
 from apps.operations.working import wait
 from apps.retrieval.building import MOST_AT_ONCE, insert_vectors, prepare_table
 from apps.retrieval.chunking import make_chunk_set
-from apps.retrieval.encoders import BATCH, SentenceTransformerEncoder, load_encoder
-from apps.retrieval.encoding import encode_texts
+from apps.retrieval.encoders.encoder import BATCH, SentenceTransformerEncoder, load_encoder
+from apps.retrieval.encoders.encoding import encode_texts
+from apps.retrieval.encoders.token_store import forget_tokens
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import CachedVector, Index
-from apps.retrieval.token_store import forget_tokens
-from apps.retrieval.vectors import table_store
+from apps.retrieval.search.vectors import table_store
 
 DATA = Path(os.environ.get("BENCHBENCH_SHARED_DATA") or throwaway.ROOT.parent / "shared" / "data")
 VECTORS, DIMENSION = 20_000, 384

@@ -34,18 +34,18 @@ throwaway.open_site()
 from django.db.models import F, FloatField, Func, Sum
 
 from apps.benchmarks.costs import costs_of
-from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, PairList
-from apps.benchmarks.pinning import PinnedRerankers
 from apps.benchmarks.planning import plan_of
-from apps.benchmarks.rankings import results_of
-from apps.benchmarks.stages import Stages
+from apps.benchmarks.running.pinning import PinnedRerankers
+from apps.benchmarks.running.rankings import results_of
+from apps.benchmarks.running.stages import Stages
 from apps.mappings.beir import import_beir
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.retrieval.models import CachedVector, Index
-from apps.retrieval.searching import open_index
+from apps.retrieval.search.open_indexes import open_index
 from tests.tiny_models import save_cross_encoder
 
 DATA = Path(os.environ.get("BENCHBENCH_SHARED_DATA") or throwaway.ROOT.parent / "shared" / "data") / "scifact"

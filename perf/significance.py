@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchbench.ir.significance import Comparison, compare
-from benchbench.ir.verdict import verdict
+from benchbench.ir.statistics.significance import Comparison, compare
+from benchbench.ir.statistics.verdict import verdict
 from tests.ir.simulated import QUERIES, RUNS, benchmark, skewed, true_mean
 
 BENCHMARKS, POWERED, RESAMPLES, ROUNDS = 2_000, 500, 1_000, 5

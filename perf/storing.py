@@ -11,9 +11,9 @@ throwaway.open_site()
 import numpy as np
 from django.db import connection, transaction
 
+from apps.benchmarks.measuring.run_result import RunResult
 from apps.benchmarks.models import QueryResult
-from apps.benchmarks.rankings import RunResult
-from apps.benchmarks.storing import store_results
+from apps.benchmarks.running.storing import store_results
 
 RUNS, QUERIES, DEPTH, ROUNDS = 16, 1_000, 100, 5
 

@@ -22,7 +22,7 @@ throwaway.open_site()
 from django.conf import settings
 from django.db.models import Count, F, Max, Min, Sum
 
-from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, PairList
 from apps.collections.importing import create_collection, import_documents
@@ -34,8 +34,8 @@ from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve_now
 from apps.operations.queueing import workers_on
 from apps.operations.working import wait
+from apps.retrieval.encoders.model_files import find_model
 from apps.retrieval.indexing import build_index, create_index
-from apps.retrieval.model_files import find_model
 
 QUERIES, WARM_UP, DEPTH, ROUNDS = 60, 8, 10, 5
 BATCH_SECONDS = 0.5  # not 5: a benchmark of some seconds has to have as many batches as one of a minute

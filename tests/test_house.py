@@ -1,5 +1,6 @@
 """What holds for the whole checkout."""
 
+import ast
 import os
 import re
 import subprocess
@@ -18,7 +19,7 @@ django.setup()
 import apps, benchbench
 for package in (apps, benchbench):
     for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
-        if not module.name.endswith((".__main__", ".asgi")):
+        if not module.name.endswith(".__main__"):
             importlib.import_module(module.name)
 print(*sorted({name.partition(".")[0] for name in sys.modules}))
 """
@@ -96,3 +97,45 @@ def test_make_without_a_target_lists_the_targets() -> None:
     listed = subprocess.run(["make"], cwd=CHECKOUT, env=os.environ, capture_output=True, text=True, check=True).stdout
     for target in ("demo", "test", "fuzz", "install", "run", "worker", "lint", "openapi", "perf", "clean"):
         assert f"make {target} " in listed
+
+
+def folders() -> dict[Path, list[Path]]:
+    """Return the modules of every package but those of migrations, `__init__` left out."""
+    modules = [module for room in ("apps", "benchbench") for module in (CHECKOUT / room).rglob("*.py")]
+    found: dict[Path, list[Path]] = {}
+    for module in modules:
+        if "migrations" not in module.parts and module.stem != "__init__":
+            found.setdefault(module.parent, []).append(module)
+    return found
+
+
+def test_a_folder_holds_at_most_twenty_modules() -> None:
+    assert {str(folder.relative_to(CHECKOUT)): len(held) for folder, held in folders().items() if len(held) > 20} == {}
+
+
+def test_a_module_has_at_most_three_hundred_lines_and_a_function_forty() -> None:
+    too_long = []
+    for module in (module for held in folders().values() for module in held):
+        text = module.read_text()
+        if text.count("\n") > 300:
+            too_long.append(str(module.relative_to(CHECKOUT)))
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and code_lines(node) > 40:
+                too_long.append(f"{module.relative_to(CHECKOUT)}: {node.name}")
+    assert too_long == []
+
+
+def code_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Return the lines of a function's body without those of its docstring."""
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def test_every_module_and_package_says_what_it_is() -> None:
+    silent = []
+    for folder, held in folders().items():
+        for module in (*held, folder / "__init__.py"):
+            known = module.name in ("apps.py", "__main__.py", "urls.py") or "management" in module.parts
+            if module.exists() and not known and ast.get_docstring(ast.parse(module.read_text())) is None:
+                silent.append(str(module.relative_to(CHECKOUT)))
+    assert silent == []

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchbench.strict_json import MalformedFileError, canonical, fault, parse, raw_blocks, raw_chunks, same
+from benchbench.reading.strict_json import MalformedFileError, canonical, fault, parse, raw_blocks, raw_chunks, same
 
 SHORT = "it was cut short. Copy it, or pack it, again."
 DAMAGED = "it is damaged. Copy it, or pack it, again."

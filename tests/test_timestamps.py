@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.test import override_settings
 
-from apps.api.serializers.base import Moment
+from apps.api.fields import Moment
 from benchbench.timestamps import timestamp
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -16,7 +16,7 @@ MOMENT = re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?[^\s\"\'`,|]*")
 WHOLE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{6})?Z")
 # What an interface records or writes: answers of every address, every exporter's file, and the pages that show them.
 WRITTEN = ("apps/api/examples/*.json", "tests/results/golden/**/*", "docs/events.md", "docs/openapi.yaml")
-FOR_PEOPLE = {"apps/results/history.py"}  # the axis of a chart
+FOR_PEOPLE = {"apps/results/comparison/history.py"}  # the axis of a chart
 
 
 @pytest.mark.parametrize(

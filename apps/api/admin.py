@@ -13,10 +13,10 @@ from unfold.decorators import display
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from apps.api import views
+from apps.api.access.tokens import revoke_token
 from apps.api.models import AccessToken
-from apps.api.tokens import revoke_token
-from benchbench.admin import FactAdmin
-from benchbench.panels import Button
+from benchbench.site.admin import FactAdmin
+from benchbench.site.panels import Button
 
 STATES = {"active": "success", "expired": "warning", "revoked": "danger"}
 

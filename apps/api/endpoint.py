@@ -11,7 +11,7 @@ from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from apps.api.throttling import address_of, count
+from apps.api.access.throttling import address_of, count
 
 
 class Endpoint(APIView):

@@ -23,8 +23,8 @@ from rest_framework.settings import api_settings
 from rest_framework.views import exception_handler, set_rollback
 
 from apps.api.sentences import about, of_form, of_refusal
-from benchbench import error_pages
 from benchbench.errors import BenchbenchError
+from benchbench.site import error_pages
 
 ROOT = "/api/"
 AWAY = (OperationalError, InterfaceError, NoRedisError, SlowRedisError)

@@ -11,10 +11,10 @@ from rest_framework.exceptions import Throttled
 from unfold.forms import AuthenticationForm
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
+from apps.api.access.signing_in import count_guess
+from apps.api.access.throttling import address_of, uncount
 from apps.api.models import Scope
-from apps.api.signing_in import count_guess
-from apps.api.throttling import address_of, uncount
-from benchbench.pages import PageForm
+from benchbench.site.pages import PageForm
 
 MOST_DAYS = 3650
 logger = logging.getLogger(__name__)

@@ -19,7 +19,7 @@ from rest_framework.response import Response
 
 from apps.api.models import KeptAnswer
 from benchbench.errors import BenchbenchError, ConflictError
-from benchbench.strict_json import canonical
+from benchbench.reading.strict_json import canonical
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from benchbench.errors import BenchbenchError
-from benchbench.ir.matrix import KEYS
+from benchbench.ir.planning.matrix import KEYS
 
 OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
 

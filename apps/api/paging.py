@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from apps.api.serializers.base import StrictSerializer, Whole
+from apps.api.fields import StrictSerializer, Whole
 
 MOST_PAGES = 1_000_000
 

@@ -5,8 +5,8 @@ from typing import Any, BinaryIO, ClassVar
 from django.conf import settings
 from rest_framework.parsers import BaseParser, MultiPartParser
 
-from benchbench import strict_json
 from benchbench.errors import BenchbenchError
+from benchbench.reading import strict_json
 
 FORM_BYTES = 2**20  # what a form may have around its file
 

@@ -1,7 +1,7 @@
 """What the API says of a request that REST framework refuses: what is wrong, where, and what to do.
 
 REST framework's own sentences are for programmers and name nothing. Those of fields stand in tables by its codes, which
-the fields of `apps.api.serializers.base` take; `{key}` is where the key stands as the client sent it
+the fields of `apps.api.fields` take; `{key}` is where the key stands as the client sent it
 ("queries[3].text"), which is known only when all of a request has been read.
 """
 

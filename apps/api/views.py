@@ -6,10 +6,10 @@ from django.template.response import TemplateResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_variables
 
+from apps.api.access.tokens import issue_token
 from apps.api.forms import TokenForm
-from apps.api.tokens import issue_token
-from benchbench.pages import form_page, staff
-from benchbench.panels import change_url
+from benchbench.site.pages import form_page, staff
+from benchbench.site.panels import change_url
 
 
 @never_cache

@@ -1,3 +1,5 @@
+"""Admin pages of benchmarks, runs and baselines."""
+
 from typing import Any
 
 from django.contrib import admin
@@ -7,19 +9,22 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from unfold.decorators import action, display
 
-from apps.benchmarks import run_views, views
 from apps.benchmarks.cancelling import cancel
 from apps.benchmarks.deleting import delete_benchmark
 from apps.benchmarks.launching import launch
+from apps.benchmarks.measuring.rescoring import newest_version, rescore
 from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.rescoring import newest_version, rescore
 from apps.benchmarks.retrying import retry
+from apps.benchmarks.views import benchmarks as views
+from apps.benchmarks.views import runs as run_views
 from apps.operations.models import Operation, Status
-from apps.results import comparison_views, export_views, measure_views
-from apps.results import views as results
-from benchbench.admin import OwnedAdmin, VisibleFilter
-from benchbench.pages import staff
-from benchbench.panels import Button, Panel, changelist_url
+from apps.results.views import comparison as comparison_views
+from apps.results.views import exports as export_views
+from apps.results.views import measures as measure_views
+from apps.results.views import results
+from benchbench.site.admin import OwnedAdmin, VisibleFilter
+from benchbench.site.pages import staff
+from benchbench.site.panels import Button, Panel, changelist_url
 
 
 @admin.register(Benchmark)

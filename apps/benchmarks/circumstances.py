@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeVar
 
 from apps.benchmarks.models import Run
 from apps.benchmarks.provenance import facts_of
-from benchbench.ir.configuration import Configuration
+from benchbench.ir.planning.configuration import Configuration
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from django.db.models import Model
 from django.db.models.expressions import RawSQL
 
 from apps.benchmarks.circumstances import Difference, by_value, circumstances, grouped, names, told
-from apps.benchmarks.evaluating import policies_of
+from apps.benchmarks.measuring.evaluating import policies_of
 from apps.benchmarks.models import Evaluation, Run
 from apps.datasets.models import DatasetVersion
 from apps.mappings.models import Mapping

@@ -10,8 +10,8 @@ from django.db.models.functions import Cast
 
 from apps.benchmarks.models import Benchmark, PairList, QueryResult, StageList
 from apps.retrieval.models import CachedVector, Index
-from benchbench.ir.configuration import LATE_INTERACTION
-from benchbench.ir.plan import DenseStage, EncodeStage, FuseStage, LexicalStage, Plan, RerankStage, Stage
+from benchbench.ir.planning.configuration import LATE_INTERACTION
+from benchbench.ir.planning.plan import DenseStage, EncodeStage, FuseStage, LexicalStage, Plan, RerankStage, Stage
 
 # Milliseconds per query, on a small CPU; per million chunks for an exact search, per pair for a reranker.
 ROUGH_MS = {EncodeStage: 15.0, DenseStage: 1.0, LexicalStage: 1.0, FuseStage: 0.1}

@@ -10,18 +10,18 @@ from django.db import transaction
 from django.db.models import Count, Q
 from django.db.models.functions import Length, Now
 
-from apps.benchmarks.choosing import is_current
 from apps.benchmarks.costs import costs_of
-from apps.benchmarks.creating import require_current
+from apps.benchmarks.defining.choosing import is_current
+from apps.benchmarks.defining.creating import require_current
 from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.benchmarks.planning import needs_preparing, plan_of, query_units
 from apps.operations.launching import start_operation
 from apps.operations.models import Operation, Status
 from apps.retrieval.availability import require_available
-from apps.retrieval.encoding import share_to_encode
+from apps.retrieval.encoders.encoding import share_to_encode
 from apps.retrieval.models import Index
 from benchbench.errors import ConflictError
-from benchbench.ir.plan import EncodeStage
+from benchbench.ir.planning.plan import EncodeStage
 
 UNFINISHED = (Run.Status.PENDING, Run.Status.INDEXING, Run.Status.EVALUATING, Run.Status.CANCELLED)
 MAX_BATCH = 500  # queries; what a batch found is held in memory until it is committed

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from apps.benchmarks.models import Run
-from benchbench.ir.configuration import Configuration
-from benchbench.ir.plan import DenseStage, LexicalStage, Plan, RerankStage, Stage, plan
+from benchbench.ir.planning.configuration import Configuration
+from benchbench.ir.planning.plan import DenseStage, LexicalStage, Plan, RerankStage, Stage, plan
 
 
 def plan_of(runs: Sequence[Run], *, truth: bool = True) -> Plan:

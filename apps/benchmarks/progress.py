@@ -12,8 +12,8 @@ from apps.operations import queueing
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.progress import progress_of
 from apps.operations.waiting import waiting_for
-from benchbench.ir.configuration import Configuration
 from benchbench.ir.measures import Measure
+from benchbench.ir.planning.configuration import Configuration
 
 GROUPED = ("ndcg", "precision", "recall")
 ENDED = (Run.Status.COMPLETED, Run.Status.FAILED)

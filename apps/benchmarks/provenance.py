@@ -10,10 +10,10 @@ from typing import Any
 from django.conf import settings
 from django.db import connection
 
-from apps.benchmarks.evaluating import policies_of
+from apps.benchmarks.measuring.evaluating import policies_of
 from apps.benchmarks.models import Run
 from apps.retrieval.describing import identity_of
-from apps.retrieval.encoders import device_name
+from apps.retrieval.encoders.encoder import device_name
 from apps.retrieval.rerankers import Reranker
 from benchbench.timestamps import timestamp
 
@@ -31,7 +31,7 @@ def provenance_of(run: Run, *, made_by: list[Any], rankings: str) -> dict[str, A
     """Return what the run's rankings depend on, as it stands when the run ends; it is stored then and stays.
 
     `made_by` has the distinct environments of the workers that took part, each read where it computed; `rankings` is
-    the hash of what came of it all (`apps.benchmarks.hashes`).
+    the hash of what came of it all (`apps.benchmarks.measuring.hashes`).
     """
     benchmark, index = run.benchmark, run.index
     version, mapping = benchmark.dataset_version, benchmark.mapping

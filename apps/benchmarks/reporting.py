@@ -6,8 +6,8 @@ from uuid import UUID
 
 from django.template.defaultfilters import filesizeformat
 
+from apps.benchmarks.defining.previewing import Preview
 from apps.benchmarks.models import Benchmark, Evaluation, Run
-from apps.benchmarks.previewing import Preview
 from apps.benchmarks.progress import metrics_of
 
 

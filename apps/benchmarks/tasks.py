@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from apps.benchmarks import finishing, progress
-from apps.benchmarks.execution import execute
+from apps.benchmarks import progress
 from apps.benchmarks.models import Benchmark
+from apps.benchmarks.running import finishing
+from apps.benchmarks.running.execution import execute
 from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation

@@ -1,3 +1,5 @@
+"""Admin pages of collections and documents."""
+
 from typing import Any
 
 from django.contrib import admin
@@ -11,8 +13,8 @@ from apps.collections.models import Collection, Document
 from apps.mappings.models import Mapping
 from apps.retrieval.models import Index
 from benchbench.access import visible
-from benchbench.admin import LargeAdmin, OwnedAdmin, VisibleFilter
-from benchbench.panels import Button, Panel, changelist_url
+from benchbench.site.admin import LargeAdmin, OwnedAdmin, VisibleFilter
+from benchbench.site.panels import Button, Panel, changelist_url
 
 
 @admin.register(Collection)

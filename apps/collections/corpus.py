@@ -5,9 +5,9 @@ from pathlib import Path
 
 from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord
-from benchbench.fields import Fields
 from benchbench.files.json_writing import text
-from benchbench.strict_json import read_objects
+from benchbench.reading.fields import Fields
+from benchbench.reading.strict_json import read_objects
 
 KEYS = ("_id", "title", "text", "uri", "metadata")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from apps.collections.html import read_html
 from apps.collections.records import DocumentRecord
 from benchbench.errors import BenchbenchError
-from benchbench.strict_json import decode, storable
+from benchbench.reading.strict_json import decode, storable
 
 MARKDOWN = (".md", ".markdown")
 HTML = (".html", ".htm")

@@ -4,7 +4,7 @@ from django import forms
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from apps.collections.models import Collection
-from benchbench.pages import PageForm, SizedFileField
+from benchbench.site.pages import PageForm, SizedFileField
 
 
 class CollectionForm(PageForm):

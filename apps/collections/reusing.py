@@ -10,7 +10,7 @@ from apps.collections.importing import create_collection, import_documents
 from apps.collections.models import Collection, Section
 from apps.collections.records import DocumentRecord
 from benchbench.names import free_name
-from benchbench.strict_json import canonical
+from benchbench.reading.strict_json import canonical
 
 
 @transaction.atomic

@@ -15,7 +15,7 @@ from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord
 from apps.collections.sources import SourceError, open_source
 from benchbench.files.archives import require_unpacked_size, unpacked
-from benchbench.pages import stored
+from benchbench.site.pages import stored
 
 ENDINGS = (".jsonl", ".jsonl.gz", ".zip")
 

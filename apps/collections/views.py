@@ -9,8 +9,8 @@ from django.template.defaultfilters import filesizeformat
 
 from apps.collections.forms import CollectionForm
 from apps.collections.uploading import upload_collection as import_upload
-from benchbench.pages import form_page, staff
-from benchbench.panels import change_url
+from benchbench.site.pages import form_page, staff
+from benchbench.site.panels import change_url
 
 
 def upload_collection(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:

@@ -1,3 +1,5 @@
+"""Admin pages of datasets, their queries and judgments."""
+
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,19 +12,23 @@ from django.urls import URLPattern, path, reverse
 from unfold.decorators import display
 
 from apps.benchmarks.models import Baseline
-from apps.datasets import export_views, freeze_views, query_views, upload_views, views
-from apps.datasets.drafts import changes_of, draft_of
-from apps.datasets.editing import discard_draft
+from apps.datasets.editing.drafts import changes_of, draft_of
+from apps.datasets.editing.judgments import discard_draft
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
+from apps.datasets.views import datasets as views
+from apps.datasets.views import exports as export_views
+from apps.datasets.views import freezing as freeze_views
+from apps.datasets.views import queries as query_views
+from apps.datasets.views import uploads as upload_views
 from apps.datasets.writers import WRITERS
 from apps.mappings.deleting import delete_dataset
 from apps.mappings.models import Mapping
-from apps.results import measure_views
-from apps.results import views as results
-from apps.results.next_steps import next_steps
+from apps.results.triage.next_steps import next_steps
+from apps.results.views import measures as measure_views
+from apps.results.views import results
 from benchbench.access import may_change, visible
-from benchbench.admin import FactAdmin, LargeAdmin, OwnedAdmin, VisibleFilter
-from benchbench.panels import Button, Panel, change_url, changelist_url
+from benchbench.site.admin import FactAdmin, LargeAdmin, OwnedAdmin, VisibleFilter
+from benchbench.site.panels import Button, Panel, change_url, changelist_url
 
 GRADE_COLOURS = {"3": "success", "2": "success", "1": "info", "0": "default", "-1": "default"}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from apps.datasets.models import DatasetVersion, Judgment, Query
 from apps.datasets.records import JUDGMENT_FIELDS, QUERY_FIELDS, JudgmentRecord, QueryRecord
-from benchbench.strict_json import canonical
+from benchbench.reading.strict_json import canonical
 
 
 def ref_hash(doc_ref: dict[str, Any]) -> str:

@@ -8,8 +8,8 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 
 from apps.datasets.exporting import DatasetExport
-from benchbench.downloads import attachment
 from benchbench.errors import BenchbenchError
+from benchbench.site.downloads import attachment
 
 
 def download(request: HttpRequest, make: Callable[[], DatasetExport], *, back: str) -> HttpResponseBase:

@@ -13,7 +13,7 @@ from apps.datasets.records import JUDGMENT_FIELDS, QUERY_FIELDS, DatasetRecord, 
 from apps.datasets.writers import WRITERS
 from apps.datasets.writers.base import WriteError, Writer
 from apps.datasets.writers.losses import losses
-from benchbench.files.placing import Files, Piece, place, place_directory, place_pieces, write_pieces, write_zip
+from benchbench.local_files.placing import Files, Piece, place, place_directory, place_pieces, write_pieces, write_zip
 
 
 @dataclass(frozen=True)

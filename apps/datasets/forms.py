@@ -11,7 +11,7 @@ from unfold.widgets import (
 )
 
 from apps.datasets.records import DOC_REF_KEYS, GRADES, LABEL_LENGTH
-from benchbench.pages import PageForm, Sections
+from benchbench.site.pages import PageForm, Sections
 
 
 class RemovableForm(PageForm):

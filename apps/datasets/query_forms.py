@@ -9,9 +9,9 @@ from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 from apps.datasets.forms import RemovableForm
 from apps.datasets.models import Query
 from apps.datasets.records import LENGTHS, SLICE_LENGTH, QueryRecord
-from benchbench import strict_json
 from benchbench.errors import BenchbenchError
-from benchbench.pages import Sections
+from benchbench.reading import strict_json
+from benchbench.site.pages import Sections
 
 FACTS = ("category", "difficulty", "query_type", "split")
 RECORDED = {"query_key": "key", "query_text": "text"}  # fields that a record calls otherwise

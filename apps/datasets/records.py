@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from benchbench.errors import BenchbenchError
-from benchbench.fields import without_nulls
-from benchbench.strict_json import canonical, fault, kind
+from benchbench.reading.fields import without_nulls
+from benchbench.reading.strict_json import canonical, fault, kind
 
 # The keys of a reference to a document, in the order in which resolving asks for them.
 DOC_REF_KEYS = ("document_id", "uri", "content_hash", "path", "file_name")

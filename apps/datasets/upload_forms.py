@@ -11,7 +11,7 @@ from apps.datasets.readers import FORMATS
 from apps.datasets.records import LABEL_LENGTH, DatasetRecord
 from apps.datasets.uploading import read_upload
 from benchbench.access import may_change
-from benchbench.pages import PageForm, Sections, SizedFileField
+from benchbench.site.pages import PageForm, Sections, SizedFileField
 
 DETECT = ("", "Detect from the content")
 

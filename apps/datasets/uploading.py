@@ -8,7 +8,7 @@ from django.core.files.uploadedfile import UploadedFile
 from apps.datasets.readers import read_dataset
 from apps.datasets.records import DatasetRecord
 from benchbench.files.archives import require_unpacked_size
-from benchbench.pages import stored
+from benchbench.site.pages import stored
 
 
 def read_upload(

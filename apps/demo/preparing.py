@@ -8,7 +8,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db.models import Q
 
-from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.models import Benchmark
 from apps.collections.corpus import read_corpus
 from apps.collections.importing import create_collection, import_documents

@@ -1,3 +1,5 @@
+"""Admin pages of mappings."""
+
 from typing import Any, cast
 
 from django.contrib import admin
@@ -7,19 +9,21 @@ from unfold.decorators import display
 
 from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
-from apps.datasets.drafts import draft_of
+from apps.datasets.editing.drafts import draft_of
 from apps.datasets.writers import WRITERS
-from apps.mappings import export_views, repair_views, views
 from apps.mappings.deleting import delete_mapping
 from apps.mappings.models import Mapping, Resolution
+from apps.mappings.repairing.unresolved import unresolved_of
 from apps.mappings.resolving import is_stale, resolve
-from apps.mappings.unresolved import unresolved_of
+from apps.mappings.views import exports as export_views
+from apps.mappings.views import mappings as views
+from apps.mappings.views import repairs as repair_views
 from apps.operations.models import Operation, Status
-from apps.results.next_steps import next_steps
+from apps.results.triage.next_steps import next_steps
 from benchbench.access import may_change, may_view, visible
-from benchbench.admin import STATUS_COLOURS, LargeAdmin, OwnedAdmin, VisibleFilter
-from benchbench.pages import staff
-from benchbench.panels import Button, Panel, change_url, changelist_url
+from benchbench.site.admin import STATUS_COLOURS, LargeAdmin, OwnedAdmin, VisibleFilter
+from benchbench.site.pages import staff
+from benchbench.site.panels import Button, Panel, change_url, changelist_url
 
 
 def repair_url(resolution: Resolution) -> str:

@@ -24,7 +24,7 @@ from apps.mappings.creating import create_mapping, mapping_of
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve_now
 from apps.operations.models import Operation, Status
-from apps.retrieval.encoding import encoder_for
+from apps.retrieval.encoders.encoding import encoder_for
 from apps.retrieval.importing_vectors import VectorImport, import_vectors
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index

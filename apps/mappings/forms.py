@@ -8,7 +8,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
-from benchbench.pages import PageForm
+from benchbench.site.pages import PageForm
 
 
 class MappingForm(PageForm):

@@ -15,8 +15,15 @@ from apps.collections.fingerprints import live
 from apps.collections.models import Collection
 from apps.datasets.models import DatasetVersion, Judgment, alive_in
 from apps.mappings.models import Mapping, Resolution
-from apps.mappings.references import Catalogue, InvalidReferenceError, Match, Verdict, read_reference, resolve_reference
-from apps.mappings.stubs import add_judged
+from apps.mappings.references.rules import (
+    Catalogue,
+    InvalidReferenceError,
+    Match,
+    Verdict,
+    read_reference,
+    resolve_reference,
+)
+from apps.mappings.references.stubs import add_judged
 from apps.operations.launching import OperationActiveError, start_operation
 from apps.operations.models import Operation, Status
 from benchbench.errors import ConflictError

@@ -1,3 +1,5 @@
+"""Admin pages of operations."""
+
 from typing import Any
 
 from django.contrib import admin
@@ -11,8 +13,8 @@ from apps.operations import views
 from apps.operations.launching import cancel_operation
 from apps.operations.models import Batch, Operation
 from apps.operations.subjects import of_subject, subject_of
-from benchbench.admin import FactAdmin, LargeAdmin, VisibleFilter
-from benchbench.panels import Button, Panel, change_url, changelist_url
+from benchbench.site.admin import FactAdmin, LargeAdmin, VisibleFilter
+from benchbench.site.panels import Button, Panel, change_url, changelist_url
 
 
 @admin.register(Operation)

@@ -8,10 +8,11 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from apps.operations import events, queueing
+from apps.operations import queueing
 from apps.operations.handlers import handler_for
 from apps.operations.leasing import ACTIVE
 from apps.operations.models import Batch, Operation, Status
+from apps.operations.sockets import events
 from benchbench.errors import told
 
 log = logging.getLogger(__name__)

@@ -7,11 +7,11 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
-from apps.operations import events
 from apps.operations.ending import conclude, end_operation
 from apps.operations.leasing import add_batches
 from apps.operations.models import Operation, Status
 from apps.operations.quotas import require_room
+from apps.operations.sockets import events
 from benchbench.errors import ConflictError
 
 

@@ -17,8 +17,9 @@ from django.db import OperationalError, connection, transaction
 from django.db.models import F, Max, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
 
-from apps.operations import events, queueing
+from apps.operations import queueing
 from apps.operations.models import Batch, Operation, Status
+from apps.operations.sockets import events
 from benchbench.errors import BenchbenchError
 
 log = logging.getLogger(__name__)

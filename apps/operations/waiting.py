@@ -5,11 +5,11 @@ from contextlib import contextmanager
 
 from django.db.models.functions import Now
 
-from apps.operations import events
 from apps.operations.handlers import handler_for
 from apps.operations.hosts import share_of_host
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation
+from apps.operations.sockets import events
 from apps.operations.subjects import owner_id_of, subject_of
 
 TELL_SECONDS = 1.0  # batches that follow one another wait for less; that is not worth a word

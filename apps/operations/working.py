@@ -10,12 +10,13 @@ from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from apps.operations import events, queueing
+from apps.operations import queueing
 from apps.operations.ending import conclude, end_operation, fit_workers, settle
 from apps.operations.faults import Faults
 from apps.operations.handlers import handler_for
 from apps.operations.leasing import Lease, Stopped, UnfitWorkerError, claim, claimable, new_owner
 from apps.operations.models import Batch, Operation, Status
+from apps.operations.sockets import events
 from apps.operations.waiting import hold_host
 from benchbench.errors import BenchbenchError, told
 from benchbench.models import with_key

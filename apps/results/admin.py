@@ -1,3 +1,5 @@
+"""Addresses of results below the admin pages of benchmarks and runs."""
+
 from typing import Any
 
 from django.contrib import admin
@@ -8,13 +10,17 @@ from django.utils.html import format_html
 from django.utils.http import urlencode
 from unfold.decorators import display
 
-from apps.benchmarks import views as benchmarks
-from apps.benchmarks.baselines import retire
+from apps.benchmarks.gates.baselines import retire
 from apps.benchmarks.models import Baseline, Evaluation, QueryResult, Run
-from apps.results import comparison_views, export_views, judging_views, measure_views, views
-from benchbench.admin import FactAdmin, LargeAdmin, VisibleFilter
-from benchbench.pages import staff
-from benchbench.panels import Button, change_url
+from apps.benchmarks.views import benchmarks
+from apps.results.views import comparison as comparison_views
+from apps.results.views import exports as export_views
+from apps.results.views import judging as judging_views
+from apps.results.views import measures as measure_views
+from apps.results.views import results as views
+from benchbench.site.admin import FactAdmin, LargeAdmin, VisibleFilter
+from benchbench.site.pages import staff
+from benchbench.site.panels import Button, change_url
 
 
 @admin.register(Run)

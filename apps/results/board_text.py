@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from apps.benchmarks.approximations import ann_text
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.reporting import shared_warnings
-from apps.benchmarks.timing import shared_mark
-from apps.results.leaderboard import Row, leaderboard
+from apps.benchmarks.running.approximations import ann_text
+from apps.benchmarks.running.timing import shared_mark
+from apps.results.leaderboard.runs import Row, leaderboard
 
 
 def text_of(benchmark: Benchmark) -> str:

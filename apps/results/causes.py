@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from benchbench.ir.configuration import Configuration
+from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.triage import Loss
 
 

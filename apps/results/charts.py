@@ -9,9 +9,9 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from apps.benchmarks.timing import shared_mark
+from apps.benchmarks.running.timing import shared_mark
 from apps.results.configurations import phrases, varying
-from apps.results.leaderboard import Leaderboard, Row
+from apps.results.leaderboard.runs import Leaderboard, Row
 
 COLOURS = ["#2f6fde", "#e07b39", "#2a9d6f", "#b04bc0", "#c9a227", "#5f6b7a"]
 ROW, LINE = 34, 18  # pixels of a row beside an axis, and of a line of its label

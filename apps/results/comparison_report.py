@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 
 from apps.benchmarks.models import Run
-from apps.benchmarks.timing import cost_ms, execution_of
-from apps.results.comparing import Described, RunComparison, compare_runs, described
+from apps.benchmarks.running.timing import cost_ms, execution_of
+from apps.results.comparison.comparing import Described, RunComparison, compare_runs, described
+from apps.results.comparison.sentences import family_sentence, left_out_sentence, verdict_sentence
 from apps.results.exporters.flowbaby import git_sha
-from apps.results.sentences import family_sentence, left_out_sentence, verdict_sentence
 from benchbench.decimals import signed
-from benchbench.files.summaries import Change, SummaryComparison
+from benchbench.files.flowbaby.summaries import Change, SummaryComparison
 from benchbench.ir.measures import Measure
-from benchbench.ir.resampling import Interval
-from benchbench.ir.significance import Pair
+from benchbench.ir.statistics.resampling import Interval
+from benchbench.ir.statistics.significance import Pair
 
 
 def compare_pair(before: Run, after: Run) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from benchbench.ir.configuration import AXES, Configuration
+from benchbench.ir.planning.configuration import AXES, Configuration
 
 Config = dict[str, Any]
 

@@ -8,9 +8,9 @@ from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
 from apps.results.exporters import EXPORTERS
 from apps.results.exporters.base import Exporter, ExportError, ExportStateError, Piece, slug_of
-from apps.results.leaderboard import evaluations_of
-from apps.results.versions import version_with_values
-from benchbench.files.placing import make_folder, place_directory, place_pieces
+from apps.results.leaderboard.runs import evaluations_of
+from apps.results.leaderboard.versions import version_with_values
+from benchbench.local_files.placing import make_folder, place_directory, place_pieces
 
 NOT_ENDED = (Status.PENDING, Status.RUNNING)
 

@@ -1,3 +1,5 @@
+"""Admin pages of indexes."""
+
 from typing import Any
 
 from django.contrib import admin
@@ -12,14 +14,14 @@ from apps.operations.launching import cancel_operation
 from apps.operations.models import Operation, Status
 from apps.retrieval import views
 from apps.retrieval.deleting import delete_index
+from apps.retrieval.encoders.vector_cache import clear_cache, with_sizes
 from apps.retrieval.indexing import build_index
 from apps.retrieval.models import ChunkSet, Index, VectorSpace
-from apps.retrieval.vector_cache import clear_cache, with_sizes
 from benchbench.access import visible
-from benchbench.admin import FactAdmin, OwnedAdmin, VisibleFilter
 from benchbench.errors import ConflictError
-from benchbench.pages import staff
-from benchbench.panels import Button, Panel, changelist_url
+from benchbench.site.admin import FactAdmin, OwnedAdmin, VisibleFilter
+from benchbench.site.pages import staff
+from benchbench.site.panels import Button, Panel, changelist_url
 
 
 @admin.register(Index)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from apps.retrieval.availability import require_available
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.models import ChunkSet, Index
-from apps.retrieval.vectors import table_store
+from apps.retrieval.search.vectors import table_store
 from benchbench.errors import BenchbenchError
 from benchbench.ir.records import Positions
 

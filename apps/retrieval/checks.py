@@ -6,7 +6,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Warning, register
 
 from apps.operations.checks import wanted
-from apps.retrieval.model_files import find_model
+from apps.retrieval.encoders.model_files import find_model
 
 
 @register

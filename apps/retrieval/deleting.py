@@ -7,9 +7,9 @@ from django.db import transaction
 
 from apps.operations.launching import OperationActiveError
 from apps.operations.models import Operation, Status
-from apps.retrieval import full_text
 from apps.retrieval.models import Chunk, ChunkSet, Index, LexicalIndex
-from apps.retrieval.vectors import table_store, vectors_file
+from apps.retrieval.search import full_text
+from apps.retrieval.search.vectors import table_store, vectors_file
 from benchbench.deleting import delete_rows, delete_unused
 
 

@@ -12,7 +12,7 @@ from unfold.widgets import (
 
 from apps.collections.models import Collection
 from apps.retrieval.models import Index
-from benchbench.pages import PageForm
+from benchbench.site.pages import PageForm
 
 
 class IndexForm(PageForm):

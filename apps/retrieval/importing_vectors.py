@@ -10,11 +10,11 @@ from django.db import transaction
 
 from apps.retrieval.building import finish, insert_vectors, prepare_table
 from apps.retrieval.chunking import make_chunk_set
-from apps.retrieval.encoding import cached_vector
+from apps.retrieval.encoders.encoding import cached_vector
+from apps.retrieval.encoders.vector_cache import space_of
 from apps.retrieval.fingerprints import text_hash
-from apps.retrieval.lexical_indexes import make_lexical_index
 from apps.retrieval.models import CachedVector, ChunkSet, Index
-from apps.retrieval.vector_cache import space_of
+from apps.retrieval.search.lexical_indexes import make_lexical_index
 from apps.retrieval.vector_files import VectorFile, VectorFileError, Vectors, read_vector_file, some
 from benchbench.errors import ConflictError
 

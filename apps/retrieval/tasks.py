@@ -29,11 +29,11 @@ from apps.retrieval.building import (
     ranges,
 )
 from apps.retrieval.chunking import make_chunk_set
-from apps.retrieval.encoders import Encoder, load_encoder
-from apps.retrieval.encoding import ChunkVectors, chunk_vectors, encoder_for
-from apps.retrieval.lexical_indexes import make_lexical_index
+from apps.retrieval.encoders.encoder import Encoder, load_encoder
+from apps.retrieval.encoders.encoding import ChunkVectors, chunk_vectors, encoder_for
+from apps.retrieval.encoders.vector_cache import add_vectors, document_space, known_positions, trim_cache
 from apps.retrieval.models import ChunkSet, Index
-from apps.retrieval.vector_cache import add_vectors, document_space, known_positions, trim_cache
+from apps.retrieval.search.lexical_indexes import make_lexical_index
 from benchbench.ir.records import Positions
 
 TRIAL = 64  # chunks that are encoded to see how fast it goes

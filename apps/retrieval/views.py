@@ -8,8 +8,8 @@ from django.shortcuts import redirect
 
 from apps.retrieval.forms import IndexForm
 from apps.retrieval.indexing import build_index, create_index
-from benchbench.pages import form_page, staff
-from benchbench.panels import change_url
+from benchbench.site.pages import form_page, staff
+from benchbench.site.panels import change_url
 
 
 def add_index(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:

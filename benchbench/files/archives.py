@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from benchbench.files.errors import FileFormatError
-from benchbench.strict_json import raw_chunks
+from benchbench.reading.strict_json import raw_chunks
 
 MAX_FILES = 10_000
 BLOCK = 2**20

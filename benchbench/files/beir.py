@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchbench.fields import Fields
 from benchbench.files.errors import FileFormatError
 from benchbench.files.json_writing import lines
-from benchbench.strict_json import read_lines, read_objects
+from benchbench.reading.fields import Fields
+from benchbench.reading.strict_json import read_lines, read_objects
 
 HEADER = ["query-id", "corpus-id", "score"]
 GRADE = re.compile(r"-?[0-9]{1,9}")

@@ -7,11 +7,11 @@ from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from benchbench import strict_yaml
-from benchbench.fields import Fields, without_nulls
 from benchbench.files.errors import FileFormatError
 from benchbench.ir.chunking import ChunkingError, check_chunk_parameters
-from benchbench.strict_json import read_text
+from benchbench.reading import strict_yaml
+from benchbench.reading.fields import Fields, without_nulls
+from benchbench.reading.strict_json import read_text
 
 PRESETS = {"quick_test": (5, 1), "baseline": (10, 3), "full": (None, 5)}  # max_documents, runs_per_query
 MOST_CHUNKS = 1000

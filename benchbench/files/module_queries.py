@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from benchbench.decimals import counted
-from benchbench.fields import Fields, InvalidKeyError, without_nulls
 from benchbench.files.json_writing import array, text
-from benchbench.strict_json import read_value
+from benchbench.reading.fields import Fields, InvalidKeyError, without_nulls
+from benchbench.reading.strict_json import read_value
 
 DIFFICULTIES = ("easy", "medium", "hard")
 MODULES = range(1, 6)

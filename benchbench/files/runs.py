@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchbench.files import flowbaby, trec
+from benchbench.files import trec
 from benchbench.files.errors import FileFormatError
-from benchbench.files.flowbaby import OrderBy
+from benchbench.files.flowbaby import reading as flowbaby
+from benchbench.files.flowbaby.reading import OrderBy
 from benchbench.files.sniffing import Kind, sniff
 from benchbench.ir.scored import RepeatedDocumentError
-from benchbench.strict_json import raw_lines
+from benchbench.reading.strict_json import raw_lines
 
 FORMATS = {"trec": "TREC run", "flowbaby": "Flowbaby run"}
 COLUMNS = ("qid", "Q0", "docno", "rank", "score", "tag")

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchbench.fields import Fields, without_nulls
 from benchbench.files.errors import FileFormatError
 from benchbench.files.json_writing import array
-from benchbench.strict_json import kind, read_text, read_value
+from benchbench.reading.fields import Fields, without_nulls
+from benchbench.reading.strict_json import kind, read_text, read_value
 
 DOCUMENT_KEYS = ("id", "title", "source", "summary", "sections")
 SECTION_KEYS = ("id", "heading", "level", "content", "subsections")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from benchbench.files.tables import delimiter_of
-from benchbench.strict_json import BLOCK_BYTES, raw_chunks
+from benchbench.reading.strict_json import BLOCK_BYTES, raw_chunks
 
 Kind = Literal[
     "benchbench-json",

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchbench.files.cells import STARTS_A_FORMULA
 from benchbench.files.errors import FileFormatError
-from benchbench.strict_json import decode_part, raw_lines, read_objects
+from benchbench.reading.strict_json import decode_part, raw_lines, read_objects
 
 DELIMITERS = ",;\t"
 Row = tuple[str, dict[str, Any]]

@@ -7,7 +7,7 @@ from html import unescape
 from pathlib import Path
 
 from benchbench.files.errors import FileFormatError
-from benchbench.strict_json import read_lines, read_text
+from benchbench.reading.strict_json import read_lines, read_text
 
 TAGS = "num|title|query|question|desc|description|narr|narrative"
 BLOCK = re.compile(r"<(top|topic)\b([^>]*)>(.*?)(?=</\1\s*>|<\1\b|\Z)", re.DOTALL | re.IGNORECASE)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchbench.files.errors import FileFormatError
 from benchbench.ir.scored import ScoredDocuments
-from benchbench.strict_json import decode_part, raw_blocks, raw_lines
+from benchbench.reading.strict_json import decode_part, raw_blocks, raw_lines
 
 GRADE = re.compile(rb"[+-]?[0-9]{1,9}")
 

@@ -1,0 +1,1 @@
+"""How Django writes numbers and dates on the pages."""

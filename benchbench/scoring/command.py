@@ -11,8 +11,8 @@ from typing import Any
 
 from benchbench.busy import busy
 from benchbench.errors import BenchbenchError
-from benchbench.files.flowbaby import SPLITS, read_dataset
-from benchbench.files.flowbaby_results import check_selection, measures_at
+from benchbench.files.flowbaby.reading import SPLITS, read_dataset
+from benchbench.files.flowbaby.results import check_selection, measures_at
 from benchbench.ir.measures import Measure, Values
 from benchbench.ir.profiles import FLOWBABY_1_1, PLAIN, PROFILES, Profile
 from benchbench.scoring import flowbaby

@@ -4,9 +4,10 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchbench.files import beir, flowbaby, trec
-from benchbench.files.flowbaby import OrderBy
-from benchbench.strict_json import raw_lines
+from benchbench.files import beir, trec
+from benchbench.files.flowbaby import reading as flowbaby
+from benchbench.files.flowbaby.reading import OrderBy
+from benchbench.reading.strict_json import raw_lines
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from django.db.models import Model
 from django.test import RequestFactory
 from rq.results import Result
 
-from apps.api.tokens import issue_token
+from apps.api.access.tokens import issue_token
 from apps.benchmarks.models import Benchmark, QueryResult, Run
 from tests.api.worlds import worlds
 from tests.pages import Address, addresses

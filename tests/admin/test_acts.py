@@ -14,7 +14,7 @@ from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from apps.operations.working import wait
 from apps.retrieval.models import Index
-from benchbench.panels import change_url, changelist_url
+from benchbench.site.panels import change_url, changelist_url
 from tests.admin.conftest import MakeStaff
 from tests.benchmarks.conftest import ENCODER
 from tests.factories import make_collection, make_dataset, make_mapping

@@ -6,10 +6,10 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.baselines import approve
+from apps.benchmarks.gates.baselines import approve
 from apps.benchmarks.models import Baseline, Benchmark, Run
 from apps.mappings.models import Mapping
-from benchbench.panels import change_url, changelist_url
+from benchbench.site.panels import change_url, changelist_url
 from tests.admin.conftest import MakeStaff
 from tests.admin.test_acts import messages_of, press
 from tests.benchmarks.test_gating import GOOD, POOR, mapping, search

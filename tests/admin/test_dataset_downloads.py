@@ -9,13 +9,13 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.collections.models import Collection
-from apps.datasets.editing import set_judgment
+from apps.datasets.editing.judgments import set_judgment
 from apps.datasets.importing import import_dataset
 from apps.datasets.writers import WRITERS
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve_now
-from benchbench.panels import change_url
+from benchbench.site.panels import change_url
 from tests.datasets.samples import SAMPLES
 from tests.factories import make_collection, make_dataset
 

@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from apps.api.errors import server_error
 from apps.benchmarks.models import Benchmark
-from benchbench.panels import change_url, changelist_url
+from benchbench.site.panels import change_url, changelist_url
 from tests.admin.conftest import MakeStaff
 
 LEAKS = ("Traceback", "urlconf", "URLconf", "CSRF", "apps.")

@@ -11,17 +11,17 @@ from django.db.models import Model
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from apps.api.tokens import issue_token
+from apps.api.access.tokens import issue_token
 from apps.benchmarks.models import Baseline, QueryResult
 from apps.collections.models import Collection, Document
-from apps.datasets.editing import freeze, set_judgment
+from apps.datasets.editing.judgments import freeze, set_judgment
+from apps.datasets.editing.queries import edit_query
 from apps.datasets.models import Judgment
-from apps.datasets.query_editing import edit_query
-from apps.datasets.views import judgments_shown
+from apps.datasets.views.datasets import judgments_shown
 from apps.mappings.models import Resolution
 from apps.operations.models import Batch, Operation, Status
 from apps.retrieval.models import CachedVector, ChunkSet, Index, VectorSpace
-from benchbench.panels import change_url, changelist_url
+from benchbench.site.panels import change_url, changelist_url
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 
 MOST = 12

@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from apps.benchmarks.models import Benchmark, QueryResult
 from apps.collections.models import Collection
-from benchbench.panels import change_url, changelist_url
+from benchbench.site.panels import change_url, changelist_url
 from tests.admin.conftest import MakeStaff
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 

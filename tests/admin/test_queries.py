@@ -7,10 +7,10 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from apps.datasets.drafts import draft_of
-from apps.datasets.editing import freeze
+from apps.datasets.editing.drafts import draft_of
+from apps.datasets.editing.judgments import freeze
 from apps.datasets.models import Dataset, Query
-from benchbench.panels import change_url
+from benchbench.site.panels import change_url
 from tests.admin.conftest import MakeStaff
 from tests.factories import make_dataset
 

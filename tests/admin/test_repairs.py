@@ -8,13 +8,13 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.collections.models import Collection
-from apps.datasets.drafts import draft_of
-from apps.datasets.editing import freeze, set_judgment
+from apps.datasets.editing.drafts import draft_of
+from apps.datasets.editing.judgments import freeze, set_judgment
 from apps.datasets.models import Dataset, Judgment
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.resolving import resolve
-from benchbench.panels import change_url
+from benchbench.site.panels import change_url
 from tests.admin.conftest import MakeStaff
 from tests.admin.test_acts import messages_of
 from tests.factories import make_collection, make_dataset, make_mapping

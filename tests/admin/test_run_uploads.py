@@ -11,7 +11,7 @@ from django.urls import reverse
 from apps.benchmarks.models import Benchmark, Run
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
-from benchbench.panels import change_url, changelist_url
+from benchbench.site.panels import change_url, changelist_url
 from tests.factories import make_benchmark as make_searched
 from tests.factories import make_collection, make_dataset, make_mapping
 

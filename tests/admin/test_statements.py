@@ -11,11 +11,11 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from apps.api.tokens import issue_token
-from apps.benchmarks.creating import create_benchmark
+from apps.api.access.tokens import issue_token
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
+from apps.benchmarks.measuring.rescoring import rescore
 from apps.benchmarks.models import Benchmark, QueryResult, Run
-from apps.benchmarks.rescoring import rescore
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import wait

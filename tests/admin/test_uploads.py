@@ -13,9 +13,9 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.collections.models import Collection
-from apps.datasets.editing import discard_draft, set_judgment
+from apps.datasets.editing.judgments import discard_draft, set_judgment
 from apps.datasets.models import Dataset, Judgment
-from benchbench.panels import change_url
+from benchbench.site.panels import change_url
 from tests.factories import make_collection
 from tests.files.samples import write_dataset
 

@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
-from apps.benchmarks.baselines import approve
+from apps.benchmarks.gates.baselines import approve
 from apps.benchmarks.models import Baseline, Benchmark, Run
 from tests.api.callers import Caller, Callers
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping

@@ -6,10 +6,10 @@ from uuid import uuid4
 import pytest
 from django.utils import timezone
 
-from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
-from apps.benchmarks.manifests import manifest_of
 from apps.benchmarks.models import Benchmark
+from apps.benchmarks.repeating.manifests import manifest_of
 from apps.mappings.models import Mapping
 from apps.operations.models import Status
 from apps.operations.working import wait

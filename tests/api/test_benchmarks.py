@@ -10,7 +10,7 @@ from apps.collections.models import Collection
 from apps.mappings.models import Mapping
 from apps.operations.models import Status
 from apps.retrieval.models import Index
-from benchbench.ir.matrix import KEYS
+from benchbench.ir.planning.matrix import KEYS
 from tests.api.callers import Caller, Callers
 from tests.benchmarks.conftest import make_library
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping

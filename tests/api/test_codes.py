@@ -13,24 +13,24 @@ from rest_framework_simplejwt.exceptions import InvalidToken
 import apps
 import benchbench
 from apps.api import errors, sentences
-from apps.api.permissions import InScope
+from apps.api.access.permissions import InScope
 from benchbench.errors import BenchbenchError
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "api.md"
 # What is raised for commands, pages of the admin, sockets and clients alone.
 ELSEWHERE = (
-    "apps.api.tokens",
-    "apps.benchmarks.experiment_plans",
+    "apps.api.access.tokens",
+    "apps.benchmarks.repeating.experiment_plans",
     "apps.mappings.beir",
-    "apps.operations.admission",
+    "apps.operations.sockets.admission",
     "apps.operations.working",
     "apps.retrieval.vector_files",
     "benchbench.catalogue",
     "benchbench.client",
     "benchbench.embedded",
-    "benchbench.files.flowbaby_results",
-    "benchbench.files.placing",
-    "benchbench.files.summaries",
+    "benchbench.files.flowbaby.results",
+    "benchbench.local_files.placing",
+    "benchbench.files.flowbaby.summaries",
     "benchbench.ir.canonical",
     "benchbench.ir.profiles",
     "benchbench.scoring",

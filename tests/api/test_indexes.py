@@ -15,7 +15,7 @@ from apps.operations.working import OperationFailedError, wait
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 from apps.retrieval.reusing import Ingredients, unavailable_index
-from apps.retrieval.searching import close_indexes
+from apps.retrieval.search.open_indexes import close_indexes
 from apps.retrieval.stores import STORES
 from apps.retrieval.strategies import STRATEGIES
 from tests.api.callers import Callers

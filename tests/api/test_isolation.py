@@ -13,11 +13,11 @@ from django.urls import reverse
 
 from apps.api import urls
 from apps.api.endpoint import Endpoint
-from apps.benchmarks.baselines import approve
-from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.defining.creating import create_benchmark
+from apps.benchmarks.gates.baselines import approve
 from apps.benchmarks.launching import launch
-from apps.benchmarks.manifests import manifest_of
 from apps.benchmarks.models import Run
+from apps.benchmarks.repeating.manifests import manifest_of
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index

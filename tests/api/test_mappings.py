@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
 from apps.collections.models import Collection
-from apps.datasets.editing import set_judgment
+from apps.datasets.editing.judgments import set_judgment
 from apps.datasets.models import Dataset
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping

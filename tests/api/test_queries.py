@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
 from apps.datasets.content import stored_hash
-from apps.datasets.drafts import draft_of
+from apps.datasets.editing.drafts import draft_of
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset, Judgment, Query
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord

@@ -3,10 +3,10 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from apps.results.content import NAMES, content_of
-from apps.results.coverage import coverage_of
-from apps.results.queries import evaluation_of
-from apps.results.sections import section_means
+from apps.results.leaderboard.coverage import coverage_of
+from apps.results.triage.content import NAMES, content_of
+from apps.results.triage.queries import evaluation_of
+from apps.results.triage.sections import section_means
 from benchbench.ir.measures import Measure
 from tests.api.callers import Callers
 from tests.benchmarks.conftest import short_batches  # noqa: F401 (a fixture)

@@ -10,7 +10,7 @@ from django.utils.functional import Promise
 from rest_framework.serializers import BaseSerializer
 
 from apps.api import urls  # imports all serializers
-from apps.api.serializers.base import StrictSerializer
+from apps.api.fields import StrictSerializer
 from tests.api.callers import ROOT, Caller, Callers
 from tests.api.test_datasets import PATH, questions
 

@@ -6,9 +6,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from apps.api.access.tokens import issue_token
 from apps.api.models import AccessToken
-from apps.api.tokens import issue_token
-from benchbench.panels import change_url, changelist_url
+from benchbench.site.panels import change_url, changelist_url
 from tests.admin.conftest import MakeStaff
 from tests.api.test_base import bearer
 

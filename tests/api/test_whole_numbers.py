@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from rest_framework.exceptions import ValidationError
 
-from apps.api.serializers.base import StrictSerializer, Whole, valid
+from apps.api.fields import StrictSerializer, Whole, valid
 from apps.api.serializers.gates import RunField
 from apps.api.serializers.matrices import MatrixField
 

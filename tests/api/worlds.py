@@ -4,15 +4,15 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from apps.api.signing_in import open_sign_in
-from apps.benchmarks.creating import create_benchmark
+from apps.api.access.signing_in import open_sign_in
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
-from apps.benchmarks.manifests import manifest_of
 from apps.benchmarks.models import Benchmark, QueryResult, Run
-from apps.benchmarks.reproducing import benchmark_from
+from apps.benchmarks.repeating.manifests import manifest_of
+from apps.benchmarks.repeating.reproducing import benchmark_from
 from apps.collections.models import Collection
+from apps.datasets.editing.queries import add_query
 from apps.datasets.models import Dataset
-from apps.datasets.query_editing import add_query
 from apps.datasets.records import QueryRecord
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation, Status

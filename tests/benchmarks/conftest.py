@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from apps.benchmarks.choosing import choose_indexes
-from apps.benchmarks.creating import create_benchmark, run_of
+from apps.benchmarks.defining.choosing import choose_indexes
+from apps.benchmarks.defining.creating import create_benchmark, run_of
 from apps.benchmarks.models import Benchmark, Run
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.records import DocumentRecord
@@ -20,8 +20,8 @@ from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index
-from benchbench.ir.configuration import AXES, LATE_INTERACTION
-from benchbench.ir.matrix import Matrix
+from benchbench.ir.planning.configuration import AXES, LATE_INTERACTION
+from benchbench.ir.planning.matrix import Matrix
 from tests.benchmarks.laboratory import make_folder
 from tests.tiny_models import save_cross_encoder, save_encoder
 

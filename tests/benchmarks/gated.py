@@ -5,8 +5,8 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from apps.benchmarks.baselines import approve
-from apps.benchmarks.evaluating import evaluate_runs
+from apps.benchmarks.gates.baselines import approve
+from apps.benchmarks.measuring.evaluating import evaluate_runs
 from apps.benchmarks.models import Baseline, Benchmark, Evaluation, QueryResult, Run
 from apps.datasets.models import Judgment, Query
 from apps.mappings.models import Mapping, Resolution

@@ -4,9 +4,9 @@ import gzip
 from pathlib import Path
 from typing import Any
 
-from apps.benchmarks.importing_runs import ImportedRuns, import_runs
+from apps.benchmarks.external.importing import ImportedRuns, import_runs
+from apps.benchmarks.measuring.reading import rankings_of
 from apps.benchmarks.models import Evaluation, Run
-from apps.benchmarks.reading import rankings_of
 from apps.collections.models import Document
 from apps.datasets.models import Dataset, Query
 from tests.factories import make_dataset

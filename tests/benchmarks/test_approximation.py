@@ -9,7 +9,7 @@ from django.db import DatabaseError, connection
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation, Run, StageList
 from apps.benchmarks.progress import benchmark_event
@@ -19,9 +19,9 @@ from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from apps.operations.working import perform_batch, wait
 from apps.results.board_text import text_of
-from apps.retrieval.ann_indexes import find_ann_index
 from apps.retrieval.models import Index
-from benchbench.ir.matrix import MatrixError
+from apps.retrieval.search.ann_indexes import find_ann_index
+from benchbench.ir.planning.matrix import MatrixError
 from tests.benchmarks.conftest import run_key
 
 NARROW = "hnsw(ef_search=2)"
@@ -153,7 +153,7 @@ class TestPreparing:
             seen.setdefault("runs", [run.status for run in benchmark.runs.order_by("run_order")])
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("apps.benchmarks.preparing.explain", lambda *_: look() or {"index_used": True})
+            patch.setattr("apps.benchmarks.running.preparing.explain", lambda *_: look() or {"index_used": True})
             work_one(operation)
         assert seen == {"stage": "indexing", "runs": ["pending", "indexing"]}
         operation.refresh_from_db()
@@ -176,7 +176,7 @@ class TestPreparing:
             raise DatabaseError("No space left on device")
 
         settings.BENCHBENCH_MAX_ATTEMPTS = 1
-        monkeypatch.setattr("apps.benchmarks.preparing.make_ann_index", broken)
+        monkeypatch.setattr("apps.benchmarks.running.preparing.make_ann_index", broken)
         benchmark = benchmark_of(library, ann=["exact", "hnsw"])
         wait(launch(benchmark))
         exact, failed = benchmark.runs.order_by("run_order")

@@ -10,23 +10,23 @@ import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.core.management import CommandError, call_command
 
-from apps.benchmarks.cloning import CloneError, clone
-from apps.benchmarks.creating import create_benchmark
-from apps.benchmarks.experiment_plans import plan_experiment
-from apps.benchmarks.experiments import prepare_experiment
+from apps.benchmarks.defining.cloning import CloneError, clone
+from apps.benchmarks.defining.creating import create_benchmark
+from apps.benchmarks.defining.modes import with_modes
+from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.launching import launch
-from apps.benchmarks.manifests import ManifestError, manifest_of
 from apps.benchmarks.models import Benchmark
-from apps.benchmarks.modes import with_modes
-from apps.benchmarks.previewing import preview
-from apps.benchmarks.reproducing import benchmark_from
+from apps.benchmarks.repeating.experiment_plans import plan_experiment
+from apps.benchmarks.repeating.experiments import prepare_experiment
+from apps.benchmarks.repeating.manifests import ManifestError, manifest_of
+from apps.benchmarks.repeating.reproducing import benchmark_from
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.retrieval.deleting import delete_index
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 from apps.retrieval.reusing import Ingredients, index_of, unavailable_index
-from benchbench.ir.matrix import MatrixError
+from benchbench.ir.planning.matrix import MatrixError
 from tests.benchmarks.conftest import make_library
 from tests.benchmarks.laboratory import write
 

@@ -7,10 +7,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from apps.benchmarks.comparability import Comparability, differences
-from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
+from apps.benchmarks.measuring.rescoring import find_version, rescore
 from apps.benchmarks.models import Benchmark, Evaluation, Run
-from apps.benchmarks.rescoring import find_version, rescore
 from apps.datasets.models import Query
 from apps.mappings.models import Mapping
 from apps.operations.working import wait

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from django.db import connection
 
-from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.defining.creating import create_benchmark
+from apps.benchmarks.measuring.run_result import RunResult
 from apps.benchmarks.models import QueryResult
-from apps.benchmarks.rankings import RunResult
-from apps.benchmarks.storing import store_results
+from apps.benchmarks.running.storing import store_results
 from apps.mappings.models import Mapping
 
 

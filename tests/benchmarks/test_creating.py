@@ -5,13 +5,13 @@ import pytest
 from django.db.models import Value
 from django.db.models.functions import Concat
 
-from apps.benchmarks.creating import BenchmarkError, create_benchmark
+from apps.benchmarks.defining.creating import BenchmarkError, create_benchmark
+from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.previewing import preview
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from benchbench.errors import BenchbenchError, ConflictError
-from benchbench.ir.matrix import MatrixError
+from benchbench.ir.planning.matrix import MatrixError
 
 
 def test_it_creates_every_run_beforehand_with_label_and_hash(library: Mapping) -> None:

@@ -7,8 +7,8 @@ from apps.benchmarks.launching import launch
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.retrieval.models import Index
-from apps.retrieval.searching import open_index
-from benchbench.ir.matrix import MatrixError
+from apps.retrieval.search.open_indexes import open_index
+from benchbench.ir.planning.matrix import MatrixError
 from tests.benchmarks.test_approximation import benchmark_of
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from apps.benchmarks.experiment_plans import ExperimentError, plan_experiment
-from apps.benchmarks.experiments import prepare_experiment
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark
+from apps.benchmarks.repeating.experiment_plans import ExperimentError, plan_experiment
+from apps.benchmarks.repeating.experiments import prepare_experiment
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.operations.working import wait

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from apps.benchmarks.baselines import approve
-from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.deleting import delete_benchmark
-from apps.benchmarks.gate_rules import read_rules
-from apps.benchmarks.gating import gate
+from apps.benchmarks.gates.baselines import approve
+from apps.benchmarks.gates.gating import gate
+from apps.benchmarks.gates.rules import read_rules
 from apps.benchmarks.launching import launch
-from apps.benchmarks.manifests import manifest_of
+from apps.benchmarks.measuring.rescoring import rescore
 from apps.benchmarks.models import Run
-from apps.benchmarks.rescoring import rescore
+from apps.benchmarks.repeating.manifests import manifest_of
 from apps.benchmarks.retrying import retry
 from apps.collections.deleting import delete_collection
 from apps.collections.importing import import_documents
@@ -27,7 +27,7 @@ from apps.mappings.external import external_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import is_stale, resolve
 from apps.operations.working import wait
-from apps.results.comparing import compare_runs
+from apps.results.comparison.comparing import compare_runs
 from apps.results.exporting import export, export_to
 from apps.retrieval.indexing import create_index
 from benchbench.errors import BenchbenchError, ConflictError

@@ -7,7 +7,7 @@ from apps.benchmarks.models import Evaluation, StageList
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.retrieval.models import Index
-from benchbench.ir.matrix import MatrixError
+from benchbench.ir.planning.matrix import MatrixError
 from tests.benchmarks.test_approximation import benchmark_of
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from apps.benchmarks.experiment_plans import plan_experiment
-from apps.benchmarks.experiments import prepare_experiment
-from apps.benchmarks.importing_runs import import_runs
+from apps.benchmarks.external.importing import import_runs
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
+from apps.benchmarks.repeating.experiment_plans import plan_experiment
+from apps.benchmarks.repeating.experiments import prepare_experiment
 from apps.collections.models import Collection, Document
 from apps.datasets.models import Dataset, DatasetVersion
 from apps.mappings.models import Mapping

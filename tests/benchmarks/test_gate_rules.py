@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from apps.benchmarks.gate_rules import RulesError, read_rules
+from apps.benchmarks.gates.rules import RulesError, read_rules
 from benchbench.ir.gate import Change, Floor, MustNotFail, Rules
 from benchbench.ir.measures import Measure
 from benchbench.ir.profiles import Mean

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from apps.benchmarks.evaluating import evaluate_runs
-from apps.benchmarks.gate_reports import markdown_of
-from apps.benchmarks.gate_rules import read_rules
-from apps.benchmarks.gating import GateError, gate
+from apps.benchmarks.gates.gating import GateError, gate
+from apps.benchmarks.gates.reports import markdown_of
+from apps.benchmarks.gates.rules import read_rules
+from apps.benchmarks.measuring.evaluating import evaluate_runs
 from apps.benchmarks.models import Run
 from apps.datasets.models import Query
 from apps.mappings.models import Mapping

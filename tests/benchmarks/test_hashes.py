@@ -5,8 +5,8 @@ from hashlib import sha256
 
 import numpy as np
 
-from apps.benchmarks.hashes import Written, hash_of_rankings, rankings_hash
-from apps.benchmarks.reading import Stored
+from apps.benchmarks.measuring.hashes import Written, hash_of_rankings, rankings_hash
+from apps.benchmarks.measuring.reading import Stored
 
 NAMES = {1: 'a "quoted" \\ one', 2: "é\n☃", 3: ""}
 STORED = [

@@ -10,13 +10,13 @@ import pytrec_eval
 from django.core.management import CommandError, call_command
 
 from apps.benchmarks.comparability import differences
+from apps.benchmarks.external.reports import preview_run
 from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.run_reports import preview_run
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset, Query
 from apps.mappings.models import Mapping
 from apps.results.exporting import export
-from apps.results.queries import evaluation_of
+from apps.results.triage.queries import evaluation_of
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.ir.measures import Measure
 from benchbench.scoring.inputs import read_results, read_truth

@@ -5,18 +5,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, PairList
 from apps.benchmarks.retrying import retry
 from apps.datasets.models import Query
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
-from apps.retrieval.encoders import KeywordEncoder
+from apps.retrieval.encoders.encoder import KeywordEncoder
 from apps.retrieval.models import CachedVector
 from apps.retrieval.rerankers import PairScores
 from apps.retrieval.rerankers.late_interaction import LateInteractionReranker
-from apps.retrieval.searching import OpenIndex
+from apps.retrieval.search.open_indexes import OpenIndex
 from benchbench.ir.records import ScoredList
 from tests.benchmarks.conftest import run_key
 

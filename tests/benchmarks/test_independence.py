@@ -9,17 +9,17 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.pinning import PinnedRerankers
 from apps.benchmarks.planning import plan_of
-from apps.benchmarks.rankings import results_of
-from apps.benchmarks.stages import Stages
+from apps.benchmarks.running.pinning import PinnedRerankers
+from apps.benchmarks.running.rankings import results_of
+from apps.benchmarks.running.stages import Stages
 from apps.datasets.models import Query
 from apps.retrieval import exact
-from apps.retrieval.ann_indexes import make_ann_index
-from apps.retrieval.full_text import make_full_text
-from apps.retrieval.searching import close_indexes, open_index
-from benchbench.ir.ann import Ann
-from benchbench.ir.plan import DenseStage, LexicalStage
+from apps.retrieval.search.ann_indexes import make_ann_index
+from apps.retrieval.search.full_text import make_full_text
+from apps.retrieval.search.open_indexes import close_indexes, open_index
+from benchbench.ir.planning.ann import Ann
+from benchbench.ir.planning.plan import DenseStage, LexicalStage
 from tests.benchmarks.conftest import make_library, make_wide
 from tests.conftest import empty_tables
 

@@ -6,17 +6,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from apps.benchmarks import isolated
 from apps.benchmarks.cancelling import cancel
-from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation
 from apps.benchmarks.progress import benchmark_event, completions
+from apps.benchmarks.running import isolated
 from apps.operations.leasing import Lease
 from apps.operations.models import Operation
 from apps.operations.working import OperationFailedError, wait
-from apps.results.leaderboard import leaderboard
-from apps.retrieval.encoders import KeywordEncoder
+from apps.results.leaderboard.runs import leaderboard
+from apps.retrieval.encoders.encoder import KeywordEncoder
 from tests.benchmarks.conftest import make_library, make_wide, run_key
 
 RUNS, QUERIES = 18, 2

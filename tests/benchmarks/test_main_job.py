@@ -3,7 +3,7 @@
 import pytest
 
 from apps.benchmarks.cancelling import cancel
-from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
 from apps.benchmarks.progress import benchmark_event, completions
@@ -158,7 +158,7 @@ def test_an_operation_that_fails_fails_its_runs_with_its_error(
     def broken(*args: object) -> None:
         raise OSError("No space left on device")
 
-    monkeypatch.setattr("apps.benchmarks.execution.store_results", broken)
+    monkeypatch.setattr("apps.benchmarks.running.execution.store_results", broken)
     benchmark = benchmark_of(library, {"search_modes": ["sparse"]})
     with pytest.raises(OperationFailedError, match="No space left"):
         wait(launch(benchmark))

@@ -10,14 +10,14 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
-from apps.benchmarks.manifests import manifest_of
-from apps.benchmarks.measures import MeasuresError, add_measures
+from apps.benchmarks.measuring.measures import MeasuresError, add_measures
 from apps.benchmarks.models import Benchmark, Evaluation
 from apps.benchmarks.progress import benchmark_event, nested
-from apps.benchmarks.reproducing import benchmark_from
-from apps.benchmarks.verifying import verify
+from apps.benchmarks.repeating.manifests import manifest_of
+from apps.benchmarks.repeating.reproducing import benchmark_from
+from apps.benchmarks.repeating.verifying import verify
 from apps.mappings.models import Mapping
 from apps.mappings.truth import truth
 from apps.operations.working import perform_batch, wait

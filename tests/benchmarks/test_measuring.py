@@ -5,18 +5,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from apps.benchmarks import evaluating, finishing
 from apps.benchmarks.cancelling import cancel
-from apps.benchmarks.creating import create_benchmark
-from apps.benchmarks.evaluating import evaluate_runs
-from apps.benchmarks.hashes import Written, external_ids, rankings_hash
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
-from apps.benchmarks.measures import add_measures
+from apps.benchmarks.measuring import evaluating
+from apps.benchmarks.measuring.evaluating import evaluate_runs
+from apps.benchmarks.measuring.hashes import Written, external_ids, rankings_hash
+from apps.benchmarks.measuring.measures import add_measures
+from apps.benchmarks.measuring.reading import stored_results
 from apps.benchmarks.models import BatchValues, Benchmark, Evaluation, QueryResult
 from apps.benchmarks.progress import benchmark_event
-from apps.benchmarks.reading import stored_results
 from apps.benchmarks.retrying import retry
-from apps.benchmarks.stages import Stages
+from apps.benchmarks.running import finishing
+from apps.benchmarks.running.stages import Stages
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from apps.operations.working import perform_batch, wait

@@ -5,12 +5,12 @@ from uuid import uuid4
 
 import pytest
 
-from apps.benchmarks.modes import with_modes
+from apps.benchmarks.defining.modes import with_modes
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
-from benchbench.ir.matrix import MatrixError
+from benchbench.ir.planning.matrix import MatrixError
 from tests.benchmarks.conftest import ENCODER, make_library
 
 ALL = ["dense", "sparse", "hybrid"]

@@ -6,17 +6,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Run
 from apps.benchmarks.retrying import retry
 from apps.datasets.models import Query
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
-from apps.retrieval import approximate
-from apps.retrieval.encoders import KeywordEncoder
+from apps.retrieval.encoders.encoder import KeywordEncoder
 from apps.retrieval.rerankers.late_interaction import LateInteractionReranker
-from apps.retrieval.searching import OpenIndex
+from apps.retrieval.search import approximate
+from apps.retrieval.search.open_indexes import OpenIndex
 from tests.benchmarks.conftest import ENCODER, run_key
 
 STALL = 8.0  # seconds of the one query; over the twelve of a batch it is less than a second each
@@ -41,10 +41,10 @@ def clock(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Clock:
     settings.BENCHBENCH_BATCH_SECONDS = 60
     settings.BENCHBENCH_QUERY_TIMEOUT_MS = LIMIT_MS
     for module in (
-        "apps.benchmarks.stages",
-        "apps.benchmarks.pairs",
-        "apps.retrieval.encoding",
-        "apps.retrieval.approximate",
+        "apps.benchmarks.running.stages",
+        "apps.benchmarks.running.pairs",
+        "apps.retrieval.encoders.encoding",
+        "apps.retrieval.search.approximate",
     ):
         monkeypatch.setattr(f"{module}.time", clock)
     return clock

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
-from apps.benchmarks.manifests import ManifestError, manifest_of
-from apps.benchmarks.measures import add_measures
+from apps.benchmarks.measuring.measures import add_measures
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult
-from apps.benchmarks.reproducing import benchmark_from
-from apps.benchmarks.verifying import verify
+from apps.benchmarks.repeating.manifests import ManifestError, manifest_of
+from apps.benchmarks.repeating.reproducing import benchmark_from
+from apps.benchmarks.repeating.verifying import verify
 from apps.collections.models import Collection
-from apps.datasets.editing import freeze, set_judgment
+from apps.datasets.editing.judgments import freeze, set_judgment
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve

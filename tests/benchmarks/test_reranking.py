@@ -5,19 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from apps.benchmarks import execution
 from apps.benchmarks.cancelling import cancel
-from apps.benchmarks.cloning import clone
-from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.defining.cloning import clone
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, PairList, QueryResult, StageList
+from apps.benchmarks.running import execution
 from apps.mappings.models import Mapping
 from apps.operations.models import Batch
 from apps.operations.working import OperationFailedError, perform_batch, wait
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.rerankers import registry
 from apps.retrieval.rerankers.late_interaction import LateInteractionReranker
-from benchbench.ir.matrix import MatrixError
+from benchbench.ir.planning.matrix import MatrixError
 from tests.benchmarks.conftest import run_key
 from tests.tiny_models import save_cross_encoder
 

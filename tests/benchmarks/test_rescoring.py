@@ -5,15 +5,15 @@ import io
 import pytest
 from django.core.management import CommandError, call_command
 
-from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
+from apps.benchmarks.measuring.rescoring import RescoringError, find_version, newest_version, rescore, scored_versions
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
-from apps.benchmarks.rescoring import RescoringError, find_version, newest_version, rescore, scored_versions
 from apps.benchmarks.retrying import retry
-from apps.datasets.editing import freeze, open_draft, set_judgment
+from apps.datasets.editing.judgments import freeze, open_draft, set_judgment
+from apps.datasets.editing.versions import end_queries, write_version
 from apps.datasets.models import DatasetVersion, Query
 from apps.datasets.records import QueryRecord
-from apps.datasets.versions import end_queries, write_version
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.mappings.truth import TruthError

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
-from apps.benchmarks.timing import consistency_score, percentiles
+from apps.benchmarks.running.timing import consistency_score, percentiles
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
 

@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from apps.benchmarks.cancelling import cancel
-from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Evaluation, Run, StageList
 from apps.benchmarks.progress import benchmark_event, completions
@@ -18,12 +18,12 @@ from apps.collections.records import DocumentRecord
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import perform_batch, wait
-from apps.retrieval.encoders import KeywordEncoder, load_encoder
+from apps.retrieval.encoders.encoder import KeywordEncoder, load_encoder
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import LexicalPiece
-from apps.retrieval.searching import close_indexes
+from apps.retrieval.search.open_indexes import close_indexes
 from benchbench.errors import ConflictError
-from benchbench.ir.matrix import MatrixError
+from benchbench.ir.planning.matrix import MatrixError
 from tests.benchmarks.conftest import ENCODER
 
 

@@ -4,13 +4,13 @@ from functools import partial
 
 import pytest
 
-from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
-from apps.benchmarks.manifests import manifest_of
 from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.reproducing import benchmark_from
+from apps.benchmarks.repeating.manifests import manifest_of
+from apps.benchmarks.repeating.reproducing import benchmark_from
+from apps.benchmarks.repeating.verifying import verify
 from apps.benchmarks.retrying import retry
-from apps.benchmarks.verifying import verify
 from apps.mappings.models import Mapping
 from apps.operations.working import OperationFailedError, wait
 from apps.retrieval.availability import UnavailableError

@@ -4,12 +4,12 @@ import re
 
 from playwright.sync_api import Page
 
-from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import QueryResult
 from apps.datasets.models import Judgment
 from apps.operations.working import wait
-from benchbench.panels import change_url
+from benchbench.site.panels import change_url
 from tests.benchmarks.conftest import make_library
 from tests.browser.conftest import outside
 from tests.browser.test_main_job import press

@@ -7,7 +7,7 @@ from typing import Any
 
 from playwright.sync_api import Page
 
-from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation
 from apps.operations.working import wait

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from apps.benchmarks.baselines import approve
+from apps.benchmarks.gates.baselines import approve
 from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
 from benchbench.client import Client, pipeline

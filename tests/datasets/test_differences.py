@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from apps.datasets.differences import Difference
-from apps.datasets.drafts import difference_of, draft_of
-from apps.datasets.editing import freeze, remove_judgment, set_judgment
+from apps.datasets.editing.differences import Difference
+from apps.datasets.editing.drafts import difference_of, draft_of
+from apps.datasets.editing.judgments import freeze, remove_judgment, set_judgment
+from apps.datasets.editing.queries import add_query, edit_query, remove_query
 from apps.datasets.models import Dataset
-from apps.datasets.query_editing import add_query, edit_query, remove_query
 from apps.datasets.records import JudgmentRecord, QueryRecord
 from tests.factories import make_dataset
 

@@ -3,12 +3,12 @@
 import pytest
 
 from apps.datasets.content import stored_hash
-from apps.datasets.drafts import changes_of, draft_of
-from apps.datasets.editing import discard_draft, freeze, open_draft, remove_judgment, set_judgment
+from apps.datasets.editing.drafts import changes_of, draft_of
+from apps.datasets.editing.judgments import discard_draft, freeze, open_draft, remove_judgment, set_judgment
+from apps.datasets.editing.versions import end_queries, write_version
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset, Judgment, Query
 from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
-from apps.datasets.versions import end_queries, write_version
 from benchbench.errors import ConflictError
 
 APPLE, PEAR = {"document_id": "apple"}, {"document_id": "pear"}

@@ -3,10 +3,10 @@
 import pytest
 
 from apps.datasets.content import stored_hash
-from apps.datasets.drafts import changes_of, draft_of
-from apps.datasets.editing import discard_draft, freeze, set_judgment
+from apps.datasets.editing.drafts import changes_of, draft_of
+from apps.datasets.editing.judgments import discard_draft, freeze, set_judgment
+from apps.datasets.editing.queries import OutdatedError, QueryExistsError, add_query, edit_query, remove_query
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
-from apps.datasets.query_editing import OutdatedError, QueryExistsError, add_query, edit_query, remove_query
 from apps.datasets.records import DatasetError, JudgmentRecord, QueryRecord
 from benchbench.errors import ConflictError
 from tests.datasets.test_editing import APPLE, PEAR, fruit  # noqa: F401 (a fixture)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Evaluation
 from apps.demo import preparing

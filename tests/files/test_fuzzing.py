@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from benchbench.files import beir, flowbaby, topics, trec
+from benchbench.files import beir, topics, trec
+from benchbench.files.flowbaby import reading as flowbaby
+from benchbench.files.flowbaby.summaries import read_summary
 from benchbench.files.runs import read_run_file
-from benchbench.files.summaries import read_summary
 from tests.damages import Damage, damaged_bytes, damaged_value, fuzz
 from tests.files.samples import METADATA, QRELS, RUN, TOPICS, write_dataset, write_file
 from tests.files.test_summaries import SUMMARY

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from benchbench.files.packs import OVERHEAD, Packs, packed_bytes, trim_packs, writing
-from benchbench.files.placing import OutputError
+from benchbench.local_files.packs import OVERHEAD, Packs, packed_bytes, trim_packs, writing
+from benchbench.local_files.placing import OutputError
 from tests.files.spoiling import spoil, ways
 
 MOST = 10**6
@@ -166,7 +166,7 @@ def test_a_pack_that_goes_while_it_is_read_harms_nothing(folder: Path, monkeypat
 KILLED = """
 import sys
 from pathlib import Path
-from benchbench.files.packs import Packs, writing
+from benchbench.local_files.packs import Packs, writing
 folder = Path(sys.argv[1])
 class Half(bytes): pass
 with writing(folder.parent):

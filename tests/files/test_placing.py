@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchbench.files.placing import OutputError, place_directory, place_pieces, write_zip
+from benchbench.local_files.placing import OutputError, place_directory, place_pieces, write_zip
 
 
 def broken() -> Iterator[str]:

@@ -7,12 +7,13 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchbench.files import flowbaby, trec
-from benchbench.files.flowbaby_results import Provenance, QueryFigures, results, summary, written
-from benchbench.files.summaries import compare_summaries, read_summary
+from benchbench.files import trec
+from benchbench.files.flowbaby import reading as flowbaby
+from benchbench.files.flowbaby.results import Provenance, QueryFigures, results, summary, written
+from benchbench.files.flowbaby.summaries import compare_summaries, read_summary
 from benchbench.ir.canonical import Run, RunEntry
 from benchbench.ir.profiles import FLOWBABY_1_0, FLOWBABY_1_1
-from benchbench.strict_json import read_value
+from benchbench.reading.strict_json import read_value
 from tests.damages import EXAMPLES, IS_LONG
 from tests.datasets.drawn import FILLED
 from tests.files.samples import write_file

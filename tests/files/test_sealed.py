@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchbench.files import sealed
-from benchbench.files.placing import OutputError
-from benchbench.files.sealed import SEAL_BYTES, kept_array
+from benchbench.local_files import sealed
+from benchbench.local_files.placing import OutputError
+from benchbench.local_files.sealed import SEAL_BYTES, kept_array
 from tests.files.spoiling import spoil, ways
 
 ROWS = np.arange(40, dtype=np.float32).reshape(10, 4)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from benchbench.ir.ann import Ann, AnnError, recall, split_settings
+from benchbench.ir.planning.ann import Ann, AnnError, recall, split_settings
 from benchbench.ir.records import ScoredList
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from benchbench.ir.matrix import Configuration
+from benchbench.ir.planning.matrix import Configuration
 
 CLASSIC = Configuration(search_mode="dense", use_reranker=False, top_k=10, rrf_k=60, score_threshold=None)
 

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from benchbench.ir.effects import axis_effects, contrasts
-from benchbench.ir.resampling import ComparisonError
-from benchbench.ir.significance import compare
+from benchbench.ir.statistics.effects import axis_effects, contrasts
+from benchbench.ir.statistics.resampling import ComparisonError
+from benchbench.ir.statistics.significance import compare
 from tests.ir.simulated import benchmark
 
 NAN = float("nan")

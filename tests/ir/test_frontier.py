@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from benchbench.ir.frontier import Choice, Point, cheapest_not_worse, frontier
-from benchbench.ir.resampling import ComparisonError
-from benchbench.ir.significance import compare
+from benchbench.ir.statistics.frontier import Choice, Point, cheapest_not_worse, frontier
+from benchbench.ir.statistics.resampling import ComparisonError
+from benchbench.ir.statistics.significance import compare
 from tests.ir.simulated import benchmark
 
 

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from benchbench.ir.configuration import CLASSIC
-from benchbench.ir.matrix import Matrix, MatrixError
+from benchbench.ir.planning.configuration import CLASSIC
+from benchbench.ir.planning.matrix import Matrix, MatrixError
 
 
 def labels(**data) -> list[str]:

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchbench.ir.matrix import Configuration, Matrix
-from benchbench.ir.plan import DenseStage, EncodeStage, FuseStage, LexicalStage, Plan, RerankStage, plan
+from benchbench.ir.planning.matrix import Configuration, Matrix
+from benchbench.ir.planning.plan import DenseStage, EncodeStage, FuseStage, LexicalStage, Plan, RerankStage, plan
 
 
 def plan_of(*configurations: Configuration) -> Plan:

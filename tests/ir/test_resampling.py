@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchbench.ir.resampling import (
+from benchbench.ir.statistics.resampling import (
     ComparisonError,
     Interval,
     MeanInterval,

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy import stats
 
-from benchbench.ir.resampling import ComparisonError, Interval
-from benchbench.ir.significance import compare
-from benchbench.ir.verdict import verdict
+from benchbench.ir.statistics.resampling import ComparisonError, Interval
+from benchbench.ir.statistics.significance import compare
+from benchbench.ir.statistics.verdict import verdict
 from tests.ir.simulated import RUNS, benchmark, true_mean
 
 NAN = float("nan")

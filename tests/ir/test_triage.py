@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from benchbench.ir.configuration import Configuration
-from benchbench.ir.plan import plan
+from benchbench.ir.planning.configuration import Configuration
+from benchbench.ir.planning.plan import plan
 from benchbench.ir.records import ScoredList
 from benchbench.ir.triage import (
     Loss,

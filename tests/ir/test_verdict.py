@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from benchbench.ir.significance import compare
-from benchbench.ir.verdict import more_queries, verdict
+from benchbench.ir.statistics.significance import compare
+from benchbench.ir.statistics.verdict import more_queries, verdict
 from tests.ir.simulated import benchmark
 
 

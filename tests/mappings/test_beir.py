@@ -20,7 +20,7 @@ from apps.operations.launching import cancel_operation
 from apps.operations.models import Operation
 from apps.operations.working import wait
 from apps.retrieval.models import Index
-from apps.retrieval.searching import open_index
+from apps.retrieval.search.open_indexes import open_index
 from benchbench.errors import BenchbenchError
 from benchbench.ir.measures import GradedRankings, Measure, evaluate
 

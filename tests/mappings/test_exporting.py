@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from apps.collections.corpus import read_corpus
 from apps.collections.importing import import_collection
 from apps.collections.sources import Source
-from apps.datasets.editing import set_judgment
+from apps.datasets.editing.judgments import set_judgment
 from apps.datasets.models import Dataset
 from apps.datasets.readers import read_dataset
 from apps.mappings.creating import create_mapping

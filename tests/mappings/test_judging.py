@@ -4,12 +4,12 @@ import pytest
 from django.contrib.auth.models import User
 
 from apps.datasets.content import stored_hash
-from apps.datasets.drafts import draft_of
-from apps.datasets.editing import freeze, open_draft, set_judgment
+from apps.datasets.editing.drafts import draft_of
+from apps.datasets.editing.judgments import freeze, open_draft, set_judgment
+from apps.datasets.editing.versions import end_queries
 from apps.datasets.models import Judgment, Query
-from apps.datasets.versions import end_queries
-from apps.mappings.judging import JudgingError, judge_document, stated_for, unjudge_document
 from apps.mappings.models import Mapping
+from apps.mappings.repairing.judging import JudgingError, judge_document, stated_for, unjudge_document
 from tests.factories import make_collection, make_dataset, make_mapping
 
 

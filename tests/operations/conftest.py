@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
-from apps.operations import consumers, handlers, subjects
+from apps.operations import handlers, subjects
 from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation
+from apps.operations.sockets import consumers
 from tests.sockets import make_watcher
 
 

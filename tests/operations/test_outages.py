@@ -18,7 +18,7 @@ import redis
 from websockets.exceptions import ConnectionClosedError
 from websockets.sync.client import connect
 
-from apps.api.tokens import issue_token
+from apps.api.access.tokens import issue_token
 from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.models import Operation
 from apps.retrieval.models import Index

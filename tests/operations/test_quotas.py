@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 from django.contrib.auth.models import User
 
-from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve

@@ -10,8 +10,8 @@ from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.urls import reverse
 
-from apps.api.tokens import issue_token
-from apps.benchmarks.creating import create_benchmark
+from apps.api.access.tokens import issue_token
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
@@ -21,7 +21,7 @@ from apps.retrieval.deleting import delete_index
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 from benchbench.models import OwnedModel
-from benchbench.panels import change_url, changelist_url
+from benchbench.site.panels import change_url, changelist_url
 from tests.admin.conftest import MakeStaff, make_staff  # noqa: F401 (a fixture)
 from tests.benchmarks.conftest import make_library
 from tests.factories import make_collection

@@ -4,7 +4,7 @@ import plotly.graph_objects as go
 
 from apps.mappings.models import Mapping
 from apps.results.charts import quality_and_cost
-from apps.results.leaderboard import leaderboard
+from apps.results.leaderboard.runs import leaderboard
 from tests.factories import make_benchmark
 
 

@@ -8,10 +8,10 @@ from django.test.utils import CaptureQueriesContext
 from apps.benchmarks.models import Baseline, Evaluation, Run
 from apps.datasets.models import Judgment
 from apps.mappings.models import Mapping, Resolution
-from apps.results.comparing import ComparingError, IncomparableError, compare_runs, described
-from apps.results.comparison_page import choices
-from benchbench.ir.resampling import mean_intervals
-from benchbench.ir.significance import compare
+from apps.results.comparison.comparing import ComparingError, IncomparableError, compare_runs, described
+from apps.results.comparison.page import choices
+from benchbench.ir.statistics.resampling import mean_intervals
+from benchbench.ir.statistics.significance import compare
 from tests.factories import add_version
 from tests.results.compared import make_compared, make_queries, noisy
 

@@ -13,13 +13,13 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from apps.benchmarks.models import Benchmark, Run
-from apps.results.comparing import compare_runs
-from apps.results.comparison_figures import p_text, slice_figure
-from apps.results.sentences import disorder_sentence, verdict_sentence
-from apps.results.slice_differences import by_slice
+from apps.results.comparison.comparing import compare_runs
+from apps.results.comparison.figures import p_text, slice_figure
+from apps.results.comparison.sentences import disorder_sentence, verdict_sentence
+from apps.results.comparison.slice_differences import by_slice
 from apps.results.templatetags.benchbench import signed
 from apps.results.templatetags.comparison import interval
-from benchbench.panels import change_url, changelist_url
+from benchbench.site.panels import change_url, changelist_url
 from tests.admin.conftest import MakeStaff, make_staff  # noqa: F401 (a fixture)
 from tests.benchmarks.gated import GOOD, POOR, make_gated, search
 from tests.results.compared import make_compared, make_queries, noisy
@@ -99,7 +99,7 @@ def test_many_pairs_come_when_they_are_asked_for(
     admin_client: Client, benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = text_of(page(admin_client, benchmark=benchmark.pk))
-    monkeypatch.setattr("apps.results.comparison_page.MOST_PAIRS", 2)
+    monkeypatch.setattr("apps.results.comparison.page.MOST_PAIRS", 2)
     first = page(admin_client, benchmark=benchmark.pk).content.decode()
     pair = compare_runs(benchmark.runs.all()).comparison.pair(2, 0)
     assert interval(pair.simultaneous) in whole
@@ -148,7 +148,7 @@ def test_two_of_more_runs_say_that_they_were_picked(admin_client: Client, benchm
 def test_of_more_runs_than_can_be_compared_the_best_are(
     admin_client: Client, benchmark: Benchmark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("apps.results.comparing.MOST_RUNS", 2)
+    monkeypatch.setattr("apps.results.comparison.comparing.MOST_RUNS", 2)
     weakest, best, good = benchmark.runs.order_by("run_order")
     response = page(admin_client, benchmark=benchmark.pk)
     assert response.status_code == 200

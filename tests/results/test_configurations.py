@@ -1,5 +1,5 @@
 from apps.results.configurations import phrases, varying
-from benchbench.ir.matrix import Configuration
+from benchbench.ir.planning.matrix import Configuration
 
 DENSE = Configuration(search_mode="dense").as_dict()
 HYBRID = Configuration(search_mode="hybrid", rrf_k=20, top_k=50).as_dict()

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.models import Benchmark, QueryResult, Run
-from apps.benchmarks.previewing import preview
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.records import DocumentRecord
 from apps.mappings.missing import MissingModulesError, missing_modules

@@ -9,7 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
 from apps.collections.records import DocumentRecord
@@ -17,10 +17,10 @@ from apps.datasets.models import Query
 from apps.datasets.records import JudgmentRecord, QueryRecord
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
-from apps.results import content
-from apps.results.content import Content, ContentError, QueryContent, content_of
-from apps.results.kept import KeptError
-from benchbench.panels import change_url
+from apps.results.triage import content
+from apps.results.triage.content import Content, ContentError, QueryContent, content_of
+from apps.results.triage.kept import KeptError
+from benchbench.site.panels import change_url
 from tests.benchmarks.conftest import import_all
 from tests.factories import make_benchmark
 from tests.results.test_pages import text_of

@@ -7,12 +7,12 @@ from django.core.cache import cache
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.evaluating import evaluate_runs
+from apps.benchmarks.measuring.evaluating import evaluate_runs
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
 from apps.mappings.models import Mapping, Resolution
-from apps.results import coverage
-from apps.results.coverage import CoverageError, coverage_of, uneven
-from benchbench.panels import change_url
+from apps.results.leaderboard import coverage
+from apps.results.leaderboard.coverage import CoverageError, coverage_of, uneven
+from benchbench.site.panels import change_url
 from tests.factories import add_judgment, make_benchmark
 from tests.results.test_pages import results_url, text_of
 

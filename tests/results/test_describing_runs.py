@@ -7,14 +7,14 @@ import plotly.graph_objects as go
 import pytest
 
 from apps.benchmarks.models import QueryResult
-from apps.results.axes import effects_of
-from apps.results.choosing import Bounds
-from apps.results.comparing import compare_runs
-from apps.results.comparison_figures import difference_figure, pair_figure, query_figure, slice_figure
-from apps.results.comparison_page import comparison_context
-from apps.results.query_differences import query_differences
-from apps.results.sentences import reversal_sentence
-from apps.results.slice_differences import by_slice, reversed_runs
+from apps.results.comparison.axes import effects_of
+from apps.results.comparison.choosing import Bounds
+from apps.results.comparison.comparing import compare_runs
+from apps.results.comparison.figures import difference_figure, pair_figure, query_figure, slice_figure
+from apps.results.comparison.page import comparison_context
+from apps.results.comparison.query_differences import query_differences
+from apps.results.comparison.sentences import reversal_sentence
+from apps.results.comparison.slice_differences import by_slice, reversed_runs
 from tests.results.compared import make_compared, make_queries, noisy
 
 pytestmark = pytest.mark.django_db

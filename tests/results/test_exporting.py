@@ -14,10 +14,10 @@ from asgiref.sync import async_to_sync
 from django.test import AsyncClient, Client
 from django.urls import reverse
 
-from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
+from apps.benchmarks.measuring.reading import rankings_of
 from apps.benchmarks.models import Benchmark, Evaluation, Run
-from apps.benchmarks.reading import rankings_of
 from apps.datasets.models import Query
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
@@ -25,11 +25,11 @@ from apps.results.exporters import EXPORTERS
 from apps.results.exporters.base import ExportError
 from apps.results.exporters.trec import strictly_falling
 from apps.results.exporting import export, export_to
-from apps.results.queries import evaluation_of
+from apps.results.triage.queries import evaluation_of
 from benchbench.files.cells import cell
 from benchbench.files.runs import read_run_file
 from benchbench.files.trec import read_run
-from benchbench.panels import change_url
+from benchbench.site.panels import change_url
 from tests.factories import make_benchmark
 from tests.results.exported import HOSTILE, make_exported
 

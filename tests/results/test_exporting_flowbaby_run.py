@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from apps.benchmarks.creating import create_benchmark
-from apps.benchmarks.gate_rules import read_rules
-from apps.benchmarks.gating import gate
+from apps.benchmarks.defining.creating import create_benchmark
+from apps.benchmarks.gates.gating import gate
+from apps.benchmarks.gates.rules import read_rules
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.collections.importing import create_collection, import_documents
@@ -21,10 +21,10 @@ from apps.mappings.creating import create_mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import wait
 from apps.results.exporting import export_to
-from apps.results.queries import evaluation_of
+from apps.results.triage.queries import evaluation_of
 from apps.retrieval.indexing import build_index, create_index
-from benchbench.files.flowbaby import read_run
-from benchbench.files.summaries import compare_summaries, read_summary
+from benchbench.files.flowbaby.reading import read_run
+from benchbench.files.flowbaby.summaries import compare_summaries, read_summary
 from benchbench.ir.canonical import CanonicalizationError
 from benchbench.ir.gate import Outcome
 from benchbench.scoring.command import main

@@ -19,8 +19,8 @@ from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.operations.models import Batch
 from apps.results.exporting import export, export_to
-from apps.results.kept import KeptError
-from apps.results.sections import section_means
+from apps.results.triage.kept import KeptError
+from apps.results.triage.sections import section_means
 from benchbench.files.experiment import experiment_of
 from tests.results.exported import make_exported
 from tests.results.sectioned import make_sectioned, searching
@@ -150,7 +150,8 @@ def test_the_log_has_tracebacks_errors_of_queries_revisions_and_what_never_start
     told = log.partition(f"ERROR {broken}: never started")[2].splitlines()
     assert told[1] == "    Traceback (most recent call last):"
     assert any('File "apps/retrieval/' in line for line in told), "in the project, wherever that lies"
-    assert told[-2].startswith("    apps.retrieval.encoders.EncoderError: 'keyword:' names no distinct keywords")
+    error = "apps.retrieval.encoders.encoder.EncoderError"
+    assert told[-2].startswith(f"    {error}: 'keyword:' names no distinct keywords")
 
 
 def test_the_config_of_a_benchmark_without_an_experiment_runs_where_it_lies(

@@ -11,16 +11,16 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
+from apps.benchmarks.measuring.rescoring import rescore
 from apps.benchmarks.models import Benchmark, Evaluation
-from apps.benchmarks.rescoring import rescore
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.results.exporters import EXPORTERS
 from apps.results.exporting import export, export_to
-from apps.results.versions import NoValuesError
-from benchbench.panels import change_url
+from apps.results.leaderboard.versions import NoValuesError
+from benchbench.site.panels import change_url
 from tests.benchmarks.test_rescoring import freeze_and_resolve, turn
 from tests.results.test_exporting import subject_of, whole
 

@@ -5,10 +5,10 @@ from typing import Any
 from django.test import Client
 
 from apps.benchmarks.models import QueryResult
-from apps.datasets.drafts import draft_of
-from apps.datasets.editing import remove_judgment, set_judgment
-from apps.datasets.query_editing import edit_query
-from benchbench.panels import change_url
+from apps.datasets.editing.drafts import draft_of
+from apps.datasets.editing.judgments import remove_judgment, set_judgment
+from apps.datasets.editing.queries import edit_query
+from benchbench.site.panels import change_url
 from tests.admin.test_acts import messages_of
 from tests.results.test_judging import freeze_url
 from tests.results.test_pages import HOSTILE, text_of

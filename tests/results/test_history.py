@@ -10,10 +10,10 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from apps.benchmarks.baselines import approve
+from apps.benchmarks.gates.baselines import approve
 from apps.benchmarks.models import Benchmark, Evaluation
 from apps.mappings.models import Mapping
-from apps.results.history import history, history_figure
+from apps.results.comparison.history import history, history_figure
 from tests.factories import add_version, make_benchmark
 from tests.results.test_pages import results_url, text_of
 

@@ -10,12 +10,12 @@ from django.urls import reverse
 
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, StageList
 from apps.datasets.content import stored_hash
-from apps.datasets.drafts import draft_of
-from apps.datasets.editing import set_judgment
+from apps.datasets.editing.drafts import draft_of
+from apps.datasets.editing.judgments import set_judgment
 from apps.datasets.models import Dataset, Judgment
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
-from benchbench.panels import change_url
+from benchbench.site.panels import change_url
 from tests.admin.conftest import MakeStaff, make_staff  # noqa: F401 (a fixture)
 from tests.admin.test_acts import messages_of, press
 from tests.benchmarks.conftest import make_library

@@ -4,15 +4,15 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation, StageList
 from apps.collections.records import DocumentRecord, SectionRecord
 from apps.datasets.records import JudgmentRecord, QueryRecord
 from apps.operations.working import wait
-from apps.results.kept import KeptError
-from apps.results.sections import section_at, section_means
-from benchbench.panels import change_url
+from apps.results.triage.kept import KeptError
+from apps.results.triage.sections import section_at, section_means
+from benchbench.site.panels import change_url
 from tests.benchmarks.conftest import import_all
 from tests.results.test_pages import text_of
 

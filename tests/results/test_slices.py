@@ -8,15 +8,15 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from apps.benchmarks.evaluating import truth_of
+from apps.benchmarks.measuring.evaluating import truth_of
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult
 from apps.datasets.models import Query
 from apps.mappings.fingerprints import truth_hash
-from apps.results.by_slice import slice_groups
-from apps.results.comparing import compare_runs
-from apps.results.leaderboard import leaderboard
-from apps.results.slicing import SlicingError, slicing_of
-from benchbench.panels import change_url
+from apps.results.comparison.comparing import compare_runs
+from apps.results.leaderboard.runs import leaderboard
+from apps.results.leaderboard.slicing import SlicingError, slicing_of
+from apps.results.triage.by_slice import slice_groups
+from benchbench.site.panels import change_url
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 from tests.results.test_pages import results_url, text_of
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.results.texts import EXCERPT, excerpt, marked
+from apps.results.triage.texts import EXCERPT, excerpt, marked
 
 
 def hits(text: str, query: str) -> list[str]:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from apps.benchmarks.creating import create_benchmark
-from apps.benchmarks.evaluating import truth_of
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
+from apps.benchmarks.measuring.evaluating import truth_of
+from apps.benchmarks.measuring.stage_lists import documents_of, list_keys, read_lists, stored_plan
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
-from apps.benchmarks.stage_lists import documents_of, list_keys, read_lists, stored_plan
 from apps.collections.importing import import_documents
 from apps.collections.models import Collection, Document
 from apps.collections.records import DocumentRecord
@@ -18,9 +18,9 @@ from apps.datasets.records import JudgmentRecord, QueryRecord
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import wait
-from apps.results.queries import evaluation_of
-from apps.results.relevance import judged_of
-from apps.results.triaging import RunLosses, losses_of, lost_documents
+from apps.results.triage.queries import evaluation_of
+from apps.results.triage.relevance import judged_of
+from apps.results.triage.triaging import RunLosses, losses_of, lost_documents
 from benchbench.ir.triage import Loss, standings_of
 from tests.benchmarks.conftest import ENCODER, import_all
 from tests.tiny_models import save_cross_encoder

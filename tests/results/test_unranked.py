@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from apps.benchmarks.gate_rules import read_rules
-from apps.benchmarks.gating import gate
+from apps.benchmarks.gates.gating import gate
+from apps.benchmarks.gates.rules import read_rules
 from apps.benchmarks.models import Benchmark, Evaluation
 from apps.results.board_text import text_of
-from apps.results.comparing import ComparingError, compare_runs
+from apps.results.comparison.comparing import ComparingError, compare_runs
+from apps.results.comparison.history import history
 from apps.results.exporters.results_json import results
 from apps.results.exporting import export
-from apps.results.history import history
-from apps.results.leaderboard import leaderboard
-from apps.results.start import start_context
+from apps.results.leaderboard.runs import leaderboard
+from apps.results.leaderboard.start import start_context
 from benchbench.ir.gate import Outcome
 from benchbench.ir.losses import why_unranked
 from tests.benchmarks.gated import GOOD, POOR, make_gated, pinned, search

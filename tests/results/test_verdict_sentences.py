@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from apps.datasets.models import Dataset
-from apps.results.choosing import Bounds, costs_of, index_bytes
-from apps.results.comparing import RunComparison, compare_runs
-from apps.results.sentences import (
+from apps.results.comparison.choosing import Bounds, costs_of, index_bytes
+from apps.results.comparison.comparing import RunComparison, compare_runs
+from apps.results.comparison.sentences import (
     choice_sentence,
     disorder_sentence,
     family_sentence,

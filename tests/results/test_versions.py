@@ -9,10 +9,10 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation
-from apps.datasets.editing import set_judgment
+from apps.datasets.editing.judgments import set_judgment
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.results.templatetags.benchbench import signed

@@ -3,7 +3,7 @@ import pytest
 from apps.operations.models import Operation
 from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index
-from apps.retrieval.searching import close_indexes
+from apps.retrieval.search.open_indexes import close_indexes
 from tests.factories import make_collection
 
 KEYWORDS = "keyword:apple,pear,plum"

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from django.db import connection
 
-from apps.retrieval.ann_indexes import AnnIndexError, ann_index_name, check_ann, find_ann_index, make_ann_index
-from apps.retrieval.approximate import ApproximateView, explain
 from apps.retrieval.deleting import delete_index
 from apps.retrieval.importing_vectors import import_vectors
 from apps.retrieval.indexing import create_index
-from apps.retrieval.searching import open_index
-from apps.retrieval.vectors import VectorsError
-from benchbench.ir.ann import Ann, recall
+from apps.retrieval.search.ann_indexes import AnnIndexError, ann_index_name, check_ann, find_ann_index, make_ann_index
+from apps.retrieval.search.approximate import ApproximateView, explain
+from apps.retrieval.search.open_indexes import open_index
+from apps.retrieval.search.vectors import VectorsError
+from benchbench.ir.planning.ann import Ann, recall
 from tests.factories import make_collection
 
 pytestmark = pytest.mark.django_db

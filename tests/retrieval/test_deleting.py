@@ -1,12 +1,12 @@
 import pytest
 from django.db import connection
 
-from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.defining.creating import create_benchmark
 from apps.operations.launching import OperationActiveError
 from apps.retrieval.deleting import delete_index
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Chunk, ChunkSet, Index, LexicalIndex, LexicalPiece
-from apps.retrieval.vectors import local_vectors, table_store, vectors_file
+from apps.retrieval.search.vectors import local_vectors, table_store, vectors_file
 from benchbench.errors import ConflictError
 from tests.benchmarks.conftest import make_library
 from tests.factories import make_collection

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from apps.retrieval.encoders import BATCH, EncoderError, length_batches, load_encoder
-from apps.retrieval.model_files import ModelError, find_model, revision_of
+from apps.retrieval.encoders.encoder import BATCH, EncoderError, length_batches, load_encoder
+from apps.retrieval.encoders.model_files import ModelError, find_model, revision_of
 
 KEYWORDS = "keyword:apple,pear"
 

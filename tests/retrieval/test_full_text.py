@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from apps.retrieval.deleting import delete_index
-from apps.retrieval.full_text import find_full_text, make_full_text, search_full_text
-from apps.retrieval.lexical_indexes import LexicalIndexError
 from apps.retrieval.models import ChunkSet, LexicalIndex
-from apps.retrieval.searching import SearchError, open_index
+from apps.retrieval.search.full_text import find_full_text, make_full_text, search_full_text
+from apps.retrieval.search.lexical_indexes import LexicalIndexError
+from apps.retrieval.search.open_indexes import SearchError, open_index
 from tests.factories import make_collection
 
 pytestmark = pytest.mark.django_db

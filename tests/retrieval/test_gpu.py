@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from apps.retrieval import exact
-from apps.retrieval.encoders import load_encoder
+from apps.retrieval.encoders.encoder import load_encoder
+from apps.retrieval.encoders.model_files import load_model
 from apps.retrieval.exact import nearest
-from apps.retrieval.model_files import load_model
 from apps.retrieval.rerankers.cross_encoder import CrossEncoderReranker
 from benchbench.ir.ranking import RankingError
 from tests.retrieval.test_exact import unit

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 
 from apps.retrieval.describing import identity_of
-from apps.retrieval.encoders import EncoderError
+from apps.retrieval.encoders.encoder import EncoderError
 from apps.retrieval.importing_vectors import VectorImport, import_vectors
 from apps.retrieval.indexing import create_index
 from apps.retrieval.models import CachedVector, Index
-from apps.retrieval.searching import open_index
+from apps.retrieval.search.open_indexes import open_index
 from apps.retrieval.vector_files import VectorFileError, read_vector_file
 from benchbench.errors import ConflictError
 from tests.retrieval.conftest import KEYWORDS

@@ -8,14 +8,14 @@ from apps.operations.launching import OperationActiveError, cancel_operation
 from apps.operations.leasing import new_owner
 from apps.operations.models import Batch, Operation
 from apps.operations.working import OperationFailedError, perform_batch, wait
-from apps.retrieval import encoders
 from apps.retrieval.availability import UnavailableError
 from apps.retrieval.building import IndexingError, ranges
-from apps.retrieval.encoders import KeywordEncoder, load_encoder
+from apps.retrieval.encoders import encoder as encoders
+from apps.retrieval.encoders.encoder import KeywordEncoder, load_encoder
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import CachedVector, Index
+from apps.retrieval.search.vectors import table_store
 from apps.retrieval.strategies import StrategyError
-from apps.retrieval.vectors import table_store
 from benchbench.errors import ConflictError
 from tests.factories import make_collection
 from tests.retrieval.conftest import KEYWORDS

@@ -1,9 +1,9 @@
 import pytest
 from django.db.models import F
 
-from apps.retrieval import lexical_indexes
 from apps.retrieval.chunking import make_chunk_set
-from apps.retrieval.lexical_indexes import LexicalIndexError, load_lexical_index, make_lexical_index
+from apps.retrieval.search import lexical_indexes
+from apps.retrieval.search.lexical_indexes import LexicalIndexError, load_lexical_index, make_lexical_index
 from tests.factories import make_collection
 
 pytestmark = pytest.mark.django_db

@@ -5,14 +5,14 @@ from functools import partial
 import numpy as np
 import pytest
 
-from apps.retrieval.encoders import KeywordEncoder, TokenVectors, load_encoder
+from apps.retrieval.encoders.encoder import KeywordEncoder, TokenVectors, load_encoder
+from apps.retrieval.encoders.token_store import TokenStore, _packs_in
 from apps.retrieval.rerankers import load_reranker, registry
-from apps.retrieval.searching import close_indexes, open_index
-from apps.retrieval.token_store import TokenStore, _packs_in
-from apps.retrieval.vectors import VectorsError, local_vectors, table_store, vectors_file
-from benchbench.files import sealed
-from benchbench.files.packs import OVERHEAD
-from benchbench.files.sealed import SEAL_BYTES
+from apps.retrieval.search.open_indexes import close_indexes, open_index
+from apps.retrieval.search.vectors import VectorsError, local_vectors, table_store, vectors_file
+from benchbench.local_files import sealed
+from benchbench.local_files.packs import OVERHEAD
+from benchbench.local_files.sealed import SEAL_BYTES
 from tests.factories import make_collection
 from tests.files.spoiling import spoil, ways
 from tests.retrieval.conftest import KEYWORDS

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from huggingface_hub import constants
 
-from apps.retrieval.model_files import ModelError, fetch_model, find_model, load_model, not_needed, revision_of
+from apps.retrieval.encoders.model_files import ModelError, fetch_model, find_model, load_model, not_needed, revision_of
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 FILES = {"config.json": b"{}", "model.safetensors": b"weights", "pytorch_model.bin": b"older", "onnx/model.onnx": b"o"}

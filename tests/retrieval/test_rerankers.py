@@ -4,15 +4,15 @@ import math
 import numpy as np
 import pytest
 
-from apps.retrieval.encoders import load_encoder
-from apps.retrieval.encoding import encoder_for
-from apps.retrieval.model_files import ModelError
+from apps.retrieval.encoders.encoder import load_encoder
+from apps.retrieval.encoders.encoding import encoder_for
+from apps.retrieval.encoders.model_files import ModelError
+from apps.retrieval.encoders.token_store import TokenStore, forget_tokens
 from apps.retrieval.models import Index
 from apps.retrieval.rerankers import RerankerError, load_reranker
 from apps.retrieval.rerankers.cross_encoder import CrossEncoderReranker
 from apps.retrieval.rerankers.late_interaction import greatest_similarities
-from apps.retrieval.searching import open_index
-from apps.retrieval.token_store import TokenStore, forget_tokens
+from apps.retrieval.search.open_indexes import open_index
 from benchbench.ir.measures import GradedRankings, Measure, evaluate
 from benchbench.ir.ranking import top
 from tests.factories import make_collection

@@ -10,7 +10,7 @@ from apps.collections.importing import create_collection, import_documents
 from apps.collections.records import DocumentRecord
 from apps.retrieval.importing_vectors import import_vectors
 from apps.retrieval.indexing import create_index
-from apps.retrieval.searching import open_index
+from apps.retrieval.search.open_indexes import open_index
 from benchbench.ir.measures import GradedRankings, Measure, evaluate
 
 

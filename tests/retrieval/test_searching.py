@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from apps.retrieval.encoders import EncoderError, KeywordEncoder, load_encoder
+from apps.retrieval.encoders.encoder import EncoderError, KeywordEncoder, load_encoder
 from apps.retrieval.fingerprints import text_hash
 from apps.retrieval.indexing import create_index
 from apps.retrieval.models import CachedVector, VectorSpace
-from apps.retrieval.searching import SearchError, open_index
-from apps.retrieval.vectors import VectorsError, local_vectors, table_store, vectors_file
+from apps.retrieval.search.open_indexes import SearchError, open_index
+from apps.retrieval.search.vectors import VectorsError, local_vectors, table_store, vectors_file
 from tests.retrieval.conftest import KEYWORDS
 
 pytestmark = pytest.mark.django_db

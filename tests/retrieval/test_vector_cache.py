@@ -9,12 +9,8 @@ from django.utils import timezone
 
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.records import DocumentRecord
-from apps.retrieval.encoders import KeywordEncoder, load_encoder
-from apps.retrieval.fingerprints import text_hash
-from apps.retrieval.indexing import build_index, create_index
-from apps.retrieval.models import CachedVector, VectorSpace
-from apps.retrieval.searching import open_index
-from apps.retrieval.vector_cache import (
+from apps.retrieval.encoders.encoder import KeywordEncoder, load_encoder
+from apps.retrieval.encoders.vector_cache import (
     add_vectors,
     clear_cache,
     document_space,
@@ -22,6 +18,10 @@ from apps.retrieval.vector_cache import (
     sound_vectors,
     trim_cache,
 )
+from apps.retrieval.fingerprints import text_hash
+from apps.retrieval.indexing import build_index, create_index
+from apps.retrieval.models import CachedVector, VectorSpace
+from apps.retrieval.search.open_indexes import open_index
 from benchbench.errors import ConflictError
 from tests.retrieval.conftest import KEYWORDS
 from tests.retrieval.test_indexing import stored_vectors

@@ -1,0 +1,1 @@
+"""Endpoints, one module a thing: parse, call one use case, present."""

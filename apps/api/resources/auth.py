@@ -8,11 +8,11 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.authentication import BearerAuthentication
+from apps.api.access.authentication import BearerAuthentication
+from apps.api.access.serializers import Credentials, Refreshing, TokenPair
+from apps.api.access.signing_in import exchange, sign_in, sign_out
 from apps.api.endpoint import Endpoint
-from apps.api.serializers.auth import Credentials, Refreshing, TokenPair
-from apps.api.serializers.base import valid
-from apps.api.signing_in import exchange, sign_in, sign_out
+from apps.api.fields import valid
 
 
 @method_decorator(never_cache, name="dispatch")  # nobody in between keeps a token

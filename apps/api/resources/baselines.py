@@ -8,13 +8,13 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.access import find_visible
+from apps.api.access.addressed import find_visible
 from apps.api.endpoint import Endpoint
+from apps.api.fields import require_empty, valid
 from apps.api.idempotency import idempotent
 from apps.api.paging import answer_page
-from apps.api.serializers.base import require_empty, valid
 from apps.api.serializers.baselines import BaselineFacts, BaselinePage, BaselineQuery, NewBaseline
-from apps.benchmarks.baselines import approve, delete_baseline, retire
+from apps.benchmarks.gates.baselines import approve, delete_baseline, retire
 from apps.benchmarks.models import Baseline, Run
 from apps.datasets.models import Dataset
 from benchbench.access import visible

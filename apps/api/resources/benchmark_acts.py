@@ -7,13 +7,13 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.access import find_visible
+from apps.api.access.addressed import find_visible
 from apps.api.endpoint import Endpoint
+from apps.api.fields import valid
 from apps.api.idempotency import idempotent
 from apps.api.naming import naming
 from apps.api.openapi import refusals
 from apps.api.resources.benchmarks import KEYS, facts, find
-from apps.api.serializers.base import valid
 from apps.api.serializers.benchmark_acts import (
     Cloning,
     ManifestToRun,
@@ -25,13 +25,13 @@ from apps.api.serializers.benchmark_acts import (
 )
 from apps.api.serializers.benchmarks import BenchmarkFacts
 from apps.api.serializers.matrices import require_published
-from apps.benchmarks.cloning import clone
-from apps.benchmarks.manifests import manifest_of
-from apps.benchmarks.measures import add_measures, besides_the_usual
+from apps.benchmarks.defining.cloning import clone
+from apps.benchmarks.measuring.measures import add_measures, besides_the_usual
+from apps.benchmarks.measuring.rescoring import find_version, rescore
 from apps.benchmarks.models import Benchmark
-from apps.benchmarks.reproducing import benchmark_from
-from apps.benchmarks.rescoring import find_version, rescore
-from apps.benchmarks.verifying import verify
+from apps.benchmarks.repeating.manifests import manifest_of
+from apps.benchmarks.repeating.reproducing import benchmark_from
+from apps.benchmarks.repeating.verifying import verify
 from apps.mappings.models import Mapping
 
 

@@ -8,13 +8,13 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.access import find_visible
+from apps.api.access.addressed import find_visible
 from apps.api.endpoint import Endpoint
+from apps.api.fields import require_empty, valid
 from apps.api.idempotency import idempotent
 from apps.api.naming import naming, naming_matrix
 from apps.api.openapi import refusals
 from apps.api.paging import answer_page
-from apps.api.serializers.base import require_empty, valid
 from apps.api.serializers.benchmarks import (
     BenchmarkFacts,
     BenchmarkPage,
@@ -26,14 +26,14 @@ from apps.api.serializers.benchmarks import (
 )
 from apps.api.serializers.matrices import completed, require_published
 from apps.benchmarks.cancelling import cancel
-from apps.benchmarks.creating import create_benchmark
+from apps.benchmarks.defining.creating import create_benchmark
+from apps.benchmarks.defining.modes import with_modes
+from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.deleting import delete_benchmark
 from apps.benchmarks.describing import with_run_counts
 from apps.benchmarks.launching import launch
-from apps.benchmarks.measures import besides_the_usual
+from apps.benchmarks.measuring.measures import besides_the_usual
 from apps.benchmarks.models import Benchmark
-from apps.benchmarks.modes import with_modes
-from apps.benchmarks.previewing import preview
 from apps.benchmarks.retrying import retry
 from apps.mappings.models import Mapping
 from benchbench.access import visible

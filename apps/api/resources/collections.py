@@ -10,12 +10,12 @@ from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.access import find_visible
+from apps.api.access.addressed import find_visible
 from apps.api.endpoint import Endpoint
+from apps.api.fields import valid
 from apps.api.idempotency import idempotent
 from apps.api.paging import PageQuery, answer_page
 from apps.api.parsers import CorpusParser, StrictJSONParser
-from apps.api.serializers.base import valid
 from apps.api.serializers.collections import (
     CollectionChange,
     CollectionFacts,

@@ -8,11 +8,11 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.access import find_visible
+from apps.api.access.addressed import find_visible
 from apps.api.endpoint import Endpoint
+from apps.api.fields import valid
 from apps.api.openapi import refusals
 from apps.api.paging import answer_page
-from apps.api.serializers.base import valid
 from apps.api.serializers.comparisons import (
     ComparisonFacts,
     ComparisonQuery,
@@ -22,9 +22,9 @@ from apps.api.serializers.comparisons import (
 from apps.benchmarks.comparability import RELATED
 from apps.benchmarks.models import Run
 from apps.datasets.finding import find_version
-from apps.results.comparing import RunComparison, compare_runs
+from apps.results.comparison.comparing import RunComparison, compare_runs
+from apps.results.comparison.query_differences import every_difference, told_differences
 from apps.results.comparison_report import comparison_facts
-from apps.results.query_differences import every_difference, told_differences
 from benchbench.access import visible
 
 

@@ -11,10 +11,10 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.access import find_visible
+from apps.api.access.addressed import find_visible
 from apps.api.endpoint import Endpoint
+from apps.api.fields import valid
 from apps.api.openapi import WARNINGS, file_headers, refusals
-from apps.api.serializers.base import valid
 from apps.api.serializers.dataset_exports import DatasetFormats, ExportQuery
 from apps.datasets.finding import find_version
 from apps.datasets.models import Dataset
@@ -22,7 +22,7 @@ from apps.datasets.readers import FORMATS
 from apps.datasets.writers import JSON, WRITERS
 from apps.mappings.exporting import export_dataset
 from benchbench.access import may_view
-from benchbench.downloads import attachment
+from benchbench.site.downloads import attachment
 
 FILES: dict[Any, Any] = {(200, writer.content_type): OpenApiTypes.BINARY for writer in WRITERS.values()}
 FILES[200, JSON] = OpenApiTypes.ANY

@@ -9,12 +9,12 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.access import find_visible
+from apps.api.access.addressed import find_visible
 from apps.api.endpoint import Endpoint
+from apps.api.fields import valid
 from apps.api.idempotency import idempotent
 from apps.api.paging import PageQuery, answer_page
 from apps.api.parsers import DatasetParser
-from apps.api.serializers.base import valid
 from apps.api.serializers.datasets import DatasetFacts, DatasetPage, DatasetUpload, UploadedFacts
 from apps.datasets.describing import with_query_count
 from apps.datasets.importing import import_dataset

@@ -10,16 +10,16 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.access import find_visible
+from apps.api.access.addressed import find_visible
 from apps.api.endpoint import Endpoint
+from apps.api.fields import valid
 from apps.api.openapi import WARNINGS, file_headers, refusals
-from apps.api.serializers.base import valid
 from apps.api.serializers.exports import BenchmarkExportQuery, ResultsFormats, RunExportQuery
 from apps.benchmarks.models import Benchmark, Run
 from apps.results.exporters import EXPORTERS
 from apps.results.exporting import export, file_name, lost_failures
-from benchbench.downloads import attachment
-from benchbench.files.placing import write_pieces
+from benchbench.local_files.placing import write_pieces
+from benchbench.site.downloads import attachment
 
 
 class Formats(Endpoint):

@@ -8,18 +8,18 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.access import find_visible
+from apps.api.access.addressed import find_visible
 from apps.api.endpoint import Endpoint
+from apps.api.fields import valid
 from apps.api.idempotency import idempotent
 from apps.api.naming import naming, naming_options
 from apps.api.parsers import RunParser
-from apps.api.serializers.base import valid
 from apps.api.serializers.external_runs import RunImportFacts, RunUpload
-from apps.benchmarks.importing_runs import import_runs
-from apps.benchmarks.measures import besides_the_usual
+from apps.benchmarks.external.importing import import_runs
+from apps.benchmarks.external.uploading import stored_run
+from apps.benchmarks.measuring.measures import besides_the_usual
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.progress import metrics_of
-from apps.benchmarks.uploading_runs import stored_run
 from apps.datasets.finding import find_version
 from apps.datasets.models import Dataset
 from benchbench.access import may_change

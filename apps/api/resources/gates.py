@@ -7,15 +7,15 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.access import find_visible
+from apps.api.access.addressed import find_visible
 from apps.api.endpoint import Endpoint
-from apps.api.serializers.base import valid
+from apps.api.fields import valid
 from apps.api.serializers.gates import BenchmarkGateRules, GateFacts, GateRules
-from apps.benchmarks.baselines import find_baseline
 from apps.benchmarks.finding import find_run
-from apps.benchmarks.gate_reports import facts_of, markdown_of
-from apps.benchmarks.gate_rules import read_rules
-from apps.benchmarks.gating import gate
+from apps.benchmarks.gates.baselines import find_baseline
+from apps.benchmarks.gates.gating import gate
+from apps.benchmarks.gates.reports import facts_of, markdown_of
+from apps.benchmarks.gates.rules import read_rules
 from apps.benchmarks.models import Benchmark, Run
 
 

@@ -6,11 +6,11 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.access import find_visible
+from apps.api.access.addressed import find_visible
 from apps.api.endpoint import Endpoint
+from apps.api.fields import require_empty, valid
 from apps.api.idempotency import idempotent
 from apps.api.paging import PageQuery, answer_page
-from apps.api.serializers.base import require_empty, valid
 from apps.api.serializers.indexes import BuildStarted, IndexFacts, IndexOptions, IndexPage, NewIndex
 from apps.collections.models import Collection
 from apps.retrieval.deleting import delete_index
@@ -21,7 +21,7 @@ from apps.retrieval.rerankers.registry import RERANKERS
 from apps.retrieval.stores import STORES
 from apps.retrieval.strategies import STRATEGIES
 from benchbench.access import visible
-from benchbench.ir.configuration import FUSIONS, LEXICAL, SEARCH_MODES
+from benchbench.ir.planning.configuration import FUSIONS, LEXICAL, SEARCH_MODES
 
 
 class Indexes(Endpoint):

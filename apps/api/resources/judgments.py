@@ -7,12 +7,12 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.access import find_visible
+from apps.api.access.addressed import find_visible
 from apps.api.endpoint import Endpoint
+from apps.api.fields import valid
 from apps.api.idempotency import idempotent
 from apps.api.paging import answer_page
 from apps.api.resources.queries import query_at
-from apps.api.serializers.base import valid
 from apps.api.serializers.judgments import (
     BulkFacts,
     GradeStated,
@@ -23,12 +23,12 @@ from apps.api.serializers.judgments import (
     JudgmentStated,
 )
 from apps.api.serializers.queries import StateQuery
-from apps.datasets.bulk_editing import JudgmentEdit, edit_judgments
 from apps.datasets.content import ref_hash
-from apps.datasets.editing import remove_judgment, set_judgment
+from apps.datasets.editing.bulk import JudgmentEdit, edit_judgments
+from apps.datasets.editing.judgments import remove_judgment, set_judgment
+from apps.datasets.editing.queries import require_current
 from apps.datasets.finding import find_version
 from apps.datasets.models import Dataset, Judgment, Query
-from apps.datasets.query_editing import require_current
 from apps.datasets.records import JudgmentRecord
 
 

@@ -6,12 +6,12 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.access import find_visible
+from apps.api.access.addressed import find_visible
 from apps.api.endpoint import Endpoint
+from apps.api.fields import require_empty, valid
 from apps.api.idempotency import idempotent
 from apps.api.naming import naming
 from apps.api.paging import answer_page
-from apps.api.serializers.base import require_empty, valid
 from apps.api.serializers.mappings import (
     CheckedFacts,
     CheckRequest,
@@ -29,8 +29,8 @@ from apps.mappings.checking import check_version
 from apps.mappings.creating import create_mapping
 from apps.mappings.deleting import delete_mapping
 from apps.mappings.models import Mapping
+from apps.mappings.repairing.unresolved import unresolved_of, with_candidates
 from apps.mappings.resolving import resolve
-from apps.mappings.unresolved import unresolved_of, with_candidates
 from benchbench.access import visible
 
 SAMPLES = 20

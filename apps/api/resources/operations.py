@@ -7,15 +7,15 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.access import find_visible
+from apps.api.access.addressed import find_visible
 from apps.api.endpoint import Endpoint
+from apps.api.fields import require_empty, valid
 from apps.api.idempotency import idempotent
 from apps.api.paging import answer_page
-from apps.api.serializers.base import require_empty, valid
 from apps.api.serializers.operations import OperationFacts, OperationPage, OperationQuery, OperationState
 from apps.operations.launching import cancel_operation
 from apps.operations.models import Operation
-from apps.operations.snapshots import snapshot
+from apps.operations.sockets.snapshots import snapshot
 from apps.operations.subjects import of_subject
 from benchbench.access import visible
 

@@ -7,15 +7,15 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.access import find_visible
+from apps.api.access.addressed import find_visible
 from apps.api.endpoint import Endpoint
+from apps.api.fields import valid
 from apps.api.idempotency import idempotent
 from apps.api.paging import answer_page
-from apps.api.serializers.base import valid
 from apps.api.serializers.queries import NewQuery, QueriesQuery, QueryChange, QueryFacts, QueryPage
+from apps.datasets.editing.queries import add_query, edit_query, remove_query
 from apps.datasets.finding import find_version
 from apps.datasets.models import Dataset, Query
-from apps.datasets.query_editing import add_query, edit_query, remove_query
 from apps.datasets.records import QueryRecord
 
 

@@ -6,10 +6,10 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.access import find_visible
+from apps.api.access.addressed import find_visible
 from apps.api.endpoint import Endpoint
+from apps.api.fields import valid
 from apps.api.paging import answer_page
-from apps.api.serializers.base import valid
 from apps.api.serializers.results import AnswerPage, ResultsFacts, RunQueryQuery, VersionQuery, WholeRunFacts
 from apps.benchmarks.models import Benchmark, Run
 from apps.results.exporters.results_json import query_results, results, run_results

@@ -9,16 +9,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.api.endpoint import Endpoint
+from apps.api.fields import valid
 from apps.api.openapi import refusals
 from apps.api.resources.triage import find
-from apps.api.serializers.base import valid
 from apps.api.serializers.results import VersionQuery
 from apps.api.serializers.run_measures import ContentFacts, CoverageFacts, SectionMeansFacts
 from apps.benchmarks.models import Evaluation, Run
-from apps.results.content import NAMES, content_of
-from apps.results.coverage import coverage_of
-from apps.results.queries import values_on
-from apps.results.sections import section_means
+from apps.results.leaderboard.coverage import coverage_of
+from apps.results.triage.content import NAMES, content_of
+from apps.results.triage.queries import values_on
+from apps.results.triage.sections import section_means
 from benchbench.ir.measures import Measure
 
 

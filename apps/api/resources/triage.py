@@ -7,17 +7,17 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.access import find_visible
+from apps.api.access.addressed import find_visible
 from apps.api.endpoint import Endpoint
+from apps.api.fields import valid
 from apps.api.openapi import refusals
 from apps.api.paging import answer_page
-from apps.api.serializers.base import valid
 from apps.api.serializers.results import VersionQuery
 from apps.api.serializers.triage import LostDocumentPage, LostDocumentQuery, SlicesFacts, TriageFacts
 from apps.benchmarks.models import Run
-from apps.results.by_slice import slice_facts
-from apps.results.losing import cause_rows
-from apps.results.lost_documents import triage_of
+from apps.results.triage.by_slice import slice_facts
+from apps.results.triage.losing import cause_rows
+from apps.results.triage.lost_documents import triage_of
 
 
 class Triage(Endpoint):

@@ -8,11 +8,11 @@ from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.access import find_visible
+from apps.api.access.addressed import find_visible
 from apps.api.endpoint import Endpoint
+from apps.api.fields import valid
 from apps.api.idempotency import idempotent
 from apps.api.paging import PageQuery, answer_page
-from apps.api.serializers.base import valid
 from apps.api.serializers.versions import (
     ChangeFacts,
     DifferenceQuery,
@@ -23,9 +23,9 @@ from apps.api.serializers.versions import (
     VersionPage,
 )
 from apps.datasets.describing import counted
-from apps.datasets.differences import KINDS
-from apps.datasets.drafts import changes_of, difference_of, require_draft
-from apps.datasets.editing import discard_draft, freeze
+from apps.datasets.editing.differences import KINDS
+from apps.datasets.editing.drafts import changes_of, difference_of, require_draft
+from apps.datasets.editing.judgments import discard_draft, freeze
 from apps.datasets.models import Dataset, DatasetVersion
 
 

@@ -2,8 +2,8 @@
 
 from rest_framework import serializers
 
+from apps.api.fields import Flag, Identifier, Moment, StrictSerializer, Text
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.base import Flag, Identifier, Moment, StrictSerializer, Text
 
 
 class NewBaseline(StrictSerializer):

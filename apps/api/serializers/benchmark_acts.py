@@ -5,8 +5,8 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from apps.api.serializers.base import AnyValue, Flag, ListOf, StrictSerializer, Text, Whole
-from apps.benchmarks.measures import LONGEST, MOST
+from apps.api.fields import AnyValue, Flag, ListOf, StrictSerializer, Text, Whole
+from apps.benchmarks.measuring.measures import LONGEST, MOST
 from benchbench.names import MAX_LENGTH
 
 

@@ -4,13 +4,13 @@ from typing import Any
 
 from rest_framework import serializers
 
+from apps.api.fields import Choice, Flag, Identifier, ListOf, Moment, StrictSerializer, Text, Whole
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.base import Choice, Flag, Identifier, ListOf, Moment, StrictSerializer, Text, Whole
 from apps.api.serializers.matrices import MatrixField
-from apps.benchmarks.creating import CHOICES, MAX_REPETITIONS, MAX_SEED
-from apps.benchmarks.measures import LONGEST, MOST
+from apps.benchmarks.defining.creating import CHOICES, MAX_REPETITIONS, MAX_SEED
+from apps.benchmarks.measuring.measures import LONGEST, MOST
 from apps.operations.models import Status
-from benchbench.ir.axes import MAX_TOP_K
+from benchbench.ir.planning.axes import MAX_TOP_K
 from benchbench.names import MAX_LENGTH
 
 

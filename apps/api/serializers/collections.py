@@ -2,8 +2,8 @@
 
 from rest_framework import serializers
 
+from apps.api.fields import AnyObject, FilePart, Flag, ListOf, Moment, StrictSerializer, Text, Whole
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.base import AnyObject, FilePart, Flag, ListOf, Moment, StrictSerializer, Text, Whole
 from apps.collections.models import Collection
 from apps.collections.records import LIMITS, SECTION_ID_LENGTH, URI_BYTES
 from benchbench.names import MAX_LENGTH

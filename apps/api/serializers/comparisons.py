@@ -3,11 +3,11 @@
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from apps.api.fields import Identifier, ListOf, StrictSerializer, Text, Whole
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.base import Identifier, ListOf, StrictSerializer, Text, Whole
 from apps.api.serializers.results import GREATEST
-from apps.benchmarks.measures import LONGEST
-from apps.results.comparing import MOST_RUNS, STANDINGS
+from apps.benchmarks.measuring.measures import LONGEST
+from apps.results.comparison.comparing import MOST_RUNS, STANDINGS
 
 
 class MeasuredOn(StrictSerializer):

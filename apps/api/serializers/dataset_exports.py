@@ -2,7 +2,7 @@
 
 from rest_framework import serializers
 
-from apps.api.serializers.base import Choice, Identifier, StrictSerializer, Whole
+from apps.api.fields import Choice, Identifier, StrictSerializer, Whole
 from apps.api.serializers.mappings import MOST_NUMBER
 from apps.datasets.writers import WRITERS
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from rest_framework import serializers
 
+from apps.api.fields import Choice, FilePart, Identifier, Moment, StrictSerializer, Text
 from apps.api.paging import Page
-from apps.api.serializers.base import Choice, FilePart, Identifier, Moment, StrictSerializer, Text
 from apps.datasets.readers import FORMATS
 from apps.datasets.records import LABEL_LENGTH
 from benchbench.names import MAX_LENGTH

@@ -2,7 +2,7 @@
 
 from rest_framework import serializers
 
-from apps.api.serializers.base import Choice
+from apps.api.fields import Choice
 from apps.api.serializers.results import VersionQuery
 from apps.results.exporters import EXPORTERS
 

@@ -2,12 +2,12 @@
 
 from rest_framework import serializers
 
-from apps.api.serializers.base import Choice, FilePart, Identifier, ListOf, StrictSerializer, Text, Whole
+from apps.api.fields import Choice, FilePart, Identifier, ListOf, StrictSerializer, Text, Whole
 from apps.api.serializers.gates import GatedBenchmarkFacts
 from apps.api.serializers.results import GREATEST
-from apps.benchmarks.importing_runs import LONGEST_LABEL
-from apps.benchmarks.measures import GREATEST_CUTOFF, LONGEST, MOST
-from apps.benchmarks.run_reports import RunReport
+from apps.benchmarks.external.importing import LONGEST_LABEL
+from apps.benchmarks.external.reports import RunReport
+from apps.benchmarks.measuring.measures import GREATEST_CUTOFF, LONGEST, MOST
 from benchbench.files.runs import FORMATS
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from apps.api.serializers.base import AnyValue, StrictSerializer, Text, as_whole
+from apps.api.fields import AnyValue, StrictSerializer, Text, as_whole
 from benchbench.ir.profiles import Mean
 
 OUTCOMES = ["passed", "failed", "undecided"]

@@ -7,10 +7,10 @@ from django.core.validators import RegexValidator
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from apps.api.fields import AnyObject, Choice, Flag, Moment, StrictSerializer, Text
 from apps.api.paging import Page
-from apps.api.serializers.base import AnyObject, Choice, Flag, Moment, StrictSerializer, Text
-from apps.retrieval.encoders import ENCODERS
-from apps.retrieval.model_files import PUBLISHED
+from apps.retrieval.encoders.encoder import ENCODERS
+from apps.retrieval.encoders.model_files import PUBLISHED
 from apps.retrieval.models import Index
 from apps.retrieval.stores import STORES
 from apps.retrieval.strategies import STRATEGIES

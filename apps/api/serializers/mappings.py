@@ -2,10 +2,10 @@
 
 from rest_framework import serializers
 
+from apps.api.fields import Choice, Identifier, Moment, StrictSerializer, Text, Whole
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.base import Choice, Identifier, Moment, StrictSerializer, Text, Whole
 from apps.mappings.models import Mapping, Resolution
-from apps.mappings.unresolved import MOST_CANDIDATES
+from apps.mappings.repairing.unresolved import MOST_CANDIDATES
 from benchbench.names import MAX_LENGTH
 
 MOST_NUMBER = 2**31 - 1  # what a column of version numbers holds

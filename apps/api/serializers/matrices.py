@@ -7,11 +7,11 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from apps.api.serializers.base import AnyValue, as_whole
-from apps.retrieval.model_files import PUBLISHED
-from benchbench.ir.axes import CUTOFF
-from benchbench.ir.matrix import BY_KEY, DEFAULT_CUTOFFS, DEFAULT_PRIMARY_K, MatrixError
-from benchbench.strict_json import kind
+from apps.api.fields import AnyValue, as_whole
+from apps.retrieval.encoders.model_files import PUBLISHED
+from benchbench.ir.planning.axes import CUTOFF
+from benchbench.ir.planning.matrix import BY_KEY, DEFAULT_CUTOFFS, DEFAULT_PRIMARY_K, MatrixError
+from benchbench.reading.strict_json import kind
 
 VALUES: dict[str, dict[str, Any]] = {
     "k_values_for_metrics": CUTOFF.schema,

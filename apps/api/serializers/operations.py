@@ -2,8 +2,8 @@
 
 from rest_framework import serializers
 
+from apps.api.fields import Choice, Moment
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.base import Choice, Moment
 from apps.operations.handlers import HANDLERS
 from apps.operations.models import Operation, Status
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from rest_framework import serializers
 
+from apps.api.fields import AnyJSON, AnyObject, ListOf, StrictSerializer, Text, Whole
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.base import AnyJSON, AnyObject, ListOf, StrictSerializer, Text, Whole
 from apps.api.serializers.mappings import MOST_NUMBER
 from apps.datasets.records import LENGTHS, SLICE_LENGTH
 

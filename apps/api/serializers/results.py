@@ -5,8 +5,8 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from apps.api.fields import Moment, StrictSerializer, Whole
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.base import Moment, StrictSerializer, Whole
 from apps.benchmarks.models import Run
 
 GREATEST = 2**31 - 1

@@ -2,7 +2,7 @@
 
 from rest_framework import serializers
 
-from apps.results.content import NAMES
+from apps.results.triage.content import NAMES
 
 
 class MeasuredRunFacts(serializers.Serializer):

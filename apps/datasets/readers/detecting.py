@@ -4,7 +4,7 @@ from pathlib import Path
 
 from apps.datasets.records import DatasetError
 from benchbench.files.sniffing import Kind, sniff
-from benchbench.strict_json import raw_chunks
+from benchbench.reading.strict_json import raw_chunks
 
 # The first of these that a directory holds says what it is; each may be a `.gz`.
 MARKS = (("topics.json", "flowbaby"), ("queries.jsonl", "beir"), ("ground_truth.json", "sectioned"))

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
-from benchbench.files import flowbaby
+from benchbench.files.flowbaby import reading as flowbaby
 
 
 def read_flowbaby(directory: Path, *, split: str = "") -> DatasetRecord:

@@ -19,8 +19,8 @@ from apps.datasets.records import (
     doc_ref_fault,
     some_of,
 )
-from benchbench.fields import Fields
-from benchbench.strict_json import canonical, decode, kind, parse, raw_chunks
+from benchbench.reading.fields import Fields
+from benchbench.reading.strict_json import canonical, decode, kind, parse, raw_chunks
 
 SCHEMA_VERSION = "1.0"
 GRADES = {grade: grade for grade in range(4)} | {str(grade): grade for grade in range(4)}

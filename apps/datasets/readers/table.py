@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from apps.datasets.records import DOC_REF_KEYS, DatasetError, DatasetRecord, JudgmentRecord, QueryRecord, doc_ref_fault
-from benchbench.fields import without_nulls
 from benchbench.files.tables import read_table
-from benchbench.strict_json import canonical, kind, parse
+from benchbench.reading.fields import without_nulls
+from benchbench.reading.strict_json import canonical, kind, parse
 
 REQUIRED = ("query_key", "query_text", "grade")
 REFERENCES = ("doc_ref", *DOC_REF_KEYS)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
-from benchbench.files.placing import Files
+from benchbench.local_files.placing import Files
 
 
 class WriteError(DatasetError):

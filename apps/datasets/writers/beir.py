@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from apps.datasets.records import DatasetRecord, QueryRecord
 from apps.datasets.writers.base import WriteError, by_document, kept
 from benchbench.files import beir
-from benchbench.files.placing import Files
+from benchbench.local_files.placing import Files
 
 LABEL = "BEIR"
 SPLIT = "test"  # of queries that are in none

@@ -4,10 +4,10 @@ from typing import Any
 
 from apps.datasets.records import DatasetRecord, QueryRecord
 from apps.datasets.writers.base import by_document, kept
-from benchbench.files import flowbaby
-from benchbench.files.flowbaby_writing import write_dataset
-from benchbench.files.placing import Files
+from benchbench.files.flowbaby import reading as flowbaby
+from benchbench.files.flowbaby.writing import write_dataset
 from benchbench.ir import canonical
+from benchbench.local_files.placing import Files
 
 LABEL = "Flowbaby"
 ABOUT = ("dataset_id", "canonicalization_version", "created", "updated", "notes")

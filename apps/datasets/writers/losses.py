@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from apps.datasets.records import JUDGMENT_FIELDS, QUERY_FIELDS, DatasetRecord, JudgmentRecord, QueryRecord
-from benchbench.strict_json import canonical
+from benchbench.reading.strict_json import canonical
 
 ABOUT = ("description", "label", "metadata", "slice_definitions")
 BLANK: tuple[Any, ...] = ("", None, [], {}, ())

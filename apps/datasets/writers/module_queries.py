@@ -11,7 +11,7 @@ from benchbench.files.module_queries import (
     ModuleQuery,
     write_module_queries,
 )
-from benchbench.files.placing import Files
+from benchbench.local_files.placing import Files
 
 LABEL = "The format of module queries"
 

@@ -9,7 +9,7 @@ from apps.datasets.readers.schema1 import GRADES, OWN_FIELDS, SCHEMA_VERSION, co
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord, doc_ref_fault
 from apps.datasets.writers.base import WriteError, graded, kept
 from benchbench.files.json_writing import array, text
-from benchbench.files.placing import Files
+from benchbench.local_files.placing import Files
 
 LABEL = "BenchBench JSON"
 ABOUT = ("name", "description", "version", "slice_definitions")

@@ -5,8 +5,8 @@ from dataclasses import replace
 from apps.datasets.readers.sectioned import GRADE
 from apps.datasets.records import DatasetRecord, QueryRecord
 from apps.datasets.writers.base import WriteError, by_document, kept
-from benchbench.files.placing import Files
 from benchbench.files.sectioned import Question, write_ground_truth
+from benchbench.local_files.placing import Files
 
 LABEL = "ground_truth.json"
 

@@ -7,8 +7,8 @@ from apps.datasets.readers.table import OPTIONAL
 from apps.datasets.records import DOC_REF_KEYS, DatasetRecord, JudgmentRecord, QueryRecord, doc_ref_fault
 from apps.datasets.writers.base import WriteError
 from benchbench.files.json_writing import lines
-from benchbench.files.placing import Files
 from benchbench.files.tables import write_csv
+from benchbench.local_files.placing import Files
 
 LABEL = "A table"
 Row = dict[str, Any]

@@ -4,9 +4,9 @@ import re
 
 from apps.datasets.records import DatasetRecord, QueryRecord
 from apps.datasets.writers.base import by_document
-from benchbench.files.placing import Files
 from benchbench.files.topics import Topic, write_topics
 from benchbench.files.trec import write_qrels
+from benchbench.local_files.placing import Files
 
 LABEL = "TREC"
 BREAK = re.compile(r"\s*[\r\n]+\s*")

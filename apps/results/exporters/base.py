@@ -9,7 +9,7 @@ from django.utils.text import slugify
 from apps.benchmarks.models import Benchmark
 from apps.datasets.models import DatasetVersion
 from benchbench.errors import BenchbenchError, ConflictError
-from benchbench.files.placing import Files, Piece
+from benchbench.local_files.placing import Files, Piece
 
 
 class ExportError(BenchbenchError):

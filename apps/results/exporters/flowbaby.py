@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from apps.benchmarks.evaluating import truth_of
+from apps.benchmarks.measuring.evaluating import truth_of
+from apps.benchmarks.measuring.reading import rankings_of
 from apps.benchmarks.models import Run
-from apps.benchmarks.reading import rankings_of
-from apps.benchmarks.timing import cost_ms, execution_of
+from apps.benchmarks.running.timing import cost_ms, execution_of
 from apps.datasets.models import DatasetVersion
 from apps.results.exporters.outcomes import NOT_ASKED, measured
 from apps.results.exporters.spec002 import ended
-from apps.results.queries import results_by_query
-from benchbench.files import flowbaby_results as files
+from apps.results.triage.queries import results_by_query
+from benchbench.files.flowbaby import results as files
 from benchbench.ir.canonical import CURRENT
 from benchbench.ir.profiles import Profile
 from benchbench.markdown import text

@@ -7,7 +7,7 @@ from apps.benchmarks.models import Evaluation, QueryResult, Run
 from apps.collections.models import Document
 from apps.datasets.models import DatasetVersion, Query
 from apps.results.exporters.base import ExportStateError
-from apps.results.queries import evaluation_of, results_by_query
+from apps.results.triage.queries import evaluation_of, results_by_query
 
 AT_ONCE = 500
 NOT_ASKED = "The run was never asked this query."

@@ -7,11 +7,11 @@ from typing import Any
 
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.progress import flat, nested
-from apps.benchmarks.timing import cost_ms, execution_of
+from apps.benchmarks.running.timing import cost_ms, execution_of
 from apps.datasets.models import DatasetVersion
 from apps.results.exporters.outcomes import Outcome, outcomes_at
-from apps.results.leaderboard import Row, leaderboard
-from apps.results.queries import evaluation_of
+from apps.results.leaderboard.runs import Row, leaderboard
+from apps.results.triage.queries import evaluation_of
 
 NO_METRICS: dict[str, Any] = {"mrr": None, "ap": None, "precision": {}, "recall": {}, "ndcg": {}}
 

@@ -5,15 +5,15 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from apps.benchmarks.evaluating import truth_of
+from apps.benchmarks.measuring.evaluating import truth_of
 from apps.benchmarks.models import Benchmark, QueryResult, Run
-from apps.benchmarks.timing import cost_ms
+from apps.benchmarks.running.timing import cost_ms
 from apps.datasets.facts import version_text
 from apps.datasets.models import DatasetVersion, Query
 from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, measured, names_in
 from apps.results.exporters.truths import names_of
-from apps.results.queries import results_by_query
-from apps.results.sections import expected_of
+from apps.results.triage.queries import results_by_query
+from apps.results.triage.sections import expected_of
 from benchbench.files import spec002
 from benchbench.files.module_queries import INTEGER
 

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 
 from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.timing import shared_mark
+from apps.benchmarks.running.timing import shared_mark
 from apps.datasets.models import DatasetVersion
-from apps.results.comparing import RunComparison, compare_runs
+from apps.results.comparison.comparing import RunComparison, compare_runs
+from apps.results.comparison.sentences import family_sentence, left_out_sentence, verdict_sentence
 from apps.results.configurations import keys_of, phrases, varying
 from apps.results.labels import distinct_labels
-from apps.results.leaderboard import Leaderboard, Row, leaderboard, measures_at
-from apps.results.sentences import family_sentence, left_out_sentence, verdict_sentence
+from apps.results.leaderboard.runs import Leaderboard, Row, leaderboard, measures_at
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 

@@ -16,9 +16,9 @@ from apps.results.exporters.strategy_log import error_of, log_of
 from apps.results.exporters.strategy_searches import Asked, asked_of, failed_searches, searches_of
 from apps.retrieval.models import Index
 from benchbench.files import strategy_results as results
-from benchbench.files.placing import Files, write_zip
 from benchbench.files.strategy_results import Configuration, IndexStats, Summary
-from benchbench.ir.configuration import DEFAULTS
+from benchbench.ir.planning.configuration import DEFAULTS
+from benchbench.local_files.placing import Files, write_zip
 
 BLOCK = 2**20
 Configurations = Mapping[Any, Configuration]  # by run id

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Iterator
 
-from apps.benchmarks.manifests import definition_of, own_evaluations
 from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.repeating.manifests import definition_of, own_evaluations
 from apps.datasets.models import DatasetVersion
 from apps.results.exporters.base import slug_of
 from apps.retrieval.models import Index
-from benchbench import strict_yaml
 from benchbench.files.experiment import experiment_of
-from benchbench.ir.matrix import KEYS
+from benchbench.ir.planning.matrix import KEYS
+from benchbench.reading import strict_yaml
 
 AGAIN = (
     "To run it again: manage.py run_benchmark --experiment config.yaml",

@@ -4,12 +4,12 @@ import json
 from collections.abc import Iterable, Iterator
 
 from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.storing import TIMINGS
-from apps.benchmarks.timing import execution_of
+from apps.benchmarks.running.storing import TIMINGS
+from apps.benchmarks.running.timing import execution_of
 from apps.datasets.models import DatasetVersion
 from apps.results.configurations import keys_of
 from apps.results.exporters.outcomes import measured, outcomes_of
-from apps.results.leaderboard import evaluations_of, leaderboard
+from apps.results.leaderboard.runs import evaluations_of, leaderboard
 from benchbench.files.cells import csv_line
 
 RUN_COLUMNS = (

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from apps.benchmarks.evaluating import truth_of
+from apps.benchmarks.measuring.evaluating import truth_of
 from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import DatasetVersion
 from apps.results.exporters.base import ExportError

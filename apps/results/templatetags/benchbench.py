@@ -13,7 +13,7 @@ from apps.benchmarks.models import Benchmark
 from apps.results.causes import CAUSES
 from benchbench import decimals
 from benchbench.ir.triage import Loss
-from benchbench.panels import change_url
+from benchbench.site.panels import change_url
 
 register = template.Library()
 

@@ -2,9 +2,9 @@
 
 from django import template
 
-from apps.results.comparison_figures import p_text
+from apps.results.comparison.figures import p_text
 from apps.results.templatetags.benchbench import DASH, signed
-from benchbench.ir.resampling import Interval
+from benchbench.ir.statistics.resampling import Interval
 
 register = template.Library()
 

@@ -6,14 +6,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.retrieval.encoders import TokenEncoder
-from apps.retrieval.encoding import encoder_for
+from apps.retrieval.encoders.encoder import TokenEncoder
+from apps.retrieval.encoders.encoding import encoder_for
+from apps.retrieval.encoders.threads import one_thread
+from apps.retrieval.encoders.token_frequencies import TokenFrequencies
+from apps.retrieval.encoders.token_store import TokenStore
 from apps.retrieval.models import Index
 from apps.retrieval.rerankers.base import PairScores, RerankerError
-from apps.retrieval.threads import one_thread
-from apps.retrieval.token_frequencies import TokenFrequencies
-from apps.retrieval.token_store import TokenStore
-from benchbench.ir.configuration import LATE_INTERACTION
+from benchbench.ir.planning.configuration import LATE_INTERACTION
 from benchbench.ir.ranking import RESCORE_BAND
 from benchbench.ir.records import Scores
 

@@ -7,7 +7,7 @@ from apps.retrieval.models import Index
 from apps.retrieval.rerankers.base import Reranker
 from apps.retrieval.rerankers.cross_encoder import CrossEncoderReranker
 from apps.retrieval.rerankers.late_interaction import LateInteractionReranker
-from benchbench.ir.configuration import LATE_INTERACTION
+from benchbench.ir.planning.configuration import LATE_INTERACTION
 
 RESIDENT_RERANKERS = 2
 

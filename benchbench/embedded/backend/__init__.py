@@ -1,0 +1,1 @@
+"""The database backend that starts the embedded PostgreSQL at the first connection."""

@@ -1,0 +1,1 @@
+"""English, with moments to the minute."""

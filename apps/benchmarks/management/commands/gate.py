@@ -6,11 +6,11 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from apps.benchmarks.baselines import find_baseline
 from apps.benchmarks.finding import find_run, find_subject
-from apps.benchmarks.gate_reports import facts_of, headline, markdown_of
-from apps.benchmarks.gate_rules import read_rules
-from apps.benchmarks.gating import gate
+from apps.benchmarks.gates.baselines import find_baseline
+from apps.benchmarks.gates.gating import gate
+from apps.benchmarks.gates.reports import facts_of, headline, markdown_of
+from apps.benchmarks.gates.rules import read_rules
 from apps.benchmarks.models import Benchmark, Run
 from apps.operations.commands import UseCaseCommand
 from benchbench.errors import BenchbenchError

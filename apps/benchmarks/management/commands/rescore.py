@@ -6,8 +6,8 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from apps.benchmarks.finding import find_benchmark
-from apps.benchmarks.measures import add_measures, names_in
-from apps.benchmarks.rescoring import Rescored, find_version, rescore
+from apps.benchmarks.measuring.measures import add_measures, names_in
+from apps.benchmarks.measuring.rescoring import Rescored, find_version, rescore
 from apps.operations.commands import UseCaseCommand
 from benchbench.ir.measures import Measure
 

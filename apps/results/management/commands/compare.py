@@ -10,7 +10,7 @@ from apps.benchmarks.models import Run
 from apps.operations.commands import UseCaseCommand
 from apps.results.comparison_report import compare_pair, summary_facts, text_of
 from benchbench.errors import BenchbenchError
-from benchbench.files.summaries import compare_summaries, read_summary
+from benchbench.files.flowbaby.summaries import compare_summaries, read_summary
 
 
 class Command(UseCaseCommand):

@@ -6,12 +6,12 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from apps.benchmarks.external.importing import import_runs
+from apps.benchmarks.external.reports import RunReport
 from apps.benchmarks.finding import find_benchmark
-from apps.benchmarks.importing_runs import import_runs
-from apps.benchmarks.measures import names_in
+from apps.benchmarks.measuring.measures import names_in
 from apps.benchmarks.models import Run
 from apps.benchmarks.reporting import facts_of
-from apps.benchmarks.run_reports import RunReport
 from apps.datasets.finding import find_dataset, find_version
 from apps.operations.commands import UseCaseCommand
 from apps.results.board_text import text_of

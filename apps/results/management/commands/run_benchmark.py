@@ -7,16 +7,27 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from apps.benchmarks.creating import create_benchmark
-from apps.benchmarks.experiment_plans import plan_experiment
-from apps.benchmarks.experiments import prepare_experiment
+from apps.benchmarks.defining.creating import create_benchmark
+from apps.benchmarks.defining.matrix_options import (
+    OPTIONS,
+    add_matrix_arguments,
+    in_options,
+    matrix_of,
+    name_of,
+)
+from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.launching import launch
-from apps.benchmarks.matrix_options import OPTIONS, add_matrix_arguments, in_options, matrix_of, name_of, whole_number
 from apps.benchmarks.models import Benchmark
-from apps.benchmarks.previewing import preview
+from apps.benchmarks.repeating.experiment_plans import plan_experiment
+from apps.benchmarks.repeating.experiments import prepare_experiment
+from apps.benchmarks.repeating.reproducing import (
+    benchmark_from,
+    benchmark_of_definition,
+    read_definition,
+    read_manifest,
+)
+from apps.benchmarks.repeating.verifying import verify
 from apps.benchmarks.reporting import facts_of, preview_text
-from apps.benchmarks.reproducing import benchmark_from, benchmark_of_definition, read_definition, read_manifest
-from apps.benchmarks.verifying import verify
 from apps.collections.finding import find_collection
 from apps.datasets.readers import read_dataset
 from apps.mappings.finding import find_mapping
@@ -28,11 +39,11 @@ from apps.operations.working import OperationFailedError, wait
 from apps.results.board_text import text_of
 from apps.results.console import Console, write_baselines
 from apps.results.exporting import export_to
+from apps.results.run_arguments import add_execution, add_report_of_spec002, add_what_is_run
 from benchbench.errors import BenchbenchError
-from benchbench.files.experiment import PRESETS
-from benchbench.files.placing import make_folder
 from benchbench.files.spec002 import LIMIT
-from benchbench.ir.configuration import DEFAULTS
+from benchbench.ir.planning.configuration import DEFAULTS
+from benchbench.local_files.placing import make_folder
 
 DEFAULT_TOP_K = DEFAULTS["top_k"]
 CHOSEN = ("execution", "seed", "unresolved", "empty_queries")
@@ -65,7 +76,7 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        self.add_what_is_run(parser)
+        add_what_is_run(parser)
         parser.add_argument("--name", help="Name of the benchmark; by default the mapping's name and the time.")
         parser.add_argument(
             "--allow-missing",
@@ -73,74 +84,10 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
             help="Run although the collection lacks modules that module queries (SPEC-001) expect: they are not found.",
         )
         add_matrix_arguments(parser)
-        self.add_execution(parser)
-        self.add_report_of_spec002(parser)
+        add_execution(parser)
+        add_report_of_spec002(parser)
         self.add_owner_argument(parser)
         self.add_json_argument(parser)
-
-    def add_what_is_run(self, parser: CommandParser) -> None:
-        parser.add_argument("mapping", nargs="?", help="Name (or id) of the mapping to run over.")
-        parser.add_argument(
-            "--queries",
-            type=Path,
-            metavar="FILE",
-            help="In place of a mapping: a file of judged queries, imported and laid over --collection first, as far "
-            "as that is not done yet.",
-        )
-        parser.add_argument("--collection", metavar="NAME", help="With --queries: name (or id) of the collection.")
-        parser.add_argument(
-            "--manifest",
-            type=Path,
-            metavar="FILE",
-            help="In place of a mapping: run what this manifest describes, wait, and hold it against what the manifest "
-            "says came of it. Only --name, --owner and --json go with it.",
-        )
-        parser.add_argument(
-            "--experiment",
-            type=Path,
-            metavar="FILE",
-            help="In place of a mapping: run each combination of strategy, backend and embedding of this YAML file, "
-            "over the documents and questions that it names (docs/formats.md); it states depth, measures and seed too. "
-            "Or run the config.yaml of a results directory.",
-        )
-        parser.add_argument(
-            "--preset",
-            choices=PRESETS,
-            help="With --experiment: how many documents it keeps and how often it asks each query, instead of its own.",
-        )
-
-    def add_execution(self, parser: CommandParser) -> None:
-        execution = parser.add_argument_group("execution")
-        execution.add_argument(
-            "--execution",
-            choices=["shared", "isolated"],
-            help="shared (default): what runs have in common is done once; isolated (default with --verbose and "
-            "--output-dir): query by query, for honest times. Rankings are the same.",
-        )
-        execution.add_argument("--seed", type=int, metavar="N", help="Of everything random (default: 42).")
-        execution.add_argument("--dry-run", action="store_true", help="Say what would be done, and do nothing.")
-        execution.add_argument(
-            "--wait", action="store_true", help="Wait for the end; works the queue if no worker does."
-        )
-
-    def add_report_of_spec002(self, parser: CommandParser) -> None:
-        told = parser.add_argument_group("report of SPEC-002")
-        told.add_argument(
-            "--verbose", action="store_true", help="Wait, and print each query as it ends, then totals with bars."
-        )
-        told.add_argument(
-            "--output-dir",
-            type=Path,
-            metavar="DIR",
-            help="Wait, and write each run's baseline_YYYYMMDD_HHMMSS.json there, of several runs into DIR/run-N; with "
-            "--experiment the results directory of the strategy benchmark, DIR/ID.",
-        )
-        told.add_argument(
-            "--limit",
-            type=whole_number,
-            metavar="N",
-            help=f"How many of a query's documents these two look at (default: {LIMIT}).",
-        )
 
     def act(self, **options: Any) -> None:
         self.require_fitting(options)

@@ -6,8 +6,8 @@ from django.core.management.base import CommandParser
 from django.template.defaultfilters import filesizeformat
 
 from apps.operations.commands import UseCaseCommand
+from apps.retrieval.encoders.vector_cache import clear_cache
 from apps.retrieval.models import VectorSpace
-from apps.retrieval.vector_cache import clear_cache
 from benchbench.errors import BenchbenchError
 
 

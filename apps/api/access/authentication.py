@@ -1,0 +1,114 @@
+"""Who asks: by a bearer token (JWT or personal), by the session of the browser, or, in development, nobody at all."""
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.request import Request
+from rest_framework_simplejwt.authentication import JWTAuthentication
+
+from apps.api.access.tokens import PREFIX, find_token
+from apps.api.models import AccessToken, Scope, SignIn
+from apps.operations.sockets.admission import require_origin
+
+SIGN_IN = "sign_in"  # the claim of a JWT that names its row
+
+
+class BearerAuthentication(JWTAuthentication):
+    """Reads `Authorization: Bearer …`: a JWT, or a personal token, which begins with bb_.
+
+    The first of the classes, so that whoever is unknown is answered 401 and told how to authenticate. Where
+    DISABLE_AUTH lets everybody in, a token that does not hold, such as one of yesterday, is as good as none.
+    """
+
+    def authenticate(self, request: Request) -> tuple[Any, Any] | None:
+        header = self.get_header(request)
+        try:
+            raw = None if header is None else self.get_raw_token(header)
+            return None if raw is None else user_of(raw)
+        except AuthenticationFailed:
+            if settings.DISABLE_AUTH:
+                return None
+            raise
+
+
+def user_of(raw: bytes) -> tuple[Any, Any]:
+    """Return the user of a bearer token, and the token; raise AuthenticationFailed where it is none.
+
+    For whatever carries the token elsewhere than in a header, such as a WebSocket.
+    """
+    if not raw.startswith(PREFIX.encode()):
+        jwt = JWTAuthentication()
+        token = jwt.get_validated_token(raw)
+        user = jwt.get_user(token)
+        if not SignIn.objects.filter(pk=token.get(SIGN_IN), user_id=user.pk).exists():
+            raise AuthenticationFailed("The token was ended: sign in again.", code="token_not_valid")
+        return user, token
+    found = find_token(raw.decode("ascii", errors="replace"))
+    if found is None:
+        raise AuthenticationFailed("The token is unknown, revoked or expired: make another in the admin.")
+    if not found.user.is_active:
+        raise AuthenticationFailed("The user of the token is not active.")
+    return found.user, found
+
+
+def scope_of(auth: Any) -> str:
+    """Return what a request's token allows; a session, and a token that states no scope, allows all."""
+    if isinstance(auth, AccessToken):
+        return auth.scope
+    return Scope.WRITE if auth is None else auth.get("scope", Scope.WRITE)
+
+
+class NoAuthentication(BaseAuthentication):
+    """Lets everybody in as one user, where DISABLE_AUTH says so; the settings refuse that without DEBUG.
+
+    Everybody but pages of other sites: a form that one sends from the developer's own browser asks for no token.
+    """
+
+    def authenticate(self, request: Request) -> tuple[Any, None] | None:
+        if not settings.DISABLE_AUTH:
+            return None
+        origin = request.headers.get("Origin", "")
+        require_origin({b"origin": origin.encode(), b"host": request.get_host().encode()})
+        return open_user(), None
+
+
+def open_user() -> User:
+    """Return the user that DISABLE_AUTH lets everybody in as."""
+    name = settings.DISABLE_AUTH_USER
+    user = User.objects.filter(username=name, is_active=True, is_staff=True).first()
+    if user is None:
+        raise AuthenticationFailed(
+            f"DISABLE_AUTH is on, but no active staff user is called {name!r}: make one with `manage.py "
+            "createsuperuser`, or name another in DISABLE_AUTH_USER."
+        )
+    return user
+
+
+class BearerScheme(OpenApiAuthenticationExtension):
+    target_class = BearerAuthentication
+    name = "bearer"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        return {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "A JWT of /api/v2/auth/token, or a personal token made in the admin.",
+        }
+
+
+class SessionScheme(OpenApiAuthenticationExtension):
+    target_class = "rest_framework.authentication.SessionAuthentication"
+    name = "session"
+    priority = 1  # before drf-spectacular's own
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        return {
+            "type": "apiKey",
+            "in": "cookie",
+            "name": settings.SESSION_COOKIE_NAME,
+            "description": "The session of the admin. Whatever changes something sends X-CSRFToken too.",
+        }

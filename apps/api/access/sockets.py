@@ -1,0 +1,69 @@
+"""Who is at the other end of a WebSocket: asked when it connects, and again as long as it is open.
+
+A program offers its token as the subprotocol `access_token.<token>`, since a browser's WebSocket can send no header; a
+page of the site has the session's cookie. Whoever offers a token is known by that alone.
+"""
+
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from typing import Any
+
+from channels.auth import get_user
+from channels.db import database_sync_to_async
+from channels.sessions import CookieMiddleware
+from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
+from rest_framework.exceptions import AuthenticationFailed
+
+from apps.api.access.authentication import open_user, user_of
+from apps.api.models import AccessToken
+
+Identify = Callable[[], Awaitable[tuple[Any, float | None]]]
+SUBPROTOCOL = "access_token."
+
+
+class Identifying:
+    """Puts `identify` and `subprotocol` into the scope, as `apps.operations.sockets.consumers` asks for them."""
+
+    def __init__(self, application: Any) -> None:
+        self.application = application
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        offered = next((name for name in scope["subprotocols"] if name.startswith(SUBPROTOCOL)), None)
+        if offered is None:
+            identify = _by_session(scope["cookies"].get(settings.SESSION_COOKIE_NAME))
+        else:
+            identify = _by_token(offered.removeprefix(SUBPROTOCOL))
+        await self.application({**scope, "identify": identify, "subprotocol": offered}, receive, send)
+
+
+def identified(application: Any) -> Any:
+    """Wrap an application for WebSockets so that it can ask who is there."""
+    return CookieMiddleware(Identifying(application))
+
+
+def _by_session(key: str | None) -> Identify:
+    store = import_module(settings.SESSION_ENGINE).SessionStore
+
+    async def identify() -> tuple[Any, float | None]:
+        # A store of its own each time: one that has read its row does not see that it was deleted.
+        user = await get_user({"session": store(key)})
+        if settings.DISABLE_AUTH and not user.is_authenticated:
+            user = await database_sync_to_async(open_user)()
+        return user, None
+
+    return identify
+
+
+def _by_token(secret: str) -> Identify:
+    @database_sync_to_async
+    def identify() -> tuple[Any, float | None]:
+        try:
+            user, token = user_of(secret.encode())
+        except AuthenticationFailed:
+            return open_user() if settings.DISABLE_AUTH else AnonymousUser(), None
+        if isinstance(token, AccessToken):
+            return user, token.expires_at.timestamp() if token.expires_at else None
+        return user, float(token["exp"])
+
+    return identify

@@ -1,0 +1,140 @@
+"""Choosing indexes: which one a configuration means, and whether it can be searched so."""
+
+from collections.abc import Mapping as MappingType
+
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+
+from apps.mappings.models import Mapping
+from apps.retrieval.availability import require_available
+from apps.retrieval.models import Index
+from apps.retrieval.search.ann_indexes import AnnIndexError, check_ann
+from benchbench.access import usable
+from benchbench.ir.planning.ann import Ann
+from benchbench.ir.planning.configuration import LATE_INTERACTION, Configuration
+from benchbench.ir.planning.matrix import MatrixError
+
+
+def choose_indexes(
+    mapping: Mapping,
+    configurations: list[Configuration],
+    owner: User | None,
+    *,
+    among: MappingType[str | None, Index] | None = None,
+) -> dict[str | None, Index]:
+    """Return the index that each configuration means: the newest ready version of a name; of any, where none is named.
+
+    It is one that a benchmark of `owner` may search, or, with `among`, what that says. Raises MatrixError for a name
+    that is not there, and for a mode that the index cannot search; UnavailableError.
+    """
+    by_name = newest_indexes(mapping, owner) if among is None else dict(among)
+    for configuration in configurations:
+        if configuration.index not in by_name:
+            raise _no_index(mapping, configuration.index, owner)
+        index = by_name[configuration.index]
+        if index.status != Index.Status.FAILED:  # of which the run says why
+            require_available(index)
+        _require_mode(index, configuration)
+        _require_tokens(index, configuration)
+    return by_name
+
+
+def ready_indexes(mapping: Mapping, owner: User | None) -> QuerySet[Index]:
+    """Return the ready indexes that a benchmark of `owner` over `mapping` may search, the newest first.
+
+    A benchmark without an owner is made by a command, which acts for the owner of the mapping.
+    """
+    ready = mapping.collection.indexes.filter(status=Index.Status.READY).select_related("chunk_set", "collection")
+    return usable(ready, owner or mapping.owner).order_by("-ready_at", "-version")
+
+
+def newest_indexes(mapping: Mapping, owner: User | None) -> dict[str | None, Index]:
+    """Return what a matrix of `owner` calls the indexes of the collection: the newest of each name, of all under None.
+
+    The newest is the one that became ready last. One counts that is ready, and holds the documents as they are now.
+    """
+    by_name: dict[str | None, Index] = {}
+    for index in filter(is_current, ready_indexes(mapping, owner)):
+        by_name.setdefault(index.name, index)
+        by_name.setdefault(None, index)
+    return by_name
+
+
+def is_current(index: Index) -> bool:
+    """Tell whether an index holds the documents that its collection holds now."""
+    return index.chunk_set is not None and index.chunk_set.collection_fingerprint == index.collection.fingerprint
+
+
+def _no_index(mapping: Mapping, name: str | None, owner: User | None) -> MatrixError:
+    there = sorted(set(ready_indexes(mapping, owner).values_list("name", flat=True)))
+    if owner is None and not there and mapping.collection.indexes.filter(status=Index.Status.READY).exists():
+        seen_by = mapping.owner or "the whole staff"
+        return MatrixError(
+            f"indexes: {mapping.collection.name!r} has no ready index that {seen_by} sees, and it is for them that a "
+            "command without --owner acts: say --owner.",
+            field="indexes",
+        )
+    if not there:
+        return MatrixError(
+            f"The collection {mapping.collection.name!r} has no index that is ready: build one first.", field="indexes"
+        )
+    if name in there or name is None:
+        which = f"The index {name!r}" if name else "Every index"
+        return MatrixError(
+            f"indexes: {which} of {mapping.collection.name!r} was built before its documents changed: build a new "
+            "version of it first.",
+            field="indexes",
+        )
+    return MatrixError(
+        f"indexes: {mapping.collection.name!r} has no ready index named {name!r}; there are: {', '.join(there)}.",
+        field="indexes",
+    )
+
+
+def _require_mode(index: Index, configuration: Configuration) -> None:
+    mode = configuration.search_mode
+    if mode in ("dense", "hybrid") and not index.has_vectors:
+        lack = "vectors: it was built without an encoder. Name the mode sparse, or an index with vectors"
+    elif mode in ("sparse", "hybrid") and configuration.lexical == "bm25" and index.lexical_index_id is None:
+        lack = "lexical side"
+    else:
+        _require_ann(index, configuration)
+        _require_dimensions(index, configuration)
+        return
+    raise MatrixError(
+        f"search_modes: {mode} search needs more than the index {index.name!r} has: no {lack}.", field="search_modes"
+    )
+
+
+def _require_tokens(index: Index, configuration: Configuration) -> None:
+    late_interaction = configuration.use_reranker and configuration.effective_reranker == LATE_INTERACTION
+    if late_interaction and not index.encoder:
+        raise MatrixError(
+            f'rerankers: "{LATE_INTERACTION}" compares token vectors by the encoder of the index, and {index.name!r} '
+            "names none: name another reranker, or an index with an encoder.",
+            field="rerankers",
+        )
+
+
+def _require_ann(index: Index, configuration: Configuration) -> None:
+    try:
+        check_ann(index, Ann.parse(configuration.ann))
+    except AnnIndexError as error:
+        raise MatrixError(f"ann: {error.message}", field="ann") from None
+
+
+def _require_dimensions(index: Index, configuration: Configuration) -> None:
+    dimensions, of_index = configuration.dimensions, index.dimension or 0
+    if dimensions is None:
+        return
+    if dimensions > of_index:
+        raise MatrixError(
+            f"dimensions: {dimensions} is more than the {of_index} dimensions of {index.name!r}; give at most those.",
+            field="dimensions",
+        )
+    if configuration.ann != "exact":
+        raise MatrixError(
+            f"dimensions: {configuration.ann} searches an index over whole vectors; fewer dimensions are searched "
+            "exactly: leave out one of the two, or compare them in benchmarks of their own.",
+            field="dimensions",
+        )

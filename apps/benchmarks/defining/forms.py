@@ -1,0 +1,171 @@
+"""What the admin asks for when a benchmark is made: the matrix as a search engineer would say it."""
+
+from typing import Any
+
+from django import forms
+from unfold.widgets import (
+    UnfoldAdminCheckboxSelectMultipleWidget,
+    UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
+    UnfoldBooleanSwitchWidget,
+)
+
+from apps.benchmarks.defining.choosing import ready_indexes
+from apps.benchmarks.defining.list_fields import ListField, field_of
+from apps.benchmarks.measuring.measures import names_in
+from apps.mappings.models import Mapping
+from benchbench.access import visible
+from benchbench.ir.planning.axes import whole_numbers
+from benchbench.ir.planning.configuration import METHODS, RERANKING, SEARCH, SEARCH_MODES
+from benchbench.ir.planning.matrix import BY_KEY, KEYS
+from benchbench.site.pages import PageForm, SizedFileField
+
+MatrixFields: Any = type("MatrixFields", (forms.Form,), {key: field_of(axis) for key, axis in BY_KEY.items()})
+
+
+def keys_of_section(section: str) -> tuple[str, ...]:
+    return tuple(key for key, axis in BY_KEY.items() if axis.section == section)
+
+
+class MeasuresForm(PageForm):
+    measures = ListField(
+        names_in,
+        "a measure",
+        help_text="With commas between them: “Success@5, ERR@10, RBP(p=0.8), Bpref”.",
+    )
+
+
+class ManifestForm(PageForm):
+    content_field = "file"
+
+    file = SizedFileField(
+        label="Manifest",
+        accept=".json,application/json",
+        limit="BENCHMARK_DATASET_MAX_UPLOAD_BYTES",
+        remedy="Larger ones: run_benchmark --manifest FILE.",
+        help_text="The file that a benchmark's page gives by the button Manifest.",
+    )
+    name = forms.CharField(
+        max_length=200,
+        required=False,
+        widget=UnfoldAdminTextInputWidget(),
+        help_text="Empty: that of the first benchmark, and “again”.",
+    )
+
+
+class BenchmarkForm(PageForm, MatrixFields):
+    mapping = forms.ModelChoiceField(
+        Mapping.objects.none(),
+        widget=UnfoldAdminSelectWidget(),
+        empty_label="Choose a resolved mapping",
+        help_text="Which queries are asked of which documents. Only resolved mappings are offered.",
+    )
+    name = forms.CharField(
+        max_length=200,
+        widget=UnfoldAdminTextInputWidget({"placeholder": "Does hybrid search pay?"}),
+        help_text="The question that you ask is a good name.",
+    )
+    description = forms.CharField(required=False, widget=UnfoldAdminTextareaWidget({"rows": 2}))
+    indexes = forms.MultipleChoiceField(
+        required=False,
+        widget=UnfoldAdminCheckboxSelectMultipleWidget(),
+        help_text="Tick several to compare them. None ticked: the one that became ready last.",
+    )
+    k_values_for_metrics = ListField(
+        whole_numbers,
+        "a whole number",
+        initial="5, 10, 20",
+        label="Measured at k",
+        help_text="nDCG, P and R at each; RR and AP besides.",
+    )
+    measures = ListField(
+        names_in,
+        "a measure",
+        label="Further measures",
+        help_text="“Success@5, ERR@10, RBP(p=0.8)”: ours, and those of ir_measures. They can be added later too.",
+    )
+    primary_k = forms.IntegerField(
+        initial=10,
+        min_value=1,
+        widget=UnfoldAdminIntegerFieldWidget(),
+        label="Primary k",
+        help_text="nDCG at this k decides the order of the leaderboard.",
+    )
+    execution = forms.ChoiceField(
+        choices=[
+            ("shared", "shared: what runs have in common is done once; quick"),
+            ("isolated", "isolated: query by query, for honest times; slow"),
+        ],
+        widget=UnfoldAdminSelectWidget(),
+        help_text="Rankings and values are the same either way; only the times differ in what they mean.",
+    )
+    unresolved = forms.ChoiceField(
+        choices=[("count", "count them as not found"), ("drop", "leave them out")],
+        widget=UnfoldAdminSelectWidget(),
+        label="Unresolved judgments",
+        help_text="Leaving them out flatters every run; the page says how many there are.",
+    )
+    empty_queries = forms.ChoiceField(
+        choices=[("zero", "count them as 0"), ("skip", "leave them out of the means")],
+        widget=UnfoldAdminSelectWidget(),
+        label="Queries without a relevant judgment",
+        help_text="Nothing that a search returns for such a query is right. Left out, they lower no mean.",
+    )
+    allow_missing = forms.BooleanField(
+        required=False,
+        widget=UnfoldBooleanSwitchWidget(),
+        label="Allow missing modules",
+        help_text="Of module queries: run although the collection lacks modules that they expect, which are not found.",
+    )
+    seed = forms.IntegerField(initial=42, widget=UnfoldAdminIntegerFieldWidget(), help_text="Of everything random.")
+
+    sections = (
+        ("What is measured", "", ("mapping", "name", "description")),
+        (
+            SEARCH,
+            "Every combination is one run. A value that does not touch a mode does not multiply it.",
+            keys_of_section(SEARCH),
+        ),
+        (METHODS, "", keys_of_section(METHODS)),
+        (RERANKING, "", keys_of_section(RERANKING)),
+        (
+            "Measures",
+            "",
+            ("k_values_for_metrics", "primary_k", "measures", "unresolved", "empty_queries", "allow_missing"),
+        ),
+        ("Execution", "", ("execution", "seed")),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        modes = self.fields["search_modes"]
+        modes.required, modes.initial = True, list(SEARCH_MODES)
+        mappings = visible(Mapping.objects.filter(collection__kind="documents"), self.user)
+        field: Any = self.fields["mapping"]
+        resolved = mappings.exclude(status=Mapping.Status.PENDING)
+        field.queryset = resolved.select_related("dataset", "collection").order_by("name")
+        indexes: Any = self.fields["indexes"]
+        indexes.choices = [(name, name) for name in self._index_names()]
+
+    def _index_names(self) -> list[str]:
+        """Return the names of the ready indexes of the chosen mapping's collection that the user sees."""
+        chosen = self["mapping"].value()
+        try:
+            mapping = self.fields["mapping"].clean(chosen) if chosen else None
+        except forms.ValidationError:
+            mapping = None
+        if mapping is None:
+            return []
+        return sorted(set(ready_indexes(mapping, self.user).values_list("name", flat=True)))
+
+    def matrix(self) -> dict[str, Any]:
+        """Return the matrix that the valid fields describe; what was left empty has its default."""
+        values = self.cleaned_data
+        return {name: values[name] for name in KEYS if values.get(name)}
+
+    def options(self) -> dict[str, Any]:
+        """Return what else a benchmark is made with."""
+        names = ("name", "description", "execution", "seed", "measures", "allow_missing", "unresolved", "empty_queries")
+        return {name: self.cleaned_data[name] for name in names}

@@ -1,0 +1,114 @@
+"""The configuration matrix and the measures as options of a command."""
+
+import argparse
+import contextlib
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from apps.benchmarks.defining.modes import with_modes
+from apps.benchmarks.measuring.measures import names_in
+from apps.mappings.missing import MissingModulesError
+from apps.mappings.models import Mapping
+from benchbench.ir.planning.axes import SWITCH, Axis, whole_numbers
+from benchbench.ir.planning.matrix import BY_KEY, MatrixError
+
+ArgumentGroup = argparse._ArgumentGroup  # the standard library names the type so, and has no public name for it
+
+MEASURED = {"k_values_for_metrics": "--k", "primary_k": "--primary-k"}
+OPTIONS = {key: axis.option for key, axis in BY_KEY.items()} | MEASURED
+
+
+def add_matrix_arguments(parser: CommandParser) -> None:
+    """Add the options that `matrix_of` reads, and how is measured. Not given, one is None; `--measures` is empty."""
+    matrix = parser.add_argument_group("matrix", "Each list multiplies the runs of the modes that it touches.")
+    for axis in BY_KEY.values():
+        letter = axis.option.strip("-")[0].upper()
+        matrix.add_argument(axis.option, type=reader_of(axis), metavar=f"{letter},{letter}", help=help_of(axis))
+    _add_measures(parser.add_argument_group("measures"))
+
+
+def reader_of(axis: Axis) -> Callable[[str], list[Any]]:
+    """Return what reads the text of an axis's option, with an error that argparse prints."""
+
+    def read(text: str) -> list[Any]:
+        try:
+            return axis.read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"{str(error)!r} is not {axis.part.expects}") from None
+
+    return read
+
+
+def help_of(axis: Axis) -> str:
+    """Return the help of an axis's option: its sentence, its choices and its default."""
+    choices = f" {', '.join(axis.choices)}." if axis.choices else " on, off, both." if axis.kind is SWITCH else ""
+    default = "all that the indexes can" if axis.key == "search_modes" else axis.default_text
+    return f"{axis.help}{choices}" + (f" (default: {default})" if default else "")
+
+
+def _add_measures(measures: ArgumentGroup) -> None:
+    measures.add_argument("--k", type=cutoffs, metavar="K,K", help="Cutoffs of nDCG, P and R (default: 5,10,20).")
+    measures.add_argument(
+        "--primary-k", type=int, metavar="K", help="The cutoff whose nDCG decides the order of runs (default: 10)."
+    )
+    measures.add_argument(
+        "--measures",
+        type=names_in,
+        default=[],
+        metavar="M,M",
+        help='Further ones, such as "Success@5,ERR@10,RBP(p=0.8)": ours, and those of ir_measures (default: none).',
+    )
+    measures.add_argument(
+        "--unresolved",
+        choices=["count", "drop"],
+        help="Judgments without a document: count as not found (default), or leave out, which flatters every run.",
+    )
+    measures.add_argument(
+        "--empty-queries",
+        choices=["zero", "skip"],
+        help="Queries without a relevant judgment: count as 0 (default), or leave out of the means.",
+    )
+
+
+def matrix_of(mapping: Mapping, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the configuration matrix that the options describe; what is not given is left to the defaults.
+
+    Raises MatrixError where the indexes have no mode in common.
+    """
+    given = {key: options[name_of(option)] for key, option in OPTIONS.items()}
+    stated = {key: value for key, value in given.items() if value is not None}
+    return with_modes(mapping, stated, owner=options["owner"])
+
+
+def name_of(option: str) -> str:
+    """Return the name by which argparse keeps an option."""
+    return option.strip("-").replace("-", "_")
+
+
+@contextlib.contextmanager
+def in_options() -> Iterator[None]:
+    """Let an error about the matrix name the options that were typed, not the keys that they became."""
+    try:
+        yield
+    except MissingModulesError as error:
+        raise MissingModulesError(f"{error.message} That is --allow-missing.", field=error.field) from error
+    except MatrixError as error:
+        # A key that is a plain word too is meant only where the message begins with it.
+        names = re.sub(r"^\w+(?=:)|\b\w+_\w+\b", lambda found: OPTIONS.get(found[0], found[0]), error.message)
+        raise MatrixError(names, field=error.field) from error
+
+
+def cutoffs(text: str) -> list[int]:
+    try:
+        return whole_numbers(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{str(error)!r} is not a whole number") from None
+
+
+def whole_number(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    return int(text)

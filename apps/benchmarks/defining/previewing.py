@@ -1,0 +1,119 @@
+"""What a matrix would do, before anything is created."""
+
+from collections.abc import Mapping as MappingType
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+
+from apps.benchmarks.costs import costs_of
+from apps.benchmarks.defining.choosing import choose_indexes
+from apps.benchmarks.defining.creating import require_current, require_found
+from apps.benchmarks.measuring.measures import measures_of
+from apps.benchmarks.planning import is_prepared
+from apps.mappings.filters import filter_warnings
+from apps.mappings.missing import require_modules
+from apps.mappings.models import Mapping
+from apps.retrieval.models import Index
+from apps.retrieval.search.ann_indexes import ann_index_name, find_ann_index
+from apps.retrieval.search.full_text import find_full_text
+from benchbench.ir.planning.ann import Ann
+from benchbench.ir.planning.configuration import Configuration
+from benchbench.ir.planning.matrix import Matrix
+from benchbench.ir.planning.plan import DenseStage, Plan, plan
+
+
+@dataclass(frozen=True)
+class Preview:
+    """The size of a benchmark: its runs by label, and the distinct work over all its queries.
+
+    `estimate_seconds` is for one worker in shared execution, from costs measured here before where there are any.
+    `builds` says what is made before any query, which comes on top of it: approximate indexes and full text that are
+    not there yet. `indexes` are those searched, `resident_bytes` is what they take in a worker's memory. `warnings` are
+    sentences about runs that cannot do what the measures ask, and queries that can find nothing.
+    """
+
+    labels: list[str]
+    queries: int
+    distinct: dict[str, int]
+    estimate_seconds: float
+    builds: list[str]
+    indexes: list[str]
+    resident_bytes: int
+    warnings: list[str]
+    explanation: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as `run_benchmark --dry-run --json` prints it."""
+        facts = asdict(self)
+        labels = facts.pop("labels")
+        facts.pop("explanation")
+        return {"runs": len(labels), **facts}
+
+
+def preview(
+    mapping: Mapping,
+    matrix: MappingType[str, Any],
+    *,
+    owner: User | None = None,
+    measures: Sequence[str] = (),
+    allow_missing: bool = False,
+) -> Preview:
+    """Plan a matrix over a mapping without creating anything. Raises what `create_benchmark` raises for these."""
+    version = require_current(mapping)
+    if not allow_missing:
+        require_found(mapping)
+        require_modules(mapping)
+    parsed = Matrix.parse(
+        matrix, max_runs=settings.BENCHMARK_MAX_RUNS, max_values=settings.BENCHMARK_MAX_VALUES_PER_AXIS
+    )
+    configurations = parsed.configurations()
+    indexes = choose_indexes(mapping, configurations, owner)
+    measures_of(parsed.k_values_for_metrics, measures, version)  # for what it refuses
+    queries = version.query_count
+    planned: Plan = plan((str(number), configuration) for number, configuration in enumerate(configurations))
+    used = {configuration.index: indexes[configuration.index] for configuration in configurations}
+    return Preview(
+        labels=[configuration.label for configuration in configurations],
+        queries=queries,
+        distinct=planned.distinct(queries),
+        estimate_seconds=round(costs_of(planned, used).per_query * queries, 3),
+        builds=_builds(planned, used),
+        indexes=sorted({str(index) for index in used.values()}),
+        resident_bytes=sum(int(index.stats.get("bytes", 0)) for index in set(used.values())),
+        warnings=_warnings(configurations, max(parsed.k_values_for_metrics)) + filter_warnings(mapping, version),
+        explanation=planned.explain(queries),
+    )
+
+
+def _warnings(configurations: Sequence[Configuration], greatest_k: int) -> list[str]:
+    depths = [one.effective_rerank_depth for one in configurations if one.use_reranker]
+    short = sorted({depth for depth in depths if depth < greatest_k})
+    if not short:
+        return []
+    count = sum(depth in short for depth in depths)
+    runs = f"{count:,} reranked run{'s return' if count > 1 else ' returns'}"
+    return [
+        f"{runs} no more than what the reranker reads, {' or '.join(map(str, short))} chunks a query: measures at a "
+        f"greater k, up to {greatest_k}, see nothing beyond it. A rerank depth of {greatest_k} has them see all."
+    ]
+
+
+def _builds(planned: Plan, indexes: MappingType[str | None, Index]) -> list[str]:
+    """Name what the stages search and the first batch would have to make; settings that share an index, once."""
+    missing: dict[str, str] = {}
+    for stage in filter(is_prepared, planned.stages):
+        index = indexes[stage.index]
+        assert index.chunk_set is not None
+        chunks = f"{index.chunk_set.chunk_count:,}"
+        if isinstance(stage, DenseStage):
+            setting = Ann.parse(stage.ann)
+            name = ann_index_name(index, setting)
+            if find_ann_index(name) is None:
+                made_with = ", ".join(f"{option}={value}" for option, value in setting.build.items())
+                missing[name] = f"{setting.method} ({made_with}) over {chunks} vectors of {index}"
+        elif find_full_text(index.chunk_set) is None:
+            missing[str(index.chunk_set_id)] = f"full text of {chunks} chunks of {index}"
+    return list(missing.values())

@@ -1,0 +1,248 @@
+"""Rankings made elsewhere become runs: stored as ranked, measured as any other. Nothing is searched."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Max
+from django.utils import timezone
+
+from apps.benchmarks.defining.creating import check_policies
+from apps.benchmarks.external.reports import RunImportError, RunReport, read_for
+from apps.benchmarks.measuring.evaluating import evaluate_runs
+from apps.benchmarks.measuring.hashes import hash_of_rankings
+from apps.benchmarks.measuring.measures import measures_of
+from apps.benchmarks.measuring.rescoring import scored_versions
+from apps.benchmarks.measuring.run_result import RunResult
+from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.provenance import code_version, provenance_of
+from apps.benchmarks.running.storing import store_results
+from apps.collections.stubs import add_ids
+from apps.datasets.models import Dataset, DatasetVersion
+from apps.mappings.external import external_mapping
+from apps.operations.models import Status
+from benchbench.errors import ConflictError
+from benchbench.files.flowbaby.reading import OrderBy
+from benchbench.files.runs import RunFile
+from benchbench.timestamps import timestamp
+
+CUTOFFS = (5, 10, 20)
+PRIMARY_K = 10
+LONGEST_LABEL = 200
+AT_ONCE = 200  # queries written by one statement
+
+
+class RunImportedError(ConflictError):
+    """The benchmark has these rankings already."""
+
+    code = "run_imported"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedRuns:
+    """The benchmark that holds the new runs, and each of them with what is to be told of its file."""
+
+    benchmark: Benchmark
+    runs: list[tuple[Run, RunReport]]
+
+
+@transaction.atomic
+def import_runs(
+    paths: Sequence[Path],
+    *,
+    dataset: Dataset,
+    version: DatasetVersion | None = None,
+    benchmark: Benchmark | None = None,
+    name: str = "",
+    format: str = "",
+    order_by: OrderBy | None = None,
+    measures: Sequence[str] = (),
+    k: Sequence[int] = (),
+    empty_queries: str = "zero",
+    owner: User | None = None,
+) -> ImportedRuns:
+    """Import each file of `paths`, a TREC or a Flowbaby run, as a completed run, and measure it; all of them or none.
+
+    They are held against `version`, by default the newest frozen one of `dataset`, in a new benchmark called `name`, or
+    in `benchmark`, one of external runs, whose version and measures then hold: a page compares what was measured alike.
+    Ranks are those of `benchbench score`, stored, and never sorted again. Every query of the version that a file lacks
+    found nothing, and so has 0. `k` and `measures` are as `create_benchmark` has them.
+
+    Raises RunImportError, FileFormatError and MeasuresError for what is asked or stated wrongly, RunImportedError for
+    rankings that the benchmark has already, ConflictError for a dataset or a benchmark that cannot take them.
+    """
+    if not paths:
+        raise RunImportError("Name at least one file of rankings.", field="file")
+    if benchmark is None:
+        benchmark = _new_benchmark(
+            dataset, version, name=name, measures=measures, k=k, empty_queries=empty_queries, owner=owner
+        )
+    else:
+        benchmark = _existing(benchmark, dataset, version, is_told=bool(name or measures or k))
+    imported = []
+    for path in paths:
+        found, report = read_for(benchmark.dataset_version, path, format=format, order_by=order_by)
+        run = _store_run(benchmark, found, order_by)
+        imported.append((run, report))
+        _store_rankings(run, found)
+    runs = [run for run, _ in imported]
+    for each in {benchmark.dataset_version, *scored_versions(benchmark)}:
+        evaluate_runs(benchmark, runs, version=each)
+    _finish(benchmark)
+    return ImportedRuns(benchmark, imported)
+
+
+def version_for(
+    dataset: Dataset, *, version: DatasetVersion | None = None, benchmark: Benchmark | None = None
+) -> DatasetVersion:
+    """Return the version that a run is held against: the benchmark's, the one asked for, or the newest frozen one.
+
+    Raises RunImportError where that is not one of `dataset`, ConflictError where there is none.
+    """
+    if benchmark is not None:
+        own = benchmark.dataset_version
+        if own.dataset_id != dataset.pk or version not in (None, own):
+            raise RunImportError(
+                f"The benchmark {benchmark.name!r} is held against {own}: import into a new one.", field="benchmark"
+            )
+        return own
+    if version is not None:
+        if version.dataset_id != dataset.pk or version.frozen_at is None:
+            raise RunImportError(f'{version} is not a frozen version of "{dataset}": choose one.', field="version")
+        return version
+    newest = dataset.versions.filter(frozen_at__isnull=False).order_by("-number").first()
+    if newest is None:
+        raise ConflictError(f'The dataset "{dataset}" has no frozen version yet: freeze its draft.', field="dataset")
+    return newest
+
+
+def _new_benchmark(
+    dataset: Dataset,
+    version: DatasetVersion | None,
+    *,
+    name: str,
+    measures: Sequence[str],
+    k: Sequence[int],
+    empty_queries: str,
+    owner: User | None,
+) -> Benchmark:
+    version = version_for(dataset, version=version)
+    if len(name.strip()) > LONGEST_LABEL:
+        raise RunImportError(f"The name has {len(name.strip())} characters: at most {LONGEST_LABEL} fit.", field="name")
+    if any(one < 1 for one in k):
+        raise RunImportError("k: every cutoff is at least 1.", field="k")
+    check_policies(empty_queries=empty_queries)
+    cutoffs = sorted({*(k or CUTOFFS), PRIMARY_K})
+    return Benchmark.objects.create(
+        name=name.strip(),  # blank until the first run is known
+        owner=owner,
+        mapping=external_mapping(dataset),
+        dataset_version=version,
+        matrix={},
+        measures=measures_of(cutoffs, measures, version),
+        primary_k=PRIMARY_K,
+        k_values=cutoffs,
+        empty_queries=empty_queries,
+    )
+
+
+def _existing(benchmark: Benchmark, dataset: Dataset, version: DatasetVersion | None, *, is_told: bool) -> Benchmark:
+    """Return the benchmark, locked, once it may take further runs."""
+    rows = Benchmark.objects.select_for_update(of=("self",)).select_related("mapping__collection", "dataset_version")
+    benchmark = rows.get(pk=benchmark.pk)
+    if not benchmark.is_external:
+        raise ConflictError(
+            f"The benchmark {benchmark.name!r} runs a matrix of its own: import into a new benchmark, and compare the "
+            "runs of both.",
+            field="benchmark",
+        )
+    version_for(dataset, version=version, benchmark=benchmark)
+    if is_told:
+        raise RunImportError(
+            f"The benchmark {benchmark.name!r} has its name and measures already: leave them out.", field="benchmark"
+        )
+    external_mapping(dataset)
+    benchmark.mapping.refresh_from_db()
+    return benchmark
+
+
+def _store_run(benchmark: Benchmark, found: RunFile, order_by: OrderBy | None) -> Run:
+    """Insert the run of a file. Raises RunImportedError where the benchmark has its rankings."""
+    keys = sorted(benchmark.dataset_version.queries.values_list("key", flat=True))
+    ranked = ((key, found.rankings.get(key)) for key in keys)
+    rankings = hash_of_rankings(
+        (key, 1, list(one.documents) if one else [], one.scores if one else []) for key, one in ranked
+    )
+    same = benchmark.runs.filter(config_hash=rankings[:16]).first()
+    if same is not None:
+        raise RunImportedError(
+            f'{found.name} holds the rankings that run {same.run_order}, "{same.label}", of {benchmark.name!r} has '
+            "already: nothing was imported."
+        )
+    label = _label(benchmark, found)
+    if not benchmark.name:
+        benchmark.name = label
+    order = (benchmark.runs.aggregate(last=Max("run_order"))["last"] or 0) + 1
+    now = timezone.now()
+    run = Run(
+        benchmark=benchmark,
+        run_order=order,
+        label=label,
+        is_external=True,
+        config_hash=rankings[:16],  # as long as that of a configuration
+        status=Run.Status.COMPLETED,
+        completed_at=now,  # when it was computed, and how long that took, is not known
+    )
+    run.provenance = provenance_of(run, made_by=[], rankings=rankings) | {
+        "file": {
+            "name": found.name,
+            "sha256": found.sha256,
+            "format": found.format,
+            "tags": list(found.tags[:20]),
+            "order_by": order_by,
+            "imported_at": timestamp(now),
+            "imported_by": code_version(),
+        }
+    }
+    run.save(force_insert=True)
+    return run
+
+
+def _label(benchmark: Benchmark, found: RunFile) -> str:
+    """What a run is called: the tag of the file, else its name; with both where that is taken."""
+    stem = Path(found.name.removesuffix(".gz")).stem
+    tag = found.tags[0].replace("\0", "") if len(found.tags) == 1 else ""
+    label = (tag or stem)[:LONGEST_LABEL]
+    taken = set(benchmark.runs.values_list("label", flat=True))
+    if label in taken and stem != label:
+        label = f"{label[: LONGEST_LABEL // 2]} ({stem[: LONGEST_LABEL // 3]})"
+    numbered = (f"{label[: LONGEST_LABEL - 8]} {number}" for number in range(2, len(taken) + 3))
+    return label if label not in taken else next(one for one in numbered if one not in taken)
+
+
+def _store_rankings(run: Run, found: RunFile) -> None:
+    """Write a ranking for every query of the version, empty where the file has none."""
+    documents = {document for ranked in found.rankings.values() for document in ranked.documents}
+    keys = add_ids(run.benchmark.mapping.collection, documents)
+    queries = list(run.benchmark.dataset_version.queries.order_by("id").values_list("pk", "key"))
+    for start in range(0, len(queries), AT_ONCE):
+        part = queries[start : start + AT_ONCE]
+        store_results([_result(run, pk, found, key, keys) for pk, key in part])
+
+
+def _result(run: Run, query_id: int, found: RunFile, key: str, keys: dict[str, int]) -> RunResult:
+    ranked = found.rankings.get(key)
+    if ranked is None:
+        return RunResult(run.pk, query_id)
+    documents = np.fromiter((keys[document] for document in ranked.documents), np.int64, len(ranked.documents))
+    return RunResult(run.pk, query_id, document_ids=documents, scores=ranked.scores)
+
+
+def _finish(benchmark: Benchmark) -> None:
+    benchmark.total_runs = benchmark.runs.count()
+    benchmark.status = Status.COMPLETED
+    benchmark.completed_at = timezone.now()
+    benchmark.save(update_fields=["name", "total_runs", "status", "completed_at", "updated_at"])

@@ -1,0 +1,152 @@
+"""What a file of rankings answers of a dataset version: counts, and what is to be told before and after its import."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from apps.collections.stubs import LONGEST_ID
+from apps.datasets.models import DatasetVersion
+from apps.mappings.references.stubs import judged_ids
+from benchbench.decimals import counted
+from benchbench.errors import BenchbenchError
+from benchbench.files.flowbaby.reading import OrderBy
+from benchbench.files.runs import FORMATS, RunFile, read_run_file
+
+SHOWN = 5
+
+
+class RunImportError(BenchbenchError):
+    """A file of rankings that cannot be a run of the dataset."""
+
+    code = "invalid_run"
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """Counts of a file against a dataset version.
+
+    `queries` are those of the version and `answered` those of them that the file ranks documents for. Of the others
+    `missing` are judged: they count as 0, as trec_eval -c counts them. `unjudged` queries of the version have no
+    judgment. `unknown` queries of the file are not in the version, `first_unknown` names some. `tied` counts queries in
+    which ids decided between equal scores, `results` the documents that are ranked, `documents` the distinct ones.
+    `longer` counts the lines of a TREC run with more than its six columns. `unjudged_documents` of the distinct
+    documents are named by no judgment of the version, `first_unjudged` names some.
+    """
+
+    file: str
+    format: str
+    tags: tuple[str, ...]
+    queries: int
+    answered: int
+    results: int
+    documents: int
+    missing: int
+    unjudged: int
+    unknown: int
+    first_unknown: tuple[str, ...]
+    tied: int
+    unjudged_documents: int
+    first_unjudged: tuple[str, ...]
+    longer: int = 0
+
+    def facts(self) -> dict[str, Any]:
+        """Return it for programs."""
+        return asdict(self)
+
+    @property
+    def sentence(self) -> str:
+        """What the file holds, in a line."""
+        return (
+            f"{self.file} ({FORMATS[self.format]}): {counted(self.results, 'result')}, "
+            f"{counted(self.documents, 'document')}, for {self.answered:,} of {counted(self.queries, 'query')}."
+        )
+
+    def notes(self) -> Iterator[str]:
+        """Yield a sentence for each thing that moves the values, or may not be meant."""
+        if self.missing:
+            yield f"Judged queries that {self.file} lacks, counted as 0: {self.missing:,}."
+        if self.unknown:
+            named = ", ".join(self.first_unknown) + (", …" if self.unknown > len(self.first_unknown) else "")
+            yield (
+                f"Queries of {self.file} that the dataset does not have, left out: {self.unknown:,} of "
+                f"{self.unknown + self.answered:,} ({named})."
+            )
+        if self.unjudged_documents == self.documents:
+            yield (
+                f"None of the documents of {self.file} ({self.documents:,}: {self._first_unjudged}) is named by a "
+                "judgment of the dataset, so that none counts as relevant. Are they called otherwise there?"
+            )
+        elif self.unjudged_documents:
+            yield (
+                f"Documents of {self.file} that no judgment of the dataset names, counted as not relevant: "
+                f"{self.unjudged_documents:,} of {self.documents:,} ({self._first_unjudged})."
+            )
+        if self.unjudged:
+            yield (
+                f"Queries of the dataset without a judgment: {self.unjudged:,}. They count as 0, unless queries "
+                "without a relevant judgment are skipped; trec_eval leaves them out of its means."
+            )
+        if self.tied:
+            yield f"Queries in which documents have equal scores, ordered by id, descending: {self.tied:,}."
+        if self.longer:
+            yield (
+                f"Lines of {self.file} with more than six columns, of which the rest is not read: {self.longer:,}. "
+                "Where an id has white space, something else stands in the place of its score: write it without."
+            )
+        if len(self.tags) > 1:
+            yield f"{self.file} has {len(self.tags):,} tags ({', '.join(self.tags[:5])}): it is imported as one run."
+
+    @property
+    def _first_unjudged(self) -> str:
+        more = self.unjudged_documents > len(self.first_unjudged)
+        return ", ".join(self.first_unjudged) + (", …" if more else "")
+
+
+def preview_run(path: Path, *, version: DatasetVersion, format: str = "", order_by: OrderBy | None = None) -> RunReport:
+    """Return what importing the file `path` would keep. Raises what `read_for` raises."""
+    return read_for(version, path, format=format, order_by=order_by)[1]
+
+
+def read_for(
+    version: DatasetVersion, path: Path, *, format: str = "", order_by: OrderBy | None = None
+) -> tuple[RunFile, RunReport]:
+    """Read the rankings that a file has for the queries of `version`.
+
+    Raises FileFormatError for what the file itself is wrong in, RunImportError where it answers none of the queries, or
+    names a document by what cannot be an id.
+    """
+    keys = set(version.queries.values_list("key", flat=True))
+    found = read_run_file(path, keys, format=format, order_by=order_by)
+    if not found.rankings:
+        raise RunImportError(
+            f"{path.name} answers no query of {version}: it has {counted(found.others, 'query')} of other keys "
+            f"({', '.join(found.first_others)}). Is it a run of another dataset?"
+        )
+    documents = {document for ranked in found.rankings.values() for document in ranked.documents}
+    wrong = next((one for one in documents if len(one) > LONGEST_ID or "\0" in one), None)
+    if wrong is not None:
+        raise RunImportError(
+            f"{path.name} names the document {wrong[:60]!a}…, which has more than {LONGEST_ID} characters or a NUL: "
+            "such an id cannot be stored."
+        )
+    judged = set(version.judgments.order_by().values_list("query__key", flat=True).distinct())
+    unjudged = sorted(documents - judged_ids(version))
+    report = RunReport(
+        file=path.name,
+        format=found.format,
+        tags=found.tags,
+        queries=len(keys),
+        answered=len(found.rankings),
+        results=found.results,
+        documents=len(documents),
+        missing=len(judged - found.rankings.keys()),
+        unjudged=len(keys - judged),
+        unknown=found.others,
+        first_unknown=found.first_others,
+        tied=found.tied,
+        unjudged_documents=len(unjudged),
+        first_unjudged=tuple(unjudged[:SHOWN]),
+        longer=found.longer,
+    )
+    return found, report

@@ -1,0 +1,171 @@
+"""What a gate looks at: the values of runs on one dataset version, and their differences to a baseline."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from uuid import UUID
+
+import numpy as np
+
+from apps.benchmarks.measuring.evaluating import truth_of
+from apps.benchmarks.measuring.reading import rankings_of
+from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.datasets.facts import facts_of
+from apps.datasets.models import DatasetVersion, Query
+from apps.mappings.truth import truth
+from benchbench.ir.gate import Change, Difference, Evidence, Mask, Rules, Values
+from benchbench.ir.measures import Measure, Truths, evaluate
+from benchbench.ir.slices import slices_of
+from benchbench.ir.statistics.resampling import ComparisonError
+from benchbench.ir.statistics.significance import Pair, compare
+
+Differences = dict[Measure, Difference | str]
+
+
+class Ground:
+    """The queries of a dataset version in one order, and what a benchmark's runs are held against."""
+
+    def __init__(self, benchmark: Benchmark, version: DatasetVersion) -> None:
+        self.benchmark = benchmark
+        self.version = version
+        self.truth = truth_of(benchmark, version)
+        self.grades = self.truth.grades
+        self.truths = Truths.of(list(self.grades.values()))
+
+    @property
+    def query_ids(self) -> list[int]:
+        return list(self.grades)
+
+    @cached_property
+    def queries(self) -> list[Query]:
+        found = self.version.queries.in_bulk(self.query_ids)
+        return [found[query_id] for query_id in self.query_ids]
+
+    @cached_property
+    def in_means(self) -> Mask:
+        """The queries that count in a mean if they are answered."""
+        relevant: Mask = self.truths.n_relevant > 0
+        return relevant if self.benchmark.empty_queries == "skip" else np.ones_like(relevant)
+
+    @cached_property
+    def slices(self) -> Mapping[str, Mask]:
+        """The queries of each slice, by its name; one that the dataset states also by its label alone."""
+        relevant = self.truths.n_relevant.tolist()
+        found = slices_of([facts_of(query, count) for query, count in zip(self.queries, relevant, strict=True)])
+        return {one.label: one.members for one in found if one.partition == "slice"} | {
+            one.name: one.members for one in found
+        }
+
+    @cached_property
+    def unanswerable(self) -> Mask:
+        """The queries without a relevant judgment, resolved or not."""
+        if self.benchmark.unresolved == "count":
+            return self.truths.n_relevant == 0
+        stated = truth(self.benchmark.mapping, self.version, unresolved="count").grades
+        return np.array([max(stated[query_id].values(), default=0) <= 0 for query_id in self.query_ids], bool)
+
+
+class MeasuredRun:
+    """The values of a run on a dataset version: as they are stored, and those of other measures from its rankings."""
+
+    def __init__(self, run: Run, ground: Ground, evaluation: Evaluation) -> None:
+        self.run = run
+        self.ground = ground
+        self.evaluation = evaluation
+
+    @cached_property
+    def rankings(self) -> dict[int, list[int]]:
+        return rankings_of(self.run)
+
+    def values(self, measures: Iterable[Measure]) -> dict[Measure, Values]:
+        """Return the value of each measure for each query, in the order of the ground; NaN for what failed."""
+        wanted = list(measures)
+        stored = {measure: self._stored(measure) for measure in wanted if str(measure) in self.evaluation.measures}
+        others = [measure for measure in wanted if measure not in stored]
+        if not others:
+            return stored
+        graded = self.ground.truths.grade([self.rankings.get(query_id, []) for query_id in self.ground.query_ids])
+        computed = evaluate(others, graded)
+        computed[:, [query_id not in self.rankings for query_id in self.ground.query_ids]] = np.nan
+        return stored | dict(zip(others, computed, strict=True))
+
+    def _stored(self, measure: Measure) -> Values:
+        column = self.evaluation.values[self.evaluation.measures.index(str(measure))]
+        values = dict(zip(self.evaluation.query_ids, column, strict=True))
+        return np.array([values.get(query_id) for query_id in self.ground.query_ids], np.float64)  # None becomes NaN
+
+    @cached_property
+    def lengths(self) -> dict[int, int]:
+        """How many documents each query that did not fail was answered with."""
+        answered = self.run.query_results.filter(error="")
+        return dict(answered.order_by("query_id", "-repetition").values_list("query_id", "document_ids__len"))
+
+
+def evidence(rules: Rules, measured: MeasuredRun, differences: Differences) -> Evidence:
+    """Return what the rules ask about a run."""
+    ground = measured.ground
+    answered = np.array([query_id in measured.lengths for query_id in ground.query_ids], bool)
+    timing = measured.run.timing
+    mean = {"mean": timing["total_ms"]} if timing.get("total_ms") is not None else {}
+    return Evidence(
+        keys=[query.key for query in ground.queries],
+        failed=~answered,
+        counted=answered & ground.in_means,
+        n_judgments=np.array([len(judged) for judged in ground.grades.values()], np.int64),
+        values=measured.values(rules.measures),
+        slices=ground.slices,
+        unanswerable=ground.unanswerable,
+        returned=np.array([measured.lengths.get(query_id, 0) > 0 for query_id in ground.query_ids], bool),
+        latency_ms=mean | timing.get("percentiles", {}).get("total_ms", {}),
+        samples=timing.get("samples", 0),
+        shared=timing.get("execution") == Benchmark.Execution.SHARED,
+        differences=differences,
+    )
+
+
+def differences(
+    changes: Sequence[Change], runs: Sequence[MeasuredRun], baseline: MeasuredRun, *, alpha: float, seed: int
+) -> dict[UUID, Differences]:
+    """Return how each run differs from the baseline in the measures of `changes`, by run id.
+
+    The runs are one family per measure, and the measures share alpha evenly (Bonferroni): the chance that any of it is
+    called significant where nothing differs is at most `alpha`. Each is compared on the queries that it and the
+    baseline answered, whatever another run failed on.
+    """
+    others = [run for run in runs if run.run.pk != baseline.run.pk]
+    found: dict[UUID, Differences] = {run.run.pk: {} for run in runs}
+    for change in changes:
+        rows = [
+            np.where(run.ground.in_means, run.values([change.measure])[change.measure], np.nan)
+            for run in [*others, baseline]
+        ]
+        itself = Difference(0.0, (0.0, 0.0), False, int((~np.isnan(rows[-1])).sum()))
+        against = _against_last(np.stack(rows), alpha / len(changes), seed)
+        of_run = {run.run.pk: difference for run, difference in zip(others, against, strict=True)}
+        for pk in found:
+            found[pk][change.measure] = of_run.get(pk, itself)
+    return found
+
+
+def _against_last(rows: Values, alpha: float, seed: int) -> Sequence[Difference | str]:
+    """Return how each row but the last differs from the last.
+
+    By one family where all rows have the same queries. Else a row that lacks some would decide on which queries the
+    others are compared, and a loss elsewhere would pass: then each is compared alone, and they share alpha evenly.
+    """
+    last = len(rows) - 1
+    if not last:
+        return []
+    shared = ~np.isnan(rows[:-1] + rows[-1])
+    if (shared != shared[0]).any():
+        return [one for row in rows[:-1] for one in _against_last(np.stack([row, rows[-1]]), alpha / last, seed)]
+    try:
+        compared = compare(rows, baseline=last, alpha=alpha, seed=seed)
+    except ComparisonError as error:
+        return [error.message] * last
+    pairs = [compared.pair(row, last) for row in range(last)]
+    return [Difference(pair.difference, _ends(pair), pair.significant, compared.n) for pair in pairs]
+
+
+def _ends(pair: Pair) -> tuple[float, float] | None:
+    """Return the interval that holds for the whole family."""
+    return (pair.simultaneous.low, pair.simultaneous.high) if pair.simultaneous else None

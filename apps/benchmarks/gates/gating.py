@@ -1,0 +1,212 @@
+"""Hold a run, or the best run of a benchmark, against written rules and a baseline."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from apps.benchmarks import comparability
+from apps.benchmarks.gates.evidence import Differences, Ground, MeasuredRun, differences, evidence
+from apps.benchmarks.measuring.evaluating import policies_of
+from apps.benchmarks.models import Baseline, Benchmark, Evaluation, Run
+from apps.mappings.fingerprints import truth_hash
+from apps.operations.models import Status
+from benchbench.errors import BenchbenchError, ConflictError
+from benchbench.ir.gate import Check, Outcome, Rules, overall
+from benchbench.ir.gate_checks import judge
+from benchbench.ir.losses import MOST_LOST_PERCENT
+from benchbench.ir.measures import Measure
+
+
+class GateError(BenchbenchError):
+    """The gate cannot be held: nothing to judge, or nothing to judge it against."""
+
+    code = "gate"
+
+
+class GateStateError(GateError, ConflictError):
+    """The benchmark or the run is in a state in which it cannot be judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunVerdict:
+    """A run, and what came of each rule."""
+
+    run: Run
+    checks: tuple[Check, ...]
+
+    @property
+    def outcome(self) -> Outcome:
+        return overall([check.outcome for check in self.checks])
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """What came of a gate. `chosen` says how the judged runs were chosen, `warnings` what to bear in mind."""
+
+    benchmark: Benchmark
+    baseline: Baseline | None
+    rules: Rules
+    chosen: str
+    warnings: tuple[str, ...]
+    verdicts: tuple[RunVerdict, ...]
+
+    @property
+    def outcome(self) -> Outcome:
+        return overall([verdict.outcome for verdict in self.verdicts])
+
+
+def gate(
+    subject: Run | Benchmark, *, rules: Rules, baseline: Baseline | None = None, every_run: bool = False
+) -> GateResult:
+    """Judge a run by `rules`; of a benchmark its best run by the primary measure, or with `every_run` all of them.
+
+    Values are those on the benchmark's own dataset version and policies; a measure that the benchmark did not ask for
+    is computed from the stored rankings, and nothing is searched. Where the best of a benchmark is judged, its
+    completed runs are one family of comparisons, since the best was chosen by looking. Where some of its runs did not
+    complete, the best may be among those: that is not decided, and with `every_run` they fail, unless the rules say
+    `runs_may_fail`. So may one that lost too many queries to be ranked, and a gate on that cannot be decided, whatever
+    the rules say. Equal input gives an equal result.
+
+    Raises GateError where there is nothing to judge, where rules ask for a baseline that is not given, and for a
+    baseline of another dataset. A rule that cannot be decided is no error but a check that says so.
+    """
+    benchmark = subject if isinstance(subject, Benchmark) else subject.benchmark
+    _require_baseline(benchmark, baseline, rules)
+    ground = Ground(benchmark, benchmark.dataset_version)
+    judged, completed, chosen = _choose(subject, ground, every_run=every_run)
+    unranked = [one for one in completed if one.evaluation.unranked and one not in judged]
+    family = [one for one in completed if one not in unranked]
+    warnings: tuple[str, ...] = ()
+    against: dict[UUID, Differences] = {}
+    if baseline is not None and rules.changes:
+        against, warnings = _against(baseline, ground, judged, family, rules)
+    missing = [] if isinstance(subject, Run) or rules.runs_may_fail else _missing(benchmark)
+    unsure = [_incomplete(benchmark, missing)] if missing and not every_run else []
+    unsure += [_lost(unranked)] if unranked and not rules.runs_may_fail else []
+    verdicts = [
+        RunVerdict(one.run, (*judge(rules, evidence(rules, one, against.get(one.run.pk, {}))), *_lossy(one), *unsure))
+        for one in judged
+    ]
+    if every_run:
+        verdicts += [_not_completed(run) for run in missing]
+    return GateResult(benchmark, baseline, rules, chosen, warnings, tuple(verdicts))
+
+
+def _require_baseline(benchmark: Benchmark, baseline: Baseline | None, rules: Rules) -> None:
+    if benchmark.status == Status.RUNNING:
+        raise GateStateError(f'The benchmark "{benchmark}" is running: wait for its end.')
+    if baseline is None and rules.changes:
+        raise GateError("The rules hold runs against a baseline (against_baseline): name one.", field="baseline")
+    if baseline is not None and baseline.dataset_id != benchmark.dataset_version.dataset_id:
+        raise GateError(
+            f'The baseline "{baseline.name}" is of the dataset {baseline.dataset}, the benchmark of '
+            f"{benchmark.dataset_version.dataset}: name a baseline of that.",
+            field="baseline",
+        )
+
+
+def _among(completed: list[MeasuredRun], measure: str) -> str:
+    if len(completed) == 1:
+        return "the only completed run"
+    return f"the best of {len(completed)} completed runs by {measure}"
+
+
+def _choose(
+    subject: Run | Benchmark, ground: Ground, *, every_run: bool
+) -> tuple[list[MeasuredRun], list[MeasuredRun], str]:
+    """Return the runs to judge, those that are compared as one family, and how they were chosen."""
+    if isinstance(subject, Run):
+        if subject.status != Run.Status.COMPLETED:
+            raise GateStateError(f'The run "{subject}" is {subject.status}: only a completed run can be judged.')
+        named = _measured(subject.benchmark.runs.filter(pk=subject.pk), ground)
+        return named, named, "the run that was named"
+    completed = _measured(subject.runs.filter(status=Run.Status.COMPLETED), ground)
+    if not completed:
+        raise GateStateError(f'No run of the benchmark "{subject}" has completed: there is nothing to judge.')
+    missing = f" ({told})" if (told := _told(_missing(subject))) else ""
+    if every_run:
+        return completed, completed, f"every run of the benchmark, {subject.total_runs}{missing}"
+    primary = str(Measure("nDCG", subject.primary_k))
+    ranked = [run for run in completed if not run.evaluation.unranked] or completed
+    best = max(ranked, key=lambda run: (_mean(run, primary), -run.run.run_order))
+    return [best], completed, f"{_among(ranked, primary)}{missing}"
+
+
+def _mean(run: MeasuredRun, name: str) -> float:
+    mean = run.evaluation.means.get(name)
+    return -math.inf if mean is None else float(mean)
+
+
+def _measured(runs: QuerySet[Run], ground: Ground) -> list[MeasuredRun]:
+    """Return those of the runs that have values on the ground's version and policies, in run order."""
+    policies = policies_of(ground.benchmark)
+    found = Evaluation.objects.filter(run__in=runs, dataset_version=ground.version, policies=policies)
+    ordered = list(found.select_related("run__benchmark").defer("values").order_by("run__run_order"))
+    if {evaluation.truth_hash for evaluation in ordered} - {truth_hash(ground.truth)}:
+        raise GateStateError(
+            f'The mapping "{ground.benchmark.mapping}" was resolved anew since "{ground.benchmark}" was measured: '
+            f"re-score it on version {ground.version.number} first."
+        )
+    return [MeasuredRun(evaluation.run, ground, evaluation) for evaluation in ordered]
+
+
+def _against(
+    baseline: Baseline, ground: Ground, judged: Sequence[MeasuredRun], family: Sequence[MeasuredRun], rules: Rules
+) -> tuple[dict[UUID, Differences], tuple[str, ...]]:
+    """Return the differences of the family to the baseline, or why there are none; and what to bear in mind."""
+    between = comparability.differences([*(one.run for one in judged), baseline.run], version=ground.version)
+    if not between.comparable:
+        refusal = " ".join(between.refusals)
+        return {run.run.pk: dict.fromkeys((change.measure for change in rules.changes), refusal) for run in family}, ()
+    theirs = baseline.run.benchmark
+    own = ground if theirs.pk == ground.benchmark.pk else Ground(theirs, ground.version)
+    [measured] = _measured(theirs.runs.filter(pk=baseline.run_id), own)
+    if refusal := measured.evaluation.unranked:
+        refusal = f'The baseline "{baseline.name}": {refusal}'
+        return {run.run.pk: dict.fromkeys((change.measure for change in rules.changes), refusal) for run in family}, ()
+    found = differences(rules.changes, family, measured, alpha=rules.alpha, seed=ground.benchmark.seed)
+    return found, tuple(between.warnings)
+
+
+def _missing(benchmark: Benchmark) -> list[Run]:
+    """Return the runs that did not complete, in run order."""
+    return list(benchmark.runs.exclude(status=Run.Status.COMPLETED).order_by("run_order"))
+
+
+def _told(runs: Sequence[Run]) -> str:
+    """Return how many runs have each status: "2 failed, 1 cancelled"; "" for none."""
+    counts = Counter(str(run.status) for run in runs)
+    return ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
+
+
+def _incomplete(benchmark: Benchmark, missing: Sequence[Run]) -> Check:
+    runs = benchmark.runs.count()
+    note = f"{_told(missing)}: the best run may be among them. Retry them, or state runs_may_fail: true."
+    return Check("completed runs", "all", f"{runs - len(missing)} of {runs}", Outcome.UNDECIDED, note=note)
+
+
+def _lost(runs: Sequence[MeasuredRun]) -> Check:
+    numbers = ", ".join(str(one.run.run_order) for one in runs)
+    note = f"Run {numbers}: too many of its queries have no value, and the best run may be among them. "
+    note += "Retry, or state runs_may_fail: true."
+    return Check("ranked runs", "all", f"{len(runs)} not ranked", Outcome.UNDECIDED, note=note)
+
+
+def _lossy(one: MeasuredRun) -> list[Check]:
+    """Return the check that fails no run but leaves it undecided: too few of its queries have a value."""
+    row = one.evaluation
+    if not row.unranked:
+        return []
+    wanted = f"≥ {100 - MOST_LOST_PERCENT} %"
+    lost = row.failed_queries + row.unsearched_queries
+    found = f"{row.query_count:,} of {row.query_count + lost:,}"
+    return [Check("queries with a value", wanted, found, Outcome.UNDECIDED, note=row.unranked)]
+
+
+def _not_completed(run: Run) -> RunVerdict:
+    check = Check("the run", "completed", run.status, Outcome.FAILED, note=run.error_message)
+    return RunVerdict(run, (check,))

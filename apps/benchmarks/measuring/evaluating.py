@@ -1,0 +1,161 @@
+"""Measure stored rankings against a dataset version. Nothing is searched."""
+
+import hashlib
+import json
+import math
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from apps.benchmarks.measuring.batch_values import Valued, kept_values
+from apps.benchmarks.measuring.reading import Rankings, rankings_of
+from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.datasets.models import DatasetVersion
+from apps.mappings.fingerprints import truth_hash
+from apps.mappings.truth import Truth, truth, truths
+from benchbench.ir.measures import EmptyQueries, Measure, Truths, Values, evaluate, mean
+
+BRACES = str.maketrans("[]", "{}")
+IDENTITY = ("run", "dataset_version", "policies_hash")
+WHAT_IT_FOUND = (
+    "means",
+    "measures",
+    "query_ids",
+    "values",
+    "query_count",
+    "failed_queries",
+    "unsearched_queries",
+    "truth_hash",
+    "unresolved_count",
+    "unresolved_share",
+)
+
+
+def evaluate_runs(
+    benchmark: Benchmark,
+    runs: Iterable[Run],
+    *,
+    version: DatasetVersion | None = None,
+) -> list[Evaluation]:
+    """Measure runs of a benchmark against `version` (its own by default) under its policies, and store that.
+
+    What batches measured against this truth is taken as they kept it; all else is measured from the stored rankings,
+    one run after the other: those of all at once may be more than memory holds.
+
+    An evaluation of the same run, version and policies is replaced. A query that failed, or that the run was never
+    asked, has no values, is left out of the means and counted. Of several repetitions the first that did not fail is
+    measured: their rankings are the same. Raises TruthError where the mapping is not resolved for `version`.
+    """
+    version = version or benchmark.dataset_version
+    ground_truth = truth_of(benchmark, version)
+    truths = Truths.of(list(ground_truth.grades.values()))
+    stated = {
+        "truth_hash": truth_hash(ground_truth),
+        "unresolved_count": ground_truth.unresolved_count,
+        "unresolved_share": ground_truth.unresolved_share,
+    }
+    query_ids = list(ground_truth.grades)
+    measures = [Measure.parse(name) for name in benchmark.measures]
+    runs = list(runs)
+    kept = kept_values([run.pk for run in runs], benchmark.measures, ground_truth)
+    evaluations = []
+    for run in runs:
+        valued = kept.get(run.pk) or _measured(measures, query_ids, truths, rankings_of(run))
+        evaluations.append(_evaluation(benchmark, run, version, query_ids, truths, valued, stated))
+    _store(evaluations)
+    return evaluations
+
+
+def policies_of(benchmark: Benchmark) -> dict[str, str]:
+    """Return the policies under which the benchmark's runs are measured, as evaluations state them."""
+    return {"unresolved": benchmark.unresolved, "empty_queries": benchmark.empty_queries}
+
+
+def truth_of(benchmark: Benchmark, version: DatasetVersion, *, query_ids: Collection[int] | None = None) -> Truth:
+    """Return the truth that the benchmark's runs are held against, under its policy for unresolved judgments."""
+    return truth(benchmark.mapping, version, unresolved=policy_of(benchmark), query_ids=query_ids)
+
+
+def truths_of(benchmarks: Sequence[Benchmark], version: DatasetVersion, keys: dict[int, str]) -> list[Truth]:
+    """Return the same of benchmarks that have one policy, in one query; `keys` are those of the version's queries."""
+    return truths([one.mapping for one in benchmarks], version, keys, unresolved=policy_of(benchmarks[0]))
+
+
+def policy_of(benchmark: Benchmark) -> Literal["count", "drop"]:
+    """Return what the benchmark does with unresolved judgments."""
+    return cast(Literal["count", "drop"], benchmark.unresolved)  # the database admits no other
+
+
+def _measured(measures: Sequence[Measure], query_ids: list[int], truths: Truths, rankings: Rankings) -> Valued:
+    missing = np.array([query_id not in rankings for query_id in query_ids], dtype=bool)
+    values = evaluate(measures, truths.grade([rankings.get(query_id, []) for query_id in query_ids]))
+    values[:, missing] = np.nan
+    return Valued(values, missing)
+
+
+def _evaluation(
+    benchmark: Benchmark,
+    run: Run,
+    version: DatasetVersion,
+    query_ids: list[int],
+    truths: Truths,
+    valued: Valued,
+    stated: dict[str, Any],
+) -> Evaluation:
+    values, missing = valued
+    means = mean(
+        values, has_relevant=truths.n_relevant > 0, failed=missing, empty=cast(EmptyQueries, benchmark.empty_queries)
+    )
+    failed = _failed(run, [query_id for query_id, lost in zip(query_ids, missing.tolist(), strict=True) if lost])
+    policies = policies_of(benchmark)
+    return Evaluation(
+        run=run,
+        dataset_version=version,
+        policies=policies,
+        policies_hash=hashlib.sha256(json.dumps(policies, sort_keys=True).encode()).hexdigest(),
+        means={
+            name: None if math.isnan(value) else value
+            for name, value in zip(benchmark.measures, means.values.tolist(), strict=True)
+        },
+        measures=benchmark.measures,
+        query_ids=query_ids,
+        values=_with_none(values),
+        query_count=means.counted,
+        failed_queries=failed,
+        unsearched_queries=means.failed - failed,
+        **stated,
+    )
+
+
+def _with_none(values: Values) -> list[list[float | None]]:
+    """Return values (m, q) as lists, None where a query has no value."""
+    rows = values.astype(object)
+    rows[np.isnan(values)] = None
+    lists: list[list[float | None]] = rows.tolist()
+    return lists
+
+
+def _failed(run: Run, missing: list[int]) -> int:
+    """Return how many of the queries without a ranking were asked, and failed."""
+    return run.query_results.filter(query__in=missing).values("query").distinct().count() if missing else 0
+
+
+def _store(evaluations: Sequence[Evaluation]) -> None:
+    """Insert the evaluations, or put them in the place of those of the same run, version and policies."""
+    values = [evaluation.values for evaluation in evaluations]
+    for evaluation in evaluations:
+        evaluation.values = _array_literal(evaluation.values)
+    Evaluation.objects.bulk_create(
+        evaluations, update_conflicts=True, unique_fields=IDENTITY, update_fields=WHAT_IT_FOUND, batch_size=50
+    )
+    for evaluation, lists in zip(evaluations, values, strict=True):
+        evaluation.values = lists
+
+
+def _array_literal(rows: Sequence[Sequence[float | None]]) -> str:
+    """PostgreSQL's text of an array of arrays. Django would prepare each of thousands of values by itself.
+
+    It is that of JSON, floats written to the last bit among it, but for the brackets.
+    """
+    return json.dumps(rows).translate(BRACES)

@@ -1,0 +1,119 @@
+"""Which measures a benchmark has: those of its cutoffs, those asked for besides, and how far each is judged."""
+
+from collections.abc import Iterable, Sequence
+
+from django.db import transaction
+
+from apps.benchmarks.measuring.evaluating import evaluate_runs
+from apps.benchmarks.measuring.rescoring import scored_versions
+from apps.benchmarks.models import Benchmark, Run
+from apps.datasets.models import DatasetVersion
+from apps.operations.models import Status
+from benchbench.errors import BenchbenchError, ConflictError
+from benchbench.ir.measures import Measure, MeasureError, Truths, evaluate
+from benchbench.ir.planning.ann import split_settings
+
+MOST = 60
+LONGEST = 100
+GREATEST_CUTOFF = 1_000_000  # far past the end of any ranking
+FAMILIES = ("nDCG", "P", "R")
+USUAL = ("ndcg", "precision", "recall", "mrr", "ap", "map")  # on the wire: in every benchmark, at its cutoffs
+
+
+class MeasuresError(BenchbenchError):
+    """A measure that a benchmark cannot have."""
+
+    code = "invalid_measure"
+
+
+def measures_of(k_values: Iterable[int], more: Sequence[str], version: DatasetVersion) -> list[str]:
+    """Return the names of what is measured: nDCG, P and R at each k, RR and AP, `more`, and how far each is judged.
+
+    `more` is whatever `Measure` parses. Raises MeasuresError, which names the one that cannot be.
+    """
+    at_k = [str(Measure(name, k)) for name in FAMILIES for k in k_values]
+    return extended(extended([], [*at_k, "RR", "AP"], version), more, version)
+
+
+def extended(known: Sequence[str], wanted: Sequence[str], version: DatasetVersion) -> list[str]:
+    """Return `known` and what is new of `wanted`, spelled as it is stored, with `Judged` at each cutoff at the end.
+
+    So it does not matter to the order whether measures came at once or one after the other. Raises MeasuresError.
+    """
+    names = list(dict.fromkeys([*known, *(str(_parsed(text)) for text in wanted)]))
+    judged = [str(Measure("Judged", Measure.parse(name).cutoff)) for name in names]
+    complete = list(dict.fromkeys([*names, *judged]))
+    if len(complete) > MOST:
+        raise MeasuresError(f"These are {len(complete)} measures; a benchmark has at most {MOST}.", field="measures")
+    _require_measurable([name for name in complete if name not in known], version)
+    return complete
+
+
+def names_in(text: str) -> list[str]:
+    """Return the measures in a list with commas between them: `ERR@10, RBP(p=0.8,rel=1)` are two."""
+    return split_settings(text)
+
+
+def besides_the_usual(names: Iterable[str]) -> list[str]:
+    """Return what a client asks for besides the measures that every benchmark has, by the names of the wire or its own.
+
+    `ndcg` stands for nDCG at every cutoff, which is there; `ndcg@3`, `map@10`, `ERR@20` are measures of their own.
+    Raises MeasuresError for a name that is none.
+    """
+    wanted = [name.strip() for name in names]
+    return [str(_parsed(name)) for name in wanted if name.lower() not in USUAL]
+
+
+def add_measures(benchmark: Benchmark, wanted: Sequence[str]) -> list[str]:
+    """Measure `benchmark` by `wanted` too, from the rankings that are stored: nothing is searched.
+
+    Its completed runs are measured anew on every version on which they have values, so that all runs of a page have
+    the same measures. Return the names that are new, with how far they are judged. Raises MeasuresError where one
+    cannot be and where there is nothing new, ConflictError while the benchmark runs.
+    """
+    with transaction.atomic():
+        locked = Benchmark.objects.select_for_update(of=("self",)).select_related("mapping", "dataset_version")
+        benchmark = locked.get(pk=benchmark.pk)
+        if benchmark.status == Status.RUNNING:
+            raise ConflictError(f"The benchmark {benchmark.name!r} is running: wait for it, or cancel it first.")
+        complete = extended(benchmark.measures, wanted, benchmark.dataset_version)
+        added = [name for name in complete if name not in benchmark.measures]
+        if not added:
+            raise MeasuresError("The benchmark has these measures already.", field="measures")
+        benchmark.measures = complete
+        benchmark.save(update_fields=["measures", "updated_at"])
+        runs = list(benchmark.runs.filter(status=Run.Status.COMPLETED))
+        for version in scored_versions(benchmark):
+            evaluate_runs(benchmark, runs, version=version)
+    return added
+
+
+def _parsed(text: str) -> Measure:
+    try:
+        measure = Measure.from_wire(text.strip())
+    except MeasureError as error:
+        raise MeasuresError(f"measures: {error.message}", field="measures") from None
+    if (measure.cutoff or 0) > GREATEST_CUTOFF:
+        raise MeasuresError(
+            f"measures: the cutoff of {text.strip()[:40]} is greater than {GREATEST_CUTOFF:,}.", field="measures"
+        )
+    if len(str(measure)) > LONGEST:
+        raise MeasuresError(f"measures: {text!r} is longer than {LONGEST} characters.", field="measures")
+    return measure
+
+
+def _require_measurable(names: Sequence[str], version: DatasetVersion) -> None:
+    """Raise MeasuresError for what cannot be computed of the grades of `version`, before hours of search find out.
+
+    What can go wrong depends on the grades alone, so one query with a document of each is enough to try.
+    """
+    theirs = [measure for measure in map(Measure.parse, names) if not measure.is_ours]
+    if not theirs:
+        return
+    grades = sorted(version.judgments.order_by().values_list("grade", flat=True).distinct(), reverse=True)
+    graded = Truths.of([dict(enumerate(map(float, grades)))]).grade([range(len(grades))])
+    for measure in theirs:
+        try:
+            evaluate([measure], graded)
+        except MeasureError as error:
+            raise MeasuresError(f"measures: {error.message}", field="measures") from None

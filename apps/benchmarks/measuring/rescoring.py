@@ -1,0 +1,106 @@
+"""Measure finished runs on another version of their dataset, from the rankings that are stored. Nothing is searched."""
+
+from dataclasses import dataclass
+
+from django.db import transaction
+
+from apps.benchmarks.measuring.evaluating import evaluate_runs
+from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.datasets.models import DatasetVersion
+from apps.operations.models import Status
+from benchbench.decimals import counted
+from benchbench.errors import ConflictError
+
+
+class RescoringError(ConflictError):
+    """The runs cannot be measured on that version."""
+
+    code = "cannot_rescore"
+
+
+class UnknownVersionError(RescoringError):
+    """The dataset has no such version."""
+
+    code = "unknown_version"
+    status = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Rescored:
+    """What came of it. `unsearched`: queries of the version that the runs were never asked, left out of the means;
+    `dropped`: queries that they were asked and that the version does not have."""
+
+    version: DatasetVersion
+    evaluations: list[Evaluation]
+    unsearched: int
+    dropped: int
+
+    @property
+    def sentence(self) -> str:
+        """What was done, for the reader."""
+        runs = len(self.evaluations)
+        told = f"Measured {counted(runs, 'run')} on {self.version}; nothing was searched."
+        if self.unsearched:
+            told += f" Not asked of them, and left out of the means: queries new or reworded there, {self.unsearched}."
+        if self.dropped:
+            told += f" No longer there, and so without a value: {self.dropped} of their queries."
+        return told
+
+
+def rescore(benchmark: Benchmark, *, version: DatasetVersion | None = None) -> Rescored:
+    """Measure every completed run of `benchmark` on `version` (the newest frozen one by default), and store that.
+
+    All of them, so that one page never holds together what was measured against different truths. Values on other
+    versions stay. A query that is new in the version, or worded anew, was never searched: it has no value, is left out
+    of the means like one that failed, and counted (`Evaluation.unsearched_queries`); never is it a zero. A query that
+    the version no longer has is left out. Raises RescoringError; TruthError where the mapping is not resolved for it.
+    """
+    with transaction.atomic():
+        locked = Benchmark.objects.select_for_update(of=("self",)).select_related("mapping", "dataset_version")
+        benchmark = locked.get(pk=benchmark.pk)
+        version = version or newest_version(benchmark)
+        _require(benchmark, version)
+        runs = list(benchmark.runs.filter(status=Run.Status.COMPLETED))
+        if not runs:
+            raise RescoringError(f"No run of {benchmark.name!r} has completed: there is nothing to measure.")
+        evaluations = evaluate_runs(benchmark, runs, version=version)
+        unsearched = max(evaluation.unsearched_queries for evaluation in evaluations)
+        if unsearched and all(evaluation.query_count == 0 for evaluation in evaluations):
+            raise RescoringError(
+                f"{benchmark.name!r} was asked none of the queries of {version}: make a new benchmark, which is."
+            )
+    asked = set(benchmark.dataset_version.queries.values_list("pk", flat=True))
+    dropped = len(asked - set(evaluations[0].query_ids))
+    return Rescored(version, evaluations, unsearched, dropped)
+
+
+def newest_version(benchmark: Benchmark) -> DatasetVersion:
+    """Return the newest frozen version of the benchmark's dataset."""
+    frozen = DatasetVersion.objects.filter(dataset=benchmark.dataset_version.dataset_id, frozen_at__isnull=False)
+    return frozen.select_related("dataset").latest("number")
+
+
+def find_version(benchmark: Benchmark, number: int) -> DatasetVersion:
+    """Return version `number` of the benchmark's dataset. Raises UnknownVersionError where there is none."""
+    versions = DatasetVersion.objects.filter(dataset=benchmark.dataset_version.dataset_id).select_related("dataset")
+    found = versions.filter(number=number).first()
+    if found is None:
+        there = ", ".join(map(str, sorted(versions.values_list("number", flat=True))))
+        raise UnknownVersionError(
+            f"{benchmark.dataset_version.dataset} has no version {number}; there are: {there}.", field="version"
+        )
+    return found
+
+
+def scored_versions(benchmark: Benchmark) -> list[DatasetVersion]:
+    """Return the versions on which runs of the benchmark have values, oldest first."""
+    scored = Evaluation.objects.filter(run__benchmark=benchmark)
+    found = DatasetVersion.objects.filter(pk__in=scored.values("dataset_version"))
+    return list(found.select_related("dataset").order_by("number"))
+
+
+def _require(benchmark: Benchmark, version: DatasetVersion) -> None:
+    if benchmark.status == Status.RUNNING:
+        raise RescoringError(f"The benchmark {benchmark.name!r} is running: wait for it, or cancel it first.")
+    if version.frozen_at is None:
+        raise RescoringError(f"{version} may still change: freeze it first.", field="version")

@@ -1,0 +1,87 @@
+"""The stage lists of a benchmark as they were stored: read again by whatever explains or re-cuts a ranking."""
+
+from collections.abc import Collection, Iterable, Iterator
+from itertools import groupby
+
+import numpy as np
+from django.contrib.postgres.fields import ArrayField
+from django.db.models import BigIntegerField
+from django.db.models.expressions import RawSQL
+
+from apps.benchmarks.measuring.reading import rows_of, streamed_rows_of
+from apps.benchmarks.models import Benchmark, Run, StageList
+from apps.benchmarks.planning import plan_of
+from apps.retrieval.models import Chunk
+from benchbench.ir.planning.plan import EncodeStage, RunPlan
+from benchbench.ir.records import ScoredList
+
+# The document of each chunk of a list, in its order.
+DOCUMENTS = """ARRAY(SELECT chunk.document_id FROM unnest(chunk_ids) WITH ORDINALITY AS listed (id, place)
+    JOIN retrieval_chunk AS chunk ON chunk.id = listed.id ORDER BY listed.place)"""
+
+Lists = dict[str, ScoredList]  # by stage key; chunks by primary key
+
+
+def stored_plan(run: Run) -> RunPlan | None:
+    """Return the stages of a run, as deep as its benchmark stored their lists. An external run has none: None."""
+    if run.is_external:
+        return None
+    plan = plan_of(list(run.benchmark.runs.filter(is_external=False).order_by("run_order")))
+    return next(planned for planned in plan.runs if planned.run_key == str(run.pk))
+
+
+def list_keys(run: RunPlan) -> list[str]:
+    """Return the keys of the stages that make lists, in the order of the stages."""
+    return [stage.key for stage in run.stages if not isinstance(stage, EncodeStage)]
+
+
+def read_lists(
+    benchmark: Benchmark, stage_keys: Collection[str], *, query_ids: Collection[int] | None = None
+) -> dict[int, Lists]:
+    """Return the stored lists of these stages, by query and stage key, in one query; of all queries by default.
+
+    A stage that failed for a query left no list.
+    """
+    rows = StageList.objects.filter(benchmark=benchmark, stage_key__in=stage_keys)
+    if query_ids is not None:
+        rows = rows.filter(query__in=query_ids)
+    lists: dict[int, Lists] = {}
+    values = rows.values_list("query_id", "stage_key", "chunk_ids", "scores", "threshold_scores")
+    for query_id, key, *stored in rows_of(values):
+        lists.setdefault(query_id, {})[key] = _list(*stored)
+    return lists
+
+
+def stream_lists(
+    benchmark: Benchmark, stage_keys: Collection[str], *, query_ids: Collection[int] | None = None
+) -> Iterator[tuple[int, Lists, dict[int, int]]]:
+    """Yield each query with its lists and the document of each chunk in them: all in one query, one in memory.
+
+    As `read_lists` else; a query without any list is not there. Until the last nothing else can be asked.
+    """
+    rows = StageList.objects.filter(benchmark=benchmark, stage_key__in=stage_keys).order_by("query_id")
+    if query_ids is not None:
+        rows = rows.filter(query__in=query_ids)
+    rows = rows.annotate(documents=RawSQL(DOCUMENTS, [], output_field=ArrayField(BigIntegerField())))
+    values = rows.values_list("query_id", "documents", "stage_key", "chunk_ids", "scores", "threshold_scores")
+    for query_id, of_query in groupby(streamed_rows_of(values), key=lambda row: row[0]):
+        lists: Lists = {}
+        documents: dict[int, int] = {}
+        for _, found, key, chunks, *scores in of_query:
+            lists[key] = _list(chunks, *scores)
+            documents.update(zip(chunks, found, strict=True))
+        yield query_id, lists, documents
+
+
+def _list(chunks: list[int], scores: list[float], compared: list[float] | None) -> ScoredList:
+    return ScoredList(
+        np.array(chunks, np.int64),
+        np.array(scores, np.float64),
+        None if compared is None else np.array(compared, np.float64),
+    )
+
+
+def documents_of(lists: Iterable[ScoredList]) -> dict[int, int]:
+    """Return the document of each chunk in the lists, in one query."""
+    chunks = np.unique(np.concatenate([np.empty(0, np.int64), *(found.ids for found in lists)]))
+    return dict(Chunk.objects.filter(pk__in=chunks.tolist()).values_list("pk", "document_id"))

@@ -1,0 +1,158 @@
+"""From an experiment file to a benchmark: its data imported, its indexes built, its combinations as runs."""
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from apps.benchmarks.defining.creating import create_benchmark
+from apps.benchmarks.models import Benchmark
+from apps.benchmarks.repeating.experiment_plans import ExperimentError, Planned, ingredients
+from apps.collections.reusing import collection_with
+from apps.collections.sectioned import read_sectioned as read_documents
+from apps.datasets.importing import DatasetImport
+from apps.datasets.readers.sectioned import read_sectioned as read_questions
+from apps.datasets.records import DatasetRecord
+from apps.datasets.reusing import dataset_with
+from apps.mappings.creating import create_mapping, mapping_of
+from apps.mappings.models import Mapping as Laid
+from apps.mappings.resolving import resolve_now
+from apps.operations.models import Operation, Status
+from apps.operations.working import OperationFailedError, wait
+from apps.retrieval.indexing import build_index
+from apps.retrieval.models import Index
+from apps.retrieval.reusing import index_of, unavailable_index
+from benchbench.files.combinations import kept_documents
+from benchbench.files.sectioned import find_documents, read_document
+
+OnProgress = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The benchmark of an experiment, to be launched; `warnings` are about the imported data."""
+
+    benchmark: Benchmark
+    warnings: tuple[str, ...]
+
+
+def prepare_experiment(
+    planned: Planned, *, name: str = "", owner: User | None = None, on_progress: OnProgress | None = None
+) -> Prepared:
+    """Import the documents and questions of an experiment, build its indexes, and create a benchmark over them.
+
+    What is here already is taken as it is: the owner's collection and dataset of equal content, indexes made of the
+    same. Indexes are built one after the other, in this process where no worker serves the queue; `on_progress` gets
+    the events of that. A combination whose strategy, backend or provider is not known here, or whose index cannot be
+    built, is a run that failed, with the reason.
+
+    Raises ExperimentError where no combination is left to run, before anything is imported if that is known by then,
+    and what the readers, importers and `create_benchmark` raise.
+    """
+    if len(planned.lacking) == len(planned.combinations):
+        reasons = "; ".join(dict.fromkeys(planned.lacking.values()))
+        raise ExperimentError(f"{planned.path.name} combines nothing that can run here: {reasons}.")
+    mapping, imported = _import(planned, owner)
+    indexes: dict[str | None, Index] = {key: _index(planned, key, mapping, owner) for key in planned.combinations}
+    for key, index in indexes.items():
+        if key not in planned.lacking:
+            _build(index, owner, on_progress)
+    if not any(index.status == Index.Status.READY for index in indexes.values()):
+        reasons = " ".join(dict.fromkeys(f"{key}: {index.error}" for key, index in indexes.items()))
+        raise ExperimentError(f"No index of {planned.path.name} could be built. {reasons}")
+    benchmark = _create(planned, mapping, imported, indexes, name=name, owner=owner)
+    return Prepared(benchmark, imported.report.warnings)
+
+
+@transaction.atomic
+def _import(planned: Planned, owner: User | None) -> tuple[Laid, DatasetImport]:
+    """Import what the experiment keeps of its documents and questions, and lay these over those."""
+    id, data = planned.experiment.id, planned.experiment.data
+    directory, truth = Path(data.documents_dir), Path(data.ground_truth_path)
+    files = find_documents(directory)
+    if not files:
+        raise _missing(planned, "documents_dir", f"{directory} holds no JSON file of a document")
+    if not truth.is_file():
+        raise _missing(planned, "ground_truth_path", f"there is no file {truth}")
+    record = read_questions(truth, directory=directory, most=data.max_queries)
+    if data.max_documents is not None:
+        ids = [read_document(file).id for file in files]
+        kept = set(kept_documents(ids, _expected(record), data.max_documents))
+        files = [file for file, id_ in zip(files, ids, strict=True) if id_ in kept]
+    asked = f"{id} ({data.max_queries} queries)" if data.max_queries else id
+    imported = dataset_with(record, name=asked, source=f"experiment {asked}", owner=owner)
+    searched = f"{id} ({len(files)} documents)" if data.max_documents else id
+    collection, _ = collection_with(read_documents(files), name=searched, owner=owner)
+    dataset = imported.version.dataset
+    mapping = mapping_of(dataset, collection, owner=owner)
+    if mapping is None:
+        mapping = create_mapping(dataset, collection, owner=owner)
+    return resolve_now(mapping), imported
+
+
+def _missing(planned: Planned, key: str, what: str) -> ExperimentError:
+    return ExperimentError(f"{planned.path.name}, data.{key}: {what}.", field=f"data.{key}")
+
+
+def _expected(record: DatasetRecord) -> set[str]:
+    return {str(judgment.doc_ref["document_id"]) for query in record.queries for judgment in query.judgments}
+
+
+def _index(planned: Planned, key: str, mapping: Laid, owner: User | None) -> Index:
+    """Return the index that a combination searches, perhaps still to be built; failed already where it cannot be."""
+    made_of = ingredients(planned.combinations[key])
+    if reason := planned.lacking.get(key):
+        return unavailable_index(
+            mapping.collection, made_of, name=key, reason=f"{reason[0].upper()}{reason[1:]}.", owner=owner
+        )
+    return index_of(mapping.collection, made_of, name=key, owner=owner)
+
+
+def _build(index: Index, owner: User | None, on_progress: OnProgress | None) -> None:
+    """Build an index unless it is ready; wait where it is being built. One that fails keeps its error, and says it."""
+    index.refresh_from_db()
+    if index.status == Index.Status.READY:
+        return
+    building = Operation.objects.filter(subject_id=index.pk, status__in=Status.active()).first()
+    with contextlib.suppress(OperationFailedError):  # told by the runs that need it
+        wait(building or build_index(index, by=owner), on_progress=on_progress)
+    index.refresh_from_db()
+    if index.status == Index.Status.CANCELLED:
+        raise ExperimentError(f'Building the index "{index}" was cancelled: run the experiment again to go on.')
+
+
+def _create(
+    planned: Planned,
+    mapping: Laid,
+    imported: DatasetImport,
+    indexes: Mapping[str | None, Index],
+    *,
+    name: str,
+    owner: User | None,
+) -> Benchmark:
+    experiment = planned.experiment
+    cutoffs = sorted(experiment.benchmark.top_k_values)
+    return create_benchmark(
+        mapping,
+        name=name or f"{experiment.id} {time.strftime('%Y-%m-%d %H:%M:%S')}",
+        description=experiment.description,
+        matrix={
+            "indexes": list(indexes),
+            "search_modes": ["dense"],
+            "top_k_values": cutoffs[-1:],
+            "k_values_for_metrics": cutoffs,
+            "primary_k": 10 if 10 in cutoffs else cutoffs[-1],
+        },
+        owner=owner,
+        execution=Benchmark.Execution.ISOLATED,
+        runs_per_query=experiment.benchmark.runs_per_query,
+        seed=experiment.benchmark.random_seed,
+        version=imported.version,
+        indexes=indexes,
+        experiment={"id": experiment.id, "config": experiment.as_dict()},
+    )

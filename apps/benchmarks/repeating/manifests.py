@@ -1,0 +1,153 @@
+"""A benchmark as one JSON object, from which it can be run again on any site that holds the same data."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from apps.benchmarks.measuring.evaluating import policies_of
+from apps.benchmarks.measuring.hashes import keys_of, values_hash
+from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.datasets.models import DatasetVersion
+from apps.operations.models import Status
+from apps.retrieval.describing import identity_of
+from apps.retrieval.models import Index
+from benchbench.errors import BenchbenchError
+from benchbench.timestamps import timestamp
+
+SCHEMA = "benchbench-manifest"
+SCHEMA_VERSION = "1.0"
+OPTIONS = {"execution": str, "runs_per_query": int, "seed": int, "unresolved": str, "empty_queries": str}
+
+
+class ManifestError(BenchbenchError):
+    """A manifest that cannot be written, read, or run here; the sentence names what is missing or differs."""
+
+    code = "manifest"
+
+
+class ManifestStateError(ManifestError):
+    """The benchmark has no manifest to tell: it has not ended, holds external runs, or was not run from one."""
+
+    status = 409
+
+
+def manifest_of(benchmark: Benchmark) -> dict[str, Any]:
+    """Return what `benchmark` was run on and with, and what came of it, as plain JSON (docs/reproducing.md).
+
+    Names and ids are for people; what identifies is hashes. Raises ManifestStateError before the benchmark has ended,
+    and for one of external runs.
+    """
+    if benchmark.is_external:
+        raise ManifestStateError(
+            f"The benchmark {benchmark.name!r} holds external runs, which nothing here can run again: it has no "
+            "manifest. Keep the files of its runs, whose SHA-256 their pages show."
+        )
+    if benchmark.status not in (Status.COMPLETED, Status.FAILED):
+        raise ManifestStateError(
+            f"The benchmark {benchmark.name!r} is {benchmark.status}: it has a manifest once it has completed."
+        )
+    evaluations = own_evaluations(benchmark)
+    keys = keys_of([query_id for evaluation in evaluations.values() for query_id in evaluation.query_ids])
+    stated = definition_of(benchmark, evaluations)
+    stated["benchmark"] |= {
+        "id": str(benchmark.pk),
+        "completed_at": benchmark.completed_at and timestamp(benchmark.completed_at),
+    }
+    return stated | {"runs": [_run(run, evaluations.get(run.pk), keys) for run in _searched_runs(benchmark)]}
+
+
+def definition_of(benchmark: Benchmark, evaluations: Mapping[Any, Evaluation]) -> dict[str, Any]:
+    """Return what `benchmark` was run on and with, and nothing of what came of it: a manifest without its runs.
+
+    `evaluations` are those of `own_evaluations`. What could not be searched is not in it: an index that was not built.
+    """
+    runs = _searched_runs(benchmark)
+    truth_hash = next((one.truth_hash for one in evaluations.values()), "")
+    return {
+        "schema": SCHEMA,
+        "schema_version": SCHEMA_VERSION,
+        "benchmark": {"name": benchmark.name, "description": benchmark.description},
+        "dataset": _dataset(benchmark.dataset_version),
+        "collection": _collection(benchmark, runs),
+        "mapping": {"name": benchmark.mapping.name, "truth_hash": truth_hash},
+        "indexes": _indexes(runs),
+        "matrix": _matrix(benchmark, runs),
+        "measures": benchmark.measures,
+        "primary_k": benchmark.primary_k,
+        "k_values": benchmark.k_values,
+        **{name: getattr(benchmark, name) for name in OPTIONS},
+    }
+
+
+def _searched_runs(benchmark: Benchmark) -> list[Run]:
+    runs = benchmark.runs.filter(is_external=False)
+    return list(runs.select_related("index__chunk_set", "index__lexical_index", "index__collection"))
+
+
+def own_evaluations(benchmark: Benchmark) -> dict[Any, Evaluation]:
+    """Return the evaluation, with all values, of each run under the benchmark's own version and policies, by run id."""
+    found = Evaluation.objects.filter(run__benchmark=benchmark, dataset_version=benchmark.dataset_version)
+    return {one.run_id: one for one in found if one.policies == policies_of(benchmark)}
+
+
+def result_of(run: Run, evaluation: Evaluation, keys: dict[int, str], measures: Collection[str]) -> dict[str, Any]:
+    """Return what a run found and was worth by `measures`: what a second run must repeat to the last bit."""
+    return {
+        "rankings": run.provenance.get("rankings", ""),
+        "values": values_hash(evaluation, keys=keys, measures=measures),
+        "means": {name: mean for name, mean in evaluation.means.items() if name in measures},
+        "queries": evaluation.query_count,
+        "failed_queries": evaluation.failed_queries,
+    }
+
+
+def _dataset(version: DatasetVersion) -> dict[str, Any]:
+    return {
+        "name": version.dataset.name,
+        "version": version.number,
+        "label": version.label,
+        "content_hash": version.content_hash,
+        "queries": version.query_count,
+        "judgments": version.judgment_count,
+    }
+
+
+def _run(run: Run, evaluation: Evaluation | None, keys: dict[int, str]) -> dict[str, Any]:
+    completed = evaluation is not None and run.status == Run.Status.COMPLETED
+    return {
+        "order": run.run_order,
+        "label": run.label,
+        "config": run.config,
+        "config_hash": run.config_hash,
+        "status": run.status,
+        "result": result_of(run, evaluation, keys, evaluation.measures) if completed and evaluation else None,
+        "error": run.error_message,
+        "made_by": run.provenance.get("made_by", []),
+    }
+
+
+def _collection(benchmark: Benchmark, runs: list[Run]) -> dict[str, Any]:
+    """The state of the collection that was searched: the collection itself may have changed since."""
+    searched = next((run.index.chunk_set for run in runs if run.index and run.index.chunk_set), None)
+    collection = benchmark.mapping.collection
+    return {
+        "name": collection.name,
+        "fingerprint": searched.collection_fingerprint if searched else collection.fingerprint,
+        "documents": collection.document_count,
+    }
+
+
+def _indexes(runs: list[Run]) -> list[dict[str, Any]]:
+    """Each index once, under what the matrix calls it: its name then, or null for the newest of them all."""
+    return [{"named": name, **identity_of(index)} for name, index in _searched(runs).items()]
+
+
+def _matrix(benchmark: Benchmark, runs: list[Run]) -> dict[str, Any]:
+    """The matrix without the indexes that could not be built: nobody can search them again."""
+    built = _searched(runs)
+    lost = {run.config.get("index") for run in runs if run.index} - built.keys()
+    names = [name for name in benchmark.matrix.get("indexes", ()) if name not in lost]
+    return {**benchmark.matrix, "indexes": names} if lost else benchmark.matrix
+
+
+def _searched(runs: list[Run]) -> dict[str | None, Index]:
+    return {run.config.get("index"): run.index for run in runs if run.index and run.index.chunk_set}

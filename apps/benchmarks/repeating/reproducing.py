@@ -1,0 +1,251 @@
+"""Run a manifest again: find the same data here, and make the benchmark that it describes."""
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from types import NoneType
+from typing import Any, TypeVar
+
+from django.contrib.auth.models import User
+from django.db.models import Model, QuerySet
+
+from apps.benchmarks.defining.choosing import is_current, ready_indexes
+from apps.benchmarks.defining.creating import create_benchmark
+from apps.benchmarks.models import Benchmark
+from apps.benchmarks.repeating.manifests import OPTIONS, SCHEMA, SCHEMA_VERSION, ManifestError
+from apps.collections.models import Collection
+from apps.datasets.models import DatasetVersion
+from apps.mappings.fingerprints import truth_hash
+from apps.mappings.models import Mapping
+from apps.mappings.truth import TruthError, truth
+from apps.retrieval.describing import identity_of
+from apps.retrieval.models import Index
+from benchbench.access import usable
+from benchbench.files.experiment import NAME
+from benchbench.reading import strict_yaml
+from benchbench.reading.strict_json import decode, parse, read_text, same
+
+M = TypeVar("M", bound=Model)
+KINDS = {
+    "benchmark": dict,
+    "dataset": dict,
+    "collection": dict,
+    "mapping": dict,
+    "indexes": list,
+    "matrix": dict,
+    "runs": list,
+    "measures": list,
+}
+TEXTS = {"benchmark": ("name",), "dataset": ("content_hash", "name"), "collection": ("fingerprint", "name")}
+INDEX = {"named": (str, NoneType), "name": str, "content": str}
+RUN = {"label": str, "config_hash": str, "result": (dict, NoneType)}
+RESULT = {"rankings": str, "values": str, "means": dict, "queries": int, "failed_queries": int}
+OPTIONAL = {
+    **dict.fromkeys(("description", "name", "truth_hash"), str),
+    **dict.fromkeys(("libraries", "rerankers", "settings"), dict),
+    "made_by": list,
+}
+SAME_OF_AN_INDEX = ("strategy", "chunk_parameters", "encoder", "encoder_revision", "vector_source", "store", "lexical")
+
+
+def benchmark_from(manifest: dict[str, Any], *, owner: User | None = None, name: str = "") -> Benchmark:
+    """Create the pending benchmark that `manifest` describes, on the same data as it is here, and keep it with that.
+
+    Dataset version, collection, mapping and indexes are found by what they contain, so that their ids and names do not
+    matter, among those that `owner` may see. Raises ManifestError, which names what is missing or differs, and what
+    `create_benchmark` raises.
+    """
+    _require_readable(manifest)
+    return _create(manifest, owner, name or f"{manifest['benchmark']['name']}, again"[:200], manifest=manifest)
+
+
+def benchmark_of_definition(definition: dict[str, Any], *, owner: User | None = None, name: str = "") -> Benchmark:
+    """Create the pending benchmark of a config.yaml that states one (`read_definition`), and keep its id with it.
+
+    All else is as in `benchmark_from`; there are no results to hold it against.
+    """
+    _require_readable(definition | {"runs": []})
+    id = definition.get("id")
+    if not NAME.holds(id):
+        raise ManifestError(f"id must be {NAME.words}.", field="id")
+    called = name or f"{id} {time.strftime('%Y-%m-%d %H:%M:%S')}"
+    return _create(definition, owner, called, experiment={"id": id})
+
+
+def _create(stated: dict[str, Any], owner: User | None, name: str, **kept: Any) -> Benchmark:
+    mapping, version = _find_mapping(stated, owner)
+    return create_benchmark(
+        mapping,
+        name=name,
+        description=stated["benchmark"].get("description", ""),
+        matrix=stated["matrix"],
+        measures=stated["measures"],
+        owner=owner,
+        version=version,
+        indexes={wanted["named"]: _find_index(wanted, mapping, owner) for wanted in stated["indexes"]},
+        allow_missing=True,  # as it was when it ran
+        **{option: stated[option] for option in OPTIONS},
+        **kept,
+    )
+
+
+def read_definition(path: Path) -> dict[str, Any] | None:
+    """Return the benchmark that a YAML file states as a manifest does, less its runs; None where it states none.
+
+    Raises MalformedFileError for a file that cannot be read.
+    """
+    stated = strict_yaml.parse(read_text(path), where=path.name)
+    return stated if isinstance(stated, dict) and "schema" in stated else None
+
+
+def read_manifest(path: Path) -> Any:
+    """Return what a manifest's file holds. Raises ManifestError where it cannot be read, MalformedFileError."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ManifestError(f"{path} cannot be read: {error.strerror or error}.") from None
+    return parse(decode(content, where=path.name), where=path.name)
+
+
+def _require_readable(manifest: Any) -> None:
+    if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
+        raise ManifestError(f'This is not a manifest: it has no "schema": "{SCHEMA}". Download one from a benchmark.')
+    if manifest.get("schema_version") != SCHEMA_VERSION:
+        raise ManifestError(
+            f'The manifest has schema_version {manifest.get("schema_version")!r}; only "{SCHEMA_VERSION}" is read.'
+        )
+    for key, kind in (KINDS | OPTIONS).items():
+        if not isinstance(manifest.get(key), kind):
+            raise ManifestError(f'The manifest is damaged: "{key}" is missing, or not what it should be.')
+    _require_parts(manifest)
+
+
+def _require_parts(manifest: dict[str, Any]) -> None:
+    for name, keys in TEXTS.items():
+        _require_part(manifest[name], dict.fromkeys(keys, str))
+    _require_part(manifest["mapping"], {})
+    for index in manifest["indexes"]:
+        _require_part(index, INDEX)
+    for run in manifest["runs"]:
+        _require_part(run, RUN)
+        if run["result"] is not None:
+            _require_part(run["result"], RESULT)
+        for made_by in run.get("made_by", ()):
+            _require_part({"made_by": made_by}, {"made_by": dict})
+            _require_part(made_by, {})
+    if not all(isinstance(name, str) for name in manifest["measures"]):
+        raise ManifestError('The manifest is damaged: "measures" is not what it should be.')
+
+
+def _require_part(part: Any, kinds: dict[str, Any]) -> None:
+    """Raise the sentence for a part without one of these keys, or where one of them, or an optional one, is no such."""
+    for key in kinds:
+        if not isinstance(part, dict) or key not in part:
+            raise ManifestError(f'The manifest is damaged: a part of it has no "{key}".')
+    for key, kind in {**OPTIONAL, **kinds}.items():
+        if key in part and not isinstance(part[key], kind):
+            raise ManifestError(f'The manifest is damaged: "{key}" is not what it should be.')
+
+
+def _seen(rows: QuerySet[M], owner: User | None, *, through: str = "") -> QuerySet[M]:
+    return rows if owner is None else usable(rows, owner, through=through)
+
+
+def _find_mapping(manifest: dict[str, Any], owner: User | None) -> tuple[Mapping, DatasetVersion]:
+    """Return the mapping that lays the same queries and judgments over the same documents, and their version."""
+    dataset, collection = manifest["dataset"], manifest["collection"]
+    frozen = DatasetVersion.objects.filter(content_hash=dataset["content_hash"], frozen_at__isnull=False)
+    versions = list(_seen(frozen.select_related("dataset"), owner, through="dataset"))
+    collections = list(_seen(Collection.objects.filter(fingerprint=collection["fingerprint"]), owner))
+    if not versions:
+        raise _missing_dataset(dataset, owner)
+    if not collections:
+        raise _missing_collection(collection, owner)
+    laid = Mapping.objects.filter(
+        dataset__in=[version.dataset_id for version in versions], collection__in=collections
+    ).select_related("dataset", "collection", "dataset_version")
+    mappings = _by_name(_seen(laid, owner), manifest["mapping"].get("name", ""))
+    if not mappings:
+        raise ManifestError(
+            f'The dataset "{versions[0].dataset}" is not mapped to the collection "{collections[0]}": map it, resolve '
+            "the mapping, and run the manifest again."
+        )
+    laid_for = {version.dataset_id: version for version in versions}
+    faults = {mapping: _fault_of_truth(manifest, mapping, laid_for[mapping.dataset_id]) for mapping in mappings}
+    mapping = next((mapping for mapping, fault in faults.items() if not fault), None)
+    if mapping is None:
+        raise ManifestError(faults[mappings[0]])
+    return mapping, laid_for[mapping.dataset_id]
+
+
+def _by_name(rows: Iterable[Any], name: str) -> list[Any]:
+    """Return the rows, those of that name first: of equals, the one that was meant."""
+    return sorted(rows, key=lambda row: row.name != name)
+
+
+def _missing_dataset(wanted: dict[str, Any], owner: User | None) -> ManifestError:
+    of_name = DatasetVersion.objects.filter(dataset__name=wanted["name"], frozen_at__isnull=False)
+    there = _seen(of_name.select_related("dataset"), owner, through="dataset").first()
+    told = f'the manifest was run on "{wanted["name"]}" v{wanted.get("version")}, hash {wanted["content_hash"][:12]}'
+    if there is None:
+        return ManifestError(f"No dataset here has its queries and judgments ({told}): import that dataset first.")
+    return ManifestError(
+        f"No version of a dataset here has its queries and judgments ({told}); {there} has other content, hash "
+        f"{there.content_hash[:12]}: import the version that was used."
+    )
+
+
+def _missing_collection(wanted: dict[str, Any], owner: User | None) -> ManifestError:
+    there = _seen(Collection.objects.filter(name=wanted["name"]), owner).first()
+    told = f'the manifest was run on "{wanted["name"]}", fingerprint {wanted["fingerprint"][:12]}'
+    if there is None:
+        return ManifestError(f"No collection here has its documents ({told}): import that collection first.")
+    return ManifestError(
+        f'No collection here has its documents ({told}); "{there}" has others, fingerprint {there.fingerprint[:12]}, '
+        f"{there.document_count:,} documents where it had {wanted.get('documents', 0)}: import those that were used."
+    )
+
+
+def _fault_of_truth(manifest: dict[str, Any], mapping: Mapping, version: DatasetVersion) -> str:
+    """Return why a mapping is not what the manifest was measured by; nothing where it is."""
+    try:
+        known = truth(mapping, version, unresolved=manifest["unresolved"])
+    except TruthError as error:
+        return error.message
+    wanted = manifest["mapping"].get("truth_hash")
+    if not wanted or truth_hash(known) == wanted:
+        return ""
+    return (
+        f'The mapping "{mapping}" gives the judgments of {version} other documents than the manifest was measured '
+        "against: resolve it again, and run the manifest again."
+    )
+
+
+def _find_index(wanted: dict[str, Any], mapping: Mapping, owner: User | None) -> Index:
+    """Return the ready index that holds the same chunks and vectors, of those that the benchmark may search."""
+    collection = mapping.collection
+    ready = list(ready_indexes(mapping, owner).select_related("lexical_index"))
+    for index in _by_name(ready, wanted["name"]):
+        if is_current(index) and identity_of(index)["content"] == wanted["content"]:
+            return index
+    near = next((index for index in ready if index.name == wanted["name"]), None)
+    told = f'"{wanted["name"]}": {_describe(wanted)}'
+    if near is None:
+        raise ManifestError(f'The collection "{collection}" has no index like {told}. Build one, and come back.')
+    here = identity_of(near)
+    differing = [key for key in SAME_OF_AN_INDEX if not same(here[key], wanted.get(key))]
+    what = "; ".join(f"{key} is {_short(here[key])}, was {_short(wanted.get(key))}" for key in differing)
+    raise ManifestError(
+        f'No index of the collection "{collection}" is the one that the manifest was run on. The one that is called '
+        f'"{near}" here differs: {what or "it was built before its documents changed"}. Build one as it was.'
+    )
+
+
+def _describe(wanted: dict[str, Any]) -> str:
+    parts = {key: wanted.get(key) for key in SAME_OF_AN_INDEX if wanted.get(key)}
+    return ", ".join(f"{key} {_short(value)}" for key, value in parts.items())
+
+
+def _short(value: Any) -> str:
+    text = str(value) if value else "none"
+    return text if len(text) <= 60 else f"{text[:57]}…"

@@ -1,0 +1,138 @@
+"""Hold a benchmark that was run from a manifest against what the manifest says came of it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from apps.benchmarks.measuring.hashes import keys_of
+from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.provenance import differing_environments
+from apps.benchmarks.repeating.manifests import ManifestStateError, own_evaluations, result_of
+from apps.operations.models import Status
+from benchbench.decimals import counted
+
+SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What a second run repeats of the first: `values` means and `rankings` of the `compared` of its `runs` runs.
+
+    Runs that completed neither then nor now are not compared; where that is all of them nothing is reproduced.
+
+    `differences` has a sentence for whatever is not equal to the last bit; `environment` says what else was different,
+    which is where to look for a cause, and nothing where all is.
+    """
+
+    source: str
+    runs: int
+    compared: int
+    values: int
+    rankings: int
+    differences: tuple[str, ...]
+    environment: tuple[str, ...]
+
+    @property
+    def reproduces(self) -> bool:
+        return self.compared > 0 and not self.differences
+
+    @property
+    def sentence(self) -> str:
+        if self.differences:
+            return f"Differs from “{self.source}” in {len(self.differences)} of its {counted(self.runs, 'run')}."
+        if not self.compared:
+            return f"Nothing to compare with “{self.source}”: no run of it completed, then or now."
+        neither = self.runs - self.compared
+        told = f"; {neither} completed neither then nor now" if neither else ""
+        return (
+            f"Reproduces every value of “{self.source}”: {self.values:,} means and {self.rankings:,} rankings "
+            f"in {counted(self.compared, 'run')}, to the last bit{told}."
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "reproduces": self.reproduces,
+            "source": self.source,
+            "differences": list(self.differences),
+            "environment": list(self.environment),
+        }
+
+
+def verify(benchmark: Benchmark) -> Verification:
+    """Compare every run of `benchmark` with its manifest: rankings, means, the values of every query.
+
+    By the measures that the manifest has: those that were added since have nothing to repeat. Hashes stand for rankings
+    and for values by query. Costs as many queries as there are kinds of rows, whatever the
+    number of runs. Raises ManifestStateError for one that was not run from a manifest, or has not ended.
+    """
+    if not benchmark.manifest:
+        raise ManifestStateError(
+            f"The benchmark {benchmark.name!r} was not run from a manifest: nothing says what to expect."
+        )
+    if benchmark.status not in (Status.COMPLETED, Status.FAILED):
+        raise ManifestStateError(
+            f"The benchmark {benchmark.name!r} is {benchmark.status}: wait until it has completed."
+        )
+    runs = {run.config_hash: run for run in benchmark.runs.all()}
+    evaluations = own_evaluations(benchmark)
+    keys = keys_of([query_id for one in evaluations.values() for query_id in one.query_ids])
+    wanted = benchmark.manifest["runs"]
+    measures = {run["config_hash"]: (run["result"] or {}).get("means") for run in wanted}
+    found = {
+        run.config_hash: result_of(
+            run, evaluations[run.pk], keys, measures.get(run.config_hash) or evaluations[run.pk].measures
+        )
+        for run in runs.values()
+        if run.status == Run.Status.COMPLETED and run.pk in evaluations
+    }
+    expected = {run["config_hash"] for run in wanted}
+    differences = [text for run in wanted if (text := _difference(run, runs, found))]
+    differences += [f"{run.label}: the manifest has no such run." for key, run in runs.items() if key not in expected]
+    compared = [result for key, result in found.items() if key in expected]
+    then = [one for run in wanted for one in run.get("made_by", ())]
+    now = [one for run in runs.values() for one in run.provenance.get("made_by", ())]
+    return Verification(
+        source=str(benchmark.manifest["benchmark"]["name"]),
+        runs=len(wanted),
+        compared=len(compared),
+        values=sum(len(result["means"]) for result in compared),
+        rankings=sum(result["queries"] for result in compared),
+        differences=tuple(differences),
+        environment=tuple(differing_environments(then, now)),
+    )
+
+
+def _difference(wanted: dict[str, Any], runs: dict[str, Run], found: dict[str, dict[str, Any]]) -> str:
+    """Return the sentence about one run, or none where it repeats the first."""
+    run = runs.get(wanted["config_hash"])
+    if run is None:
+        return "" if wanted["result"] is None else f"{wanted['label']}: this run is missing here."
+    before, after = wanted["result"], found.get(run.config_hash)
+    if before is None or after is None:
+        if before is after:
+            return ""
+        was = "completed" if before else f"did not complete ({wanted.get('error') or wanted.get('status')})"
+        return f"{run.label}: then it {was}, here it {run.status}{f' ({run.error_message})' if not after else ''}."
+    parts = list(_parts(before, after))
+    return f"{run.label}: {'; '.join(parts)}.{_why(run)}" if parts else ""
+
+
+def _parts(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
+    changed = [name for name in before["means"] if before["means"][name] != after["means"].get(name)]
+    for name in changed[:SHOWN]:
+        yield f"{name} was {before['means'].get(name)}, is {after['means'].get(name)}"
+    if len(changed) > SHOWN:
+        yield f"so do {len(changed) - SHOWN} other measures"
+    for name, said in (("queries", "queries in the means"), ("failed_queries", "failed queries")):
+        if before[name] != after[name]:
+            yield f"{said} were {before[name]}, are {after[name]}"
+    if not changed and before["values"] != after["values"]:
+        yield "the means are equal, the values of single queries are not"
+    if before["rankings"] != after["rankings"]:
+        yield "its rankings or scores are others"
+
+
+def _why(run: Run) -> str:
+    if run.config.get("ann", "exact") == "exact":
+        return ""
+    return " It searches approximately: an index that was built anew finds slightly other chunks."

@@ -1,0 +1,126 @@
+"""Do one batch of a benchmark: its queries, through every run that is not finished."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models.functions import Now
+
+from apps.benchmarks.launching import UNFINISHED
+from apps.benchmarks.measuring.batch_values import Measuring, keep_values
+from apps.benchmarks.measuring.evaluating import truth_of
+from apps.benchmarks.measuring.hashes import Written, external_ids, results_hash
+from apps.benchmarks.measuring.run_result import RunResult
+from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.planning import plan_of, stage_units
+from apps.benchmarks.provenance import environment
+from apps.benchmarks.running import isolated
+from apps.benchmarks.running.open_indexes import OpenIndexes
+from apps.benchmarks.running.outcomes import Notes, Outcome
+from apps.benchmarks.running.pairs import Pairs
+from apps.benchmarks.running.pinning import PinnedRerankers
+from apps.benchmarks.running.preparing import prepare
+from apps.benchmarks.running.rankings import results_of
+from apps.benchmarks.running.stages import Stages
+from apps.benchmarks.running.storing import store_results, store_stage_lists
+from apps.datasets.models import Query
+from apps.operations.faults import Faults
+from apps.operations.leasing import Lease
+from apps.operations.models import Batch
+from benchbench.ir.planning.plan import Plan, RerankStage, Stage
+
+
+def execute(batch: Batch, lease: Lease) -> None:
+    """Search, store and measure the batch's queries. What it stores is committed at once, or not at all.
+
+    The first batch may instead be the one that prepares what the others search.
+    """
+    if batch.payload.get("prepare"):
+        prepare(batch, lease)
+        return
+    operation = batch.operation
+    benchmark = Benchmark.objects.select_related("mapping", "dataset_version").get(pk=operation.subject_id)
+    runs = list(
+        benchmark.runs.filter(pk__in=operation.parameters["run_ids"], status__in=UNFINISHED).select_related("index")
+    )
+    waiting = (Run.Status.PENDING, Run.Status.INDEXING)
+    benchmark.runs.filter(pk__in=[run.pk for run in runs], status__in=waiting).update(
+        status=Run.Status.EVALUATING, started_at=Now()
+    )
+    queries = list(Query.objects.filter(pk__in=batch.payload["query_ids"]).order_by("pk"))
+    indexes = OpenIndexes({run.config.get("index"): run.index for run in runs if run.index})
+    # An error that might pass costs the batch an attempt; on its last one, it is recorded with the queries it hit.
+    tolerant = batch.attempts >= settings.BENCHBENCH_MAX_ATTEMPTS
+    truth = truth_of(benchmark, benchmark.dataset_version, query_ids=[query.pk for query in queries])
+    measuring = Measuring(benchmark, truth)
+    rerankers = PinnedRerankers(benchmark)
+    faults = Faults()
+    if benchmark.execution == Benchmark.Execution.ISOLATED:
+        results, outcomes, notes = isolated.run_queries(
+            benchmark, runs, queries, indexes, rerankers, lease, tolerant=tolerant, faults=faults, measuring=measuring
+        )
+    else:
+        results, outcomes, notes = shared_queries(
+            benchmark, runs, queries, indexes, rerankers, lease, tolerant=tolerant, faults=faults
+        )
+    lease.check()
+    made_by = _made_by(plan_of(runs), outcomes, indexes, rerankers)
+    measuring.add(results)
+    hashes = _hashes(benchmark, results) if len(queries) == benchmark.dataset_version.query_count else {}
+    with lease.commit({"made_by": made_by, "runs": measuring.told(), "notes": notes, **faults.as_result()}):
+        store_results(results)
+        keep_values(batch, measuring, hashes)
+        store_stage_lists(benchmark, plan_of(runs), outcomes, [query.pk for query in queries], indexes)
+
+
+def _hashes(benchmark: Benchmark, results: Sequence[RunResult]) -> dict[UUID, str]:
+    """Return the hashes of whole runs' rankings, by run."""
+    keys = dict(benchmark.dataset_version.queries.order_by("key", "pk").values_list("pk", "key"))
+    names = Written(external_ids(benchmark.mapping.collection_id))
+    by_run: dict[UUID, list[RunResult]] = {}
+    for result in results:
+        by_run.setdefault(result.run_id, []).append(result)
+    return {run_id: results_hash(mine, keys, names) for run_id, mine in by_run.items()}
+
+
+def _made_by(
+    plan: Plan, outcomes: dict[str, list[Outcome]], indexes: OpenIndexes, rerankers: PinnedRerankers
+) -> dict[str, Any]:
+    """Return the environment of this process, with the rerankers that worked."""
+    reranks = [stage for stage in plan.stages if isinstance(stage, RerankStage)]
+    worked = [stage for stage in reranks if any(not outcome.error for outcome in outcomes[stage.key])]
+    return environment(rerankers.load(stage.reranker, indexes[stage.index].index) for stage in worked)
+
+
+def shared_queries(
+    benchmark: Benchmark,
+    runs: Sequence[Run],
+    queries: Sequence[Query],
+    indexes: OpenIndexes,
+    rerankers: PinnedRerankers,
+    lease: Lease,
+    *,
+    tolerant: bool,
+    faults: Faults,
+) -> tuple[list[RunResult], dict[str, list[Outcome]], Notes]:
+    """Do every distinct stage of the runs once for all the queries."""
+    # Lists as deep as any run of the benchmark reads them, finished ones included: they are stored over what was there.
+    plan = plan_of(list(benchmark.runs.filter(is_external=False))).only([str(run.pk) for run in runs])
+    done = 0
+
+    def report(stage: Stage) -> None:
+        nonlocal done
+        done += stage_units(stage) * len(queries)
+        lease.report(done)
+
+    stages = Stages(
+        *(queries, indexes, rerankers),
+        tolerant=tolerant,
+        pairs=Pairs(benchmark),
+        on_part=lease.check,
+        faults=faults,
+    )
+    outcomes = stages.run(plan, on_stage=report)
+    query_ids = [query.pk for query in queries]
+    return list(results_of(plan, outcomes, query_ids, indexes, max_k=max(benchmark.k_values))), outcomes, stages.notes

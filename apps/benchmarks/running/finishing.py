@@ -1,0 +1,176 @@
+"""What becomes of a benchmark when its operation ends: means for what completed, a reason for what did not."""
+
+from collections import Counter
+from typing import Any
+from uuid import UUID
+
+from django.db.models.functions import Now
+
+from apps.benchmarks.launching import UNFINISHED
+from apps.benchmarks.measuring.batch_values import forget_values, kept_hashes
+from apps.benchmarks.measuring.evaluating import evaluate_runs
+from apps.benchmarks.measuring.hashes import Written, external_ids, rankings_hash
+from apps.benchmarks.measuring.reading import stored_results
+from apps.benchmarks.measuring.rescoring import scored_versions
+from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.planning import plan_of
+from apps.benchmarks.progress import partials
+from apps.benchmarks.provenance import provenance_of
+from apps.benchmarks.running.approximations import ann_warnings, approximations_of
+from apps.benchmarks.running.outcomes import STALLS, Notes
+from apps.benchmarks.running.timing import timings_of
+from apps.mappings.filters import filter_warnings
+from apps.operations.models import Batch, Operation, Status
+from benchbench.decimals import counted
+
+RESULT_FIELDS = (
+    "timing",
+    "failed_queries",
+    "provenance",
+    "warnings",
+    "status",
+    "error_message",
+    "completed_at",
+    "embed_calls",
+)
+
+
+def finish(operation: Operation) -> None:
+    """Evaluate the operation's runs and complete the benchmark; failed if no run of it completed."""
+    benchmark = benchmark_of(operation)
+    unfinished = benchmark.runs.filter(pk__in=operation.parameters["run_ids"], status__in=UNFINISHED)
+    runs = list(unfinished.select_related("index__chunk_set", "index__lexical_index"))
+    short = short_queries(operation)
+    # The others too: the mapping may have been resolved anew since they completed, and one page holds them together.
+    others = list(benchmark.runs.filter(status=Run.Status.COMPLETED))
+    hashes = hashes_of(benchmark, runs)
+    evaluations = {evaluation.run_id: evaluation for evaluation in evaluate_runs(benchmark, runs)}
+    if others:
+        evaluate_runs(benchmark, others)
+    for version in scored_versions(benchmark):
+        if version != benchmark.dataset_version:
+            evaluate_runs(benchmark, [*runs, *others], version=version)
+    notes = notes_of(benchmark)
+    stalls = stalls_of(runs, notes)
+    approximations = approximations_of(operation, benchmark, evaluations, notes)
+    made_by, timings = made_by_run(operation), timings_of(runs)
+    unfound = filter_warnings(benchmark.mapping, benchmark.dataset_version) if runs else []
+    for run in runs:
+        run.timing, run.failed_queries = timings[run.pk], evaluations[run.pk].failed_queries
+        approximation = approximations.get(run.pk)
+        run.provenance = provenance_of(run, made_by=made_by.get(str(run.pk), []), rankings=hashes[run.pk])
+        if approximation:
+            run.provenance["ann"] = approximation
+        run.embed_calls = embed_calls(run, len(evaluations[run.pk].query_ids))
+        own = _warnings(benchmark, run, len(short.get(str(run.pk), ())), stalls[str(run.pk)])
+        run.warnings = own + unfound + ann_warnings(approximation)
+        worked = run.timing["samples"] or not evaluations[run.pk].query_ids
+        run.status = Run.Status.COMPLETED if worked else Run.Status.FAILED
+        if run.status == Run.Status.FAILED:
+            first = run.query_results.exclude(error="").values_list("error", flat=True).first()
+            run.error_message = f"Every query failed; the first: {first}"
+        run.completed_at = operation.finished_at
+        run.save(update_fields=[*RESULT_FIELDS, "updated_at"])
+    forget_values(runs)
+    completed = benchmark.runs.filter(status=Run.Status.COMPLETED).exists()
+    _end(benchmark, Status.COMPLETED if completed else Status.FAILED)
+
+
+def hashes_of(benchmark: Benchmark, runs: list[Run]) -> dict[UUID, str]:
+    """Return the hash of each run's rankings: the one its batch kept; where several made them, from what is stored."""
+    hashes = kept_hashes(runs)
+    parted = [run for run in runs if run.pk not in hashes]
+    if parted:
+        names = Written(external_ids(benchmark.mapping.collection_id))
+        hashes |= {run.pk: rankings_hash(stored_results(run), names) for run in parted}
+    return hashes
+
+
+def stop(operation: Operation) -> None:
+    """Cancel or fail the unfinished runs with the operation's error. Their rows stay: starting again resumes them."""
+    benchmark = benchmark_of(operation)
+    status = Run.Status.CANCELLED if operation.status == Status.CANCELLED else Run.Status.FAILED
+    unfinished = benchmark.runs.filter(pk__in=operation.parameters["run_ids"], status__in=UNFINISHED)
+    unfinished.update(status=status, error_message=operation.error, completed_at=Now())
+    _end(benchmark, Status(operation.status))
+
+
+def benchmark_of(operation: Operation) -> Benchmark:
+    benchmarks = Benchmark.objects.select_related("mapping__collection", "dataset_version__dataset")
+    return benchmarks.get(pk=operation.subject_id)
+
+
+def embed_calls(run: Run, queries: int) -> int:
+    """Return how many query encodings the run's configuration needs alone, however few were done for it."""
+    if run.config["search_mode"] == "sparse":
+        return 0
+    isolated = run.benchmark.execution == Benchmark.Execution.ISOLATED
+    return queries * (run.benchmark.runs_per_query if isolated else 1)
+
+
+def short_queries(operation: Operation) -> dict[str, set[int]]:
+    """Return per run the queries in which a depth left too few documents, also of operations before this one."""
+    short: dict[str, set[int]] = {}
+    for past in Operation.objects.filter(kind=operation.kind, subject_id=operation.subject_id):
+        for result in partials(past):
+            for run_id, part in result.items():
+                short.setdefault(run_id, set()).update(part.get("short", ()))
+    return short
+
+
+def made_by_run(operation: Operation) -> dict[str, list[Any]]:
+    """Return per run the distinct environments of the workers that did its batches, also in operations before this."""
+    operations = Operation.objects.filter(kind=operation.kind, subject_id=operation.subject_id)
+    done = Batch.objects.filter(operation__in=operations, result__has_keys=["made_by", "runs"]).order_by("pk")
+    found: dict[str, list[Any]] = {}
+    for environment, parts in done.values_list("result__made_by", "result__runs"):
+        for run_id in parts:
+            distinct = found.setdefault(run_id, [])
+            if environment not in distinct:
+                distinct.append(environment)
+    return found
+
+
+def notes_of(benchmark: Benchmark) -> Notes:
+    """Add up what the batches noted of each stage, those of earlier operations too: a benchmark may be resumed."""
+    notes: Notes = {}
+    done = Batch.objects.filter(operation__subject_id=benchmark.pk, state=Batch.State.DONE)
+    for noted in done.filter(result__has_key="notes").values_list("result__notes", flat=True):
+        for key, counts in noted.items():
+            notes.setdefault(key, Counter()).update(counts)
+    return notes
+
+
+def stalls_of(runs: list[Run], notes: Notes) -> dict[str, int]:
+    """Return per run how many stalls of queries done together, in a stage of it, did not come again."""
+    told = {key: counts[STALLS] for key, counts in notes.items()}
+    return {run.run_key: sum(told.get(stage.key, 0) for stage in run.stages) for run in plan_of(runs).runs}
+
+
+def _warnings(benchmark: Benchmark, run: Run, short: int, stalls: int) -> list[str]:
+    warnings = []
+    if short:
+        warnings.append(
+            f"In {counted(short, 'query')} the chunks kept hold fewer than {max(benchmark.k_values)} documents, "
+            "though there may be more: raise top_k_values, or candidates and rerank_depths where they are lower."
+        )
+    if run.failed_queries:
+        warnings.append(
+            f"{counted(run.failed_queries, 'query')} failed and {'is' if run.failed_queries == 1 else 'are'} left "
+            "out of the means."
+        )
+    if stalls:
+        warnings.append(
+            f"{counted(stalls, 'stall')} did not come again: queries took longer together than "
+            "BENCHBENCH_QUERY_TIMEOUT_MS allows one, and less than half of that when they were done one by one. Their "
+            "times are without it."
+        )
+    if run.config["search_mode"] != "sparse" and run.timing["samples"] and "encode_ms" not in run.timing:
+        warnings.append("Encoding the queries is not in the times: their vectors were imported.")
+    if len(run.provenance["made_by"]) > 1:
+        warnings.append("Workers with different libraries, models or devices took part: see the provenance.")
+    return warnings
+
+
+def _end(benchmark: Benchmark, status: Status) -> None:
+    Benchmark.objects.filter(pk=benchmark.pk).update(status=status, completed_at=Now())

@@ -1,0 +1,105 @@
+"""Isolated execution: query by query and run by run through the whole path, for honest latencies."""
+
+import random
+import time
+from collections import Counter
+from collections.abc import Sequence
+from itertools import product
+
+from apps.benchmarks.measuring.batch_values import Measuring
+from apps.benchmarks.measuring.run_result import RunResult
+from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.planning import plan_of, query_units
+from apps.benchmarks.running.open_indexes import OpenIndexes
+from apps.benchmarks.running.outcomes import Notes, Outcome
+from apps.benchmarks.running.pinning import PinnedRerankers
+from apps.benchmarks.running.rankings import results_of
+from apps.benchmarks.running.stages import Stages
+from apps.datasets.models import Query
+from apps.operations.faults import Faults
+from apps.operations.leasing import Lease
+
+TOLD_SECONDS = 2  # seldom: nothing else is to disturb what is timed
+
+
+def run_queries(
+    benchmark: Benchmark,
+    runs: Sequence[Run],
+    queries: Sequence[Query],
+    indexes: OpenIndexes,
+    rerankers: PinnedRerankers,
+    lease: Lease,
+    *,
+    tolerant: bool,
+    faults: Faults,
+    measuring: Measuring,
+) -> tuple[list[RunResult], dict[str, list[Outcome]], Notes]:
+    """Do each (repetition, query, run) alone, runs in an order shuffled per query by the benchmark's seed.
+
+    The first query is done once before, unmeasured, so that models and caches are warm. The batch has its host to
+    itself: its payload says `alone`. The exact counterparts of approximate runs are searched with the first repetition
+    only. Between queries the lease is told, with what `measuring` makes of the rankings so far: a batch may take long,
+    and its runs have no values before it ends but these.
+    """
+    plans = {str(run.pk): plan_of([run]) for run in runs}
+    alone = {str(run.pk): plan_of([run], truth=False) for run in runs}
+    results: list[RunResult] = []
+    outcomes: dict[str, list[Outcome]] = {}
+    notes: Notes = {}
+    telling = Telling(lease, measuring)
+    done, max_k = 0, max(benchmark.k_values)
+    for plan in plans.values():
+        Stages(queries[:1], indexes, rerankers, tolerant=True, on_part=lease.check).run(plan)
+    for repetition, (number, query) in product(range(1, benchmark.runs_per_query + 1), enumerate(queries)):
+        for key in _shuffled(list(plans), benchmark.seed, query, repetition):
+            stages = Stages(
+                *([query], indexes, rerankers),
+                tolerant=tolerant,
+                encode_afresh=True,
+                on_part=lease.check,
+                faults=faults,
+            )
+            made = stages.run(plans[key] if repetition == 1 else alone[key])
+            results += results_of(plans[key], made, [query.pk], indexes, max_k=max_k, repetition=repetition)
+            done += query_units(plans[key])
+            lease.report(done)
+            _keep(outcomes, made, number, repetition)
+            for stage_key, told in stages.notes.items() if repetition == 1 else ():
+                notes.setdefault(stage_key, Counter()).update(told)
+        telling.tell(results, done)
+    return results, outcomes, notes
+
+
+class Telling:
+    """Tells the lease of a batch, at most every TOLD_SECONDS, what its rankings add to the provisional means."""
+
+    def __init__(self, lease: Lease, measuring: Measuring) -> None:
+        self._lease, self._measuring = lease, measuring
+        self._counted = 0
+        self._told = time.monotonic()
+
+    def tell(self, results: Sequence[RunResult], done: int) -> None:
+        if time.monotonic() - self._told < TOLD_SECONDS:
+            return
+        self._measuring.add(results[self._counted :])
+        self._counted = len(results)
+        self._lease.report(done, {"runs": self._measuring.told()}, always=True)
+        self._told = time.monotonic()
+
+
+def _keep(outcomes: dict[str, list[Outcome]], made: dict[str, list[Outcome]], number: int, repetition: int) -> None:
+    """Collect the lists of the first repetition, as shared execution has them: per stage, a list over the queries.
+
+    Runs of different depth share the key of an exact stage; the longest list is kept.
+    """
+    for key, (alone,) in made.items() if repetition == 1 else ():
+        lists = outcomes.setdefault(key, [])
+        if len(lists) == number:
+            lists.append(alone)
+        elif not alone.error and (lists[number].error or len(alone.value) > len(lists[number].value)):
+            lists[number] = alone
+
+
+def _shuffled(keys: list[str], seed: int, query: Query, repetition: int) -> list[str]:
+    random.Random(f"{seed}:{query.key}:{repetition}").shuffle(keys)
+    return keys

@@ -1,0 +1,151 @@
+"""Pairs of a query and a chunk, each scored once by each reranker, for as long as a benchmark lives."""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+from uuid import UUID
+
+import numpy as np
+from django.db.models import QuerySet
+
+from apps.benchmarks.models import Benchmark, PairList
+from apps.datasets.models import Query
+from apps.retrieval.rerankers import PairScores, Reranker
+from apps.retrieval.search.open_indexes import OpenIndex
+from benchbench.ir.ranking import RankingError
+from benchbench.ir.records import Positions
+
+Key = tuple[str, str, UUID, int]
+
+
+class Scored(NamedTuple):
+    """A pair's raw scores, and the milliseconds that scoring it cost."""
+
+    score: float
+    threshold_score: float
+    ms: float
+
+
+class Pairs:
+    """The scores of pairs. With a benchmark, those that any batch of it scored, now or before it was broken off.
+
+    New scores are stored at once, outside the transaction that ends a batch: a batch that fails has not scored in vain.
+    """
+
+    def __init__(self, benchmark: Benchmark | None = None) -> None:
+        self._benchmark = benchmark
+        self._known: dict[Key, dict[int, Scored]] = {}
+        self._stored_before: set[Key] = set()
+
+    def score(
+        self,
+        reranker: Reranker,
+        index: OpenIndex,
+        query: Query,
+        positions: Positions,
+        *,
+        on_part: Callable[[], None] = lambda: None,
+    ) -> tuple[PairScores, float]:
+        """Return the scores of chunks for a query, in the order of `positions`, and what scoring them once costs."""
+        key = _key(reranker, index, query)
+        if key not in self._known:
+            self._known[key] = self._stored(key)
+            self._stored_before |= {key} if self._known[key] else set()
+        known = self._known[key]
+        if missing := [position for position in positions.tolist() if position not in known]:
+            known |= self._score(key, reranker, index, query, missing, on_part)
+        chosen = [known[position] for position in positions.tolist()]
+        scores = PairScores(
+            np.array([pair.score for pair in chosen], np.float64),
+            np.array([pair.threshold_score for pair in chosen], np.float64),
+        )
+        return scores, sum(pair.ms for pair in chosen)
+
+    def is_stored(self, reranker: Reranker, index: OpenIndex, query: Query) -> bool:
+        """Tell whether some of the pairs that were scored for a query are known from before, and so is their cost."""
+        return _key(reranker, index, query) in self._stored_before
+
+    def time(self, reranker: Reranker, index: OpenIndex, query: Query, positions: Positions) -> float:
+        """Score pairs once more and keep what that took as their cost; return it, in milliseconds. Scores stay."""
+        key = _key(reranker, index, query)
+        texts = index.texts(positions.tolist())
+        reranker.prepare(texts)
+        started = time.perf_counter()
+        reranker.score(query.text, texts)
+        ms = (time.perf_counter() - started) * 1000
+        known = self._known[key]
+        known |= {position: known[position]._replace(ms=ms / len(texts)) for position in positions.tolist()}
+        for one in self._lists(key):
+            one.duration_ms = sum(known[position].ms for position in one.positions if position in known)
+            one.save(update_fields=["duration_ms"])
+        return ms
+
+    def _score(
+        self,
+        key: Key,
+        reranker: Reranker,
+        index: OpenIndex,
+        query: Query,
+        positions: list[int],
+        on_part: Callable[[], None],
+    ) -> dict[int, Scored]:
+        texts = index.texts(positions)
+        reranker.prepare(texts, on_part=on_part)
+        started = time.perf_counter()
+        made = reranker.score(query.text, texts)
+        ms = (time.perf_counter() - started) * 1000
+        _check(reranker, made, len(positions))
+        on_part()
+        if self._benchmark is not None:
+            name, revision, chunk_set_id, query_id = key
+            PairList.objects.create(
+                benchmark=self._benchmark,
+                reranker=name,
+                revision=revision,
+                chunk_set_id=chunk_set_id,
+                query_id=query_id,
+                positions=positions,
+                scores=made.scores.tolist(),
+                threshold_scores=made.threshold_scores.tolist(),
+                duration_ms=ms,
+            )
+        return _pairs(positions, made.scores.tolist(), made.threshold_scores.tolist(), ms)
+
+    def _stored(self, key: Key) -> dict[int, Scored]:
+        found: dict[int, Scored] = {}
+        for one in self._lists(key).order_by("-pk"):  # of two workers that scored a pair at once, the first is right
+            known = _pairs(one.positions, one.scores, one.threshold_scores, one.duration_ms)
+            found |= {position: pair for position, pair in known.items() if np.isfinite(pair).all()}
+        return found
+
+    def _lists(self, key: Key) -> QuerySet[PairList]:
+        if self._benchmark is None:
+            return PairList.objects.none()
+        name, revision, chunk_set_id, query_id = key
+        return PairList.objects.filter(
+            benchmark=self._benchmark, query=query_id, reranker=name, revision=revision, chunk_set=chunk_set_id
+        )
+
+
+def _key(reranker: Reranker, index: OpenIndex, query: Query) -> Key:
+    return reranker.name, reranker.revision, index.chunk_set_id, query.pk
+
+
+def _check(reranker: Reranker, made: PairScores, count: int) -> None:
+    """Raise RankingError for scores that cannot be: they would be kept for as long as the benchmark lives."""
+    for scores in (made.scores, made.threshold_scores):
+        if scores.shape != (count,) or not np.isfinite(scores).all():
+            raise RankingError(
+                f"The reranker {reranker.name} did not give a finite number for each of {count:,} chunks: look at the "
+                "model's files, and at the precision and the device that it runs on."
+            )
+
+
+def _pairs(
+    positions: list[int], scores: list[float], threshold_scores: list[float], total_ms: float
+) -> dict[int, Scored]:
+    ms = total_ms / len(positions)
+    return {
+        position: Scored(score, threshold_score, ms)
+        for position, score, threshold_score in zip(positions, scores, threshold_scores, strict=True)
+    }

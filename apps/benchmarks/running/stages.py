@@ -1,0 +1,270 @@
+"""The stages of a plan, done for some queries: each distinct stage once, its outcomes kept for the runs."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apps.benchmarks.running.outcomes import Notes, Outcome, settle
+from apps.benchmarks.running.pairs import Pairs
+from apps.benchmarks.running.pinning import PinnedRerankers
+from apps.datasets.models import Query
+from apps.operations.faults import Faults
+from apps.operations.leasing import Stopped, UnfitWorkerError
+from apps.retrieval.encoders.encoder import EncoderError, flawed_vector, vector_flaws
+from apps.retrieval.encoders.encoding import QueryVector, query_vectors, time_encoding
+from apps.retrieval.search import full_text
+from apps.retrieval.search.open_indexes import OpenIndex
+from benchbench.errors import BenchbenchError, told
+from benchbench.ir.fusion import rrf, weighted
+from benchbench.ir.planning.ann import Ann
+from benchbench.ir.planning.plan import DenseStage, EncodeStage, FuseStage, LexicalStage, Plan, RerankStage, Stage
+from benchbench.ir.ranking import RankingError, top
+from benchbench.ir.records import ScoredList
+
+LEAST_COSINE = 0.99999
+
+
+class StageError(BenchbenchError):
+    """A stage whose result would not be what it claims to be."""
+
+    code = "stage"
+
+
+OF_ONE_QUERY = (EncoderError, RankingError, StageError)  # errors that one query of many may bring
+
+
+class Stages:
+    """Does the stages of a plan for `queries`. `on_stage` is called with each stage that ends."""
+
+    def __init__(
+        self,
+        queries: Sequence[Query],
+        indexes: Mapping[str | None, OpenIndex],
+        rerankers: PinnedRerankers,
+        *,
+        tolerant: bool,
+        pairs: Pairs | None = None,
+        encode_afresh: bool = False,
+        on_part: Callable[[], None] = lambda: None,
+        faults: Faults | None = None,
+    ) -> None:
+        """`tolerant`: an error that might pass (no memory, a broken connection) is recorded with the query instead of
+        raised. Errors that speak to the user are always recorded, but UnfitWorkerError never. `pairs`: the reranked
+        pairs known from before, and what keeps new ones; without it, pairs are known here only. `encode_afresh`: encode
+        for the time it takes, though the vectors are kept from before. `on_part` is called between parts; it may
+        raise. `faults` collects the tracebacks of what is recorded."""
+        self.queries = queries
+        self.indexes = indexes
+        self._rerankers = rerankers
+        self.faults = Faults() if faults is None else faults
+        self.outcomes: dict[str, list[Outcome]] = {}
+        self.notes: Notes = {}
+        self._tolerant = tolerant
+        self._encode_afresh = encode_afresh
+        self._on_part = on_part
+        self._pairs = pairs or Pairs()
+
+    def run(self, plan: Plan, *, on_stage: Callable[[Stage], None] = lambda stage: None) -> dict[str, list[Outcome]]:
+        """Do the stages in the plan's order and return their outcomes, a list over the queries per stage key."""
+        for stage in plan.stages:
+            self.outcomes[stage.key] = self._each(stage, self._work_of(stage))
+            on_stage(stage)
+        settle(plan.runs, self.outcomes, self.notes, attempt=self._attempt)
+        return self.outcomes
+
+    def _work_of(self, stage: Stage) -> Callable[[list[int]], list[Outcome]]:
+        match stage:
+            case EncodeStage():
+                return lambda numbers: self._encode(stage, numbers)
+            case DenseStage():
+                return lambda numbers: self._dense(stage, numbers)
+            case LexicalStage():
+                return lambda numbers: self._lexical(stage, numbers)
+            case FuseStage():
+                return lambda numbers: [self._fuse(stage, number) for number in numbers]
+            case RerankStage():
+                return lambda numbers: [self._rerank(stage, number) for number in numbers]
+        raise TypeError(f"No engine does the stage {stage!r}.")
+
+    def _each(self, stage: Stage, work: Callable[[list[int]], list[Outcome]]) -> list[Outcome]:
+        """Do `work` for the queries whose earlier stages succeeded: together, or one by one if that fails."""
+        outcomes = [self._inherited_error(stage, number) for number in range(len(self.queries))]
+        ready = [number for number, outcome in enumerate(outcomes) if outcome is None]
+
+        def checked(numbers: list[int]) -> list[Outcome]:
+            made = work(numbers)
+            self._check(stage, [outcome.value for outcome in made if isinstance(outcome.value, ScoredList)])
+            return made
+
+        try:
+            made = checked(ready) if ready else []
+        except Exception as error:
+            self._raise_if_passing(error)
+            made = self._apart(checked, ready, error)
+        for number, outcome in zip(ready, made, strict=True):
+            outcomes[number] = outcome
+        self._on_part()
+        return [outcome for outcome in outcomes if outcome is not None]
+
+    def _check(self, stage: Stage, lists: Sequence[ScoredList]) -> None:
+        """Raise StageError for a list that its index cannot have."""
+        if not lists:
+            return
+        index = self.indexes[stage.index]
+        count = len(index.chunk_ids)
+        for found in lists:
+            if len(found.scores) != len(found) or not ((found.ids >= 0) & (found.ids < count)).all():
+                what = f"chunks that are none of its {count:,}"
+            elif not np.isfinite(found.scores).all() or not np.isfinite(found.compared_scores).all():
+                what = "a score that is not a finite number"
+            else:
+                continue
+            raise StageError(
+                f'The stage {stage.key} gave {what}: the index "{index.index}" is damaged, or a model gives what it '
+                "cannot. Look at the model's files, and make a new version of the index."
+            )
+
+    def _inherited_error(self, stage: Stage, number: int) -> Outcome | None:
+        errors = [self.outcomes[key][number].error for key in stage.needs]
+        return next((Outcome(error=error) for error in errors if error), None)
+
+    def _apart(self, work: Callable[[list[int]], list[Outcome]], ready: list[int], error: Exception) -> list[Outcome]:
+        """Find whose error it is, by doing the queries one by one, unless it can only be everybody's."""
+        if isinstance(error, BenchbenchError) and not isinstance(error, OF_ONE_QUERY):
+            self.faults.add(str(error), error)
+            return [Outcome(error=str(error))] * len(ready)  # a model or an index that is not there
+        return [self._alone(work, number) for number in ready]
+
+    def _alone(self, work: Callable[[list[int]], list[Outcome]], number: int) -> Outcome:
+        return self._attempt(lambda: work([number])[0])
+
+    def _attempt(self, work: Callable[[], Outcome]) -> Outcome:
+        """Do what may raise; an error becomes the outcome, unless it is to be raised."""
+        try:
+            self._on_part()
+            return work()
+        except Exception as error:
+            self._raise_if_passing(error)
+            message = told(error)
+            self.faults.add(message, error)
+            return Outcome(error=message)
+
+    def _raise_if_passing(self, error: Exception) -> None:
+        if isinstance(error, (Stopped, UnfitWorkerError)) or not (self._tolerant or isinstance(error, BenchbenchError)):
+            raise error
+
+    def _notes(self, stage: Stage) -> Counter[str]:
+        return self.notes.setdefault(stage.key, Counter())
+
+    def _texts(self, numbers: list[int]) -> list[str]:
+        return [self.queries[number].text for number in numbers]
+
+    def _filters(self, numbers: list[int]) -> list[dict[str, Any]]:
+        return [self.queries[number].filters for number in numbers]
+
+    def _encode(self, stage: EncodeStage, numbers: list[int]) -> list[Outcome]:
+        index = self.indexes[stage.index]
+        made = query_vectors(index.index, self._texts(numbers))
+        if self._encode_afresh and index.index.encoder:  # else the vectors were imported, and no model is named
+            ms = self._time_encoding(index, numbers, np.stack([one.vector for one in made]))
+            return [Outcome(one.vector, ms) for one in made]
+
+        def timed(text: str, one: QueryVector) -> Outcome:
+            again = None if one.encode_ms is None else partial(time_encoding, index.index, text)
+            return Outcome(one.vector, one.encode_ms, together_ms=one.together_ms, time=again)
+
+        return [timed(text, one) for text, one in zip(self._texts(numbers), made, strict=True)]
+
+    def _time_encoding(self, index: OpenIndex, numbers: list[int], kept: NDArray[np.float32]) -> float:
+        """Encode again for the time it takes; the kept vectors rank, so they must be those of the same model."""
+        encoder = index.encoder
+        started = time.perf_counter()
+        vectors = encoder.embed_batch(self._texts(numbers), kind="query")
+        ms = (time.perf_counter() - started) * 1000 / len(numbers)
+        for row, flaw in vector_flaws(encoder, vectors, len(numbers)).items():
+            raise flawed_vector(encoder.model_name, f"the query {self.queries[numbers[row]].text[:80]!r}", flaw)
+        if not index.index.vector_source and (np.einsum("qd,qd->q", vectors, kept) < LEAST_COSINE).any():
+            raise StageError(
+                f"Encoding a query again gave another vector than the one kept for {index.index.encoder}: the model's "
+                "files have changed. Make a new version of the index."
+            )
+        return ms
+
+    def _dense(self, stage: DenseStage, numbers: list[int]) -> list[Outcome]:
+        index = self.indexes[stage.index]
+        vectors = np.stack([self.outcomes[stage.needs[0]][number].value for number in numbers])
+        filters, setting = self._filters(numbers), Ann.parse(stage.ann)
+        if not setting.is_exact:
+            found = index.approximate(vectors, stage.depth, setting, filters)
+            self._notes(stage).update(found.notes)
+            return [Outcome(ranked, ms) for ranked, ms in zip(found.lists, found.costs, strict=True)]
+        by_number = dict(zip(numbers, vectors, strict=True))
+
+        def search(some: list[int]) -> list[ScoredList]:
+            queries = np.stack([by_number[number] for number in some])
+            return index.dense(queries, stage.depth, self._filters(some), dimensions=stage.dimensions)
+
+        return self._timed(search, numbers)
+
+    def _lexical(self, stage: LexicalStage, numbers: list[int]) -> list[Outcome]:
+        index = self.indexes[stage.index]
+
+        def search(some: list[int]) -> list[ScoredList]:
+            return index.lexical(self._texts(some), stage.depth, self._filters(some), engine=stage.engine)
+
+        return self._timed(search, numbers, apart=stage.engine == full_text.ENGINE)
+
+    def _timed(
+        self, search: Callable[[list[int]], list[ScoredList]], numbers: list[int], *, apart: bool = False
+    ) -> list[Outcome]:
+        """Search for queries together, each at an equal share of the time; or `apart`, each at its own.
+
+        A list is the same bits in any batch, so what is searched again for its time alone finds nothing else.
+        """
+        if apart and len(numbers) > 1:
+            alone = []
+            for number in numbers:
+                self._on_part()
+                alone += self._timed(search, [number])
+            return alone
+        started = time.perf_counter()
+        lists = search(numbers)
+        ms = (time.perf_counter() - started) * 1000
+        if len(numbers) == 1:
+            return [Outcome(lists[0], ms)]
+
+        def timed(number: int) -> Callable[[], float]:
+            return lambda: self._timed(search, [number])[0].ms or 0.0
+
+        return [
+            Outcome(ranked, ms / len(numbers), together_ms=ms, time=timed(number))
+            for number, ranked in zip(numbers, lists, strict=True)
+        ]
+
+    def _fuse(self, stage: FuseStage, number: int) -> Outcome:
+        lists = [self.outcomes[key][number].value for key in stage.needs]
+        started = time.perf_counter()
+        if stage.weights is None:
+            fused = rrf(lists, k=stage.constant, depth=stage.candidates)
+        else:
+            fused = weighted(lists, weights=stage.weights, depth=stage.candidates)
+        return Outcome(fused.head(stage.candidates), (time.perf_counter() - started) * 1000)
+
+    def _rerank(self, stage: RerankStage, number: int) -> Outcome:
+        source = self.outcomes[stage.needs[0]][number].value.head(stage.depth)
+        index = self.indexes[stage.index]
+        reranker = self._rerankers.load(stage.reranker, index.index)
+        order = np.argsort(source.ids)  # ascending positions: the order of ties, and of every sum
+        positions = source.ids[order]
+        query = self.queries[number]
+        pairs, ms = self._pairs.score(reranker, index, query, positions, on_part=self._on_part)
+        best = top(reranker.combine(source.scores[order], pairs.scores), len(source))
+        ranked = ScoredList(positions[best.ids], best.scores, pairs.threshold_scores[best.ids])
+        known = self._pairs.is_stored(reranker, index, query)
+        again = partial(self._pairs.time, reranker, index, query, positions) if known else None
+        return Outcome(ranked, ms, time=again)

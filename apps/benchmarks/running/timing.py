@@ -1,0 +1,78 @@
+"""How long a run's queries took, stage by stage."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from django.contrib.postgres.aggregates import ArrayAgg
+from django.db.models import Count
+
+from apps.benchmarks.models import Benchmark, QueryResult, Run
+from apps.benchmarks.running.storing import TIMINGS
+
+LEAST_FOR_P99 = 100  # of fewer samples the 99th percentile is the worst, or nearly so
+
+
+def timings_of(runs: Sequence[Run]) -> dict[UUID, dict[str, Any]]:
+    """Return each run's latencies over the queries that did not fail, in milliseconds per query.
+
+    `<stage>_ms` are means. Isolated execution, whose samples are single searches, also has `percentiles`:
+    {"total_ms": {"p50": …, "p95": …, "p99": …}, …}, p99 from LEAST_FOR_P99 samples on; and with repetitions
+    `consistency_score`, the share of queries that were answered alike in all of them.
+    """
+    columns = {f"{name}_samples": ArrayAgg(name) for name in TIMINGS}
+    answered = QueryResult.objects.filter(run__in=[run.pk for run in runs], error="").order_by()
+    rows = answered.values("run_id").annotate(samples=Count("pk"), **columns)
+    found = {row["run_id"]: row for row in rows}
+    return {run.pk: _timing(run, found.get(run.pk, {"samples": 0})) for run in runs}
+
+
+def cost_ms(run: Run) -> int | None:
+    """Return what all searches of a run took that did not fail, in whole milliseconds, as if it were alone.
+
+    None where none was timed. The wall clock is the benchmark's: its runs are at work together.
+    """
+    mean, samples = run.timing.get("total_ms"), run.timing.get("samples")
+    return None if mean is None or samples is None else round(mean * samples)
+
+
+def execution_of(benchmark: Benchmark, ms: float | None) -> str | None:
+    """Return how a time was taken, "shared" or "isolated"; None where there is no time.
+
+    A shared one is a share of what a stage took for several queries, and for every run that needs it.
+    """
+    return None if ms is None else str(benchmark.execution)
+
+
+def shared_mark(runs: Iterable[Run]) -> str:
+    """Return what follows the unit of these runs' times: " (shared)" where one of them is a sum of such shares."""
+    return " (shared)" if any(run.timing.get("execution") == Benchmark.Execution.SHARED for run in runs) else ""
+
+
+def _timing(run: Run, found: Mapping[str, Any]) -> dict[str, Any]:
+    timing: dict[str, Any] = {"samples": found["samples"], "execution": run.benchmark.execution}
+    samples = {name: np.array(found.get(f"{name}_samples", []), dtype=float) for name in TIMINGS}
+    measured = {name: column[~np.isnan(column)] for name, column in samples.items()}
+    timing |= {name: round(float(column.mean()), 4) for name, column in measured.items() if len(column)}
+    if run.benchmark.execution == Benchmark.Execution.ISOLATED:
+        timing["percentiles"] = {name: percentiles(column) for name, column in measured.items() if len(column)}
+        if run.benchmark.runs_per_query > 1:
+            timing["consistency_score"] = consistency_score(run)
+    return timing
+
+
+def percentiles(samples: np.ndarray[Any, np.dtype[np.float64]]) -> dict[str, float]:
+    """Return p50, p95 and, from LEAST_FOR_P99 samples on, p99: the sample at place min(⌊n·p⌋, n−1) in rising order."""
+    ordered = np.sort(samples)
+    shares = {"p50": 0.5, "p95": 0.95} | ({"p99": 0.99} if len(ordered) >= LEAST_FOR_P99 else {})
+    return {name: round(float(ordered[min(int(len(ordered) * p), len(ordered) - 1)]), 4) for name, p in shares.items()}
+
+
+def consistency_score(run: Run) -> float:
+    """Return the share of queries whose ordered documents are equal in all repetitions; a failed one is not."""
+    by_query: dict[int, list[tuple[str, list[int]]]] = {}
+    for query_id, error, documents in run.query_results.values_list("query_id", "error", "document_ids"):
+        by_query.setdefault(query_id, []).append((error, documents))
+    same = [not first[0] and all(other == first for other in others) for first, *others in by_query.values()]
+    return sum(same) / len(same) if same else 0.0

@@ -1,0 +1,86 @@
+"""Importing a run in the browser: what its file holds, and then its import."""
+
+from django.contrib import messages
+from django.contrib.admin import ModelAdmin
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from apps.benchmarks.external.forms import RunForm
+from apps.benchmarks.external.importing import import_runs, version_for
+from apps.benchmarks.external.reports import preview_run
+from apps.benchmarks.external.uploading import stored_run
+from benchbench.access import may_change
+from benchbench.errors import BenchbenchError
+from benchbench.files.runs import FORMATS
+from benchbench.site.pages import choices_page, form_page, preview_page, staff
+
+
+def import_run(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
+    def act(form: RunForm) -> HttpResponse:
+        values = form.cleaned_data
+        if values["benchmark"] and not may_change(values["benchmark"], request.user):
+            raise PermissionDenied
+        with stored_run(form.cleaned_data["file"]) as path:
+            imported = import_runs(
+                [path],
+                owner=staff(request),
+                empty_queries=values["empty_queries"] or "zero",
+                **{name: values[name] for name in ("dataset", "version", "benchmark", "name", "k", "measures")},
+                **form.reading(),
+            )
+        ((run, report),) = imported.runs
+        messages.success(request, f"Imported {report.sentence} It is the run “{run.label}”.")
+        for note in report.notes():
+            messages.warning(request, note)
+        return redirect("admin:benchmark_results", imported.benchmark.pk)
+
+    return form_page(
+        request,
+        model_admin,
+        RunForm,
+        act,
+        title="Import a run",
+        submit="Import",
+        intro="Rankings that were made elsewhere are measured here as any other run, without their documents: these "
+        "are known by the ids that judgments and runs name. Choose a file, and see what is in it before anything is "
+        "kept.",
+        template="benchmarks/run_form.html",
+    )
+
+
+@require_POST
+def preview_run_file(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
+    """Answer the form as it stands with what its file holds for its dataset, or with what is wrong; nothing is kept."""
+    if not model_admin.has_add_permission(request):
+        raise PermissionDenied
+    form = RunForm(request.POST, request.FILES, user=request.user, site=model_admin.admin_site)
+    found = version = None
+    if form.is_valid():
+        values = form.cleaned_data
+        try:
+            version = version_for(values["dataset"], version=values["version"], benchmark=values["benchmark"])
+            with stored_run(form.cleaned_data["file"]) as path:
+                found = preview_run(path, version=version, **form.reading())
+        except BenchbenchError as error:
+            form.present(error)
+    chosen = "file" in request.FILES
+    return preview_page(
+        request,
+        "benchmarks/run_preview.html",
+        form,
+        awaited=() if chosen else ("file", "dataset"),
+        report=found,
+        version=version,
+        format=FORMATS[found.format] if found else "",
+    )
+
+
+def run_choices(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
+    """Answer with the benchmarks and the versions of the chosen dataset, which a run can be imported into."""
+    if not model_admin.has_add_permission(request):
+        raise PermissionDenied
+    asked = {"dataset": request.GET.get("dataset", "")}
+    form = RunForm(user=request.user, site=model_admin.admin_site, initial=asked)
+    return choices_page(request, form, ["benchmark", "version"])

@@ -1,0 +1,108 @@
+"""Editing queries: what is added, worded anew or removed gathers in the draft, as judgments do (`editing`)."""
+
+from typing import Any
+
+from django.db import transaction
+
+from apps.datasets.content import query_content
+from apps.datasets.editing.judgments import open_draft
+from apps.datasets.editing.versions import end_queries, judgment_row, query_row
+from apps.datasets.models import Dataset, Judgment, Query
+from apps.datasets.records import QUERY_FIELDS, DatasetError, QueryRecord, check_query, doc_ref_fault
+from benchbench.errors import ConflictError
+
+
+class QueryExistsError(ConflictError):
+    """The dataset has a query of that key."""
+
+    code = "query_exists"
+
+
+class OutdatedError(ConflictError):
+    """The row is one of frozen versions only: the dataset has it otherwise now, or not at all."""
+
+    code = "outdated"
+
+
+@transaction.atomic
+def add_query(dataset: Dataset, record: QueryRecord, *, judged_by: Any = None) -> Query:
+    """Add a query with its judgments to the draft; return the row."""
+    check_query(record)
+    for index, judgment in enumerate(record.judgments):
+        if found := doc_ref_fault(judgment.doc_ref):
+            raise DatasetError(f"The reference to the document {found}.", field=f"judgments[{index}].doc_ref")
+    draft = open_draft(dataset)
+    if draft.queries.filter(key=record.key).exists():
+        raise QueryExistsError(
+            f'The dataset "{dataset}" has a query {record.key!a}: edit that one, or choose another key.',
+            field="query_key",
+        )
+    query = query_row(draft, record)
+    query.save()
+    rows = [judgment_row(draft, query, judgment) for judgment in record.judgments]
+    for row in rows:
+        row.judged_by = judged_by
+    Judgment.objects.bulk_create(rows)
+    return query
+
+
+@transaction.atomic
+def edit_query(query: Query, changes: dict[str, Any]) -> Query:
+    """Give a query other values of QUERY_FIELDS in the draft, all but its key; return the row that holds them.
+
+    That is a new row, with the judgments, where a frozen version holds the old one. Values that it has already change
+    nothing and open no draft.
+    """
+    current = _locked(query)
+    values = {name: getattr(current, name) for name in QUERY_FIELDS} | changes | {"key": current.key}
+    record = QueryRecord(**values)
+    check_query(record)
+    if query_content(record) == query_content(current):
+        return current
+    draft = open_draft(current.dataset)
+    if current.since == draft.number:
+        for name, value in changes.items():
+            setattr(current, name, value)
+        current.save()
+        return current
+    judgments = list(current.judgments.filter(until__isnull=True))
+    end_queries(draft, [current])
+    made = query_row(draft, record)
+    made.save()
+    for judgment in judgments:
+        judgment.pk, judgment.query, judgment.since = None, made, draft.number
+    Judgment.objects.bulk_create(judgments)
+    return made
+
+
+@transaction.atomic
+def remove_query(query: Query) -> None:
+    """Take a query and its judgments out of the draft; frozen versions keep theirs."""
+    current = _locked(query)
+    end_queries(open_draft(current.dataset), [current])
+
+
+def require_current(row: Query | Judgment) -> None:
+    """Raise OutdatedError for a query or a judgment that only frozen versions have."""
+    if row.until is None:
+        return
+    now: Query | Judgment | None
+    if isinstance(row, Query):
+        named = f"The query {row.key!a}"
+        now = Query.objects.filter(dataset=row.dataset_id, key=row.key, until__isnull=True).first()
+    else:
+        named = f"The judgment of {row.reference[:100]!a}"
+        of_query = Judgment.objects.filter(query__dataset=row.query.dataset_id, query__key=row.query.key)
+        now = of_query.filter(ref_hash=row.ref_hash, until__isnull=True).first()
+    became = (
+        f"changed in version {row.until}: edit the one of the id {now.pk}" if now else f"removed in version {row.until}"
+    )
+    raise OutdatedError(f"{named} of the id {row.pk} was {became}. What earlier versions hold never changes.")
+
+
+def _locked(query: Query) -> Query:
+    """Return the row as it is once no one else edits the dataset."""
+    Dataset.objects.select_for_update().get(pk=query.dataset_id)
+    current = Query.objects.select_related("dataset").get(pk=query.pk)
+    require_current(current)
+    return current

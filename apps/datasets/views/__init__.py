@@ -1,0 +1,4 @@
+"""Pages about datasets.
+
+Each view reads a form, calls one use case and shows what came of it. Only interfaces import it.
+"""

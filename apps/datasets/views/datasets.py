@@ -1,0 +1,104 @@
+"""Pages about datasets."""
+
+from dataclasses import dataclass
+
+from django.contrib.admin import ModelAdmin
+from django.contrib.auth.models import User
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from apps.datasets.editing.drafts import draft_of
+from apps.datasets.editing.judgments import remove_judgment, set_judgment
+from apps.datasets.forms import GradeForm, JudgmentForm
+from apps.datasets.models import DatasetVersion, Judgment, Query
+from benchbench.access import may_change, visible
+from benchbench.site.pages import form_page, next_page, staff
+from benchbench.site.panels import change_url, changelist_url
+
+SHOWN_JUDGMENTS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class JudgmentsShown:
+    """The judgments of a query in the newest version, a draft too, and those that the draft removed without another."""
+
+    rows: list[Judgment]
+    removed: list[Judgment]
+    draft: DatasetVersion | None
+    has_more: bool
+    every: str
+
+
+def judgments_shown(query: Query) -> JudgmentsShown:
+    """Return what the page of a query shows of its judgments, highest grade first."""
+    draft = draft_of(query.dataset)
+    newest = query.judgments.filter(until=query.until).order_by("-grade", "id")
+    removed = query.judgments.filter(until=draft.number) if draft and query.until is None else query.judgments.none()
+    rows = list(newest[: SHOWN_JUDGMENTS + 1])
+    return JudgmentsShown(
+        rows=rows[:SHOWN_JUDGMENTS],
+        removed=list(removed.exclude(ref_hash__in=newest.values("ref_hash"))[:SHOWN_JUDGMENTS]),
+        draft=draft,
+        has_more=len(rows) > SHOWN_JUDGMENTS,
+        every=changelist_url(Judgment, query__id__exact=query.pk, **({"of": "all"} if query.until else {})),
+    )
+
+
+def judge_by_reference(request: HttpRequest, model_admin: ModelAdmin, query_id: int) -> HttpResponse:
+    """Judge a document for a query by its reference; with `?judgment=` change that judgment, or remove it."""
+    queries = visible(Query.objects.select_related("dataset"), request.user, through="dataset")
+    query = queries.filter(pk=query_id).first()
+    if query is None:
+        raise Http404(f"There is no query {query_id} that you may see.")
+    judgment = _judgment(query, request.GET.get("judgment", ""))
+
+    def act(form: GradeForm) -> HttpResponse:
+        _save(form, query, judgment, by=staff(request))
+        return redirect(next_page(request, form.cleaned_data["next"]) or change_url(query))
+
+    form: type[GradeForm] = GradeForm if judgment else JudgmentForm
+    return form_page(
+        request,
+        model_admin,
+        form,
+        act,
+        permitted=may_change(query.dataset, request.user) and query.until is None,
+        title=f"Judge {judgment.reference}" if judgment else "Judge a document",
+        submit="Save in the draft",
+        template="datasets/judge_form.html" if request.headers.get("HX-Request") else "datasets/judge.html",
+        initial={"grade": judgment.grade, "note": judgment.note} if judgment else None,
+        query=query,
+        judgment=judgment,
+        draft=draft_of(query.dataset),
+        trail=[query.dataset, query],
+    )
+
+
+def _save(form: GradeForm, query: Query, judgment: Judgment | None, *, by: User) -> None:
+    """Set or remove what the form judges."""
+    values = form.cleaned_data
+    reference = judgment.doc_ref if judgment else {values["key"]: values["reference"].strip()}
+    if form.removes:
+        remove_judgment(query.dataset, query.key, reference)
+        return
+    set_judgment(
+        query.dataset,
+        query.key,
+        reference,
+        values["grade"],
+        judge=by.get_username(),
+        judged_by=by,
+        note=values["note"],
+        section_refs=judgment.section_refs if judgment else None,
+    )
+
+
+def _judgment(query: Query, asked: str) -> Judgment | None:
+    """Return the judgment that a page names. One that is not of the query, or is no longer current, is not found."""
+    if not asked:
+        return None
+    current = query.judgments.filter(until=None)
+    found = current.filter(pk=asked).first() if asked.isdecimal() else None
+    if found is None:
+        raise Http404(f"The query {query.key!a} has no current judgment {asked}: it was changed or removed since.")
+    return found

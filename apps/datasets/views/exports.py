@@ -1,0 +1,27 @@
+"""A dataset version as a file to keep."""
+
+import uuid
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest
+from django.http.response import HttpResponseBase
+
+from apps.datasets.downloading import download
+from apps.datasets.exporting import export_record, record_of
+from apps.datasets.models import DatasetVersion
+from apps.datasets.writers import WRITERS
+from benchbench.site.admin import SiteAdmin
+from benchbench.site.panels import change_url
+
+
+def download_version(
+    request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID, format: str
+) -> HttpResponseBase:
+    """Answer with a version in one of the formats, or go back to its page, which says why that cannot be."""
+    if not model_admin.has_view_permission(request):
+        raise PermissionDenied
+    version = model_admin.get_object(request, str(object_id))
+    if not isinstance(version, DatasetVersion) or format not in WRITERS:
+        raise Http404
+    name = f"{version.dataset.name}-v{version.number}"
+    return download(request, lambda: export_record(record_of(version), format, name=name), back=change_url(version))

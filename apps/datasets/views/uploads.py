@@ -1,0 +1,80 @@
+"""Uploading a dataset: what is in the file, and then its import."""
+
+from django.contrib import messages
+from django.contrib.admin import ModelAdmin
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.defaultfilters import pluralize
+from django.views.decorators.http import require_POST
+
+from apps.datasets.importing import DatasetReport, foresee, import_dataset
+from apps.datasets.previewing import preview
+from apps.datasets.readers import FORMATS
+from apps.datasets.upload_forms import DatasetForm
+from benchbench.decimals import counted
+from benchbench.errors import BenchbenchError
+from benchbench.site.pages import form_page, preview_page, staff
+from benchbench.site.panels import change_url
+
+
+def upload_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
+    def act(form: DatasetForm) -> HttpResponse:
+        values = form.cleaned_data
+        imported = import_dataset(
+            form.record(), description=values["description"], owner=staff(request), **form.target()
+        )
+        version, report = imported.version, imported.report
+        messages.success(
+            request,
+            f"Imported {counted(version.query_count, 'query')} with {counted(version.judgment_count, 'judgment')} "
+            f"as {version}"
+            f"{_besides(report)}. Next: map the dataset to the collection in which its documents are.",
+        )
+        for warning in report.warnings:
+            messages.warning(request, warning)
+        return redirect(change_url(version.dataset))
+
+    return form_page(
+        request,
+        model_admin,
+        DatasetForm,
+        act,
+        title="Upload a dataset",
+        submit="Import",
+        intro="A dataset holds queries and which documents answer them. It does not depend on a collection: "
+        "a mapping lays it over one later. Choose a file, and see what is in it before anything is kept.",
+        template="datasets/form.html",
+    )
+
+
+@require_POST
+def preview_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
+    """Answer the form as it stands with what its file holds, or with what is wrong with it; nothing is kept."""
+    if not model_admin.has_add_permission(request):
+        raise PermissionDenied
+    form = DatasetForm(request.POST, request.FILES, user=request.user, site=model_admin.admin_site)
+    found, becomes = None, ""
+    if form.is_valid():
+        try:
+            record = form.record()
+            becomes = foresee(record, owner=staff(request), **form.target())
+            found = preview(record)
+        except BenchbenchError as error:
+            form.present(error)
+    return preview_page(
+        request,
+        "datasets/preview.html",
+        form,
+        awaited=() if "file" in request.FILES else ("file",),
+        preview=found,
+        becomes=becomes,
+        format=FORMATS[found.format].label if found else "",
+    )
+
+
+def _besides(report: DatasetReport) -> str:
+    """What an import found besides: " (2 duplicates, 1 dangling reference)"."""
+    found = (("duplicate", report.duplicates), ("dangling reference", report.dangling))
+    parts = [f"{count:,} {name}{pluralize(count)}" for name, count in found if count]
+    return f" ({', '.join(parts)})" if parts else ""

@@ -1,0 +1,277 @@
+"""WebSockets on which staff watch operations. Each message says what the database says at that moment (docs/events.md).
+
+Whoever composes the site says who is there. The scope has `identify`, a coroutine function that returns the user whom
+the credentials make out at that moment, an anonymous one when they do not hold, or no longer, and when they end, in
+seconds since 1970, or None; it may have `subprotocol`, which is echoed.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+import time
+from datetime import timedelta
+from typing import Any
+
+from channels.db import database_sync_to_async
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from apps.operations.handlers import handler_for
+from apps.operations.models import Operation, Status
+from apps.operations.sockets import events
+from apps.operations.sockets.admission import (
+    CLOSE_POLICY,
+    Pace,
+    Places,
+    RefusedError,
+    keep_place,
+    leave_place,
+    require_origin,
+    take_place,
+)
+from apps.operations.sockets.snapshots import snapshot
+from benchbench.access import visible
+from benchbench.timestamps import timestamp
+
+log = logging.getLogger(__name__)
+LOOK_SECONDS = 5
+MISSED = timedelta(minutes=1)  # how long after it an end is still found that no hint told of
+SHOWN = 100
+PERMISSIONS = ("operations.view_operation", "operations.change_operation")
+CLOSE_ERROR = 1011
+
+
+def _envelope(kind: str, data: dict[str, Any]) -> str:
+    return json.dumps({"timestamp": timestamp(timezone.now()), "type": kind, "data": data})
+
+
+class _Watcher(AsyncWebsocketConsumer):
+    """What the two sockets share: who may connect and stay, ping, and looking without being told."""
+
+    group: str
+    places = Places()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.user: Any = None
+        self._until: float | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._refused = False
+        self._pace = Pace()
+        self._hinted = asyncio.Event()
+        self._moved: dict[str, None] = {}
+        self._announced: dict[str, int] = {}
+        self._open: set[str] = set()  # what was last told to be at work
+        self._ended: set[str] = set()  # what was told to have ended
+        try:
+            await super().__call__(scope, receive, send)
+        finally:  # also after an error: nobody is left to watch for
+            await self._release()
+
+    async def connect(self) -> None:
+        # A socket closed before it is accepted reaches the browser as a bare HTTP 403; accept, then say why.
+        await self.accept(self.scope.get("subprotocol"))
+        try:
+            require_origin(dict(self.scope["headers"]))
+            await self._require()
+            self.places.take()
+        except RefusedError as error:
+            await self._refuse(error)
+        else:
+            self._watching = asyncio.create_task(self._watch())
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        if self._refused:
+            return
+        try:
+            self._pace.hear(text_data or bytes_data or "")
+        except RefusedError as error:
+            await self._refuse(error)
+            return
+        with contextlib.suppress(ValueError):
+            message = json.loads(text_data or "")
+            if isinstance(message, dict) and message.get("type") == "ping":
+                await self.send(json.dumps({"type": "pong"}))
+                return
+        await self.send_event("error", {"code": "unknown_message", "detail": 'Send {"type": "ping"}, or nothing.'})
+
+    async def dispatch(self, message: dict[str, Any]) -> None:
+        """Note a hint of the channel layer; those that come while others are told are told together afterwards.
+
+        Channels would first tidy up in the thread that tells, where each hint would wait its turn, and be told alone.
+        """
+        if message["type"] != events.HINT:
+            await super().dispatch(message)
+            return
+        self._moved[message["operation"]] = None
+        self._hinted.set()
+
+    async def send_event(self, kind: str, data: dict[str, Any]) -> None:
+        if not self._refused:
+            await self.send(_envelope(kind, data))
+
+    async def _watch(self) -> None:
+        """Tell the whole state, then what hints name, as they come; and look by itself, for a hint may be lost.
+
+        An error closes the socket: whoever connects again is right at once.
+        """
+        try:
+            await self.channel_layer.group_add(self.group, self.channel_name)
+            await self.send_event("current_state", await self.current_state())
+            await self._tell(list(self._open), arriving=True)
+            while True:
+                await self._listen(self._patience())
+                await self._require()
+                await self._tell(await self.active())
+        except RefusedError as error:
+            await self._refuse(error)
+        except Exception:
+            log.exception("A socket of %s failed.", self.user)
+            self._refused = True
+            await self.close(CLOSE_ERROR)
+
+    async def _listen(self, seconds: float) -> None:
+        """Tell what hints name, for so long."""
+        ends = time.monotonic() + seconds
+        while (left := ends - time.monotonic()) > 0:
+            try:
+                await asyncio.wait_for(self._hinted.wait(), left)
+            except TimeoutError:
+                return
+            self._hinted.clear()
+            moved, self._moved = self._moved, {}
+            await self._tell(list(moved))
+
+    def _patience(self) -> float:
+        """Return the seconds until the next look: no more than the credentials still hold."""
+        left = (self._until or float("inf")) - time.time()
+        return min(LOOK_SECONDS, left) if left > 0 else LOOK_SECONDS
+
+    async def _tell(self, operation_ids: list[str], *, arriving: bool = False) -> None:
+        for operation_id in operation_ids:
+            for kind, data in await self._news(operation_id, arriving):
+                await self.send_event(kind, data)
+
+    async def _require(self) -> None:
+        """Raise RefusedError where the user may not watch this, or not any more."""
+        self.user, self._until = await self.scope["identify"]()
+        await database_sync_to_async(self._require_user)()
+
+    def _require_user(self) -> None:
+        if not self.user.is_authenticated:
+            raise RefusedError(
+                "not_authenticated",
+                "Log in, or offer the subprotocol access_token.<token>, of a token that is valid and not expired.",
+            )
+        if not (self.user.is_active and self.user.is_staff and any(map(self.user.has_perm, PERMISSIONS))):
+            raise RefusedError("permission_denied", "You may not view operations: ask an administrator.")
+        self.require_more()
+        (keep_place if self._watching else take_place)(self.user.pk, self.channel_name)
+
+    async def _refuse(self, error: RefusedError) -> None:
+        if not self._refused:
+            await self.send_event("error", {"code": error.code, "detail": error.message})
+            self._refused = True
+            await self.close(error.close_code)
+
+    async def _release(self) -> None:
+        if self._watching is not None:
+            self.places.leave()
+            self._watching.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._watching
+            await self.channel_layer.group_discard(self.group, self.channel_name)
+        if self.user is not None:
+            await database_sync_to_async(leave_place)(self.user.pk, self.channel_name)
+
+    @database_sync_to_async
+    def _news(self, operation_id: str, arriving: bool) -> list[tuple[str, dict[str, Any]]]:
+        """Return what to tell of an operation: its parts that have finished, in order, and then where it is.
+
+        Each part once, and the end once, as the last. Whoever is just `arriving` knows where it is, unless it is over.
+        """
+        if operation_id in self._ended:
+            return []
+        self._open.discard(operation_id)
+        operation = visible(Operation.objects.filter(pk=operation_id), self.user).first()
+        if operation is None:
+            return []
+        (self._open if operation.is_active else self._ended).add(operation_id)
+        handler = handler_for(operation)
+        parts = handler.completions(operation, self._announced.get(operation_id, 0))
+        if arriving and operation.is_active and not parts:
+            return []
+        if parts:
+            self._announced[operation_id] = parts[-1][0]
+        kind, data = handler.event(operation)
+        return [*((kind, {**data, **part}) for _, part in parts), (kind, data)]
+
+    def _state(self, operation: Operation) -> dict[str, Any]:
+        self._open.add(str(operation.pk))
+        return snapshot(operation)
+
+    def require_more(self) -> None:
+        """Raise RefusedError where this socket asks for more than the permission to view operations."""
+
+    async def current_state(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    async def active(self) -> list[str]:
+        """Return the ids of the watched operations that may have moved since they were last told."""
+        raise NotImplementedError
+
+
+class OperationConsumer(_Watcher):
+    """`/ws/operations/<uuid>`: one operation, to its end."""
+
+    def require_more(self) -> None:
+        self.operation_id = str(self.scope["url_route"]["kwargs"]["operation_id"])
+        self.group = events.group_of(self.operation_id)
+        if not self._find().exists():
+            raise RefusedError("not_found", f"There is no operation {self.operation_id} that you may see.")
+
+    def _find(self) -> QuerySet[Operation]:
+        return visible(Operation.objects.filter(pk=self.operation_id), self.user)
+
+    @database_sync_to_async
+    def current_state(self) -> dict[str, Any]:
+        return self._state(self._find().get())
+
+    async def active(self) -> list[str]:
+        return list(self._open)
+
+
+class OperationsConsumer(_Watcher):
+    """`/ws/operations`: every operation that the user may see."""
+
+    group = events.GROUP
+
+    @database_sync_to_async
+    def current_state(self) -> dict[str, Any]:
+        recent = self._recent()
+        active = recent.filter(status__in=Status.active())
+        self._ended = {str(pk) for pk in recent.exclude(status__in=Status.active()).values_list("pk", flat=True)}
+        return {"operations": [self._state(operation) for operation in active[:SHOWN]], "total": active.count()}
+
+    @database_sync_to_async
+    def active(self) -> list[str]:
+        recent = [str(pk) for pk in self._recent().values_list("pk", flat=True)[:SHOWN]]
+        self._ended.intersection_update(recent)
+        return [pk for pk in dict.fromkeys((*recent, *self._open)) if pk not in self._ended]
+
+    def _recent(self) -> QuerySet[Operation]:
+        """What is at work, and what ended just now: perhaps no hint told of that."""
+        recent = Q(status__in=Status.active()) | Q(finished_at__gte=Now() - MISSED)
+        return visible(Operation.objects.filter(recent), self.user)
+
+
+class NowhereConsumer(AsyncWebsocketConsumer):
+    """Any other address: without this, asking for it would be an error of the server."""
+
+    async def connect(self) -> None:
+        await self.accept(self.scope.get("subprotocol"))
+        detail = f"There is no socket at {self.scope['path']}: they are /ws/operations and /ws/operations/<id>."
+        await self.send(_envelope("error", {"code": "not_found", "detail": detail}))
+        await self.close(CLOSE_POLICY)

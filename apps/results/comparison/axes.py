@@ -1,0 +1,91 @@
+"""What each value of an axis of the matrix buys on average, in words."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from apps.results.comparison.comparing import RunComparison
+from apps.results.configurations import Config, applies, phrase, varying
+from benchbench.ir.planning.configuration import AXES, DEFAULTS, LATE_INTERACTION
+from benchbench.ir.statistics.effects import AxisEffect, Contrast, axis_effects, contrasts
+from benchbench.ir.statistics.resampling import Interval
+
+RESAMPLES = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What `value` of `axis` gains over `reference`, in words, on average over `pairs` of runs equal but for that."""
+
+    axis: str
+    value: str
+    reference: str
+    pairs: int
+    difference: float
+    interval: Interval
+
+
+def effects_of(comparison: RunComparison) -> list[Effect]:
+    """Return the effects of every axis on which the runs differ, by the compared measure on the compared queries.
+
+    An axis that does not touch a run, as the RRF constant does not touch a dense one, did not multiply it: where other
+    axes are asked about, such a run stands for all values of that axis; in the effect of the axis itself it has no
+    part. Values without a matched set are left out. The interval is a paired bootstrap of 2,000 resamples for one
+    effect alone: it describes, and decides nothing. Of external runs no configuration is known: they have no part.
+    """
+    known = [place for place, run in enumerate(comparison.runs) if not run.is_external]
+    configs = [{**DEFAULTS, "reranker": LATE_INTERACTION, **comparison.runs[place].config} for place in known]
+    values = comparison.compared[known]
+    axes = varying(configs)
+    asked, pairs = [], []
+    for axis in axes:
+        rows, configurations = _expanded(configs, axes, axis)
+        for contrast in contrasts(values[rows], configurations, axis) if rows else []:
+            if contrast.contexts:
+                asked.append(contrast)
+                pairs.append(_matched(rows, configurations, contrast))
+    effects = axis_effects(asked, seed=comparison.comparison.seed, resamples=RESAMPLES)
+    return [_told(effect, number) for effect, number in zip(effects, pairs, strict=True)]
+
+
+def _expanded(configs: Sequence[Config], axes: Sequence[str], asked: str) -> tuple[list[int], list[dict[str, str]]]:
+    """The runs that `asked` touches, once for every value of each axis that does not touch them, and their place."""
+    values = {
+        axis: list(dict.fromkeys(_text(config.get(axis)) for config in configs if applies(axis, config)))
+        for axis in axes
+    }
+    rows, expanded = [], []
+    for place, config in enumerate(configs):
+        if not applies(asked, config):
+            continue
+        made: list[dict[str, str]] = [{}]
+        for axis in axes:
+            choices = [_text(config.get(axis))] if applies(axis, config) else values[axis]
+            made = [{**one, axis: choice} for one in made for choice in choices]
+        rows += [place] * len(made)
+        expanded += made
+    return rows, expanded
+
+
+def _matched(rows: Sequence[int], configurations: Sequence[dict[str, str]], effect: Contrast) -> int:
+    """The number of distinct pairs of runs behind an effect: its contexts count a run that stands for several."""
+    sets: dict[tuple[str, ...], dict[str, int]] = {}
+    for row, configuration in zip(rows, configurations, strict=True):
+        others = tuple(value for axis, value in configuration.items() if axis != effect.axis)
+        sets.setdefault(others, {})[configuration[effect.axis]] = row
+    asked = (str(effect.value), str(effect.reference))
+    return len({tuple(held[value] for value in asked) for held in sets.values() if all(v in held for v in asked)})
+
+
+def _told(effect: AxisEffect, pairs: int) -> Effect:
+    assert effect.difference is not None
+    assert effect.interval is not None
+    value, reference = (phrase(effect.axis, json.loads(str(one))) for one in (effect.value, effect.reference))
+    name = AXES[effect.axis].name if effect.axis in AXES else effect.axis.replace("_", " ")
+    return Effect(name, value, reference, pairs, effect.difference, effect.interval)
+
+
+def _text(value: Any) -> str:
+    """A value of a configuration as text, which unlike a list of weights can be a key."""
+    return json.dumps(value, sort_keys=True)

@@ -1,0 +1,300 @@
+"""Runs held against each other, query by query: whether they differ, by how much, and how sure that is."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from django.core.cache import cache
+from django.db.models import F
+from numpy.typing import NDArray
+
+from apps.benchmarks.comparability import Comparability, Difference, differences, whole
+from apps.benchmarks.models import Baseline, Evaluation, Run
+from apps.datasets.models import DatasetVersion
+from apps.results.comparison.values import Found
+from apps.results.labels import distinct_labels
+from apps.results.leaderboard.runs import primary_measure
+from benchbench.decimals import counted
+from benchbench.errors import BenchbenchError, ConflictError
+from benchbench.ir.measures import Measure, Values, definition_of
+from benchbench.ir.slices import MINIMUM, Slice
+from benchbench.ir.statistics.resampling import MeanInterval, mean_intervals
+from benchbench.ir.statistics.significance import Comparison, compare
+from benchbench.ir.statistics.verdict import Verdict, verdict
+
+MOST_RUNS = 64
+CACHED_SECONDS = 3600
+STANDINGS = ("baseline", "best", "better", "worse", "not distinguishable")
+
+
+class ComparingError(BenchbenchError):
+    """A comparison that was asked for wrongly."""
+
+    code = "comparison"
+
+
+class IncomparableError(ConflictError):
+    """The runs were measured against different truths. `comparability` says in what they differ."""
+
+    code = "incomparable"
+
+    def __init__(self, comparability: Comparability) -> None:
+        super().__init__(" ".join(comparability.refusals))
+        self.comparability = comparability
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RunComparison:
+    """Runs of one dataset version, compared on the queries of `slice`, or on all.
+
+    `runs`, `labels`, the rows of every array of `values` and the numbers in `comparison` and `verdict` are in one
+    order. The columns of `values` are `query_ids`, NaN where a run has no value; queries that the policy for empty
+    queries skips are left out.
+    """
+
+    runs: tuple[Run, ...]
+    labels: tuple[str, ...]
+    comparability: Comparability
+    version: DatasetVersion
+    primary: str
+    measure: str  # what is compared; only the primary one is tested, any other is described
+    values: dict[str, Values]  # of every measure that all runs have, (runs, queries)
+    query_ids: NDArray[np.int64]
+    skipped: int  # queries without a relevant judgment, under the policy to skip them
+    slices: tuple[Slice, ...]  # of these queries
+    slice: Slice | None
+    comparison: Comparison
+    verdict: Verdict
+
+    @property
+    def tested(self) -> bool:
+        return self.measure == self.primary and not (self.slice and self.slice.is_small)
+
+    @property
+    def reference(self) -> int:
+        """The run that the others are shown against: the baseline, or else the best."""
+        return self.verdict.reference
+
+    @property
+    def pinned(self) -> bool:
+        """Whether the baseline is one that was approved for the dataset, and so named beforehand."""
+        baseline = self.comparison.baseline
+        return baseline is not None and bool(pinned_baselines([self.runs[baseline]]))
+
+    @property
+    def order(self) -> list[int]:
+        """The runs by falling mean."""
+        means = self.comparison.means
+        return sorted(range(len(means)), key=lambda run: (-means[run], run))
+
+    def standing(self, run: int) -> str:
+        """Return how a run stands to the reference, as one of STANDINGS; it is said of a tested comparison only."""
+        if run == self.reference:
+            return "baseline" if self.verdict.against_baseline else "best"
+        if run in self.verdict.better:
+            return "better"
+        return "worse" if run in self.verdict.worse else "not distinguishable"
+
+    @property
+    def members(self) -> NDArray[np.bool_]:
+        """Which queries are compared, but for those that some run did not answer."""
+        return np.ones(len(self.query_ids), bool) if self.slice is None else self.slice.members
+
+    @property
+    def compared(self) -> Values:
+        """The values of the compared measure on the compared queries, (runs, queries)."""
+        return self.values[self.measure][:, self.members]
+
+
+def compare_runs(
+    runs: Iterable[Run],
+    *,
+    measure: str | None = None,
+    baseline: Run | None = None,
+    slice: str | None = None,
+    seed: int | None = None,
+    version: DatasetVersion | None = None,
+) -> RunComparison:
+    """Compare `runs`, of any benchmarks, by `measure` on the queries of `slice`, or all.
+
+    A measure is named as it is or as it is on the wire; without one it is the primary one.
+
+    The family is all pairs, or every other run against `baseline`, which is one of them. Runs that lost too many
+    queries to be ranked are left out of it, with a warning: it is compared on the queries that all of it answered. The
+    values are those on `version`, by default as `comparability.differences` chooses. The primary measure and the seed
+    are those of the oldest benchmark among them. The statistics are kept for an hour, under the very values they are
+    made of.
+
+    Raises IncomparableError where the ground truth differs, ComparingError for fewer than 2 runs or more than 64, for
+    fewer than 2 that are ranked and a baseline that is not, for fewer than 2 queries with a value in every run, and for
+    a measure, baseline or slice that is not there; SlicingError where the mapping was resolved anew since they were
+    measured.
+    """
+    known, comparability = _ranked(_load(runs), baseline, version)
+    if comparability.version is None:
+        raise IncomparableError(comparability)
+    found = Found.of(known, comparability.measured)
+    primary = found.primary
+    by_wire_name = {Measure.parse(name).wire: name for name in found.values}
+    wanted = by_wire_name.get(measure, measure) if measure else primary
+    measure = _chosen(wanted, list(found.values), "measure", "They have no common")
+    if falls(measure):
+        raise ComparingError(
+            f"{measure} falls as a run improves, so that no best run follows from it: compare by RR, its reciprocal.",
+            field="measure",
+        )
+    asked = _slice(slice, found.slices)
+    place = None if baseline is None else _place(baseline, known)
+    values = found.values[measure] if asked is None else found.values[measure][:, asked.members]
+    labels = tuple(distinct_labels(known))
+    _require_common(values, labels)
+    comparison = _compare(values, seed=found.benchmark.seed if seed is None else seed, baseline=place)
+    return RunComparison(
+        runs=tuple(known),
+        labels=labels,
+        comparability=comparability,
+        version=comparability.version,
+        primary=primary,
+        measure=measure,
+        values=found.values,
+        query_ids=found.query_ids,
+        skipped=found.skipped,
+        slices=found.slices,
+        slice=asked and replace(asked, is_small=comparison.n < MINIMUM),
+        comparison=comparison,
+        verdict=verdict(comparison),
+    )
+
+
+def falls(measure: str) -> bool:
+    """Tell whether the lower of two values of a measure is the better one."""
+    return definition_of(Measure.parse(measure)).better == "lower"
+
+
+def pinned_baselines(runs: Sequence[Run]) -> list[Run]:
+    """Return those of `runs` that are approved baselines of their dataset: named before anyone looked at these."""
+    pinned = set(Baseline.objects.filter(run__in=runs, retired_at__isnull=True).values_list("run", flat=True))
+    return [run for run in runs if run.pk in pinned]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Described:
+    """One measure of every run: its mean, and its difference to the reference with an interval. Nothing is tested."""
+
+    measure: str
+    means: list[float | None]
+    differences: list[MeanInterval]  # over the queries that both have; of the reference itself 0
+
+
+def strongest(runs: Iterable[Run], *, version: DatasetVersion | None = None, baseline: Run | None = None) -> list[Run]:
+    """Return the runs; of more than can be compared those ranked with the greatest means of the primary measure.
+
+    The means are those on `version`, by default on the one that a run's benchmark was made on. `baseline` is one of
+    them whatever its mean.
+    """
+    known = list(runs)
+    if len(known) <= MOST_RUNS:
+        return known
+    measured = Evaluation.objects.filter(
+        Evaluation.ranked(), run__in=known, dataset_version=version or F("run__benchmark__dataset_version")
+    )
+    means = dict(measured.values_list("run_id", "means"))
+
+    def place(run: Run) -> tuple[bool, float, int]:
+        mean = means.get(run.pk, {}).get(primary_measure(run.benchmark))
+        return run != baseline, -mean if mean is not None else 0.0, run.run_order
+
+    return sorted(known, key=place)[:MOST_RUNS]
+
+
+def described(comparison: RunComparison, *, only: Sequence[int] | None = None) -> list[Described]:
+    """Return every measure that all runs have, the primary one first, on the compared queries.
+
+    `only`: the runs whose differences get an interval, where not all.
+    """
+    names = sorted(comparison.values, key=lambda name: name != comparison.primary)
+    values = [comparison.values[name][:, comparison.members] for name in names]
+    runs, reference = len(comparison.runs), comparison.reference
+    rows = np.concatenate([of_measure - of_measure[reference] for of_measure in values])
+    drawn = None if only is None else {start + run for start in range(0, len(rows), runs) for run in only}
+    intervals = mean_intervals(rows, seed=comparison.comparison.seed, resamples=2_000, only=drawn)
+    return [
+        Described(name, means_of(part), intervals[place * runs : (place + 1) * runs])
+        for place, (name, part) in enumerate(zip(names, values, strict=True))
+    ]
+
+
+def means_of(values: Values) -> list[float | None]:
+    """Return the mean of each row of `values` over the queries that it has a value on; None where it has none."""
+    known = ~np.isnan(values)
+    return [float(row[mask].mean()) if mask.any() else None for row, mask in zip(values, known, strict=True)]
+
+
+def _load(runs: Iterable[Run]) -> list[Run]:
+    """Return the runs, the oldest benchmark's first: a fixed order, in which equal runs have equal statistics."""
+    known = {run.pk: run for run in runs}
+    if not 2 <= len(known) <= MOST_RUNS:
+        raise ComparingError(f"A comparison takes 2 to {MOST_RUNS} runs; here is {len(known)}.", field="run")
+    return sorted(whole(known.values()), key=lambda run: (run.benchmark.created_at, run.benchmark_id, run.run_order))
+
+
+def _ranked(known: list[Run], baseline: Run | None, version: DatasetVersion | None) -> tuple[list[Run], Comparability]:
+    """Return the runs that lost few enough queries, and what differs between them; a warning names the others."""
+    every = differences(known, version=version)
+    why = {run: every.measured[run.pk].unranked for run in known if run.pk in every.measured}
+    unranked = [run for run, sentence in why.items() if sentence]
+    if every.version is None or not unranked:
+        return known, every
+    kept = [run for run in known if run not in unranked]
+    told = [f"{run} is left out. {why[run]}" for run in unranked]
+    if len(kept) < 2 or baseline in unranked:
+        raise ComparingError(" ".join(told), field="baseline" if baseline in unranked else "run")
+    among = differences(kept, version=every.version)
+    warnings = tuple(Difference("queries", "warn", sentence) for sentence in told)
+    return kept, replace(among, differences=(*among.differences, *warnings))
+
+
+def _chosen(name: str, names: Sequence[str], what: str, lacking: str) -> str:
+    if name not in names:
+        raise ComparingError(f'{lacking} {what} "{name}"; there is {", ".join(names) or "none"}.', field=what)
+    return name
+
+
+def _slice(name: str | None, slices: Sequence[Slice]) -> Slice | None:
+    if name is None:
+        return None
+    by_name = {one.name: one for one in slices}
+    return by_name[_chosen(name, list(by_name), "slice", "The dataset has no")]
+
+
+def _place(baseline: Run, runs: Sequence[Run]) -> int:
+    if baseline not in runs:
+        raise ComparingError(f'The baseline "{baseline}" is not among the compared runs: add it.', field="baseline")
+    return runs.index(baseline)
+
+
+def _require_common(values: Values, labels: Sequence[str]) -> None:
+    """Raise the sentence for too few queries to compare, with the run that answered fewest by its name."""
+    answered = ~np.isnan(values)
+    common = int(answered.all(axis=0).sum())
+    if common < 2:
+        fewest = int(answered.sum(axis=1).argmin())
+        raise ComparingError(
+            f"Of {counted(values.shape[1], 'query')} {common} {'has' if common == 1 else 'have'} a value in every "
+            f"compared run, and a comparison needs 2 at "
+            f"least. {labels[fewest]} answered fewest, {answered[fewest].sum():,}."
+        )
+
+
+def _compare(values: Values, *, seed: int, baseline: int | None) -> Comparison:
+    """Compare, or answer with what came of the same values before."""
+    digest = hashlib.sha256(np.ascontiguousarray(values).tobytes())
+    digest.update(repr((values.shape, seed, baseline)).encode())
+    key = f"comparison:{digest.hexdigest()}"
+    known: Any = cache.get(key)
+    if known is None:
+        known = compare(values, seed=seed, baseline=baseline)
+        cache.set(key, known, CACHED_SECONDS)
+    return known

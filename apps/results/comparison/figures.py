@@ -1,0 +1,243 @@
+"""The figures of a comparison, built here and drawn in the browser by Plotly, in words that the tables share."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from apps.benchmarks.running.timing import shared_mark
+from apps.results.charts import COLOURS, height_of_rows, time_axis, wrapped
+from apps.results.comparison.axes import Effect
+from apps.results.comparison.choosing import Costs
+from apps.results.comparison.comparing import RunComparison
+from apps.results.comparison.slice_differences import SliceDifferences
+from apps.results.templatetags.benchbench import signed
+from benchbench.ir.statistics.resampling import Interval
+from benchbench.ir.statistics.significance import Pair
+
+Figure = dict[str, Any]
+Cells = Sequence[Sequence[float | None]]
+BETTER, WORSE, OPEN = COLOURS[2], COLOURS[1], "#8a94a6"
+# Pale enough for the page's text in both themes.
+DIVERGING = [[0, "rgba(224, 123, 57, 0.6)"], [0.5, "rgba(128, 136, 150, 0.1)"], [1, "rgba(42, 157, 111, 0.6)"]]
+MOST_WRITTEN = 10  # columns of a map whose cells have room for a number
+HEAD = 84  # pixels above and below the rows
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One row of a forest plot: a difference with its interval, where there is one."""
+
+    label: str
+    difference: float
+    interval: Interval | None
+    colour: str
+
+
+def difference_figure(comparison: RunComparison) -> Figure:
+    """Return the difference of every run to the reference, the highest on top: simultaneous intervals where tested."""
+    reference = comparison.reference
+    pairs = {run: comparison.comparison.pair(run, reference) for run in comparison.order if run != reference}
+    lines = [
+        Line(
+            comparison.labels[run],
+            pair.difference,
+            pair.simultaneous if comparison.tested else pair.interval,
+            colour_of(pair) if comparison.tested else OPEN,
+        )
+        for run, pair in pairs.items()
+    ]
+    return _forest(lines, _title(comparison))
+
+
+def colour_of(pair: Pair) -> str:
+    return OPEN if not pair.significant else BETTER if pair.difference > 0 else WORSE
+
+
+def effect_figure(effects: Sequence[Effect], measure: str) -> Figure:
+    """Return what each value of an axis buys against the first of its axis."""
+    lines = [Line(f"{one.value} vs {one.reference}", one.difference, one.interval, COLOURS[0]) for one in effects]
+    return _forest(lines, f"average difference in {measure}")
+
+
+def slice_figure(comparison: RunComparison, slices: Sequence[SliceDifferences]) -> Figure:
+    """Return the differences to the reference by slice: with intervals for two runs, as a map for more.
+
+    A slice that is too small to conclude anything from has numbers, but no colour.
+    """
+    others = [run for run in comparison.order if run != comparison.reference]
+    labels = [f"{one.slice.name}, n\N{NO-BREAK SPACE}{one.slice.n}" for one in slices]
+    if len(others) == 1:
+        (run,) = others
+        lines = [
+            Line(label, of.mean, of.interval, OPEN if one.is_small(run) else COLOURS[0])
+            for label, one in zip(labels, slices, strict=True)
+            if (of := one.differences[run]).mean is not None
+        ]
+        return _forest(lines, _title(comparison))
+    means = [[one.differences[run].mean for run in others] for one in slices]
+    texts = [["" if mean is None else signed(mean, 3) for mean in row] for row in means]
+    shown = [[None if one.is_small(run) else one.differences[run].mean for run in others] for one in slices]
+    return _map([comparison.labels[run] for run in others], labels, shown, texts)
+
+
+def pair_figure(comparison: RunComparison) -> Figure | None:
+    """Return every pair as a map, the difference row − column where significant, its adjusted p; None for few runs."""
+    order = comparison.order
+    if len(order) < 3 or comparison.comparison.baseline is not None or not comparison.tested:
+        return None
+    pairs = [[None if row == column else comparison.comparison.pair(row, column) for column in order] for row in order]
+    shown = [[pair.difference if pair and pair.significant else 0.0 if pair else None for pair in row] for row in pairs]
+    texts = [[p_text(pair.p_adjusted) if pair else "" for pair in row] for row in pairs]
+    labels = [comparison.labels[run] for run in order]
+    return _map(labels, labels, shown, texts)
+
+
+def query_figure(differences: Sequence[float], measure: str) -> Figure:
+    """Return the differences of two runs on every query, the greatest gain first."""
+    ordered = sorted(differences, reverse=True)
+    bars = {
+        "type": "bar",
+        "x": list(range(1, len(ordered) + 1)),
+        "y": ordered,
+        "marker": {"color": [BETTER if one > 0 else WORSE for one in ordered], "line": {"width": 0}},
+        "hovertemplate": "%{y:+.4f}<extra></extra>",
+    }
+    layout = {
+        "xaxis": {"title": {"text": "queries, the greatest gain first"}},
+        "yaxis": {"title": {"text": f"difference in {measure}"}, "tickformat": "+.2~f"},
+        "bargap": 0,
+        "height": 320,
+        "margin": {"l": 64, "r": 16, "t": 16, "b": 48},
+        "showlegend": False,
+    }
+    return {"data": [bars], "layout": layout}
+
+
+def frontier_figure(comparison: RunComparison, costs: Costs) -> Figure | None:
+    """Return quality over latency, the size of a point telling the index's: filled on the frontier; None without times.
+
+    The chosen run is a star.
+    """
+    times = {run: ms for run in comparison.order if (ms := costs.points[run].latency_ms) is not None}
+    if not times:
+        return None
+    largest = max((point.index_bytes or 0 for point in costs.points), default=0) or 1
+    chosen = costs.choice.run if costs.choice else None
+    points = [costs.points[run] for run in times]
+    trace = {
+        "type": "scatter",
+        "x": list(times.values()),
+        "y": [point.quality for point in points],
+        "mode": "markers",
+        "marker": {
+            "size": [10 + 12 * float(np.sqrt((point.index_bytes or 0) / largest)) for point in points],
+            "symbol": [
+                "star" if run == chosen else "circle" if run in costs.frontier else "circle-open" for run in times
+            ],
+            "color": [COLOURS[0] if run in costs.frontier or run == chosen else OPEN for run in times],
+            "opacity": 0.85,
+        },
+        "text": [comparison.labels[run] for run in times],
+        "hovertemplate": "%{text}<br>" + comparison.measure + " %{y:.4f}<br>%{x:.1f} ms per query<extra></extra>",
+    }
+    layout = {
+        "xaxis": {"title": {"text": f"ms per query{shared_mark(comparison.runs)}"}, **time_axis(list(times.values()))},
+        "yaxis": {"title": {"text": f"mean {comparison.measure}"}, "tickformat": ".3~f"},
+        "height": 380,
+        "margin": {"l": 64, "r": 16, "t": 16, "b": 56},
+        "hovermode": "closest",
+        "showlegend": False,
+        "shapes": [_bound(costs.bounds.latency_ms)] if costs.bounds.latency_ms is not None else [],
+    }
+    return {"data": [trace], "layout": layout}
+
+
+def p_text(p: float) -> str:
+    return "< .001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
+
+
+def _forest(lines: Sequence[Line], title: str) -> Figure:
+    shown = list(reversed(lines))  # Plotly counts from below
+    ends = [line.interval or Interval(line.difference, line.difference) for line in shown]
+    trace = {
+        "type": "scatter",
+        "x": [line.difference for line in shown],
+        "y": [wrapped(line.label) for line in shown],
+        "mode": "markers",
+        "marker": {"size": 9, "color": [line.colour for line in shown]},
+        "error_x": {"visible": False},
+        "customdata": [[end.low, end.high] for end in ends],
+        "hovertemplate": "%{y}<br>%{x:+.4f} [%{customdata[0]:+.4f}, %{customdata[1]:+.4f}]<extra></extra>",
+    }
+    shapes = [_whisker(place, end, line.colour) for place, (line, end) in enumerate(zip(shown, ends, strict=True))]
+    reach = [0.0, *(end.low for end in ends), *(end.high for end in ends)]
+    room = 0.06 * (max(reach) - min(reach) or 1)
+    layout = {
+        "xaxis": {
+            "title": {"text": title, "font": {"size": 13}},
+            "tickformat": "+.2~f",
+            "range": [min(reach) - room, max(reach) + room],
+            "zeroline": False,
+        },
+        "yaxis": {"range": [-0.6, len(shown) - 0.4], "type": "category"},
+        "shapes": [_zero(), *shapes],
+        "height": HEAD + height_of_rows([line.label for line in shown]),
+        "margin": {"l": 8, "r": 16, "t": 8, "b": 56},
+        "showlegend": False,
+    }
+    return {"data": [trace], "layout": layout}
+
+
+def _map(columns: Sequence[str], rows: Sequence[str], values: Cells, texts: Sequence[Sequence[str]]) -> Figure:
+    """A coloured cell for each value; the farthest from 0 has the full colour."""
+    most = max((abs(value) for row in values for value in row if value is not None), default=0) or 1
+    across, down = [wrapped(column, 14) for column in columns], [wrapped(row) for row in rows]
+    trace = {
+        "type": "heatmap",
+        "x": across,
+        "y": down,
+        "z": [list(row) for row in values],
+        "text": [list(row) for row in texts],
+        "colorscale": DIVERGING,
+        "zmin": -most,
+        "zmax": most,
+        "showscale": False,
+        "xgap": 2,
+        "ygap": 2,
+        "hovertemplate": "%{y}<br>%{x}<br>%{text}<extra></extra>",
+    }
+    layout = {
+        "xaxis": {"side": "top", "type": "category", "showgrid": False, "ticks": ""},
+        "yaxis": {"autorange": "reversed", "type": "category", "showgrid": False, "ticks": ""},
+        # Not the trace's own text, whose colour is chosen for a cell without regard to the page behind it.
+        "annotations": [
+            {"x": column, "y": row, "text": text, "showarrow": False}
+            for row, written in enumerate(texts)
+            for column, text in enumerate(written)
+            if text and len(columns) <= MOST_WRITTEN
+        ],
+        "height": HEAD + 36 + height_of_rows(rows),
+        "margin": {"l": 8, "r": 8, "t": 8, "b": 8},
+    }
+    return {"data": [trace], "layout": layout}
+
+
+def _title(comparison: RunComparison) -> str:
+    reference = "baseline" if comparison.verdict.against_baseline else "best"
+    return f"difference to the {reference}"
+
+
+def _whisker(place: int, end: Interval, colour: str) -> dict[str, Any]:
+    ends = {"x0": end.low, "x1": end.high, "y0": place, "y1": place}
+    return {"type": "line", **ends, "line": {"color": colour, "width": 3}, "layer": "below"}
+
+
+def _zero() -> dict[str, Any]:
+    return {"type": "line", "x0": 0, "x1": 0, "yref": "paper", "y0": 0, "y1": 1, "line": {"color": OPEN, "width": 1}}
+
+
+def _bound(latency_ms: float) -> dict[str, Any]:
+    line = {"color": OPEN, "width": 1, "dash": "dash"}
+    return {"type": "line", "x0": latency_ms, "x1": latency_ms, "yref": "paper", "y0": 0, "y1": 1, "line": line}

@@ -1,0 +1,201 @@
+"""A dataset's benchmarks over time: the best run of each, and the baselines that they are held against."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import F, FloatField, QuerySet
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast, JSONObject
+from django.urls import reverse
+from django.utils.timezone import localtime
+
+from apps.benchmarks.gates.baselines import current_baselines
+from apps.benchmarks.models import Baseline, Benchmark, Evaluation, Run
+from apps.datasets.models import Dataset
+from apps.operations.models import Status
+from apps.results.charts import COLOURS
+from apps.results.comparison.comparing import falls
+from apps.results.leaderboard.runs import measures_at, primary_measure
+from benchbench.access import visible
+from benchbench.ir.gate_checks import number
+
+LEAST_MARGIN = timedelta(hours=12)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The best run of a benchmark by the shown measure. Values compare only where `truth` is the same."""
+
+    benchmark: Benchmark
+    run: Run
+    value: float
+    truth: str
+    baselines: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The value of a baseline's run against one truth."""
+
+    baseline: Baseline
+    value: float
+    truth: str
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Points oldest first, and the values of the current baselines. `measures` are those that may be shown."""
+
+    measure: str
+    measures: list[str]
+    points: list[Point]
+    lines: list[Line]
+
+
+def history(dataset: Dataset, user: Any, *, measure: str = "") -> History:
+    """Return the history of `dataset` as far as `user` may see it, by `measure` or else the newest primary measure.
+
+    A benchmark counts once it has completed, with its values on its own dataset version and policies; one that lacks
+    the measure, and whose runs are all unranked, has no point.
+    """
+    benchmarks = visible(Benchmark.objects.filter(mapping__dataset=dataset, status=Status.COMPLETED), user)
+    newest = benchmarks.order_by("-completed_at").first()
+    if newest is None:
+        return History(measure, [], [], [])
+    # The best run has the greatest value, so a measure that falls as runs improve cannot be shown.
+    measures = [name for name in (primary_measure(newest), *measures_at(newest, newest.primary_k)) if not falls(name)]
+    measure = measure if measure in measures else measures[0]
+    baselines = list(visible(current_baselines(dataset), user, through="run__benchmark"))
+    best = _valued(measure, run__benchmark__in=benchmarks).filter(Evaluation.ranked())
+    best = best.filter(dataset_version=F("run__benchmark__dataset_version")).order_by(
+        "run__benchmark_id", "-value", "run__run_order"
+    )
+    found = sorted(best.distinct("run__benchmark_id"), key=lambda one: (one.run.benchmark.completed_at, one.pk))
+    theirs = list(_valued(measure, run__in=[baseline.run_id for baseline in baselines]).order_by("dataset_version"))
+    names = _truth_names([*found, *theirs])
+    points = [
+        Point(
+            one.run.benchmark,
+            one.run,
+            one.value,
+            names[_truth(one)],
+            [baseline.name for baseline in baselines if baseline.run_id == one.run_id],
+        )
+        for one in found
+    ]
+    lines = [
+        Line(baseline, one.value, names[_truth(one)])
+        for baseline in baselines
+        for one in theirs
+        if one.run_id == baseline.run_id
+    ]
+    return History(measure, measures, points, lines)
+
+
+def _valued(measure: str, **wanted: Any) -> QuerySet[Any]:
+    """Return the evaluations of completed runs under their benchmark's policies that have the measure, as `value`."""
+    policies = JSONObject(unresolved=F("run__benchmark__unresolved"), empty_queries=F("run__benchmark__empty_queries"))
+    found = Evaluation.objects.filter(**wanted, run__status=Run.Status.COMPLETED, policies=policies)
+    valued = found.annotate(value=Cast(KeyTextTransform(measure, "means"), FloatField())).exclude(value=None)
+    return valued.defer("values", "query_ids").select_related("dataset_version", "run__benchmark__mapping__collection")
+
+
+def _truth(evaluation: Evaluation) -> tuple[Any, ...]:
+    """Return what two values must share to be comparable: version, mapping, policies, and how that was resolved."""
+    benchmark = evaluation.run.benchmark
+    return (
+        evaluation.dataset_version.number,
+        benchmark.mapping_id,
+        benchmark.mapping.collection.name,
+        benchmark.unresolved,
+        benchmark.empty_queries,
+        evaluation.truth_hash,
+    )
+
+
+def _truth_names(evaluations: Sequence[Evaluation]) -> dict[tuple[Any, ...], str]:
+    """Return a name for each truth that tells it from the others: "v2", "v2 on library", "v2, unresolved dropped".
+
+    Where a mapping was resolved anew in between, the start of the truth's hash tells both apart.
+    """
+    truths = sorted({_truth(evaluation) for evaluation in evaluations}, key=str)
+    several = len({mapping for _, mapping, *_ in truths}) > 1
+    states = Counter(truth[:-1] for truth in truths)
+    names = {}
+    for truth in truths:
+        version, _, collection, unresolved, empty, mark = truth
+        name = f"v{version}" + (f" on {collection}" if several else "")
+        name += ", unresolved dropped" if unresolved == "drop" else ""
+        name += ", empty queries skipped" if empty == "skip" else ""
+        name += f", resolved as {mark[:6]}" if states[truth[:-1]] > 1 else ""
+        names[truth] = name
+    return names
+
+
+def history_figure(shown: History) -> dict[str, Any] | None:
+    """Return the figure: a point a benchmark, which leads to it, a colour a truth, a line a baseline; None without."""
+    if not shown.points:
+        return None
+    truths = list(dict.fromkeys(point.truth for point in shown.points))
+    colours = {truth: COLOURS[place % len(COLOURS)] for place, truth in enumerate(truths)}
+    drawn = [_drawn(line, shown, colours[line.truth]) for line in shown.lines if line.truth in colours]
+    layout = {
+        "xaxis": {"type": "date", "range": _span([_completed(point) for point in shown.points])},
+        "yaxis": {"title": {"text": f"best mean {shown.measure}"}, "tickformat": ".3~f"},
+        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        "showlegend": True,
+        "margin": {"l": 64, "r": 16, "t": 40, "b": 40},
+        "height": 380,
+        "hovermode": "closest",
+        "shapes": [shape for shape, _ in drawn],
+        "annotations": [note for _, note in drawn],
+    }
+    return {"data": [_trace(shown, truth, colours[truth]) for truth in truths], "layout": layout}
+
+
+def _trace(shown: History, truth: str, colour: str) -> dict[str, Any]:
+    points = [point for point in shown.points if point.truth == truth]
+    return {
+        "type": "scatter",
+        "x": [_completed(point).isoformat(timespec="seconds") for point in points],
+        "y": [point.value for point in points],
+        "name": truth,
+        "mode": "lines+markers",
+        "line": {"width": 1, "color": colour, "dash": "dot"},
+        "marker": {"size": 11, "color": colour},
+        "text": [f"{point.benchmark.name}<br>{point.run.label}" for point in points],
+        "customdata": [reverse("admin:benchmark_results", args=[point.benchmark.pk]) for point in points],
+        "hovertemplate": "%{text}<br>" + shown.measure + " %{y:.4f}<extra></extra>",
+    }
+
+
+def _drawn(line: Line, shown: History, colour: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the baseline across the time in which its truth was the one that was asked, and its name at its end."""
+    every = _span([_completed(point) for point in shown.points])
+    start, end = _span([_completed(point) for point in shown.points if point.truth == line.truth])
+    side = "left" if start == every[0] else "right"
+    across = {"type": "line", "x0": start, "x1": end, "y0": line.value, "y1": line.value}
+    name = {
+        "x": start if side == "left" else end,
+        "y": line.value,
+        "xanchor": side,
+        "yanchor": "bottom",
+        "showarrow": False,
+        "text": f"{line.baseline.name} ({line.truth}) {number(line.value)}",
+        "font": {"color": colour, "size": 12},
+    }
+    return across | {"line": {"color": colour, "width": 1.5}}, name
+
+
+def _completed(point: Point) -> datetime:
+    """Return when the benchmark ended, as a local time without its zone, which Plotly would drop."""
+    ended = point.benchmark.completed_at or point.benchmark.created_at
+    return localtime(ended).replace(tzinfo=None)
+
+
+def _span(times: Sequence[datetime]) -> list[str]:
+    margin = max((max(times) - min(times)) / 20, LEAST_MARGIN)
+    return [(min(times) - margin).isoformat(), (max(times) + margin).isoformat()]

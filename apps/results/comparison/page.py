@@ -1,0 +1,182 @@
+"""What the page of a comparison shows."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.utils.http import urlencode
+
+from apps.benchmarks.models import Run
+from apps.results.comparison.axes import Effect, effects_of
+from apps.results.comparison.choosing import Bounds, Costs, costs_of
+from apps.results.comparison.comparing import Described, RunComparison, described, falls, pinned_baselines
+from apps.results.comparison.figures import (
+    Figure,
+    difference_figure,
+    effect_figure,
+    frontier_figure,
+    pair_figure,
+    query_figure,
+    slice_figure,
+)
+from apps.results.comparison.query_differences import QueryDifferences, query_differences
+from apps.results.comparison.sentences import (
+    choice_sentence,
+    disorder_sentence,
+    family_sentence,
+    left_out_sentence,
+    reversal_sentence,
+    verdict_sentence,
+)
+from apps.results.comparison.slice_differences import SliceDifferences, by_slice, reversed_runs
+from apps.results.configurations import phrases, varying
+from apps.results.leaderboard.coverage import is_coverage, judged_name, uneven
+from benchbench.ir.slices import MINIMUM
+
+MOST_PAIRS = 120  # of 16 runs; a page with more of them shows the table of all pairs when it is opened
+MOST_COLUMNS = 8  # runs beside each other in a table: the reference and the best of the others
+
+
+def comparison_context(comparison: RunComparison, bounds: Bounds) -> dict[str, Any]:
+    """Return all parts of the page."""
+    costs = costs_of(comparison, bounds)
+    effects = effects_of(comparison) if len(comparison.runs) > 2 else []
+    others = [run for run in comparison.order if run != comparison.reference]
+    columns = [comparison.reference, *others][:MOST_COLUMNS]
+    slices = by_slice(comparison, only=columns)
+    measures = described(comparison, only=columns)
+    queries = query_differences(comparison, others[0]) if len(others) == 1 else None
+    return {
+        "comparison": comparison,
+        "statistics": comparison.comparison,
+        "benchmarks": list(dict.fromkeys(run.benchmark for run in comparison.runs)),
+        "labels": comparison.labels,
+        "reference": comparison.runs[comparison.reference],
+        "reference_label": comparison.labels[comparison.reference],
+        "verdict": verdict_sentence(comparison) if comparison.tested else "",
+        "family": family_sentence(comparison),
+        "disorder": disorder_sentence(comparison),
+        "left_out": left_out_sentence(comparison),
+        "warnings": comparison.comparability.warnings,
+        "uneven": _uneven(comparison, measures),
+        "picked": picked(comparison.runs),
+        "rows": [_row(comparison, run) for run in comparison.order],
+        "other_pairs": len(comparison.comparison.pairs) - len(others),
+        "pairs": other_pairs(comparison) if len(comparison.comparison.pairs) <= MOST_PAIRS else [],
+        "queries": queries,
+        "query_labels": [comparison.labels[others[0]], comparison.labels[comparison.reference]],
+        **_beside_each_other(comparison, columns, measures, slices),
+        "minimum": MINIMUM,
+        "reversals": [reversal_sentence(comparison, one.run, one.reversal) for one in reversed_runs(comparison)],
+        "effects": effects,
+        "costs": [
+            (comparison.runs[run], comparison.labels[run], costs.points[run], run in costs.frontier)
+            for run in comparison.order
+        ],
+        "chosen": costs.choice and comparison.runs[costs.choice.run],
+        "choice": choice_sentence(comparison, costs),
+        "bounds": bounds,
+        "figures": _figures(comparison, costs, effects, slices, queries),
+    }
+
+
+def _beside_each_other(
+    comparison: RunComparison, columns: Sequence[int], measures: Sequence[Described], slices: Sequence[SliceDifferences]
+) -> dict[str, Any]:
+    """Return the tables with a column for each of some runs."""
+    return {
+        "columns": [comparison.labels[run] for run in columns],
+        "hidden_columns": len(comparison.runs) - len(columns),
+        "measures": [(one.measure, [(one.means[run], one.differences[run]) for run in columns]) for one in measures],
+        "slices": [(one.slice, [(one.means[run], one.differences[run]) for run in columns]) for one in slices],
+    }
+
+
+def _figures(
+    comparison: RunComparison,
+    costs: Costs,
+    effects: Sequence[Effect],
+    slices: Sequence[SliceDifferences],
+    queries: QueryDifferences | None,
+) -> dict[str, Figure]:
+    """Return the figures that there is anything to show in."""
+    figures: dict[str, Figure | None] = {
+        "differences": difference_figure(comparison),
+        "pairs": pair_figure(comparison),
+        "effects": effect_figure(effects, comparison.measure) if effects else None,
+        "frontier": frontier_figure(comparison, costs),
+        "slices": slice_figure(comparison, slices) if slices else None,
+        "queries": query_figure(queries.differences, comparison.measure) if queries else None,
+    }
+    return {name: figure for name, figure in figures.items() if figure}
+
+
+def _uneven(comparison: RunComparison, measures: Sequence[Described]) -> str:
+    """Return the warning that the runs are not judged alike; nothing where that is not measured."""
+    name = judged_name(comparison.primary)
+    judged = next((one.means for one in measures if one.measure == name), [])
+    return uneven(dict(zip(comparison.labels, judged, strict=True))) if judged else ""
+
+
+def picked(runs: Sequence[Run]) -> int:
+    """Return how many runs were left out of the benchmark that all of `runs` are from; 0 where none was."""
+    benchmarks = {run.benchmark_id: run.benchmark for run in runs}
+    if len(benchmarks) > 1:
+        return 0
+    (benchmark,) = benchmarks.values()
+    return benchmark.runs.filter(status=Run.Status.COMPLETED).count() - len(runs)
+
+
+def shared_phrases(runs: Sequence[Run]) -> list[str]:
+    """Return what all configurations have in common, in words."""
+    configs = [run.config for run in runs]
+    differ = varying(configs)
+    common = [key for key in configs[0] if key not in differ and all(key in config for config in configs)]
+    return phrases(configs[0], common)
+
+
+def choices(comparison: RunComparison) -> dict[str, Any]:
+    """Return what the form offers: measures, baselines with the pinned ones marked, slices."""
+    pinned = pinned_baselines(comparison.runs)
+    by_primary = sorted(comparison.values, key=lambda name: name != comparison.primary)
+    return {
+        "measures": [name for name in by_primary if not is_coverage(name) and not falls(name)],
+        "baselines": [
+            (run, label, run in pinned) for run, label in zip(comparison.runs, comparison.labels, strict=True)
+        ],
+        "slices": [(one.name, one.n, one.is_small) for one in comparison.slices],
+    }
+
+
+def _row(comparison: RunComparison, run: int) -> dict[str, Any]:
+    """A run against the reference."""
+    is_reference = run == comparison.reference
+    return {
+        "run": comparison.runs[run],
+        "label": comparison.labels[run],
+        "mean": comparison.comparison.means[run],
+        "standing": comparison.standing(run),
+        "pair": None if is_reference else comparison.comparison.pair(run, comparison.reference),
+        "link": _pair_link(comparison, run, comparison.reference),
+    }
+
+
+def other_pairs(comparison: RunComparison) -> list[dict[str, Any]]:
+    """Return every pair but those with the reference, the better run first."""
+    if comparison.comparison.baseline is not None:
+        return []
+    order = [run for run in comparison.order if run != comparison.reference]
+    return [
+        {
+            "first": comparison.labels[first],
+            "second": comparison.labels[second],
+            "pair": comparison.comparison.pair(first, second),
+            "link": _pair_link(comparison, first, second),
+        }
+        for place, first in enumerate(order)
+        for second in order[place + 1 :]
+    ]
+
+
+def _pair_link(comparison: RunComparison, first: int, second: int) -> str:
+    runs = [("run", str(comparison.runs[run].pk)) for run in (first, second)]
+    return f"?{urlencode([*runs, ('version', comparison.version.number)])}"

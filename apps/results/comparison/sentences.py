@@ -1,0 +1,141 @@
+"""What a comparison comes to, in sentences."""
+
+from collections.abc import Iterable
+
+from apps.results.comparison.choosing import Costs
+from apps.results.comparison.comparing import RunComparison
+from benchbench.decimals import counted
+from benchbench.ir.slices import Reversal
+
+MOST_NAMED = 3
+
+
+def verdict_sentence(comparison: RunComparison) -> str:
+    """Return the verdict on the compared runs in one sentence, and in a second what would settle what is open."""
+    found, labels = comparison.verdict, comparison.labels
+    best = labels[found.reference]
+    if found.against_baseline:
+        return _against(comparison)
+    others = len(comparison.runs) - 1
+    if found.winner is not None:
+        beaten = labels[1 - found.reference] if others == 1 else "every other run"
+        return f"{best} beats {beaten}: the difference is more than the luck of the queries."
+    undecided = len(found.undecided)
+    if others == 1:
+        told = f"{labels[0]} and {labels[1]} cannot be told apart."
+    elif undecided == others:
+        told = f"None of the other {others} runs can be told apart from {best}, which has the greatest mean."
+    else:
+        said = f"{undecided} runs" if undecided > 1 else labels[found.undecided[0]]
+        told = f"{said} cannot be told apart from the best, {best}; it beats the other {others - undecided}."
+    return f"{told} {_settled(comparison)}"
+
+
+def _against(comparison: RunComparison) -> str:
+    found, labels = comparison.verdict, comparison.labels
+    parts = [
+        f"{_named(labels[run] for run in runs)} {'are' if len(runs) > 1 else 'is'} {said}"
+        for runs, said in (
+            (found.better, "better"),
+            (found.worse, "worse"),
+            (found.undecided, "not distinguishable from it"),
+        )
+        if runs
+    ]
+    told = f"Against the baseline {labels[found.reference]}: {'; '.join(parts)}."
+    return f"{told} {_settled(comparison)}" if found.undecided else told
+
+
+def _settled(comparison: RunComparison) -> str:
+    """Say how many more queries would settle what is open."""
+    found = comparison.verdict
+    if found.settled_by is not None:
+        return f"About {counted(found.settled_by, 'more query')} would settle it."
+    if all(number is None for number in found.more_queries):
+        return "No realistic number of queries would settle it."
+    most = max(number for number in found.more_queries if number is not None)
+    return f"About {counted(most, 'more query')} would settle some of it, and no realistic number the rest."
+
+
+def choice_sentence(comparison: RunComparison, costs: Costs) -> str:
+    """Return which run is the cheapest that is good enough, and what it may cost in quality."""
+    choice = costs.choice
+    if choice is None:
+        if comparison.comparison.baseline is not None:
+            return "The cheapest good run is chosen from a comparison of all pairs: choose no baseline."
+        return "No run is within these bounds." if comparison.tested else ""
+    label, best = comparison.labels[choice.run], comparison.labels[choice.best]
+    within = " within the bounds" if len(choice.within) < len(comparison.runs) else ""
+    of_them = " of those" if within else ""
+    if choice.run == choice.best:
+        latency = costs.points[choice.run].latency_ms or 0.0
+        cheaper = any((costs.points[run].latency_ms or latency) < latency for run in choice.within)
+        then = "and every cheaper run is significantly worse" if cheaper else "and the cheapest too"
+        return f"{label} is the best{within}, {then}."
+    lost = "how much it may lose, so few queries do not say"
+    if choice.most_lost is not None:
+        lost = f"it loses at most {choice.most_lost:.4f} {comparison.measure} to it, with 95 % confidence"
+    return (
+        f"{label} is the cheapest run{within} that is not significantly worse than the best{of_them}, {best}; {lost}."
+    )
+
+
+def disorder_sentence(comparison: RunComparison) -> str:
+    """Return why a run is worse than the reference though one below it is not distinguishable; "" where none is."""
+    if not comparison.tested:
+        return ""
+    order, found = comparison.order, comparison.verdict
+    last = max((order.index(run) for run in found.undecided), default=0)
+    above = [run for run in order[:last] if run in found.worse]
+    if not above:
+        return ""
+    worse, lower = comparison.labels[above[0]], comparison.labels[order[last]]
+    return (
+        f"{worse} is worse and {lower}, whose mean is lower, is not distinguishable: significance depends on how "
+        "evenly the differences fall over the queries, not on the rank."
+    )
+
+
+def family_sentence(comparison: RunComparison) -> str:
+    """Return what was tested, on what, and how."""
+    stated = comparison.comparison
+    pairs = len(stated.pairs)
+    if stated.baseline is None:
+        family = "one pair" if pairs == 1 else f"all {pairs:,} pairs of {len(comparison.runs)} runs"
+    else:
+        family = f"{counted(pairs, 'run')} against the baseline"
+    flips = f"all {stated.resamples + 1:,} patterns of signs" if stated.exact else f"{stated.resamples:,} sign flips"
+    return (
+        f"{comparison.measure} of {family}, paired by query over {counted(stated.n, 'query')}; {flips}, seed "
+        f"{stated.seed}, "
+        f"family-wise error at most {stated.alpha:.0%} by max-|t|, power {stated.power:.0%}."
+    )
+
+
+def left_out_sentence(comparison: RunComparison) -> str:
+    """Return which queries are not in the comparison, or nothing."""
+    parts = []
+    if comparison.comparison.left_out:
+        parts.append(f"{comparison.comparison.left_out:,} that some run did not answer")
+    if comparison.skipped:
+        parts.append(f"{comparison.skipped:,} without a relevant judgment, which the benchmark's policy skips")
+    return f"Queries left out: {' and '.join(parts)}." if parts else ""
+
+
+def reversal_sentence(comparison: RunComparison, run: int, reversal: Reversal) -> str:
+    """Return that most slices of a partition contradict the order of `run` and the reference over all queries."""
+    pair = (comparison.labels[comparison.reference], comparison.labels[run])
+    leader, behind = pair[reversal.leader], pair[1 - reversal.leader]
+    return (
+        f"{leader} leads {behind} over all queries, but by {reversal.partition} it is behind in "
+        f"{len(reversal.against)} of {len(reversal.slices)} slices: {listed([one.label for one in reversal.against])}."
+    )
+
+
+def _named(labels: Iterable[str]) -> str:
+    known = list(labels)
+    return listed(known) if len(known) <= MOST_NAMED else f"{len(known)} runs"
+
+
+def listed(words: list[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -1,0 +1,82 @@
+"""The stored values of several runs as arrays, on the queries that count."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apps.benchmarks.measuring.reading import rows_of
+from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.results.leaderboard.runs import primary_measure
+from apps.results.leaderboard.slicing import slicings_of
+from benchbench.ir.measures import Values
+from benchbench.ir.slices import MINIMUM, Slice
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """What the evaluations of runs hold, for the queries that are in the means."""
+
+    benchmark: Benchmark  # the oldest, which decides where they differ
+    values: dict[str, Values]
+    query_ids: NDArray[np.int64]
+    slices: tuple[Slice, ...]
+    skipped: int
+
+    @property
+    def primary(self) -> str:
+        return primary_measure(self.benchmark)
+
+    @classmethod
+    def of(cls, runs: Sequence[Run], measured: Mapping[Any, Evaluation]) -> "Found":
+        """Read what the evaluations of the runs hold, by run id, in one query and what the slices cost."""
+        benchmark, first = runs[0].benchmark, measured[runs[0].pk]
+        common = [name for name in first.measures if all(name in measured[run.pk].measures for run in runs)]
+        kept = Evaluation.objects.filter(pk__in=[measured[run.pk].pk for run in runs])
+        stored = {run: row for run, *row in rows_of(kept.order_by().values_list("run_id", "query_ids", "values"))}
+        for run in runs:
+            measured[run.pk].query_ids = stored[run.pk][0]  # which `measured` was read without
+        query_ids = first.query_ids
+        array = np.array([_values_on(query_ids, measured[run.pk], stored[run.pk][1], common) for run in runs])
+        counted = np.ones(len(query_ids), bool)
+        counting = (
+            {run.benchmark.mapping_id: run for run in reversed(runs)} if benchmark.empty_queries == "skip" else {}
+        )
+        deciding = {**counting, benchmark.mapping_id: runs[0]}
+        found = slicings_of([(run.benchmark, measured[run.pk]) for run in deciding.values()])
+        slicings = dict(zip(deciding, found, strict=True))
+        slicing = slicings[benchmark.mapping_id]
+        for mapping in counting:
+            counted &= slicings[mapping].has_relevant
+        return cls(
+            benchmark,
+            {name: array[:, place, counted] for place, name in enumerate(common)},
+            np.array(query_ids, np.int64)[counted],
+            tuple(_narrowed(one, counted) for one in slicing.slices),
+            int((~counted).sum()),
+        )
+
+
+def _values_on(
+    query_ids: Sequence[int], evaluation: Evaluation, stored: Sequence[Sequence[float | None]], names: Sequence[str]
+) -> Values:
+    """The values of the measures `names` of an evaluation on these queries, (measures, queries), NaN without one."""
+    own = evaluation.query_ids
+    values = np.full((len(names), len(query_ids)), np.nan)
+    if not own:
+        return values
+    stated = np.array([stored[evaluation.measures.index(name)] for name in names], float)
+    if own == query_ids:
+        return stated
+    place = {query_id: place for place, query_id in enumerate(own)}
+    for column, query_id in enumerate(query_ids):
+        if query_id in place:
+            values[:, column] = stated[:, place[query_id]]
+    return values
+
+
+def _narrowed(one: Slice, counted: NDArray[np.bool_]) -> Slice:
+    members = one.members[counted]
+    return replace(one, members=members, is_small=bool(members.sum() < MINIMUM))

@@ -1,0 +1,126 @@
+"""How far the values of a run rest on judgments."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import cast
+
+import numpy as np
+from django.core.cache import cache
+from numpy.typing import NDArray
+
+from apps.benchmarks.measuring.evaluating import truth_of
+from apps.benchmarks.measuring.reading import rankings_of
+from apps.benchmarks.models import Evaluation
+from apps.mappings.fingerprints import truth_hash
+from apps.results.leaderboard.slicing import values_in
+from benchbench.errors import ConflictError
+from benchbench.ir.coverage import cover, is_uneven
+from benchbench.ir.measures import EmptyQueries, Measure, Truths, Values, mean
+
+LOW = 0.5  # fewer than half of what a value looked at is judged
+KEPT_SECONDS = 24 * 3600
+
+
+class CoverageError(ConflictError):
+    """The coverage of values cannot be told."""
+
+    code = "coverage"
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageRow:
+    """A mean beside what it rests on, each a mean over the same queries; None where there is no such value."""
+
+    name: str
+    value: float | None
+    judged: float | None
+    condensed: float | None
+    least: float | None
+    greatest: float | None
+
+
+def judged_name(name: str) -> str:
+    """Return the measure that says how much of what `name` looks at is judged: `Judged@10` of `nDCG@10`."""
+    return str(Measure("Judged", Measure.parse(name).cutoff))
+
+
+def is_coverage(name: str) -> bool:
+    """Tell whether a measure says how far others are judged, and nothing of the ranking."""
+    return Measure.parse(name).name == "Judged"
+
+
+def coverage_of(evaluation: Evaluation) -> list[CoverageRow]:
+    """Return the coverage of every measure of an evaluation, from the rankings that are stored; kept by evaluation.
+
+    Raises CoverageError where the judgments have been given other documents since it was made.
+    """
+    key = f"coverage:{evaluation.pk}:{evaluation.truth_hash}:{state_of(evaluation)}"
+    known = cache.get(key)
+    if known is None:
+        known = _coverage(evaluation)
+        cache.set(key, known, KEPT_SECONDS)
+    return cast(list[CoverageRow], known)
+
+
+def state_of(evaluation: Evaluation) -> str:
+    """Return what tells one state of an evaluation, which may be replaced under its id, from another."""
+    told = [evaluation.means, evaluation.query_count, evaluation.failed_queries, evaluation.unsearched_queries]
+    return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def uneven(judged: Mapping[str, float | None]) -> str:
+    """Return the sentence that says that runs are not judged alike, by label the mean Judged@k; "" where they are."""
+    known = {label: share for label, share in judged.items() if share is not None}
+    if not is_uneven(list(known.values())):
+        return ""
+    low, high = min(known, key=lambda label: known[label]), max(known, key=lambda label: known[label])
+    return (
+        f"The runs are not judged alike: {100 * known[low]:.0f} % of what “{low}” returns first is judged, and "
+        f"{100 * known[high]:.0f} % of “{high}”. The less judged run may be better than its values say; compare the "
+        "condensed values and the bounds on the pages of the runs."
+    )
+
+
+def low(judged: Iterable[float | None]) -> bool:
+    """Tell whether the values of some run rest on few judgments."""
+    return any(share is not None and share < LOW for share in judged)
+
+
+def _coverage(evaluation: Evaluation) -> list[CoverageRow]:
+    benchmark = evaluation.run.benchmark
+    ground_truth = truth_of(benchmark, evaluation.dataset_version)
+    if truth_hash(ground_truth) != evaluation.truth_hash:
+        raise CoverageError(
+            "The mapping was resolved anew since these values were measured, so their bounds cannot be told: re-score "
+            "the benchmark."
+        )
+    names = [name for name in evaluation.measures if not is_coverage(name)]
+    rankings = rankings_of(evaluation.run)
+    truths = Truths.of([ground_truth.grades[query_id] for query_id in evaluation.query_ids])
+    graded = truths.grade([rankings.get(query_id, []) for query_id in evaluation.query_ids])
+    covered = cover([Measure.parse(name) for name in names], graded)
+    failed = np.array([query_id not in rankings for query_id in evaluation.query_ids], bool)
+    empty = cast(EmptyQueries, evaluation.policies["empty_queries"])
+
+    def means(values: Values) -> list[float]:
+        return list(map(float, mean(values, has_relevant=graded.has_relevant, failed=failed, empty=empty).values))
+
+    judged, condensed = means(covered.judged), means(covered.condensed)
+    valued = np.array([values_in(evaluation, name) for name in names])
+    least, greatest = (_whole(bound, valued, failed, means(bound)) for bound in (covered.least, covered.greatest))
+    return [
+        CoverageRow(name, evaluation.means[name], *map(_known, parts))
+        for name, *parts in zip(names, judged, condensed, least, greatest, strict=True)
+    ]
+
+
+def _whole(bounds: Values, values: Values, failed: NDArray[np.bool_], means: Sequence[float]) -> list[float]:
+    """Return the means of bounds, NaN where a query has none, or no value: a mean over other queries bounds nothing."""
+    lacking = [bool(np.isnan(both[:, ~failed]).any()) for both in np.stack([bounds, values], axis=1)]
+    return [float("nan") if lacks else one for lacks, one in zip(lacking, means, strict=True)]
+
+
+def _known(number: float) -> float | None:
+    return None if np.isnan(number) else number

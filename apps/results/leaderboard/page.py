@@ -1,0 +1,116 @@
+"""What the page of a benchmark shows."""
+
+from typing import Any
+
+from apps.benchmarks.gates.baselines import baseline_names
+from apps.benchmarks.measuring.rescoring import scored_versions
+from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.progress import stage_of
+from apps.benchmarks.repeating.verifying import verify
+from apps.benchmarks.reporting import shared_warnings
+from apps.benchmarks.running.approximations import ann_text
+from apps.operations import queueing
+from apps.operations.models import Status
+from apps.operations.progress import progress_of
+from apps.operations.waiting import waiting_for
+from apps.results.charts import quality_and_cost
+from apps.results.configurations import keys_of, phrases, varying
+from apps.results.leaderboard.coverage import judged_name, low, uneven
+from apps.results.leaderboard.moving import moved
+from apps.results.leaderboard.runs import Leaderboard, Row, leaderboard, measures_at
+from apps.results.leaderboard.slicing import slicing_or_why
+
+ENDED = (Status.COMPLETED, Status.FAILED)
+
+
+def board_context(benchmark: Benchmark, k: int, *, version: int | None = None, within: str = "") -> dict[str, Any]:
+    """Return the leaderboard of `benchmark` at cutoff `k`, its progress while it runs, its figure once it is done.
+
+    `version` is the number of the dataset version whose values are shown; its own where it has none on that. `within`
+    names the slice over whose queries the means are.
+    """
+    versions = scored_versions(benchmark)
+    chosen = next((one for one in versions if one.number == version), None)
+    board = leaderboard(benchmark, version=chosen, within=within)
+    slicing, unsliced = slicing_or_why(benchmark, board.evaluation)
+    configs = [row.run.config for row in board.rows]
+    differ = varying(configs)
+    shared = [key for key in keys_of(configs) if key not in differ]
+    told_once = shared_warnings([row.run for row in board.rows])
+    names = measures_at(benchmark, k)
+    baselines = baseline_names(benchmark)
+    return {
+        "benchmark": benchmark,
+        "board": board,
+        "versions": versions,
+        "rescored": board.evaluation if board.version != benchmark.dataset_version else None,
+        "moved": moved(benchmark, board, versions) if not board.slice else None,
+        "verification": verify(benchmark) if benchmark.manifest and benchmark.status in ENDED else None,
+        "slices": slicing.slices if slicing else (),
+        "unsliced": unsliced,
+        "within": within,
+        "slice_kept": [("k", k), ("version", board.version.number)],
+        "k": k,
+        "measures": names,
+        "rows": [
+            {
+                **_shown(row, board, names, differ),
+                "baselines": baselines.get(row.run.pk, []),
+                "warnings": [warning for warning in row.run.warnings if warning not in told_once],
+            }
+            for row in board.rows
+        ],
+        "shared_warnings": told_once,
+        "indexes": {row.run.index_id: row.run.index for row in board.rows if row.run.index}.values(),
+        "shared": phrases(configs[0], shared) if configs else [],
+        "unresolved": board.evaluation if board.evaluation and board.evaluation.unresolved_count else None,
+        "counts": {status: sum(row.run.status == status for row in board.rows) for status in Run.Status.values},
+        "figure": quality_and_cost(board) if benchmark.status == Status.COMPLETED else None,
+        **_coverage(board),
+        **_progress(benchmark),
+    }
+
+
+def _coverage(board: Leaderboard) -> dict[str, Any]:
+    """Return whether the runs are judged alike, and whether few of what they return is judged at all."""
+    name = judged_name(board.primary)
+    judged = {row.run.label: row.values.get(name) for row in board.rows if not row.provisional}
+    return {"judged_name": name, "uneven": uneven(judged), "low": low(judged.values())}
+
+
+def _shown(row: Row, board: Leaderboard, names: list[str], differ: list[str]) -> dict[str, Any]:
+    best = board.best
+    primary = row.values.get(board.primary)
+    top = best.values[board.primary] if best else None
+    return {
+        "row": row,
+        "run": row.run,
+        "primary": primary,
+        "share": 100 * primary / top if primary is not None and top else 0,
+        "judged": row.values.get(judged_name(board.primary)),
+        "cells": [(row.values.get(name), row.values.get(judged_name(name))) for name in names],
+        "ann": ann_text(row.run.provenance.get("ann")),
+        "chips": phrases(row.run.config, differ),
+        "times": times_of(row.run.timing),
+    }
+
+
+def times_of(timing: dict[str, Any]) -> list[tuple[str, float]]:
+    """Return what stands below a run's time: percentiles where single searches were timed, else its stages."""
+    percentiles = timing.get("percentiles", {}).get("total_ms", {})
+    stages = {name: timing.get(f"{name}_ms") for name in ("encode", "search", "fuse", "rerank")}
+    return [(name, ms) for name, ms in (percentiles or stages).items() if ms]
+
+
+def _progress(benchmark: Benchmark) -> dict[str, Any]:
+    operation = benchmark.operation
+    if benchmark.status != Status.RUNNING or operation is None:
+        return {"active": False, "operation": operation}
+    return {
+        "active": True,
+        "operation": operation,
+        "progress": progress_of(operation),
+        "position": queueing.position(operation),
+        "waiting_for": waiting_for(operation),
+        "stage": stage_of(operation),
+    }

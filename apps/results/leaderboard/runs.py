@@ -1,0 +1,204 @@
+"""The runs of a benchmark, best first."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import F
+
+from apps.benchmarks.measuring.evaluating import policies_of
+from apps.benchmarks.measuring.measures import FAMILIES
+from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.benchmarks.progress import benchmark_event
+from apps.datasets.models import DatasetVersion
+from apps.operations.models import Status
+from apps.results.leaderboard.slicing import means_in, slicing_or_why
+from benchbench.ir.measures import Measure
+from benchbench.ir.slices import Slice
+
+Values = Mapping[str, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One run as the leaderboard shows it.
+
+    `rank` counts from 1 and is shared by equal values (`tied`); None where there is no value, and where `unranked` says
+    why the value has none. `behind` is the difference to the best, at most 0. `so_far` is how many queries provisional
+    values rest on; None where they are final.
+    """
+
+    run: Run
+    values: Values
+    rank: int | None = None
+    tied: bool = False
+    behind: float | None = None
+    so_far: int | None = None
+    unranked: str = ""
+
+    @property
+    def provisional(self) -> bool:
+        return self.so_far is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Leaderboard:
+    """The rows in order, and the evaluation of a completed run for what holds for all of them.
+
+    `slice`: the queries that the means are over, where not all.
+    """
+
+    primary: str
+    version: DatasetVersion
+    rows: list[Row]
+    evaluation: Evaluation | None
+    slice: Slice | None = None
+
+    @property
+    def best(self) -> Row | None:
+        return self.rows[0] if self.rows and self.rows[0].rank else None
+
+
+def leaderboard(benchmark: Benchmark, *, version: DatasetVersion | None = None, within: str = "") -> Leaderboard:
+    """Return the leaderboard of `benchmark` as it stands, in three queries and what its progress costs while it runs.
+
+    Its values are those on `version`, by default the version whose queries were asked; with `within`, the name of a
+    slice, means over its queries, where the version has that slice. Runs with a mean of the primary
+    measure come first, best first; equal means share a rank and stand in run order. Means of a run that is at work are
+    provisional; then come runs that lost too many queries to be ranked, and last those that are pending, failed or
+    cancelled and have no means.
+    """
+    primary = primary_measure(benchmark)
+    version = version or benchmark.dataset_version
+    evaluations = evaluations_of(benchmark, version=version, with_values=bool(within))
+    final = next(iter(evaluations.values()), None)
+    chosen = _narrow(benchmark, evaluations, within) if within else None
+    so_far = progress_by_run(benchmark) if version == benchmark.dataset_version and not chosen else {}
+    rows = []
+    for run in benchmark.runs.select_related("index").order_by("run_order"):
+        values, queries = _values(run, evaluations, so_far)
+        unranked = evaluations[run.pk].unranked if run.pk in evaluations else ""
+        rows.append(Row(run, values, so_far=queries, unranked=unranked))
+    return Leaderboard(primary, version, ranked(rows, primary), final, chosen)
+
+
+def best_runs(benchmarks: Sequence[Benchmark]) -> dict[Any, Row]:
+    """Return the best completed run of each benchmark on its own version, by benchmark id, in one query.
+
+    There is none of a benchmark without values, or whose runs are all unranked.
+    """
+    own = Evaluation.objects.filter(
+        Evaluation.ranked(),
+        run__benchmark__in=benchmarks,
+        run__status=Run.Status.COMPLETED,
+        dataset_version=F("run__benchmark__dataset_version"),
+    )
+    found = own.select_related("run").only("means", "policies", "run__label", "run__benchmark")
+    rows: dict[Any, list[Row]] = {benchmark.pk: [] for benchmark in benchmarks}
+    policies = {benchmark.pk: policies_of(benchmark) for benchmark in benchmarks}
+    for evaluation in found.order_by("run__run_order"):
+        run = evaluation.run
+        if evaluation.policies == policies[run.benchmark_id]:
+            rows[run.benchmark_id].append(Row(run, evaluation.means))
+    first = {benchmark.pk: ranked(rows[benchmark.pk], primary_measure(benchmark))[:1] for benchmark in benchmarks}
+    return {key: row for key, rows in first.items() for row in rows if row.rank}
+
+
+def _narrow(benchmark: Benchmark, evaluations: dict[Any, Evaluation], name: str) -> Slice | None:
+    """Replace the means of the evaluations, not saved, by those over the queries of a slice; return that."""
+    slicing = chosen = None
+    for evaluation in evaluations.values():
+        if slicing is None or list(slicing.query_ids) != evaluation.query_ids:
+            slicing, _ = slicing_or_why(benchmark, evaluation)
+            chosen = slicing.find(name) if slicing else None
+        if slicing is None or chosen is None:
+            return None
+        evaluation.means = means_in(evaluation, slicing, chosen, evaluation.measures)
+    return chosen
+
+
+def primary_measure(benchmark: Benchmark) -> str:
+    return str(Measure("nDCG", benchmark.primary_k))
+
+
+def measures_at(benchmark: Benchmark, k: int) -> list[str]:
+    """Return the measures that a table at cutoff `k` shows beside the primary one."""
+    wanted = [f"nDCG@{k}", f"P@{k}", f"R@{k}", "RR", "AP"]
+    usual = [name for name in wanted if name in benchmark.measures and name != primary_measure(benchmark)]
+    return [*usual, *(name for name in benchmark.measures if _is_further(benchmark, name, k))]
+
+
+def _is_further(benchmark: Benchmark, name: str, k: int) -> bool:
+    """Tell whether a measure was asked for besides the usual ones, and belongs to the table at cutoff `k`."""
+    measure = Measure.parse(name)
+    if measure.name == "Judged" or name in ("RR", "AP"):
+        return False
+    at_k = measure.cutoff in benchmark.k_values
+    return not (at_k and measure.name in FAMILIES) and (measure.cutoff == k or not at_k)
+
+
+def evaluations_of(
+    benchmark: Benchmark, *, version: DatasetVersion | None = None, with_values: bool = False, **annotated: Any
+) -> dict[Any, Evaluation]:
+    """Return the evaluation of each completed run under the benchmark's policies, by run id, values left out or not.
+
+    On the benchmark's own version, or on another that it was re-scored on; `annotated` as `annotate()` takes it.
+    """
+    found = Evaluation.objects.filter(
+        run__benchmark=benchmark,
+        run__status=Run.Status.COMPLETED,
+        dataset_version=version or benchmark.dataset_version,
+    )
+    found = found if with_values else found.defer("values", "query_ids")
+    policies = policies_of(benchmark)
+    return {
+        evaluation.run_id: evaluation for evaluation in found.annotate(**annotated) if evaluation.policies == policies
+    }
+
+
+def progress_by_run(benchmark: Benchmark) -> dict[str, dict[str, Any]]:
+    """Return what the runs at work have so far, by run id: completed_queries, metrics_flat."""
+    if benchmark.status != Status.RUNNING or benchmark.operation is None:
+        return {}
+    return {run["run_id"]: run for run in benchmark_event(benchmark.operation)["runs"]}
+
+
+def ranked(rows: list[Row], primary: str) -> list[Row]:
+    """Return the rows ordered and ranked by `primary`; the unranked, then those without a value, keep their order."""
+    valued = [row for row in rows if row.values.get(primary) is not None and not row.unranked]
+    unranked = [row for row in rows if row.values.get(primary) is not None and row.unranked]
+    rest = [row for row in rows if row.values.get(primary) is None]
+    valued.sort(key=lambda row: -_value(row, primary))
+    numbers = [_value(row, primary) for row in valued]
+    placed = [
+        Row(
+            row.run,
+            row.values,
+            rank=numbers.index(number) + 1,
+            tied=numbers.count(number) > 1,
+            behind=number - numbers[0],
+            so_far=row.so_far,
+        )
+        for row, number in zip(valued, numbers, strict=True)
+    ]
+    return placed + unranked + rest
+
+
+def _value(row: Row, primary: str) -> float:
+    value = row.values[primary]
+    assert value is not None
+    return value
+
+
+def _values(
+    run: Run, evaluations: dict[Any, Evaluation], so_far: dict[str, dict[str, Any]]
+) -> tuple[Values, int | None]:
+    """Return the means of a run by measure name, and on how many queries they rest where that is provisional."""
+    if run.pk in evaluations:
+        return evaluations[run.pk].means, None
+    part = so_far.get(str(run.pk))
+    if part is None or run.status in (Run.Status.FAILED, Run.Status.CANCELLED):
+        return {}, None
+    wire = {Measure.parse(name).wire: name for name in run.benchmark.measures}
+    values = {wire[name]: value for name, value in part["metrics_flat"].items() if name in wire}
+    return values, part["completed_queries"]

@@ -1,0 +1,148 @@
+"""A run by slice: where it is weak, with the numbers that say so."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from apps.benchmarks.models import Evaluation, Run
+from apps.benchmarks.progress import flat
+from apps.results.charts import height_of_rows, wrapped
+from apps.results.leaderboard.runs import primary_measure
+from apps.results.leaderboard.slicing import Slicing, means_in, slicing_of, values_in
+from apps.results.triage.queries import values_on
+from benchbench.ir.measures import Measure
+from benchbench.ir.slices import MINIMUM, Slice, WeakSlice, weak_slices
+
+COLOUR, WEAK_COLOUR, QUIET_COLOUR = "#2f6fde", "#e07b39", "#94a3b8"
+
+
+@dataclass(frozen=True, slots=True)
+class SliceRow:
+    """A slice as a table shows it: the means of the table's measures, and what makes it weak, where it is.
+
+    `slice` has the queries that are in the mean of the first of them.
+    """
+
+    slice: Slice
+    values: list[float | None]
+    weak: WeakSlice | None
+
+
+@dataclass(frozen=True, slots=True)
+class SliceGroup:
+    """The slices of one partition, in their own order."""
+
+    partition: str
+    rows: list[SliceRow]
+
+
+def slices_context(evaluation: Evaluation | None, slicing: Slicing | None, names: Sequence[str]) -> dict[str, Any]:
+    """Return what the page of a run shows by slice, of the measures `names`; nothing before it is measured."""
+    if evaluation is None or slicing is None:
+        return {"slice_groups": []}
+    groups = slice_groups(evaluation, slicing, names)
+    overall = evaluation.means.get(names[0])
+    return {
+        "slice_groups": groups,
+        "slice_overall": [evaluation.means.get(name) for name in names],
+        "slice_minimum": MINIMUM,
+        "weak_count": sum(row.weak is not None for group in groups for row in group.rows),
+        "slice_figure": slice_figure(groups, names[0], overall),
+    }
+
+
+def slice_groups(evaluation: Evaluation, slicing: Slicing, names: Sequence[str]) -> list[SliceGroup]:
+    """Return the means of `names` by slice; weak is judged by the first of them.
+
+    Weak slices: significantly below all other queries, p times the number of slices compared (`ir.slices`).
+    """
+    counted = values_in(evaluation, names[0])
+    if evaluation.policies.get("empty_queries") == "skip":
+        counted[~slicing.has_relevant] = float("nan")
+    known = ~np.isnan(counted)
+    weak = {found.slice.name: found for found in weak_slices(counted, slicing.slices)}
+    rows = []
+    for one in slicing.slices:
+        means = means_in(evaluation, slicing, one, names)
+        rows.append(SliceRow(one.among(known), [means.get(name) for name in names], weak.get(one.name)))
+    return [
+        SliceGroup(partition, list(group)) for partition, group in groupby(rows, key=lambda row: row.slice.partition)
+    ]
+
+
+def slice_facts(run: Run, *, version: int | None = None) -> dict[str, Any]:
+    """Return a run by slice as plain facts, measures by the names of the wire, on `version` or its benchmark's own.
+
+    Raises NoValuesError and UnmeasuredError where it has no values there, SlicingError as `slicing_of` does.
+    """
+    evaluation = values_on(run, version)
+    slicing, primary = slicing_of(run.benchmark, evaluation), primary_measure(run.benchmark)
+    names = [primary, *(name for name in evaluation.measures if name != primary)]
+    rows = [row for group in slice_groups(evaluation, slicing, names) for row in group.rows]
+    return {
+        "run_id": run.pk,
+        "dataset_version": evaluation.dataset_version.number,
+        "primary": Measure.parse(primary).wire,
+        "metrics_flat": flat(evaluation.means),
+        "slices": [
+            {
+                "name": row.slice.name,
+                "partition": row.slice.partition,
+                "label": row.slice.label,
+                "queries": row.slice.n,
+                "is_small": row.slice.is_small,
+                "metrics_flat": flat(dict(zip(names, row.values, strict=True))),
+                "weak": row.weak,
+            }
+            for row in rows
+        ],
+    }
+
+
+def slice_figure(groups: Sequence[SliceGroup], name: str, overall: float | None) -> dict[str, Any] | None:
+    """Return the figure of the mean of `name` by slice, a row each, with the mean over all queries as a line."""
+    rows = [row for group in groups for row in group.rows if row.values[0] is not None]
+    if not rows or overall is None:
+        return None
+    labels = [f"{row.slice.name} ({row.slice.n})" for row in rows]
+    points = {
+        "type": "scatter",
+        "x": [row.values[0] for row in rows],
+        "y": [wrapped(label) for label in labels],
+        "mode": "markers",
+        "marker": {"size": 11, "color": [_colour(row) for row in rows], "opacity": 0.9},
+        "text": [_told(row) for row in rows],
+        "hovertemplate": "%{y}<br>" + name + " %{x:.4f}%{text}<extra></extra>",
+        "showlegend": False,
+    }
+    layout = {
+        "xaxis": {
+            "title": {"text": f"mean {name}"},
+            "tickformat": ".2~f",
+            "rangemode": "tozero",
+            "tickangle": 0,
+            "nticks": 6,
+        },
+        "yaxis": {"autorange": "reversed", "type": "category"},
+        "shapes": [{"type": "line", "x0": overall, "x1": overall, "yref": "paper", "y0": 0, "y1": 1, "line": _LINE}],
+        "margin": {"l": 16, "r": 16, "t": 16, "b": 48},
+        "height": 90 + height_of_rows(labels),
+        "hovermode": "closest",
+    }
+    return {"data": [points], "layout": layout}
+
+
+_LINE = {"color": QUIET_COLOUR, "width": 1.5, "dash": "dash"}
+
+
+def _colour(row: SliceRow) -> str:
+    return WEAK_COLOUR if row.weak else QUIET_COLOUR if row.slice.is_small else COLOUR
+
+
+def _told(row: SliceRow) -> str:
+    if row.weak:
+        return f"<br>area to improve, p {row.weak.p:.3f}"
+    return "<br>too few queries to conclude from" if row.slice.is_small else ""

@@ -1,0 +1,106 @@
+"""The documents that a run lost, one by one, for lists that are read a page at a time."""
+
+from dataclasses import dataclass
+
+from apps.benchmarks.measuring.stage_lists import stored_plan
+from apps.benchmarks.models import Evaluation, Run
+from apps.results.leaderboard.runs import primary_measure
+from apps.results.triage.losing import worst_first
+from apps.results.triage.paths import what_happened
+from apps.results.triage.queries import values_on
+from apps.results.triage.relevance import Judged, judged_of
+from apps.results.triage.triaging import RunLosses, losses_by, lost_documents
+from benchbench.errors import ConflictError
+from benchbench.ir.planning.configuration import Configuration
+from benchbench.ir.planning.plan import RunPlan
+from benchbench.ir.triage import Loss, LostDocument
+
+
+class UntracedError(ConflictError):
+    """The stages of a run are not known, and so not where it lost documents."""
+
+    code = "untraced"
+
+
+@dataclass(frozen=True, slots=True)
+class LostRow:
+    """A relevant document that a query did not find among the first k, what happened to it and what to do.
+
+    `document` is its external id, None for a judgment that stands for no document; `reference` is how that names it.
+    """
+
+    query_id: int
+    query_key: str
+    query_text: str
+    document: str | None
+    reference: str
+    grade: int
+    loss: Loss
+    share: float
+    sentence: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Triage:
+    """What a run lost at primary_k, by the judgments of `evaluation`; they are `judged` where that was read already."""
+
+    run: Run
+    evaluation: Evaluation
+    plan: RunPlan
+    losses: RunLosses
+    judged: Judged | None
+
+    @property
+    def k(self) -> int:
+        return self.run.benchmark.primary_k
+
+    def count(self, cause: Loss | None = None) -> int:
+        """Return how many documents were lost, by `cause` or by any."""
+        tally = self.losses.tally
+        return sum(counted.documents for loss, counted in tally.items() if cause in (None, loss))
+
+    def documents(self, places: range, cause: Loss | None = None) -> list[LostRow]:
+        """Return the lost documents at these places: of the worst query first, there the highest grade first.
+
+        Only the queries that have a part in them are traced again, in one database query and two for what is judged.
+        """
+        wanted: dict[int, slice] = {}
+        start = 0
+        for query_id in self._order():
+            count = self.losses.queries[query_id].count(cause)
+            if count and start < places.stop and start + count > places.start:
+                wanted[query_id] = slice(max(0, places.start - start), places.stop - start)
+            start += count
+        judged = self.judged or judged_of(self.run, self.evaluation.dataset_version, query_ids=wanted)
+        traced = dict(lost_documents(self.run, self.plan, judged, k=self.k, query_ids=wanted))
+        return [
+            self._described(query_id, one, judged)
+            for query_id, part in wanted.items()
+            for one in [lost for lost in traced.get(query_id) or () if cause in (None, lost.loss)][part]
+        ]
+
+    def _order(self) -> list[int]:
+        return worst_first(list(self.losses.queries), self.evaluation, self.losses, primary_measure(self.run.benchmark))
+
+    def _described(self, query_id: int, one: LostDocument, judged: Judged) -> LostRow:
+        sentence, remedy = what_happened(self.plan, Configuration.from_dict(self.run.config), one, self.k)
+        name = judged.external_id(one.document)
+        reference = judged.references[-one.document] if name is None else name
+        key, text = judged.truth.keys[query_id], judged.texts[query_id]
+        return LostRow(query_id, key, text, name, reference, int(one.grade), one.loss, one.share, sentence, remedy)
+
+
+def triage_of(run: Run, *, version: int | None = None) -> Triage:
+    """Return what a run lost, by the judgments of version `version` (by default its benchmark's own).
+
+    Raises NoValuesError and UnmeasuredError where it has no values there, UntracedError for a run that was made
+    elsewhere.
+    """
+    evaluation = values_on(run, version)
+    plan = stored_plan(run)
+    if plan is None:
+        raise UntracedError(
+            f'The run "{run}" was made elsewhere: its stages are not known, and so not which of them lost a document.'
+        )
+    return Triage(run, evaluation, plan, *losses_by(plan, run, evaluation))

@@ -1,0 +1,115 @@
+"""What an edited dataset leads to: freeze the draft, resolve the mappings again, re-score what has finished."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Exists, Model, OuterRef, QuerySet
+from django.urls import reverse
+
+from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.datasets.editing.drafts import changes_of
+from apps.datasets.models import Dataset, DatasetVersion
+from apps.mappings.models import Mapping
+from apps.operations.models import Status
+from benchbench.access import may_change, visible
+from benchbench.site.panels import Button, changelist_url
+
+SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Where an edit stands, in a sentence, and the buttons that lead on. They act on `row`."""
+
+    sentence: str
+    row: Model
+    buttons: list[Button]
+
+    @property
+    def changelist_url(self) -> str:
+        return changelist_url(type(self.row))
+
+
+def next_steps(
+    dataset: Dataset, user: Any, *, draft: DatasetVersion | None, benchmark: Benchmark | None = None
+) -> list[Step]:
+    """Return what is left to do between the edits of a dataset, its `draft`, and values on them, in that order.
+
+    Of all mappings and benchmarks of the dataset that the user may see (the latest few), or of `benchmark` and its
+    mapping; then also where its values on the newest version are. Buttons are those that the user may press.
+    """
+    steps = [_draft_step(draft, user)] if draft else []
+    newest = dataset.versions.filter(frozen_at__isnull=False).order_by("-number").first()
+    if newest is None:
+        return steps
+    mappings = visible(Mapping.objects.filter(dataset=dataset), user).select_related("dataset_version")
+    benchmarks = _behind(visible(Benchmark.objects.filter(mapping__dataset=dataset), user), newest)
+    if benchmark is not None:
+        mappings, benchmarks = mappings.filter(pk=benchmark.mapping_id), benchmarks.filter(pk=benchmark.pk)
+    stale = mappings.filter(dataset_version__number__lt=newest.number)[:SHOWN]
+    return [
+        *steps,
+        *(_resolve_step(mapping, newest, user) for mapping in stale),
+        *(_rescore_step(one, newest, user) for one in benchmarks[:SHOWN]),
+        *(_values_steps(benchmark, newest) if benchmark else ()),
+    ]
+
+
+def _behind(benchmarks: QuerySet[Benchmark], newest: DatasetVersion) -> QuerySet[Benchmark]:
+    """Return those that have something to measure on `newest`, and a mapping that knows it, but no value there."""
+    completed = Run.objects.filter(benchmark=OuterRef("pk"), status=Run.Status.COMPLETED)
+    scored = Evaluation.objects.filter(run__benchmark=OuterRef("pk"), dataset_version=newest)
+    older = benchmarks.exclude(status=Status.RUNNING).filter(
+        Exists(completed),
+        ~Exists(scored),
+        dataset_version__number__lt=newest.number,
+        mapping__dataset_version__number__gte=newest.number,
+    )
+    return older.select_related("dataset_version").order_by("-created_at")
+
+
+def _draft_step(draft: DatasetVersion, user: Any) -> Step:
+    changes = changes_of(draft)
+    buttons = []
+    if may_change(draft.dataset, user):
+        if changes.total:
+            page = reverse("admin:dataset_freeze", args=[draft.dataset_id])
+            label = f"Freeze as version {draft.number} …"
+            buttons.append(Button(label, "lock", href=page, primary=True, returns=True))
+        discard = reverse("admin:datasets_datasetversion_delete", args=[draft.pk])
+        buttons.append(Button("Discard draft", "delete", href=discard))
+    sentence = f"Draft of version {draft.number} of {draft.dataset}, with {changes.sentence}."
+    return Step(f"{sentence} No value changes before it is frozen.", draft.dataset, buttons)
+
+
+def _resolve_step(mapping: Mapping, newest: DatasetVersion, user: Any) -> Step:
+    resolved_for = mapping.dataset_version
+    assert resolved_for is not None
+    label = "Resolve the mapping again"
+    buttons = [Button(label, "join_inner", "resolve_selected", primary=True)] if may_change(mapping, user) else []
+    return Step(
+        f"Version {newest.number} is frozen. The mapping “{mapping}” was resolved for version {resolved_for.number}: "
+        "resolve it again, so that every judgment has its document.",
+        mapping,
+        buttons,
+    )
+
+
+def _rescore_step(benchmark: Benchmark, newest: DatasetVersion, user: Any) -> Step:
+    label = f"Re-score on v{newest.number}"
+    buttons = [Button(label, "rule", "rescore_selected", primary=True)] if may_change(benchmark, user) else []
+    return Step(
+        f"The benchmark “{benchmark}” has values on version {benchmark.dataset_version.number}: re-score it on version "
+        f"{newest.number} from the rankings that it has. Nothing is searched.",
+        benchmark,
+        buttons,
+    )
+
+
+def _values_steps(benchmark: Benchmark, newest: DatasetVersion) -> Iterator[Step]:
+    scored = Evaluation.objects.filter(run__benchmark=benchmark, dataset_version=newest)
+    if newest.number > benchmark.dataset_version.number and scored.exists():
+        url = f"{reverse('admin:benchmark_results', args=[benchmark.pk])}?version={newest.number}"
+        sentence = f"The benchmark “{benchmark}” is re-scored on version {newest.number}."
+        yield Step(sentence, benchmark, [Button(f"Values on v{newest.number}", "leaderboard", href=url)])

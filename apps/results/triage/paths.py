@@ -1,0 +1,193 @@
+"""The path of a document through the stages of a run, for one query."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from apps.benchmarks.measuring.stage_lists import Lists, documents_of, list_keys, read_lists, stored_plan
+from apps.benchmarks.models import QueryResult
+from apps.collections.models import Document
+from apps.datasets.models import Judgment
+from apps.mappings.models import Resolution
+from apps.results.causes import remedy_of, sentence_of
+from apps.results.triage.relevance import reasons_of, relevant_of
+from apps.results.triage.texts import Piece, excerpt
+from benchbench.ir.planning.configuration import Configuration
+from benchbench.ir.planning.plan import DenseStage, EncodeStage, FuseStage, LexicalStage, RerankStage, RunPlan, Stage
+from benchbench.ir.triage import FINAL, Loss, LostDocument, Standing, standings_of, triage
+
+# What no stage could have found stands nowhere, and need not be shown to do so.
+NEVER_SEARCHED = (Loss.NOT_IN_COLLECTION, Loss.UNRESOLVED, Loss.NOT_INDEXED, Loss.FILTERED)
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Where a document stands after one stage. `note` says why it has no rank, or that the run does not read so far.
+
+    `is_beside`: it is a second search, done beside the first and not after it.
+    """
+
+    stage: str
+    rank: int | None
+    score: float | None
+    note: str = ""
+    is_beside: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A relevant document that is not among the first k: what happened to it, what to do, and its path.
+
+    `document` is None for a judgment that was not resolved to one. Without known stages, `stops` is empty.
+    """
+
+    grade: int
+    document: Document | None
+    reference: str
+    sentence: str
+    remedy: str
+    stops: Sequence[Stop]
+    excerpt: Sequence[Piece]
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """What is known of one ranking: what it lost, and the stops of the documents that are shown of it.
+
+    `known` is false where the stages are not: in an external run, and where their lists are not kept.
+    """
+
+    lost: Sequence[Lost]
+    stops: Mapping[int, Sequence[Stop]]
+    known: bool
+    lost_count: int
+
+
+def paths_of(result: QueryResult, grades: Mapping[int, int], *, hits: Iterable[int], shown: int) -> Paths:
+    """Return how documents came to stand where they stand: relevant ones that are lost, at most `shown`, and `hits`.
+
+    `grades` are those of the query by document, negative ids judgments without one. Of a query that failed nothing is
+    lost: it has no ranking.
+    """
+    run, k = result.run, result.run.benchmark.primary_k
+    if result.error:
+        return Paths([], {}, False, 0)
+    plan = stored_plan(run)
+    lists = plan and read_lists(run.benchmark, list_keys(plan), query_ids=[result.query_id]).get(result.query_id, {})
+    if plan is None or not lists or len(lists) < len(list_keys(plan)):
+        missing = _not_among(result, grades, k)
+        return Paths(_described(result, missing[:shown], {}, {}), {}, False, len(missing))
+    documents = documents_of(lists.values())
+    relevant = relevant_of(result.query_id, grades, reasons_of(run, result.query_id))
+    lost = triage(plan, lists, documents, relevant, k=k)
+    searched = [one for one in lost[:shown] if one.loss not in NEVER_SEARCHED]
+    stops = {one.document: _stops(plan, lists, one.standings) for one in searched}
+    told = {one.document: what_happened(plan, Configuration.from_dict(run.config), one, k) for one in lost[:shown]}
+    standings = standings_of(plan, lists, documents, hits)
+    return Paths(
+        _described(result, [(one.document, int(one.grade)) for one in lost[:shown]], told, stops),
+        {document: _stops(plan, lists, one) for document, one in standings.items()},
+        True,
+        len(lost),
+    )
+
+
+def _not_among(result: QueryResult, grades: Mapping[int, int], k: int) -> list[tuple[int, int]]:
+    """Return (document, grade) of the relevant documents that are not among the first k, the highest grade first."""
+    first = set(result.document_ids[:k])
+    lost = [(document, grade) for document, grade in grades.items() if grade > 0 and document not in first]
+    return sorted(lost, key=lambda one: (-one[1], one[0]))
+
+
+def _described(
+    result: QueryResult,
+    lost: Sequence[tuple[int, int]],
+    told: Mapping[int, tuple[str, str]],
+    stops: Mapping[int, Sequence[Stop]],
+) -> list[Lost]:
+    """Return what a reader sees of lost documents, in three queries."""
+    documents = Document.objects.defer("metadata").in_bulk([key for key, _ in lost if key > 0])
+    judgments = Judgment.objects.in_bulk([-key for key, _ in lost if key < 0])
+    resolutions = Resolution.objects.filter(mapping=result.run.benchmark.mapping_id, judgment__in=judgments)
+    reasons = dict(resolutions.values_list("judgment_id", "reason"))
+    described = []
+    for key, grade in lost:
+        document = documents.get(key)
+        sentence, remedy = told.get(key) or (_without_stages(result, key), "")
+        if document is None:
+            sentence = f"{sentence} {reasons.get(-key, '')}".strip()
+        reference = document.external_id if document else judgments[-key].reference
+        text = document.text.removeprefix(document.title) if document else ""
+        described.append(
+            Lost(grade, document, reference, sentence, remedy, stops.get(key, ()), excerpt(text, result.query.text))
+        )
+    return described
+
+
+def _without_stages(result: QueryResult, document: int) -> str:
+    if document < 0:
+        return "Unresolved:"
+    if document in result.document_ids:
+        return f"It is at rank {result.document_ids.index(document) + 1:,}."
+    return f"Not among the {len(result.document_ids):,} documents of the ranking."
+
+
+def what_happened(plan: RunPlan, configuration: Configuration, lost: LostDocument, k: int) -> tuple[str, str]:
+    """Return what happened to a document, and what to do about it."""
+    standings = {standing.stage: standing for standing in lost.standings}
+    rerank = next((stage for stage in plan.stages if isinstance(stage, RerankStage)), None)
+    before = standings[plan.final].rank
+    if lost.loss in (Loss.DEMOTED_BY_RERANKER, Loss.BELOW_RERANK_DEPTH) and rerank:
+        before = standings[rerank.source].rank
+    if lost.loss in (Loss.BELOW_FIRST_STAGE, Loss.BELOW_FUSED):
+        searches = [stage.key for stage in plan.stages if isinstance(stage, DenseStage | LexicalStage)]
+        before = min((rank for key in searches if (rank := standings[key].rank)), default=None)
+    sentence = sentence_of(lost.loss, configuration, k=k, before=before, rank=standings[FINAL].rank)
+    return sentence, remedy_of(lost.loss, configuration)
+
+
+def _stops(plan: RunPlan, lists: Lists, standings: Sequence[Standing]) -> list[Stop]:
+    """Return the stops of a document; the last, the run's own ranking, only where it changes something."""
+    stages = {stage.key: stage for stage in plan.stages}
+    last, final = standings[-2:]
+    is_same = last.is_read and (last.rank, last.score) == (final.rank, final.score)
+    stops: list[Stop] = []
+    for standing in standings[:-1] if is_same else standings:
+        stage = stages.get(standing.stage)
+        if stage is None:
+            note = "" if standing.rank else "left out"
+        elif standing.rank is None:
+            note = _absent(stage, len(lists[standing.stage]))
+        else:
+            note = "" if standing.is_read else f"read to {plan.candidates:,}"
+        is_beside = bool(stops) and isinstance(stage, DenseStage | LexicalStage)
+        stops.append(Stop(_name(stage), standing.rank, standing.score, note, is_beside))
+    return stops
+
+
+def _absent(stage: Stage, length: int) -> str:
+    """Return why a document has no rank in a stage's list of this length."""
+    match stage:
+        case LexicalStage(depth=depth) if length < depth:
+            return "no word in common"
+        case DenseStage(depth=depth) | LexicalStage(depth=depth) | RerankStage(depth=depth):
+            return f"beyond {length:,}" if length >= depth else "not there"
+        case FuseStage(candidates=candidates):
+            return f"beyond {length:,}" if length >= candidates else "not there"
+    return "not there"
+
+
+def _name(stage: Stage | None) -> str:
+    match stage:
+        case DenseStage(ann="exact", dimensions=dimensions):
+            return f"dense, {dimensions} dimensions" if dimensions else "dense"
+        case DenseStage(ann=ann):
+            return f"dense, {ann.partition('(')[0]}"
+        case LexicalStage(engine=engine):
+            return "lexical" if engine == "bm25" else "full text"
+        case FuseStage():
+            return "fused"
+        case RerankStage():
+            return "reranked"
+        case EncodeStage():
+            return "encoded"
+    return "final"

@@ -1,0 +1,232 @@
+"""The queries of one run, worst first, and what one ranking holds."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import FloatField, Q
+from django.db.models.expressions import RawSQL
+
+from apps.benchmarks.measuring.evaluating import policies_of
+from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
+from apps.collections.models import Document
+from apps.datasets.models import DatasetVersion, Query
+from apps.mappings.truth import truth
+from apps.results.leaderboard.runs import evaluations_of, primary_measure
+from apps.results.leaderboard.versions import version_with_values
+from apps.results.triage.texts import Piece, excerpt
+from apps.results.triage.triaging import QueryLoss, RunLosses
+from apps.retrieval.models import Chunk
+from benchbench.errors import ConflictError
+from benchbench.ir.measures import Measure, definition_of
+
+
+class UnmeasuredError(ConflictError):
+    """A run that has no values."""
+
+    code = "unmeasured"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRow:
+    """One query of a run: its value of each shown measure, or the error that it met; and what it lost.
+
+    `other` is the value of the first measure in the run that this one is held against.
+    """
+
+    query: Query
+    result: QueryResult | None
+    values: list[float | None]
+    lost: QueryLoss | None = None
+    other: float | None = None
+
+    @property
+    def gap(self) -> float | None:
+        """How much better (below 0: worse) this run is than the other."""
+        mine = self.values[0] if self.values else None
+        return None if mine is None or self.other is None else mine - self.other
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One place of a ranking. `grade` is None where nobody judged the document."""
+
+    rank: int
+    document: Document | None
+    score: float
+    grade: int | None
+    excerpt: list[Piece]
+
+
+def evaluation_of(run: Run, *, version: DatasetVersion | None = None) -> Evaluation | None:
+    """Return the evaluation of a completed run on `version` (its benchmark's own by default), with all values.
+
+    Under the benchmark's policies.
+    """
+    if run.status != Run.Status.COMPLETED:
+        return None
+    on = version or run.benchmark.dataset_version
+    found = run.evaluations.filter(dataset_version=on, policies=policies_of(run.benchmark)).first()
+    if found is not None:
+        found.dataset_version = on  # which is known, and need not be asked for again
+    return found
+
+
+def values_on(run: Run, version: int | None = None) -> Evaluation:
+    """Return the evaluation of a run on version `version` of its dataset (by default its benchmark's own).
+
+    Raises NoValuesError for a version that the benchmark was not scored on, UnmeasuredError for a run without values.
+    """
+    if version is not None and run.status == Run.Status.COMPLETED:
+        scored = run.evaluations.filter(dataset_version__number=version, policies=policies_of(run.benchmark))
+        if found := scored.select_related("dataset_version__dataset").first():
+            return found
+    of_version = version_with_values(run.benchmark, version)
+    evaluation = evaluation_of(run, version=of_version)
+    if evaluation is None and run.status == Run.Status.COMPLETED:
+        raise UnmeasuredError(f'The run "{run}" has no values on {of_version}: re-score its benchmark.')
+    if evaluation is None:
+        why = f": {run.error_message}" if run.error_message else "."
+        raise UnmeasuredError(f'The run "{run}" is {run.status} and has no values{why}')
+    return evaluation
+
+
+def ordered_queries(
+    run: Run,
+    evaluation: Evaluation | None,
+    measure: str,
+    *,
+    text: str = "",
+    best: bool = False,
+    within: Collection[int] | None = None,
+) -> list[int]:
+    """Return the ids of the run's queries, worst (or best) first by `measure`; those without a value count as worst.
+
+    `text` keeps the queries whose key or text contains it, `within` those of a slice. The worst have the least value,
+    of a rank the greatest.
+    """
+    version = evaluation.dataset_version if evaluation else run.benchmark.dataset_version
+    queries = version.queries.order_by("id")
+    if text:
+        queries = queries.filter(Q(text__icontains=text) | Q(key__icontains=text))
+    wanted = [query_id for query_id in queries.values_list("id", flat=True) if within is None or query_id in within]
+    if evaluation is None:
+        return wanted
+    column = evaluation.values[evaluation.measures.index(measure)]
+    values = dict(zip(evaluation.query_ids, column, strict=True))
+    falling = best != (definition_of(Measure.parse(measure)).better == "lower")
+
+    def place(query_id: int) -> tuple[bool, float]:
+        value = values.get(query_id)
+        return ((value is None) == best, 0.0 if value is None else -value if falling else value)
+
+    return sorted(wanted, key=place)
+
+
+def query_rows(
+    run: Run,
+    evaluation: Evaluation | None,
+    query_ids: Iterable[int],
+    measures: list[str],
+    *,
+    losses: RunLosses | None = None,
+    other: Mapping[int, float | None] | None = None,
+) -> list[QueryRow]:
+    """Return the rows of some queries in the order of their ids, in two queries."""
+    wanted = list(query_ids)
+    queries = Query.objects.in_bulk(wanted)
+    results = results_by_query(run, wanted)
+    columns = []
+    if evaluation is not None:
+        place = {query_id: n for n, query_id in enumerate(evaluation.query_ids)}
+        columns = [(place, evaluation.values[evaluation.measures.index(name)]) for name in measures]
+    return [
+        QueryRow(
+            queries[query_id],
+            results.get(query_id),
+            [column[place[query_id]] for place, column in columns] or [None] * len(measures),
+            losses.queries.get(query_id) if losses else None,
+            other.get(query_id) if other else None,
+        )
+        for query_id in wanted
+    ]
+
+
+def results_by_query(run: Run, query_ids: list[int], *, rankings: bool = False) -> dict[int, QueryResult]:
+    """Return the result of each query that was measured: of several repetitions the first that did not fail.
+
+    What was ranked is read with `rankings` only.
+    """
+    rows = run.query_results.filter(query__in=query_ids).order_by("query_id", "repetition")
+    rows = rows if rankings else rows.defer("document_ids", "chunk_ids", "scores")
+    results: dict[int, QueryResult] = {}
+    for result in rows:
+        known = results.get(result.query_id)
+        if known is None or (known.error and not result.error):
+            results[result.query_id] = result
+    return results
+
+
+def grades_of(result: QueryResult, *, version: DatasetVersion | None = None) -> dict[int, int]:
+    """Return the grade in `version` of each judged document of a result's query, none where that lacks the query.
+
+    Of the benchmark's own version by default. Negative ids are judgments without a document.
+    """
+    benchmark = result.run.benchmark
+    known = truth(benchmark.mapping, version or benchmark.dataset_version, query_ids=[result.query_id])
+    return known.grades.get(result.query_id, {})
+
+
+def hits_of(result: QueryResult, grades: dict[int, int], *, shown: int) -> list[Hit]:
+    """Return the first `shown` places of a ranking with what stands there, in two queries."""
+    document_ids = result.document_ids[:shown]
+    documents = Document.objects.defer("metadata").in_bulk(document_ids)
+    chunks: dict[Any, Chunk] = Chunk.objects.in_bulk(result.chunk_ids[:shown])
+    hits = []
+    for n, document_id in enumerate(document_ids):
+        document = documents.get(document_id)
+        chunk = chunks.get(result.chunk_ids[n]) if n < len(result.chunk_ids) else None
+        text = chunk.text if chunk else document.text if document else ""
+        text = text.removeprefix(document.title) if document else text  # which stands above the excerpt
+        hits.append(Hit(n + 1, document, result.scores[n], grades.get(document_id), excerpt(text, result.query.text)))
+    return hits
+
+
+@dataclass(frozen=True, slots=True)
+class OtherRun:
+    """The same query in another run of the benchmark."""
+
+    run: Run
+    result: QueryResult
+    value: float | None
+
+
+def values_of(result: QueryResult, *, version: DatasetVersion | None = None) -> list[tuple[str, float | None]]:
+    """Return the value of each measure for one query of a completed run."""
+    evaluation = evaluation_of(result.run, version=version)
+    if evaluation is None or result.query_id not in evaluation.query_ids:
+        return []
+    place = evaluation.query_ids.index(result.query_id)
+    return [(name, column[place]) for name, column in zip(evaluation.measures, evaluation.values, strict=True)]
+
+
+def other_runs(result: QueryResult, *, version: DatasetVersion | None = None, shown: int = 50) -> list[OtherRun]:
+    """Return how the other runs of the benchmark did on this query, best first by the primary measure."""
+    benchmark = result.run.benchmark
+    same = QueryResult.objects.filter(run__benchmark=benchmark, query=result.query_id, repetition=result.repetition)
+    siblings = same.exclude(run=result.run_id).order_by("run__run_order")
+    found = siblings.select_related("run").defer("document_ids", "chunk_ids", "scores")[:shown]
+    values = _values_in_runs(benchmark, result.query_id, version)
+    others = [OtherRun(sibling.run, sibling, values.get(sibling.run_id)) for sibling in found]
+    return sorted(others, key=lambda other: -1.0 if other.value is None else -other.value)
+
+
+def _values_in_runs(benchmark: Benchmark, query_id: int, version: DatasetVersion | None) -> dict[Any, float | None]:
+    """Return the primary measure's value for one query per completed run; the database picks it out of the arrays."""
+    picked = RawSQL(
+        '"values"[array_position(measures, %s::varchar)][array_position(query_ids, %s::bigint)]',
+        [primary_measure(benchmark), query_id],
+        output_field=FloatField(),
+    )
+    found = evaluations_of(benchmark, version=version, picked=picked)
+    return {key: evaluation.picked for key, evaluation in found.items()}  # type: ignore[attr-defined]

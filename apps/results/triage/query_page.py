@@ -1,0 +1,50 @@
+"""What the page of one ranking shows; with a second run, both rankings side by side."""
+
+from typing import Any
+
+from apps.benchmarks.models import QueryResult, Run
+from apps.results.leaderboard.runs import primary_measure
+from apps.results.leaderboard.versions import version_shown
+from apps.results.triage import queries
+from apps.results.triage.paths import paths_of
+from apps.results.triage.side_by_side import side_by_side
+
+SHOWN_HITS = 20
+SHOWN_LOST = 50
+
+
+def query_context(result: QueryResult, *, version: str = "", against: Run | None = None) -> dict[str, Any]:
+    """Return what the page of a ranking shows: grades and values on `version`, the number that was asked for, if any.
+
+    `against` is a run whose ranking of the same query stands beside it.
+    """
+    benchmark = result.run.benchmark
+    at = version_shown(benchmark, version)
+    grades = queries.grades_of(result, version=at.version)
+    paths = paths_of(result, grades, hits=result.document_ids[:SHOWN_HITS], shown=SHOWN_LOST)
+    other = _same_query(against, result) if against else None
+    return {
+        "result": result,
+        "at": at,
+        "query": result.query,
+        "run": result.run,
+        "paths": paths,
+        "hits": [
+            (hit, paths.stops.get(hit.document.pk, ()) if hit.document else ())
+            for hit in queries.hits_of(result, grades, shown=SHOWN_HITS)
+        ],
+        "depth": len(result.document_ids),
+        "values": queries.values_of(result, version=at.version),
+        "others": queries.other_runs(result, version=at.version),
+        "primary": primary_measure(benchmark),
+        "k": benchmark.primary_k,
+        "against": against,
+        "shown": SHOWN_HITS,
+        "columns": side_by_side(result, other, grades, shown=SHOWN_HITS) if other else None,
+    }
+
+
+def _same_query(run: Run, result: QueryResult) -> QueryResult | None:
+    """Return the run's ranking of the same query, of the same repetition where it has that."""
+    found = run.query_results.filter(query=result.query_id, error="").select_related("run")
+    return found.filter(repetition=result.repetition).first() or found.order_by("repetition").first()

@@ -1,0 +1,141 @@
+"""What the page of a run shows: its means, what it lost, and its queries in the order asked for."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.core.paginator import Paginator
+
+from apps.benchmarks.comparability import differences
+from apps.benchmarks.gates.baselines import baseline_names
+from apps.benchmarks.models import Evaluation, Run
+from apps.benchmarks.running.approximations import ann_text
+from apps.datasets.models import DatasetVersion
+from apps.results.configurations import keys_of, phrases
+from apps.results.leaderboard.coverage import is_coverage, judged_name
+from apps.results.leaderboard.runs import measures_at, primary_measure
+from apps.results.leaderboard.slicing import slicing_or_why
+from apps.results.leaderboard.versions import version_shown
+from apps.results.triage import queries
+from apps.results.triage.by_slice import slices_context
+from apps.results.triage.content import has_content
+from apps.results.triage.losing import cause_rows, column_of, furthest_apart, having, read_cause, worst_first
+from apps.results.triage.sections import names_sections
+from apps.results.triage.triaging import RunLosses, losses_of
+
+PER_PAGE = 25
+ORDERS = ("worst", "best", "difference")
+
+
+def run_context(run: Run, asked: Mapping[str, str], *, against: Run | None = None) -> dict[str, Any]:
+    """Return what the page of `run` shows, as the query string asks: text `q`, measure `by`, `order`, `slice`, `cause`,
+    `version`, `page`.
+
+    `against` is another run, with whose values those of this one are compared query by query; not where these were
+    measured against another truth, which `refusals` then says.
+    """
+    benchmark = run.benchmark
+    at = version_shown(benchmark, asked.get("version", ""))
+    evaluation = queries.evaluation_of(run, version=at.version)
+    losses = losses_of(run, evaluation) if evaluation else None
+    against, other, refusals = _beside(run, against, at.version)
+    names = [primary_measure(benchmark), *measures_at(benchmark, benchmark.primary_k)]
+    measure = asked.get("by", "") if asked.get("by") in names else names[0]
+    order = _order(asked.get("order", ""), bool(evaluation and other))
+    text, cause = asked.get("q", "").strip(), read_cause(asked.get("cause", "")) if losses else ""
+    slicing, unsliced = slicing_or_why(benchmark, evaluation)
+    chosen = slicing.find(asked.get("slice", "")) if slicing else None
+    within = slicing.ids_in(chosen) if slicing and chosen else None
+    ids = queries.ordered_queries(run, evaluation, measure, text=text, best=order == "best", within=within)
+    ids = _reordered(ids, run, evaluation, measure, order, losses=losses, other=other)
+    ids = having(ids, losses, cause) if losses and cause else ids
+    page = Paginator(ids, PER_PAGE).get_page(asked.get("page"))
+    columns = [measure, *(name for name in names if name != measure)] if other else names
+    beside = column_of(other, measure) if other else None
+    return {
+        **_about(run),
+        **_measured(run, evaluation),
+        "at": at,
+        **slices_context(evaluation, slicing, names),
+        "unsliced": unsliced,
+        "chosen": chosen,
+        "measures": names,
+        "columns": columns,
+        "measure": measure,
+        "order": order,
+        "text": text,
+        "page": page,
+        "is_narrowed": bool(text or cause or against),
+        "rows": queries.query_rows(run, evaluation, page.object_list, columns, losses=losses, other=beside),
+        "losses": losses,
+        "causes": cause_rows(losses) if losses else [],
+        "cause": str(cause),
+        "against": against,
+        "refusals": refusals,
+    }
+
+
+def _beside(run: Run, against: Run | None, version: DatasetVersion) -> tuple[Run | None, Evaluation | None, list[str]]:
+    """Return the run to compare with and its values, or why the two do not compare."""
+    refusals = differences([run, against], version=version).refusals if against else []
+    if against is None or refusals:
+        return None, None, refusals
+    return against, queries.evaluation_of(against, version=version), []
+
+
+def _about(run: Run) -> dict[str, Any]:
+    """Return what is known of a run whatever it is measured on."""
+    return {
+        "run": run,
+        "benchmark": run.benchmark,
+        "baselines": baseline_names(run.benchmark).get(run.pk, []),
+        "facts": phrases(run.config, keys_of([run.config])),
+        "file": run.provenance.get("file"),
+        "ann": ann_text(run.provenance.get("ann")),
+    }
+
+
+def _measured(run: Run, evaluation: Evaluation | None) -> dict[str, Any]:
+    """Return the means of a run, what else can be measured of its rankings, and the runs to hold them against."""
+    return {
+        "evaluation": evaluation,
+        "means": _means(evaluation) if evaluation else [],
+        "has_sections": evaluation is not None and names_sections(evaluation),
+        "has_content": evaluation is not None and has_content(evaluation),
+        "siblings": _siblings(run) if evaluation else [],
+    }
+
+
+def _order(asked: str, is_compared: bool) -> str:
+    if is_compared:
+        return asked if asked in ORDERS else "difference"
+    return "best" if asked == "best" else "worst"
+
+
+def _reordered(
+    ids: list[int],
+    run: Run,
+    evaluation: Evaluation | None,
+    measure: str,
+    order: str,
+    *,
+    losses: RunLosses | None,
+    other: Evaluation | None,
+) -> list[int]:
+    """Return the queries by how far two runs are apart, or by what they lost, where that is the order asked for."""
+    if evaluation and other and order == "difference":
+        return furthest_apart(ids, evaluation, other, measure)
+    if evaluation and losses and order == "worst" and measure == primary_measure(run.benchmark):
+        return worst_first(ids, evaluation, losses, measure)
+    return ids
+
+
+def _means(evaluation: Evaluation) -> list[tuple[str, float | None, float | None]]:
+    """Return each mean with that of how far it is judged."""
+    names = [name for name in evaluation.measures if not is_coverage(name)]
+    return [(name, evaluation.means[name], evaluation.means.get(judged_name(name))) for name in names]
+
+
+def _siblings(run: Run) -> list[Run]:
+    """Return the other runs of the benchmark that have values, to hold this one against."""
+    completed = run.benchmark.runs.filter(status=Run.Status.COMPLETED).exclude(pk=run.pk)
+    return list(completed.only("pk", "label", "run_order", "benchmark").order_by("run_order"))

@@ -1,0 +1,181 @@
+"""At which rank a run finds the sections that judgments name, from the lists that are stored (formats.md)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from apps.benchmarks.measuring.evaluating import truth_of
+from apps.benchmarks.measuring.reading import rankings_of
+from apps.benchmarks.models import Benchmark, Evaluation
+from apps.collections.models import Section
+from apps.datasets.models import DatasetVersion, alive_in
+from apps.mappings.fingerprints import truth_hash
+from apps.mappings.models import Resolution
+from apps.results.triage.kept import KeptError, kept_chunks
+from apps.retrieval.models import Chunk
+from benchbench.ir.sections import (
+    SectionHit,
+    doc_rank,
+    doc_recall,
+    reciprocal,
+    section_rank,
+    section_recall,
+    section_share,
+)
+
+Span = tuple[int, int, str]
+"""First character, one past the last, section id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A relevant judgment: its query, its document (None: unresolved) and the ids of the sections that it names."""
+
+    judgment_id: int
+    query_id: int
+    document: int | None
+    sections: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a run found for a judgment that names sections: the sections of the chunks that it kept, best first."""
+
+    expected: Expected
+    hits: Sequence[SectionHit]
+
+    @property
+    def doc_rank(self) -> int:
+        return doc_rank(self.hits, self.expected.document)
+
+    @property
+    def section_rank(self) -> int:
+        return section_rank(self.hits, self.expected.document, self.expected.sections)
+
+    def doc_recall(self, k: int) -> float:
+        return doc_recall(self.hits, self.expected.document, k)
+
+    def section_recall(self, k: int) -> float:
+        return section_recall(self.hits, self.expected.document, self.expected.sections, k)
+
+    def section_share(self, k: int) -> float:
+        return section_share(self.hits, self.expected.document, self.expected.sections, k)
+
+
+@dataclass(frozen=True, slots=True)
+class SectionRow:
+    """Means at one cutoff over all judgments that name sections.
+
+    How many have their document, and any of their sections, in the first k; and the share of their sections there.
+    """
+
+    k: int
+    doc_recall: float
+    section_recall: float
+    section_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class SectionMeans:
+    """How well a run finds documents and sections; `n` judgments name sections and their query was answered."""
+
+    n: int
+    rows: list[SectionRow]
+    doc_mrr: float
+    section_mrr: float
+
+
+def section_means(evaluation: Evaluation) -> SectionMeans | None:
+    """Return the section-level means of an evaluation's run; None where no relevant judgment names sections.
+
+    Each judgment counts once. Raises KeptError as `found_sections` does.
+    """
+    found = found_sections(evaluation)
+    return _means(found, evaluation.run.benchmark.k_values) if found else None
+
+
+def found_sections(evaluation: Evaluation) -> list[Found]:
+    """Return what an evaluation's run found for each judgment that names sections and whose query was answered.
+
+    A chunk's section is the one whose span overlaps it most; of spans that overlap alike, the shortest. A judgment that
+    is unresolved is not found, or left out, by the benchmark's policy; queries that failed are left out. Raises
+    KeptError where the run's chunks cannot be told from what is stored, or not its judgments any more.
+    """
+    if not names_sections(evaluation):
+        return []
+    run = evaluation.run
+    expected = [one for one in expected_of(run.benchmark, evaluation.dataset_version) if one.sections]
+    rankings = rankings_of(run)
+    asked = [one for one in expected if one.query_id in rankings]
+    if not asked:
+        return []
+    if truth_hash(truth_of(run.benchmark, evaluation.dataset_version)) != evaluation.truth_hash:
+        raise KeptError(
+            "The mapping was resolved anew since this run was measured, and its judgments stand for other documents: "
+            "re-score the benchmark."
+        )
+    hits = _hits(kept_chunks(run, {one.query_id: rankings[one.query_id] for one in asked}))
+    return [Found(one, hits[one.query_id]) for one in asked]
+
+
+def expected_of(benchmark: Benchmark, version: DatasetVersion) -> list[Expected]:
+    """Return the relevant judgments of a version; unresolved ones are left out where the benchmark drops them."""
+    alive = alive_in(version.number, "judgment__") & alive_in(version.number, "judgment__query__")
+    rows = Resolution.objects.filter(alive, mapping=benchmark.mapping_id, judgment__grade__gt=0).order_by("judgment_id")
+    columns = ("judgment_id", "judgment__query_id", "document_id", "judgment__section_refs")
+    stated = rows.values_list(*columns)
+    found = [Expected(judgment, query, document, tuple(refs or ())) for judgment, query, document, refs in stated]
+    return [one for one in found if one.document is not None or benchmark.unresolved != "drop"]
+
+
+def _means(found: Sequence[Found], k_values: Iterable[int]) -> SectionMeans:
+    return SectionMeans(
+        n=len(found),
+        rows=[
+            SectionRow(
+                k,
+                float(np.mean([one.doc_recall(k) for one in found])),
+                float(np.mean([one.section_recall(k) for one in found])),
+                float(np.mean([one.section_share(k) for one in found])),
+            )
+            for k in k_values
+        ],
+        doc_mrr=float(np.mean([reciprocal(one.doc_rank) for one in found])),
+        section_mrr=float(np.mean([reciprocal(one.section_rank) for one in found])),
+    )
+
+
+def _hits(chunks: Mapping[int, Sequence[int]]) -> dict[int, list[SectionHit]]:
+    """Return what each query found, chunk by chunk, best first, in two queries."""
+    every = {chunk for found in chunks.values() for chunk in found}
+    rows = Chunk.objects.filter(pk__in=every).values_list("pk", "document_id", "section__section_id", "start", "end")
+    known: dict[int, tuple[Any, ...]] = {pk: rest for pk, *rest in rows.iterator(chunk_size=10_000)}  # type: ignore[misc]
+    spans = _spans({document for document, *_ in known.values()})
+    hit = {
+        pk: SectionHit(document, stated or section_at(start, end, spans.get(document, ())))
+        for pk, (document, stated, start, end) in known.items()
+    }
+    return {query: [hit[chunk] for chunk in found] for query, found in chunks.items()}
+
+
+def _spans(documents: set[int]) -> dict[int, list[Span]]:
+    spans: dict[int, list[Span]] = {}
+    rows = Section.objects.filter(document__in=documents).order_by("document", "ordinal")
+    for document, start, end, name in rows.values_list("document_id", "start", "end", "section_id"):
+        spans.setdefault(document, []).append((start, end, name))
+    return spans
+
+
+def section_at(start: int, end: int, spans: Sequence[Span]) -> str | None:
+    """Return the section that overlaps [start, end) most, of equals the shortest, then the first; None without one."""
+    overlaps = [(min(end, last) - max(start, first), first - last, name) for first, last, name in spans]
+    best = max(overlaps, key=lambda one: one[:2], default=None)
+    return best[2] if best is not None and best[0] > 0 else None
+
+
+def names_sections(evaluation: Evaluation) -> bool:
+    """Tell whether any judgment of the evaluation's version names sections."""
+    judgments: Any = evaluation.dataset_version.judgments
+    return bool(judgments.filter(section_refs__isnull=False).exclude(section_refs=[]).exists())

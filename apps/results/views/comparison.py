@@ -1,0 +1,164 @@
+"""The page of a comparison, and the verdict on a benchmark's page."""
+
+import uuid
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.template.response import TemplateResponse
+
+from apps.benchmarks.models import Benchmark, Run
+from apps.datasets.models import DatasetVersion
+from apps.operations.models import Status
+from apps.results.comparison.choosing import Bounds
+from apps.results.comparison.comparing import MOST_RUNS, IncomparableError, RunComparison, compare_runs, strongest
+from apps.results.comparison.page import choices, comparison_context, other_pairs, shared_phrases
+from apps.results.comparison.sentences import disorder_sentence, family_sentence, verdict_sentence
+from benchbench.decimals import counted
+from benchbench.errors import BenchbenchError
+from benchbench.site.admin import SiteAdmin
+
+MEGABYTE = 2**20  # as file sizes are shown
+MOST_DIGITS = 18
+
+
+def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
+    """Runs of any benchmarks held against each other: `?run=…&run=…`, or `?benchmark=…` for all that completed.
+
+    With `part=pairs` only the table of all pairs, which the page leaves out where there are many.
+    """
+    if not model_admin.has_view_permission(request):
+        raise PermissionDenied
+    every = _asked(request, model_admin)
+    asked = request.GET
+    baseline, version = _baseline(asked.get("baseline", ""), every), _version(asked.get("version", ""), every)
+    runs = strongest(every, version=version, baseline=baseline)
+    title = f"Comparison of {counted(len(runs), 'run')}"
+    context: dict[str, Any] = {"title": title, "original": title, "runs": runs}
+    context |= {"weaker": len(every) - len(runs), "most": MOST_RUNS}
+    status = 200
+    try:
+        comparison = compare_runs(
+            runs,
+            measure=asked.get("measure") or None,
+            baseline=baseline,
+            slice=asked.get("slice") or None,
+            seed=_whole(asked.get("seed", "")),
+            version=version,
+        )
+    except IncomparableError as error:
+        status = error.status
+        context |= {"refusals": error.comparability.refusals, "warnings": error.comparability.warnings}
+    except BenchbenchError as error:
+        status = error.status
+        context |= {"refusals": [error.message]}
+    else:
+        if asked.get("part") == "pairs":
+            pairs = {"pairs": other_pairs(comparison), "comparison": comparison}
+            return render(request, "results/comparison/pairs.html", pairs)
+        context |= comparison_context(comparison, _bounds(request)) | {
+            "choices": choices(comparison),
+            "shared": shared_phrases(comparison.runs),
+            "asked": {name: asked.get(name, "") for name in ("version", "seed", "max_ms", "max_mb")},
+            "kept": {name: asked.get(name, "") for name in ("version", "seed", "measure", "baseline", "slice")},
+        }
+    request.current_app = model_admin.admin_site.name
+    shell = {**model_admin.admin_site.each_context(request), "opts": model_admin.opts}
+    return TemplateResponse(request, "results/comparison.html", shell | context, status=status)
+
+
+def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
+    """The verdict on a benchmark, and where its runs stand; nothing while anything is provisional."""
+    if not model_admin.has_view_permission(request):
+        raise PermissionDenied
+    benchmark = model_admin.get_object(request, str(object_id))
+    if not isinstance(benchmark, Benchmark):
+        raise Http404
+    runs = list(benchmark.runs.filter(status=Run.Status.COMPLETED))
+    if benchmark.status != Status.COMPLETED or len(runs) < 2:
+        return HttpResponse()
+    version = _version(request.GET.get("version", ""), runs)
+    compared = strongest(runs, version=version)
+    context: dict[str, Any] = {
+        "benchmark": benchmark,
+        "missing": benchmark.total_runs - len(runs),
+        "weaker": len(runs) - len(compared),
+        "most": MOST_RUNS,
+    }
+    try:
+        comparison = compare_runs(compared, slice=request.GET.get("slice") or None, version=version)
+    except BenchbenchError as error:
+        context |= {"error": error.message}
+    else:
+        context |= {
+            "comparison": comparison,
+            "verdict": verdict_sentence(comparison),
+            "family": family_sentence(comparison),
+            "disorder": disorder_sentence(comparison),
+            "standings": _standings(comparison) if comparison.tested else [],
+        }
+    return render(request, "results/verdict.html", context)
+
+
+def _standings(comparison: RunComparison) -> list[tuple[Run, str]]:
+    """The runs of the group that leads, and what is said of each."""
+    found = comparison.verdict
+    best, *others = found.group
+    return [(comparison.runs[best], "best"), *((comparison.runs[run], "not distinguishable") for run in others)]
+
+
+def _asked(request: HttpRequest, model_admin: SiteAdmin) -> list[Run]:
+    """The runs that the query string names; 404 where one is not there, or not for this user to see."""
+    try:
+        keys = {uuid.UUID(key) for key in request.GET.getlist("run")}
+        benchmarks = {uuid.UUID(key) for key in request.GET.getlist("benchmark")}
+    except ValueError:
+        raise Http404("A run is named by its id.") from None
+    seen = model_admin.get_queryset(request)
+    runs = {run.pk: run for run in seen.filter(pk__in=keys)}
+    if len(runs) < len(keys):
+        raise Http404("There is no such run that you may see.")
+    completed = list(seen.filter(benchmark__in=benchmarks, status=Run.Status.COMPLETED))
+    if {run.benchmark_id for run in completed} < benchmarks:
+        raise Http404("There is no such benchmark with completed runs that you may see.")
+    return list((runs | {run.pk: run for run in completed}).values())
+
+
+def _baseline(key: str, runs: list[Run]) -> Run | None:
+    if not key:
+        return None
+    for run in runs:
+        if str(run.pk) == key:
+            return run
+    raise Http404("The baseline is not one of the compared runs.")
+
+
+def _version(number: str, runs: list[Run]) -> DatasetVersion | None:
+    """The version of that number; None where none is asked for, 404 where there is no such."""
+    if not number or not runs:
+        return None
+    versions = DatasetVersion.objects.filter(dataset__versions__benchmarks__runs=runs[0].pk).select_related("dataset")
+    for version in versions.distinct():
+        if str(version.number) == number:
+            return version
+    raise Http404("The dataset has no such version.")
+
+
+def _bounds(request: HttpRequest) -> Bounds:
+    megabytes = _number(request.GET.get("max_mb", ""))
+    return Bounds(_number(request.GET.get("max_ms", "")), None if megabytes is None else megabytes * MEGABYTE)
+
+
+def _whole(text: str) -> int | None:
+    if len(text) > MOST_DIGITS:
+        raise Http404(f"A seed has at most {MOST_DIGITS} digits.")
+    return int(text) if text.isdecimal() else None
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if 0 <= number < float("inf") else None

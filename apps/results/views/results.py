@@ -1,0 +1,151 @@
+"""Pages of results, in the shell of the admin."""
+
+import uuid
+from typing import Any
+
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from apps.benchmarks.models import Baseline, Benchmark, QueryResult, Run
+from apps.collections.models import Collection
+from apps.datasets.models import Dataset
+from apps.mappings.models import Mapping
+from apps.results.comparison.history import history, history_figure
+from apps.results.exporting import exporters_of
+from apps.results.leaderboard.page import ENDED, board_context
+from apps.results.leaderboard.start import start_context
+from apps.results.triage.judging import judging_of
+from apps.results.triage.query_page import query_context
+from apps.results.triage.run_page import run_context
+from benchbench.access import visible
+from benchbench.site.admin import SiteAdmin
+from benchbench.site.panels import Button, change_url, changelist_url
+
+
+def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
+    """Add what the first page of the admin shows."""
+    return context | {"title": "Start"} | start_context(request.user)
+
+
+def benchmark_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
+    """The leaderboard of a benchmark, live while it runs."""
+    benchmark = _found(request, model_admin, object_id)
+    context = _board(request, model_admin, benchmark) | {"exporters": exporters_of(benchmark)}
+    return _page(request, model_admin, "results/benchmark.html", benchmark, context)
+
+
+def benchmark_live(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
+    """The part of the page that changes while the benchmark runs."""
+    benchmark = _found(request, model_admin, object_id)
+    return render(request, "results/board.html", _board(request, model_admin, benchmark))
+
+
+def _board(request: HttpRequest, model_admin: SiteAdmin, benchmark: Benchmark) -> dict[str, Any]:
+    """Return what both show: the board at the cutoff asked for, and what can be done to the benchmark now."""
+    asked = request.GET.get("k", "")
+    k = int(asked) if asked.isdecimal() and int(asked) in benchmark.k_values else benchmark.primary_k
+    number = request.GET.get("version", "")
+    version = int(number) if number.isdecimal() and len(number) < 10 else None
+    acts = [button for button in model_admin.offered(request, benchmark) if button.action]
+    may_add = request.user.has_perm("benchmarks.add_benchmark")
+    edit = "Edit" if model_admin.has_change_permission(request) else "Details"
+    return {
+        **board_context(benchmark, k, version=version, within=request.GET.get("slice", "")),
+        "original": benchmark,
+        "buttons": [
+            Button(edit, "edit", href=change_url(benchmark)),
+            *(button for button in links_of(benchmark) if may_add or not button.needs),
+            *acts,
+        ],
+        "changelist_url": changelist_url(Benchmark),
+        "next": reverse("admin:benchmark_results", args=[benchmark.pk]),
+    }
+
+
+def links_of(benchmark: Benchmark) -> list[Button]:
+    """Return what a benchmark that has ended can be taken away as; one of external runs takes further ones."""
+    if benchmark.status not in ENDED:
+        return []
+    if benchmark.is_external:
+        asked = urlencode({"dataset": str(benchmark.mapping.dataset_id), "benchmark": str(benchmark.pk)})
+        return [
+            Button(
+                "Import a run",
+                "upload",
+                href=f"{reverse('admin:run_import')}?{asked}",
+                needs="benchmarks.add_benchmark",
+            )
+        ]
+    return [Button("Manifest", "download", href=reverse("admin:benchmark_manifest", args=[benchmark.pk]))]
+
+
+def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
+    """A run: its configuration, means and times, what it lost, and its queries, worst first."""
+    run: Run = _found(request, model_admin, object_id)
+    context = run_context(run, request.GET, against=_against(request))
+    context |= {"buttons": model_admin.offered(request, run), "exporters": exporters_of(run)}
+    return _page(request, model_admin, "results/run.html", run, context)
+
+
+def query_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
+    """One ranking: what stands where, how it was judged and came there, what is lost and why; or two side by side."""
+    result: QueryResult = _found(request, model_admin, object_id)
+    context = query_context(result, version=request.GET.get("version", ""), against=_against(request))
+    context["judging"] = judging_of(result, request.user)
+    return _page(request, model_admin, "results/query.html", result, context)
+
+
+def history_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
+    """The benchmarks of a dataset over time, and its baselines."""
+    dataset: Dataset = _found(request, model_admin, object_id)
+    shown = history(dataset, request.user, measure=request.GET.get("by", ""))
+    searched = Mapping.objects.filter(dataset=dataset, collection__kind=Collection.Kind.DOCUMENTS)
+    baselines = visible(Baseline.objects.filter(dataset=dataset), request.user, through="run__benchmark")
+    context = {
+        "dataset": dataset,
+        "history": shown,
+        "newest_first": shown.points[::-1],
+        "figure": history_figure(shown),
+        "baselines": baselines.select_related("run__benchmark", "approved_by", "retired_by").order_by("-created_at"),
+        "mapping": visible(searched, request.user).first(),
+        "trail": [dataset],
+    }
+    return _page(request, model_admin, "results/history.html", dataset, context)
+
+
+def _against(request: HttpRequest) -> Run | None:
+    """Return the run that `?against=` names. One that is not there, or not for this user to see, is not found."""
+    asked = request.GET.get("against", "")
+    if not asked:
+        return None
+    try:
+        return visible(Run.objects.select_related("benchmark"), request.user, through="benchmark").get(pk=asked)
+    except (Run.DoesNotExist, ValidationError):
+        raise Http404(f"There is no run {asked} that you may see.") from None
+
+
+def _found(request: HttpRequest, model_admin: SiteAdmin, object_id: Any) -> Any:
+    if not model_admin.has_view_permission(request):
+        raise PermissionDenied
+    found = model_admin.get_object(request, str(object_id))
+    if found is None:
+        raise Http404
+    return found
+
+
+def _page(
+    request: HttpRequest, model_admin: SiteAdmin, template: str, original: Any, context: dict[str, Any]
+) -> HttpResponse:
+    request.current_app = model_admin.admin_site.name
+    shell = {
+        **model_admin.admin_site.each_context(request),
+        "opts": model_admin.opts,
+        "original": original,
+        "title": str(original),
+        "trail": model_admin.trail(original),
+    }
+    return TemplateResponse(request, template, shell | context)

@@ -1,0 +1,265 @@
+"""Encoders: what makes vectors of texts."""
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apps.retrieval.encoders.model_files import ModelError, load_model
+from benchbench.ir.unit_vectors import flaws, shape_flaw
+
+Vectors = NDArray[np.float32]
+Kind = Literal["query", "document"]
+
+BATCH = 32
+BATCH_CHARACTERS = 64_000  # 32 texts of about 500 tokens; models with a longer window get fewer texts at once
+CHARACTERS_PER_TOKEN = 4
+RESIDENT_ENCODERS = 4
+
+
+class EncoderError(ModelError):
+    """An encoder that cannot make the vectors that are wanted."""
+
+    code = "encoder"
+
+
+class Encoder(Protocol):
+    """Makes vectors of unit length. Equal model name, revision and kind mean equal vectors, but for the last bits.
+
+    The kind says what a text is for: a model may put one prompt before queries and another before documents.
+    """
+
+    @property
+    def model_name(self) -> str: ...
+
+    @property
+    def revision(self) -> str: ...
+
+    @property
+    def dimension(self) -> int: ...
+
+    def embed(self, text: str, *, kind: Kind = "document") -> Vectors:
+        """Return the vector of one text, (d,)."""
+
+    def embed_batch(self, texts: Sequence[str], *, kind: Kind = "document") -> Vectors:
+        """Return the vectors of texts in their order, (n, d). A text may be empty; there may be none."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenVectors:
+    """The tokens that a model read of a text, as ids (t,), and a vector of unit length for each, (t, d), float16.
+
+    Without the tokens that it adds to every text, and without those of its prompt: a text may have none left.
+    """
+
+    ids: NDArray[np.int32]
+    vectors: NDArray[np.float16]
+
+
+def vector_flaws(encoder: Encoder, vectors: Vectors, count: int) -> dict[int, str]:
+    """Return what is wrong with each of the vectors that `encoder` made of `count` texts and that is not sound, by row.
+
+    Raises EncoderError where they are not one for each text, of its dimension.
+    """
+    if wrong := shape_flaw(vectors, count, encoder.dimension):
+        raise EncoderError(f"{encoder.model_name} made vectors of the shape {wrong}: look at the model's files.")
+    return flaws(vectors)
+
+
+def flawed_vector(encoder: str, of: str, flaw: str) -> EncoderError:
+    """The error of a model whose vector `of` something is what `flaws` says."""
+    return EncoderError(
+        f"{encoder} made a vector of {of} that is {flaw}: look at the text, at the model's files, and at the precision "
+        "and the device that it runs on."
+    )
+
+
+NO_TOKENS = TokenVectors(np.empty(0, np.int32), np.empty((0, 0), np.float16))
+
+
+@runtime_checkable
+class TokenEncoder(Encoder, Protocol):
+    """An encoder that has a vector for each token of a text too, in its context."""
+
+    @property
+    def token_dimension(self) -> int: ...
+
+    def embed_tokens(self, texts: Sequence[str], *, kind: Kind = "document") -> tuple[Vectors, list[TokenVectors]]:
+        """Return what `embed_batch` does, and the tokens of each text, from one pass through the model."""
+
+    def token_ids(self, texts: Sequence[str], *, kind: Kind = "document") -> list[NDArray[np.int32]]:
+        """Return the ids that `embed_tokens` would, without encoding: thousands of texts a second."""
+
+
+class SentenceTransformerEncoder:
+    """A model of sentence-transformers, by name or local path, on CUDA, MPS or CPU as the machine has it."""
+
+    def __init__(self, model_name: str, model: Any, revision: str) -> None:
+        """`model` is the SentenceTransformer that `load_model` returned under this name and revision."""
+        self.model_name = model_name
+        self.revision = revision
+        self._model = model
+        self.dimension = len(self._model.encode("", show_progress_bar=False))
+
+    @property
+    def device(self) -> str:
+        return str(self._model.device)
+
+    def embed(self, text: str, *, kind: Kind = "document") -> Vectors:
+        return self.embed_batch([text], kind=kind)[0]
+
+    def embed_batch(self, texts: Sequence[str], *, kind: Kind = "document") -> Vectors:
+        vectors = np.empty((len(texts), self.dimension), np.float32)
+        for chosen in length_batches(texts, window=self._model.max_seq_length):
+            vectors[chosen] = self._encode(texts, chosen, kind, normalize_embeddings=True)
+        return vectors
+
+    def _encode(self, texts: Sequence[str], chosen: list[int], kind: Kind, **options: Any) -> Any:
+        """Encode some of the texts with the prompt that the model's configuration has for such."""
+        encode = self._model.encode_query if kind == "query" else self._model.encode_document
+        return encode([texts[index] for index in chosen], batch_size=BATCH, show_progress_bar=False, **options)
+
+
+class TransformerEncoder(SentenceTransformerEncoder):
+    """One whose first part is a transformer, so that its tokens have vectors too."""
+
+    def __init__(self, model_name: str, model: Any, revision: str) -> None:
+        super().__init__(model_name, model, revision)
+        self.token_dimension: int = self._model[0].get_embedding_dimension()
+        # The unknown token is one of the text's: it stands for a word.
+        tokenizer = self._model.tokenizer
+        self._special = [one for one in tokenizer.all_special_ids if one != tokenizer.unk_token_id]
+        self._prompts = {kind: self._prompt(kind) for kind in ("query", "document")}
+        self._prompt_tokens = {
+            kind: len(tokenizer(prompt.strip(), add_special_tokens=False)["input_ids"])
+            for kind, prompt in self._prompts.items()
+        }
+
+    def embed_tokens(self, texts: Sequence[str], *, kind: Kind = "document") -> tuple[Vectors, list[TokenVectors]]:
+        vectors = np.empty((len(texts), self.dimension), np.float32)
+        tokens: list[TokenVectors] = [NO_TOKENS] * len(texts)
+        for chosen in length_batches(texts, window=self._model.max_seq_length):
+            made = self._encode(texts, chosen, kind, output_value=None)
+            vectors[chosen] = _unit([one["sentence_embedding"] for one in made])
+            for index, one in zip(chosen, made, strict=True):
+                ids = one["input_ids"].cpu().numpy()
+                own = self._own_tokens(ids, kind)
+                tokens[index] = TokenVectors(
+                    ids[own].astype(np.int32), _unit([one["token_embeddings"]])[0, own].astype(np.float16)
+                )
+        return vectors, tokens
+
+    def token_ids(self, texts: Sequence[str], *, kind: Kind = "document") -> list[NDArray[np.int32]]:
+        read = self._model.tokenizer(
+            [self._prompts[kind] + text for text in texts], truncation=True, max_length=self._model.max_seq_length
+        )
+        all_ids = [np.array(ids, np.int32) for ids in read["input_ids"]]
+        return [ids[self._own_tokens(ids, kind)] for ids in all_ids]
+
+    def _own_tokens(self, ids: NDArray[Any], kind: Kind) -> NDArray[np.bool_]:
+        """Which tokens (t,) are the text's own: neither special, as padding is too, nor of the prompt."""
+        own: NDArray[np.bool_] = ~np.isin(ids, self._special)
+        own[np.flatnonzero(own)[: self._prompt_tokens[kind]]] = False
+        return own
+
+    def _prompt(self, kind: str) -> str:
+        """The prompt as the library chooses it for `encode_query` and `encode_document`."""
+        names = ("query",) if kind == "query" else ("document", "passage", "corpus")
+        prompts = self._model.prompts
+        chosen = next((name for name in names if name in prompts), self._model.default_prompt_name)
+        return str(prompts.get(chosen) or "")
+
+
+def _unit(tensors: Sequence[Any]) -> Vectors:
+    """Tensors of one shape, stacked, as NumPy's, each vector along the last axis scaled to unit length."""
+    import torch
+
+    scaled: Vectors = torch.nn.functional.normalize(torch.stack(list(tensors)), dim=-1).cpu().numpy()
+    return scaled
+
+
+def length_batches(texts: Sequence[str], *, window: int | None = None) -> Iterator[list[int]]:
+    """Cut `texts` into batches of like length, longest first, as lists of their indices.
+
+    A batch is padded to its longest text, so equal lengths waste nothing: on a CPU that is worth a factor of two. It
+    holds at most BATCH texts, and fewer where they are long. `window` is how many tokens a model reads of a text; the
+    longest batch comes first, so that a machine with too little memory fails at once.
+    """
+    longest = (window or 10**9) * CHARACTERS_PER_TOKEN
+    order = sorted(range(len(texts)), key=lambda index: (-len(texts[index]), index))
+    start = 0
+    while start < len(order):
+        room = BATCH_CHARACTERS // max(1, min(len(texts[order[start]]), longest))
+        end = start + min(BATCH, max(1, room))
+        yield order[start:end]
+        start = end
+
+
+class KeywordEncoder:
+    """Counts named words: an encoder whose rankings a reader can predict. For tests and for trying things out.
+
+    `keyword:apple,pear` makes vectors of three dimensions: how often a text has "apple" and "pear", as words of any
+    case, and a small constant, without which a text that has neither would have no direction.
+    """
+
+    PREFIX = "keyword:"
+    CONSTANT = 0.1
+    revision = "1"
+
+    def __init__(self, model_name: str) -> None:
+        self.model_name = model_name
+        self.keywords = [word.strip().lower() for word in model_name.removeprefix(self.PREFIX).split(",")]
+        if not all(self.keywords) or len(set(self.keywords)) < len(self.keywords):
+            raise EncoderError(f"{model_name!r} names no distinct keywords; write, for example, keyword:apple,pear.")
+        self.dimension = self.token_dimension = len(self.keywords) + 1
+
+    def embed(self, text: str, *, kind: Kind = "document") -> Vectors:
+        return self.embed_batch([text], kind=kind)[0]
+
+    def embed_batch(self, texts: Sequence[str], *, kind: Kind = "document") -> Vectors:
+        counts = np.full((len(texts), self.dimension), self.CONSTANT)
+        for row, text in zip(counts, texts, strict=True):
+            words = Counter(re.findall(r"\w+", text.lower()))
+            row[:-1] = [words[keyword] for keyword in self.keywords]
+        return (counts / np.linalg.norm(counts, axis=1, keepdims=True)).astype(np.float32)
+
+    def embed_tokens(self, texts: Sequence[str], *, kind: Kind = "document") -> tuple[Vectors, list[TokenVectors]]:
+        """Each keyword has a direction of its own; other words are no tokens."""
+        one_hot = np.eye(self.dimension, dtype=np.float16)
+        return self.embed_batch(texts), [TokenVectors(ids, one_hot[ids]) for ids in self.token_ids(texts)]
+
+    def token_ids(self, texts: Sequence[str], *, kind: Kind = "document") -> list[NDArray[np.int32]]:
+        numbers = {keyword: number for number, keyword in enumerate(self.keywords)}
+        words = (re.findall(r"\w+", text.lower()) for text in texts)
+        return [np.array([numbers[word] for word in found if word in numbers], np.int32) for found in words]
+
+
+# Kinds of encoder by the prefix of their names; a name without one belongs to sentence-transformers.
+ENCODERS: dict[str, Callable[[str], Encoder]] = {KeywordEncoder.PREFIX: KeywordEncoder}
+
+
+def device_name() -> str:
+    """Return what models of this process run on: "cuda (NVIDIA …)", "mps", or "cpu", also where none was loaded."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return "cpu"
+    if torch.cuda.is_available():
+        return f"cuda ({torch.cuda.get_device_name()})"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+@lru_cache(maxsize=RESIDENT_ENCODERS)
+def load_encoder(name: str) -> Encoder:
+    """Return the encoder called `name`, resident in this process. Raises ModelError, EncoderError."""
+    for prefix, make in ENCODERS.items():
+        if name.startswith(prefix):
+            return make(name)
+    model, revision = load_model("SentenceTransformer", name)
+    kind = TransformerEncoder if hasattr(model[0], "auto_model") else SentenceTransformerEncoder
+    return kind(name, model, revision)

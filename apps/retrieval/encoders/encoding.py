@@ -1,0 +1,240 @@
+"""Vectors of texts by the model of an index: its chunks when it is built, queries when it is searched."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apps.operations.leasing import UnfitWorkerError
+from apps.retrieval.encoders.encoder import (
+    BATCH,
+    Encoder,
+    EncoderError,
+    TokenEncoder,
+    flawed_vector,
+    load_encoder,
+    vector_flaws,
+)
+from apps.retrieval.encoders.token_store import TokenStore
+from apps.retrieval.encoders.vector_cache import document_space, find_vectors, sound_vectors, space_of
+from apps.retrieval.fingerprints import text_hash
+from apps.retrieval.models import CachedVector, ChunkSet, Index, VectorSpace
+from benchbench.decimals import counted
+from benchbench.ir.records import Positions
+
+Vectors = NDArray[np.float32]
+
+TEXTS_BETWEEN_CHECKS = 4 * BATCH
+
+
+class RevisionError(EncoderError, UnfitWorkerError):
+    """The encoder is here in another revision than the one that made the vectors of an index."""
+
+
+def encoder_for(index: Index) -> Encoder:
+    """Return the encoder of an index, as long as it is the one that made its vectors.
+
+    Imported vectors may come from anywhere; of their model only the dimension is known. Raises ModelError,
+    EncoderError and RevisionError.
+    """
+    if not index.encoder:
+        raise EncoderError(
+            f'The index "{index}" names no model: its vectors were imported without saying whose they are.',
+            field="model",
+        )
+    encoder = load_encoder(index.encoder)
+    if index.dimension is not None and encoder.dimension != index.dimension:
+        raise EncoderError(
+            f'{index.encoder} makes vectors of {encoder.dimension} dimensions, the index "{index}" has '
+            f"{index.dimension}: name the model that made them, or make a new version of the index."
+        )
+    if not index.vector_source and index.encoder_revision not in ("", encoder.revision):
+        raise RevisionError(
+            f'The index "{index}" was encoded by {index.encoder} in revision {index.encoder_revision}; here it is '
+            f"{encoder.revision}. Install that revision, or make a new version of the index."
+        )
+    return encoder
+
+
+class ChunkVectors(NamedTuple):
+    """The vectors of chunks (n, d), and those of them that were not in the cache, by the hashes of their texts."""
+
+    vectors: Vectors
+    made: dict[str, Vectors]
+
+
+def chunk_vectors(
+    chunk_set: ChunkSet,
+    positions: Positions,
+    encoder: Encoder,
+    *,
+    on_part: Callable[[int], None] = lambda done: None,
+) -> ChunkVectors:
+    """Return the vectors of chunks, in the order of ascending `positions`: from the cache, else encoded.
+
+    Each text is encoded once, however many chunks have it. `on_part` is called with the count so far every few seconds.
+    Raises EncoderError, which names the chunk, where the model makes no sound vector of it.
+    """
+    rows = chunk_set.chunks.filter(position__in=positions.tolist()).order_by("position")
+    hashes = list(rows.values_list("text_hash", flat=True))
+    known = find_vectors(document_space(encoder), list(dict.fromkeys(hashes)))
+    known_count = sum(key in known for key in hashes)
+    on_part(known_count)
+    missing = dict(rows.exclude(text_hash__in=known).values_list("text_hash", "text"))
+
+    def name(number: int) -> str:
+        chunk = rows.filter(text_hash=list(missing)[number]).select_related("document").first()
+        assert chunk is not None
+        return f"chunk {chunk.position:,}" + (f" (document {chunk.document.external_id!r})" if chunk.document else "")
+
+    made = encode_texts(encoder, list(missing.values()), on_part=lambda done: on_part(known_count + done), name=name)
+    fresh = dict(zip(missing, made, strict=True))
+    vectors = np.empty((len(hashes), encoder.dimension), np.float32)
+    for row, key in zip(vectors, hashes, strict=True):
+        row[:] = fresh[key] if key in fresh else known[key]
+    return ChunkVectors(vectors, fresh)
+
+
+def encode_texts(
+    encoder: Encoder,
+    texts: Sequence[str],
+    *,
+    on_part: Callable[[int], None] = lambda done: None,
+    name: Callable[[int], str] = "text {}".format,
+) -> Vectors:
+    """Return the vectors of many documents' texts, (n, d), calling `on_part` with the count so far every few seconds.
+
+    Like lengths go together, over all the texts: what is padded costs as much as what is read. The vectors of their
+    tokens, which come from the same pass, are kept for reranking as long as there is room for them. Raises
+    EncoderError where the model makes no sound vector of a text, which `name` names by its number.
+    """
+    vectors = np.empty((len(texts), encoder.dimension), np.float32)
+    order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
+    store = TokenStore(encoder, "document") if isinstance(encoder, TokenEncoder) else None
+    for start in range(0, len(order), TEXTS_BETWEEN_CHECKS):
+        part = order[start : start + TEXTS_BETWEEN_CHECKS]
+        read = [texts[index] for index in part]
+        made, tokens = (encoder.embed_batch(read), []) if store is None else store.encoder.embed_tokens(read)
+        for row, flaw in vector_flaws(encoder, made, len(read)).items():
+            raise flawed_vector(encoder.model_name, name(part[row]), flaw)
+        vectors[part] = made
+        if store is not None and not store.keep(read, tokens, make_room=False):
+            store = None
+        on_part(start + len(part))
+    return vectors
+
+
+class QueryVector(NamedTuple):
+    """A query's vector (d,), and the milliseconds that encoding it took; None where it was imported.
+
+    `together_ms` is what all took that it was encoded with, just now, where there were others.
+    """
+
+    vector: Vectors
+    encode_ms: float | None
+    together_ms: float | None = None
+
+
+def query_vectors(index: Index, texts: Sequence[str]) -> list[QueryVector]:
+    """Return the vector of each query text, encoded once for all who search with this model and revision.
+
+    Encoding the same text again may give other last bits. So a new vector is stored before it is used, and where two
+    workers store one at once, both take what the database kept. Only sound ones are stored: where one is not, the
+    others are, and EncoderError names its query. Raises ModelError, EncoderError.
+    """
+    if not texts:
+        return []
+    assert index.dimension is not None
+    space = space_of(index.encoder, index.encoder_revision, "query", index.dimension)
+    hashes = [text_hash(text) for text in texts]
+    by_hash = dict(zip(hashes, texts, strict=True))
+    known = _stored(space, list(by_hash))
+    if missing := sorted(by_hash.keys() - known.keys()):  # in one order everywhere, or two inserts might deadlock
+        made, wrong = _encode_queries(index, [by_hash[key] for key in missing])
+        _store(space, {key: one for row, (key, one) in enumerate(zip(missing, made, strict=True)) if row not in wrong})
+        known |= _stored(space, missing)
+        for row, key in enumerate(missing):
+            if key not in known:
+                raise _unsound(index, by_hash[key], wrong.get(row))
+            known[key] = known[key]._replace(together_ms=made[row].together_ms)
+    return [known[key] for key in hashes]
+
+
+def time_encoding(index: Index, text: str) -> float:
+    """Encode a query once more, by itself, and keep what it took as its cost; return that, in milliseconds.
+
+    The vector stays the one that was kept.
+    """
+    ms = _time(encoder_for(index), [text])[1]
+    assert index.dimension is not None
+    space = space_of(index.encoder, index.encoder_revision, "query", index.dimension)
+    space.vectors.filter(text_hash=text_hash(text), encode_ms__isnull=False).update(encode_ms=ms)
+    return ms
+
+
+def share_to_encode(index: Index, texts: Sequence[str]) -> float:
+    """Return the share of the query texts, in [0, 1], that the model of an index has made no vector of yet."""
+    hashes = {text_hash(text) for text in texts}
+    if not hashes or index.dimension is None:
+        return 0.0
+    space = space_of(index.encoder, index.encoder_revision, "query", index.dimension)
+    return 1 - space.vectors.filter(text_hash__in=hashes).count() / len(hashes)
+
+
+def _unsound(index: Index, text: str, flaw: str | None) -> EncoderError:
+    """The error of a query without a sound vector: its `flaw`; without one, what is stored is damaged."""
+    if flaw is not None:
+        return flawed_vector(index.encoder, f"the query {text[:80]!r}", flaw)
+    return EncoderError(
+        f"The imported vector of the query {text[:80]!r} is damaged in the database: import the vectors of the index "
+        f'"{index}" again.'
+    )
+
+
+def _encode_queries(index: Index, texts: Sequence[str]) -> tuple[list[QueryVector], dict[int, str]]:
+    """The vectors of queries, and what is wrong with those that are not sound, by their rows."""
+    if not index.encoder:
+        raise EncoderError(
+            f"{counted(len(texts), 'query')} (such as {texts[0][:80]!r}) had no vector in the file that "
+            f'the index "{index}" was imported from, and no model is named that could make one. Import it again '
+            "with these vectors, or name the model.",
+            field="model",
+        )
+    encoder = encoder_for(index)  # may load the model, which is no part of a query's cost
+    vectors, ms = _time(encoder, texts)
+    wrong = vector_flaws(encoder, vectors, len(texts))
+    together = ms if len(texts) > 1 else None
+    return [QueryVector(vector, ms / len(texts), together) for vector in vectors], wrong
+
+
+def _time(encoder: Encoder, texts: Sequence[str]) -> tuple[Vectors, float]:
+    """Return the vectors of queries, (n, d), and the milliseconds that encoding them together took."""
+    started = time.perf_counter()
+    vectors = encoder.embed_batch(texts, kind="query")
+    return vectors, (time.perf_counter() - started) * 1000
+
+
+def _stored(space: VectorSpace, hashes: Sequence[str]) -> dict[str, QueryVector]:
+    rows = space.vectors.filter(text_hash__in=hashes).values_list("text_hash", "vector", "encode_ms")
+    costs = {key: ms for key, _, ms in rows}
+    sound = sound_vectors(space, {key: bytes(vector) for key, vector, _ in rows})
+    return {key: QueryVector(vector, costs[key]) for key, vector in sound.items()}
+
+
+def _store(space: VectorSpace, made: Mapping[str, QueryVector]) -> None:
+    CachedVector.objects.bulk_create(
+        [cached_vector(space, key, one.vector, one.encode_ms) for key, one in made.items()],
+        ignore_conflicts=True,
+        batch_size=1000,
+    )
+
+
+def cached_vector(
+    space: VectorSpace, key: str, vector: Vectors, encode_ms: float | None = None, *, pinned: bool = False
+) -> CachedVector:
+    """The row, not saved, that keeps a text's vector (d,)."""
+    return CachedVector(
+        space=space, text_hash=key, vector=vector.astype("<f4").tobytes(), encode_ms=encode_ms, pinned=pinned
+    )

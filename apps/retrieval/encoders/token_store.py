@@ -1,0 +1,126 @@
+"""Token vectors of texts, kept on this machine.
+
+A record for each text, in packs (benchbench.local_files.packs) of a folder for the model, its revision and the kind of
+text: its token ids as int32, then its vectors as float16, row by row. Whoever reads one finds it in the page cache that
+processes share. A text's vectors, once kept, are the same bits for all who read them on this machine; they are made
+again, and may differ in their last bits, where they have gone or were damaged.
+"""
+
+import shutil
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+from django.conf import settings
+
+from apps.retrieval.encoders.encoder import BATCH, EncoderError, Kind, TokenEncoder, TokenVectors, flawed_vector
+from apps.retrieval.fingerprints import fingerprint
+from benchbench.decimals import counted
+from benchbench.ir.unit_vectors import flaws, shape_flaw
+from benchbench.local_files.packs import OVERHEAD, Packs, packed_bytes, trim_packs, writing
+
+SLACK = 16  # a pack holds at most a 16th of the bound, and that much room is made at once
+
+
+class TokenStore:
+    """The token vectors of one model, revision and kind of text."""
+
+    def __init__(self, encoder: TokenEncoder, kind: Kind) -> None:
+        self.encoder = encoder
+        self.kind = kind
+        self.folder = tokens_folder(encoder.model_name, encoder.revision, kind)
+        self._packs = _packs_in(self.folder)
+
+    def tokens(self, texts: Sequence[str], *, on_part: Callable[[], None] = lambda: None) -> list[TokenVectors]:
+        """Return the token vectors of texts as they are kept, encoded first where they are not.
+
+        `on_part` is called after every few texts that are encoded, and may raise. Raises EncoderError.
+        """
+        known = self.read(texts)
+        missing = sorted(set(texts) - known.keys(), key=lambda text: (-len(text), text))
+        for start in range(0, len(missing), BATCH):
+            part = missing[start : start + BATCH]
+            _, made = self.encoder.embed_tokens(part, kind=self.kind)
+            self.keep(part, made, make_room=True)
+            known |= dict(zip(part, made, strict=True)) | self.read(part)
+            on_part()
+        return [known[text] for text in texts]
+
+    def missing(self, texts: Sequence[str]) -> list[str]:
+        """Return the texts whose token vectors are not kept."""
+        known = self._packs.known([self._key(text) for text in texts])
+        return [text for text in texts if self._key(text) not in known]
+
+    def read(self, texts: Sequence[str]) -> dict[str, TokenVectors]:
+        """Return the token vectors that are kept, by their texts."""
+        by_key = {self._key(text): text for text in texts}
+        return {by_key[key]: self._unpacked(content) for key, content in self._packs.read(list(by_key)).items()}
+
+    def keep(self, texts: Sequence[str], tokens: Sequence[TokenVectors], *, make_room: bool) -> bool:
+        """Keep the token vectors of texts; what is kept already stays as it is. Tell whether all are.
+
+        Where BENCHBENCH_TOKEN_BYTES is reached, the packs longest unused go to make room, or the rest is not kept.
+        Raises EncoderError where they are no token vectors of these texts.
+        """
+        self._check(texts, tokens)
+        limit, root = settings.BENCHBENCH_TOKEN_BYTES, _root()
+        made = dict(zip(map(self._key, texts), tokens, strict=True))
+        with writing(root):
+            there, kept = self._packs.read(list(made)), packed_bytes(root)
+            for key in [key for key in made if key not in there]:
+                content = made[key].ids.astype("<i4").tobytes() + made[key].vectors.astype("<f2").tobytes()
+                size = OVERHEAD + len(content)
+                if kept + size > limit and make_room:
+                    kept = trim_packs(root, limit - limit // SLACK)
+                if kept + size > limit:
+                    return False
+                self._packs.add(key, content, most=limit // SLACK)
+                kept += size
+        return True
+
+    def _key(self, text: str) -> bytes:
+        """What no record of another model, kind or layout has."""
+        return sha256(f"{self.folder.name} i4 f2 {self.encoder.token_dimension} {text}".encode()).digest()
+
+    def _unpacked(self, content: memoryview) -> TokenVectors:
+        dimension = self.encoder.token_dimension
+        count = len(content) // (4 + 2 * dimension)
+        return TokenVectors(
+            np.frombuffer(content, "<i4", count),
+            np.frombuffer(content, "<f2", offset=4 * count).reshape(count, dimension),
+        )
+
+    def _check(self, texts: Sequence[str], tokens: Sequence[TokenVectors]) -> None:
+        if len(tokens) != len(texts):
+            raise EncoderError(
+                f"{self.encoder.model_name} read {counted(len(texts), 'text')} and gave tokens of {len(tokens)}."
+            )
+        for text, one in zip(texts, tokens, strict=True):
+            name = f"a token of the {self.kind} {text[:80]!r}"
+            if wrong := shape_flaw(one.vectors, len(one.ids), self.encoder.token_dimension):
+                raise flawed_vector(self.encoder.model_name, name, f"of the shape {wrong}")
+            for flaw in flaws(one.vectors).values():
+                raise flawed_vector(self.encoder.model_name, name, flaw)
+
+
+def tokens_folder(encoder: str, revision: str, kind: str) -> Path:
+    return _root() / fingerprint(encoder=encoder, revision=revision, kind=kind)[:32]
+
+
+def forget_tokens(encoder: str, revision: str, kind: str) -> None:
+    """Delete what this machine keeps of a model, revision and kind of text."""
+    with writing(_root()):
+        shutil.rmtree(tokens_folder(encoder, revision, kind), ignore_errors=True)
+
+
+@lru_cache
+def _packs_in(folder: Path) -> Packs:
+    """The packs of a folder, whose index stays in this process."""
+    shutil.rmtree(_root().with_name("tokens"), ignore_errors=True)  # where each text was a file of its own
+    return Packs(folder)
+
+
+def _root() -> Path:
+    return Path(settings.BENCHBENCH_VECTOR_DIR) / "packs"

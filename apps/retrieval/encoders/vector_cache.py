@@ -1,0 +1,171 @@
+"""Vectors that were made once: kept by model, revision, kind of text and the text's hash, and bounded.
+
+Vectors of documents are a cache: an index has its own copy, so the longest unused go when they take more than
+BENCHBENCH_VECTOR_CACHE_BYTES. Vectors of queries are what stored results were ranked with, and few: they stay until
+someone clears them. Imported ones cannot be made again, and stay for good.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import psycopg
+from django.conf import settings
+from django.db import connection
+from django.db.models import Count, F, Max, QuerySet
+
+from apps.operations.models import Operation, Status
+from apps.retrieval.encoders.encoder import Encoder, EncoderError, Kind, Vectors
+from apps.retrieval.encoders.token_store import forget_tokens
+from apps.retrieval.models import ChunkSet, VectorSpace
+from benchbench.errors import ConflictError
+from benchbench.ir.records import Positions
+from benchbench.ir.unit_vectors import flaws
+
+ROWS_AT_ONCE = 10_000  # fifteen megabytes of a small model's vectors; for so many a table may be read as a whole
+
+FIND = "SELECT text_hash, vector FROM retrieval_cachedvector WHERE space_id = %s AND text_hash = ANY(%s)"
+TOUCH = """
+    UPDATE retrieval_cachedvector SET used_at = now()
+    WHERE space_id = %s AND text_hash = ANY(%s) AND used_at < now() - interval '1 day'
+"""
+ADD = """
+    INSERT INTO retrieval_cachedvector (space_id, text_hash, vector, pinned, used_at)
+    SELECT %s, text_hash, vector, false, now() FROM unnest(%b::text[], %b::bytea[]) AS made (text_hash, vector)
+    ON CONFLICT DO NOTHING
+"""
+KNOWN = """
+    SELECT position FROM retrieval_chunk chunk JOIN retrieval_cachedvector cached USING (text_hash)
+    WHERE cached.space_id = %s AND chunk.chunk_set_id = %s AND chunk.level = 0
+"""
+# An array: the rows of an IN (…) may be chosen anew for every row that is looked at, and more would go than the limit.
+TRIM = """
+    DELETE FROM retrieval_cachedvector WHERE id = ANY(ARRAY(
+        SELECT id FROM retrieval_cachedvector WHERE space_id = ANY(%s) AND NOT pinned
+        ORDER BY used_at LIMIT %s FOR UPDATE SKIP LOCKED
+    ))
+"""
+
+
+def space_of(encoder: str, revision: str, kind: Kind, dimension: int) -> VectorSpace:
+    """Return the space of a model, its revision and a kind of text. Raises EncoderError if it has another dimension."""
+    space, _ = VectorSpace.objects.get_or_create(
+        encoder=encoder, revision=revision, kind=kind, defaults={"dimension": dimension}
+    )
+    if space.dimension != dimension:
+        raise EncoderError(
+            f"The cache holds vectors of {encoder} in revision {revision} that have {space.dimension} dimensions, and "
+            f"here it makes {dimension}: the model's files have changed under one revision. Clear its vectors "
+            "(manage.py clear_cache), or name the model anew."
+        )
+    return space
+
+
+def document_space(encoder: Encoder) -> VectorSpace:
+    return space_of(encoder.model_name, encoder.revision, "document", encoder.dimension)
+
+
+def find_vectors(space: VectorSpace, hashes: Sequence[str]) -> dict[str, Vectors]:
+    """Return the vectors (d,) that the cache has of these texts, by their hashes, and note that they were used.
+
+    The time of use is right to a day, so that using them often does not write them often.
+    """
+    found: dict[str, Vectors] = {}
+    with _binary_cursor() as cursor:
+        for start in range(0, len(hashes), ROWS_AT_ONCE):
+            part = list(hashes[start : start + ROWS_AT_ONCE])
+            cursor.execute(FIND, [space.pk, part], binary=True)
+            rows = cursor.fetchall()
+            found |= sound_vectors(space, dict(rows))
+            if rows:
+                cursor.execute(TOUCH, [space.pk, [key for key, _ in rows]])
+    return found
+
+
+def sound_vectors(space: VectorSpace, stored: Mapping[str, bytes]) -> dict[str, Vectors]:
+    """Return the vectors (d,) of what is stored in a space, by the hashes of their texts.
+
+    Those that are none, whoever stored them, are deleted, to be made anew; imported ones, which cannot be, are left
+    out.
+    """
+    whole = {key: value for key, value in stored.items() if len(value) == 4 * space.dimension}
+    vectors = np.frombuffer(b"".join(whole.values()), "<f4").astype(np.float32, copy=False)
+    vectors = vectors.reshape(-1, space.dimension)
+    wrong = flaws(vectors)
+    found = {key: vectors[row] for row, key in enumerate(whole) if row not in wrong}
+    if lost := stored.keys() - found.keys():
+        bad = [stored[key] for key in lost]  # and not what another worker has made anew meanwhile
+        space.vectors.filter(text_hash__in=lost, vector__in=bad, pinned=False).delete()
+    return found
+
+
+def add_vectors(space: VectorSpace, vectors: Mapping[str, Vectors]) -> None:
+    """Keep vectors (d,) by the hashes of their texts; of those that are there already, the old ones stay."""
+    hashes = sorted(vectors)  # in one order everywhere, or two workers might wait for each other
+    with _binary_cursor() as cursor:
+        for start in range(0, len(hashes), ROWS_AT_ONCE):
+            part = hashes[start : start + ROWS_AT_ONCE]
+            cursor.execute(ADD, [space.pk, part, [vectors[key].astype("<f4").tobytes() for key in part]])
+
+
+def known_positions(space: VectorSpace, chunk_set: ChunkSet) -> Positions:
+    """Return the positions of the chunks whose texts the cache has vectors of, in any order."""
+    with connection.cursor() as cursor:
+        cursor.execute(KNOWN, [space.pk, chunk_set.pk])
+        return np.fromiter((position for (position,) in cursor.fetchall()), np.int64)
+
+
+def with_sizes(spaces: QuerySet[VectorSpace]) -> QuerySet[VectorSpace]:
+    """Add to each space how many vectors it has (`entries`), their `bytes`, and when one was `last_used`."""
+    counted = spaces.annotate(entries=Count("vectors"), last_used=Max("vectors__used_at"))
+    return counted.annotate(bytes=F("entries") * F("dimension") * 4)
+
+
+def trim_cache() -> int:
+    """Delete the document vectors longest unused until BENCHBENCH_VECTOR_CACHE_BYTES hold the rest; return how many.
+
+    Counts the cache, which that bound keeps countable: a hundred milliseconds for the default.
+    """
+    spaces: list[Any] = list(with_sizes(VectorSpace.objects.filter(kind="document")))
+    excess = sum(space.bytes for space in spaces) - settings.BENCHBENCH_VECTOR_CACHE_BYTES
+    if excess <= 0:
+        return 0
+    count = -(-excess // (4 * min(space.dimension for space in spaces)))
+    with connection.cursor() as cursor:
+        cursor.execute(TRIM, [[space.pk for space in spaces], count])
+        return int(cursor.rowcount)
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """What was deleted of the cache."""
+
+    vectors: int
+    bytes: int
+
+
+def clear_cache(spaces: QuerySet[VectorSpace]) -> Cleared:
+    """Delete the vectors of these spaces, and the token vectors that this machine keeps; imported ones stay.
+
+    Raises ConflictError while an index is built or a benchmark runs, which would have to encode again.
+    """
+    active = Operation.objects.filter(kind__in=WORK_WITH_VECTORS, status__in=Status.active()).first()
+    if active is not None:
+        raise ConflictError(f"The cache is in use: wait for the end of the {active}, or cancel it.")
+    vectors, size = 0, 0
+    for space in spaces:
+        count, _ = space.vectors.filter(pinned=False).delete()
+        vectors, size = vectors + count, size + 4 * count * space.dimension
+        forget_tokens(space.encoder, space.revision, space.kind)
+    spaces.filter(vectors__isnull=True).delete()
+    return Cleared(vectors, size)
+
+
+WORK_WITH_VECTORS = (Operation.Kind.INDEX, Operation.Kind.BENCHMARK)
+
+
+def _binary_cursor() -> psycopg.Cursor[Any]:
+    """A cursor that sends and gets bytes as they are, on Django's connection and in its transaction."""
+    connection.ensure_connection()
+    return psycopg.Cursor(connection.connection)

@@ -1,0 +1,261 @@
+"""A Flowbaby dataset, which is a directory of metadata.json, topics.json and qrels.json, and a Flowbaby run."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from benchbench.files.errors import FileFormatError
+from benchbench.ir import canonical
+from benchbench.ir.canonical import Run, RunEntry
+from benchbench.ir.scored import ScoredDocuments
+from benchbench.reading.fields import Fields, without_nulls
+from benchbench.reading.strict_json import kind, read_value
+
+SPLITS = ("train", "validation", "test")
+GRADES = range(3)
+DEFAULT_GRADE = 1
+DEFAULT_SLICE = "default"
+OrderBy = Literal["agree", "rank", "score"]
+
+METADATA_KEYS = (
+    "dataset_id",
+    "version",
+    "description",
+    "slice_definitions",
+    "canonicalization_version",
+    "created",
+    "updated",
+    "notes",
+)
+TOPIC_KEYS = ("query_id", "query_text", "slice_ids", "notes", "expected_positive_count", "split")
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """What a dataset says about itself."""
+
+    dataset_id: str
+    version: str = "1.0"
+    description: str = ""
+    slice_definitions: Mapping[str, Any] = field(default_factory=dict)
+    canonicalization_version: str = canonical.CURRENT
+    created: str = ""
+    updated: str = ""
+    notes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A query; one that states no slice is in `default`."""
+
+    key: str
+    text: str
+    slices: tuple[str, ...]
+    notes: str = ""
+    expected_positive_count: int | None = None
+    split: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """Topics in file order and, for those that are judged, the grades by item.
+
+    `duplicates` counts judgments that are stated again alike; `warnings` are sentences about what looks wrong.
+    """
+
+    metadata: Metadata
+    topics: tuple[Topic, ...]
+    qrels: Mapping[str, Mapping[str, int]]
+    duplicates: int = 0
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def split(self) -> str | None:
+        """The split that all topics are in, if there is one."""
+        splits = {topic.split for topic in self.topics}
+        return next(iter(splits)) or None if len(splits) == 1 else None
+
+    def of_split(self, split: str) -> "Dataset":
+        """The part whose topics are in `split`. Raises FileFormatError where there is none."""
+        topics = tuple(topic for topic in self.topics if topic.split == split)
+        if not topics:
+            there = ", ".join(sorted({topic.split for topic in self.topics if topic.split})) or "none"
+            raise FileFormatError(
+                f"No topic of {self.metadata.dataset_id} is in the split {split!a}; its topics state: {there}.",
+                field="split",
+            )
+        kept = {topic.key for topic in topics}
+        return replace(self, topics=topics, qrels={key: of for key, of in self.qrels.items() if key in kept})
+
+
+def read_dataset(directory: Path) -> Dataset:
+    """Return the dataset in a directory; metadata.json may be missing, and each file may be a `.gz`.
+
+    Raises a sentence for an unknown canonicalization version, a judgment of a query that topics.json lacks, and an item
+    judged twice with different grades, besides whatever is not as docs/formats.md says. An undeclared slice and an
+    expected_positive_count that the judgments contradict are warnings.
+    """
+    if not directory.is_dir():
+        raise FileFormatError(f"{directory} is not a directory: a Flowbaby dataset is one with topics.json in it.")
+    metadata = _read_metadata(directory)
+    topics = tuple(_topic(item, f"topics.json[{index}].") for index, item in enumerate(_list(directory, "topics.json")))
+    repeated = [key for key, count in Counter(topic.key for topic in topics).items() if count > 1]
+    if repeated or not topics:
+        what = f"has the query_id {repeated[0][:60]!a} more than once" if repeated else "holds no topic"
+        raise FileFormatError(f"topics.json {what}.", field="query_id")
+    qrels, duplicates = _qrels(_list(directory, "qrels.json"), {topic.key for topic in topics})
+    return Dataset(metadata, topics, qrels, duplicates, tuple(_warnings(metadata, topics, qrels)))
+
+
+def read_qrels(path: Path) -> dict[str, dict[str, int]]:
+    """Return the grades of each query by item that a qrels.json alone states."""
+    return _qrels(_items(path))[0]
+
+
+def read_run(path: Path) -> Run:
+    """Return a run as stated, NaN and infinite scores refused."""
+    known = ("run_id", "entries")
+    fields = Fields(read_value(path), known, prefix=f"{path.name}, ")
+    run_id = fields.filled("run_id")
+    entries = fields.items("entries")
+    return Run(run_id, tuple(_entry(item, f"{path.name}, entries[{index}].") for index, item in enumerate(entries)))
+
+
+def written_run(run_id: str, entries: Iterable[RunEntry]) -> Iterator[str]:
+    """Yield the text of a run.json, a line an entry."""
+    yield f'{{"run_id": {json.dumps(run_id, ensure_ascii=False)}, "entries": ['
+    separator = "\n"
+    for entry in entries:
+        yield separator + json.dumps(asdict(entry), ensure_ascii=False, allow_nan=False)
+        separator = ",\n"
+    yield "\n]}\n"
+
+
+def rankings(run: Run, *, order_by: OrderBy = "agree") -> dict[str, list[str]]:
+    """Return the items of each query of a run, best first.
+
+    By score: as float32, falling, equal ones by id, falling. By rank: rising. By default by score, and a run whose
+    scores rise anywhere down its ranks is refused, as is a rank or an item that a query has twice.
+    """
+    if order_by not in get_args(OrderBy):
+        raise FileFormatError(f"A run is ordered by rank or by score, not by {order_by!a}.", field="order_by")
+    by_query: dict[str, list[RunEntry]] = {}
+    for entry in run.entries:
+        by_query.setdefault(entry.query_id, []).append(entry)
+    place = f"The run {run.run_id[:60]!a}, query"
+    return {query: _ranking(f"{place} {query[:60]!a},", entries, order_by) for query, entries in by_query.items()}
+
+
+def _ranking(place: str, entries: list[RunEntry], order_by: OrderBy) -> list[str]:
+    by_rank = sorted(entries, key=lambda entry: entry.rank)
+    if order_by != "score":
+        for above, below in pairwise(by_rank):
+            if above.rank == below.rank:
+                raise FileFormatError(f"{place} has the rank {above.rank} twice: say --order-by score to go by scores.")
+            if order_by == "agree" and above.score < below.score:
+                raise FileFormatError(
+                    f"{place} has ranks and scores that disagree: rank {above.rank} has the score {above.score}, and "
+                    f"rank {below.rank} has {below.score}. Say --order-by rank or --order-by score."
+                )
+    scored = ScoredDocuments(place, [entry.canonical_item_id for entry in by_rank], [entry.score for entry in by_rank])
+    by_score = scored.ranking()
+    return scored.documents if order_by == "rank" else by_score
+
+
+def _read_metadata(directory: Path) -> Metadata:
+    path = _path(directory, "metadata.json")
+    stated = read_value(path) if path else {}
+    fields = Fields(without_nulls(stated), METADATA_KEYS, prefix="metadata.json, ")
+    metadata = Metadata(
+        dataset_id=fields.string("dataset_id", default=directory.resolve().name),
+        version=fields.string("version", default="1.0"),
+        slice_definitions=fields.mapping("slice_definitions"),
+        canonicalization_version=fields.string("canonicalization_version", default=canonical.CURRENT),
+        **{key: fields.string(key, default="") for key in ("description", "created", "updated", "notes")},
+    )
+    canonical.rules(metadata.canonicalization_version)
+    return metadata
+
+
+def _topic(item: Any, prefix: str) -> Topic:
+    fields = Fields(without_nulls(item), TOPIC_KEYS, prefix=prefix)
+    split = fields.string("split", default="")
+    if split and split not in SPLITS:
+        raise fields.error("split", f"is {split[:40]!a}: it may be {', '.join(SPLITS)}")
+    expected = fields.value("expected_positive_count", default=-1)
+    if type(expected) is not int or (expected < 0 and "expected_positive_count" in fields.values):
+        raise fields.error("expected_positive_count", "must be an integer from 0")
+    fields.items("slice_ids")
+    return Topic(
+        key=fields.filled("query_id"),
+        text=fields.filled("query_text"),
+        slices=tuple(fields.strings("slice_ids")) or (DEFAULT_SLICE,),
+        notes=fields.string("notes", default=""),
+        expected_positive_count=None if expected < 0 else expected,
+        split=split,
+    )
+
+
+def _qrels(items: list[Any], known: set[str] | None = None) -> tuple[dict[str, dict[str, int]], int]:
+    """The grades of each query by item, and how many judgments are stated again alike; `known` are the topics' keys."""
+    qrels: dict[str, dict[str, int]] = {}
+    for index, item in enumerate(items):
+        fields = Fields(
+            without_nulls(item), ("query_id", "canonical_item_id", "relevance"), prefix=f"qrels.json[{index}]."
+        )
+        query, judged = fields.filled("query_id"), fields.filled("canonical_item_id")
+        grade = fields.value("relevance", default=DEFAULT_GRADE)
+        if type(grade) is not int or grade not in GRADES:
+            raise fields.error("relevance", "must be 0, 1 or 2")
+        if known is not None and query not in known:
+            raise fields.error("query_id", f"is {query[:60]!a}, which topics.json does not have")
+        before = qrels.setdefault(query, {}).setdefault(judged, grade)
+        if before != grade:
+            raise fields.error("relevance", f"is {grade}, but item {judged[:60]!a} was graded {before} before")
+    return qrels, len(items) - sum(map(len, qrels.values()))
+
+
+def _warnings(metadata: Metadata, topics: Iterable[Topic], qrels: Mapping[str, Mapping[str, int]]) -> Iterable[str]:
+    stated = dict.fromkeys(name for topic in topics for name in topic.slices if name != DEFAULT_SLICE)
+    for name in stated:
+        if name not in metadata.slice_definitions:
+            yield f"The slice {name[:60]!a} is not among the slice_definitions of metadata.json."
+    for topic in topics:
+        positives = sum(grade > 0 for grade in qrels.get(topic.key, {}).values())
+        if topic.expected_positive_count not in (None, positives):
+            yield (
+                f"The topic {topic.key[:60]!a} expects {topic.expected_positive_count} relevant items, and qrels.json "
+                f"has {positives}."
+            )
+
+
+def _entry(item: Any, prefix: str) -> RunEntry:
+    fields = Fields(item, ("query_id", "canonical_item_id", "rank", "score"), prefix=prefix)
+    rank, score = fields.value("rank"), fields.value("score")
+    if type(rank) is not int or rank < 1:
+        raise fields.error("rank", "must be an integer from 1")
+    if type(score) not in (int, float):
+        raise fields.error("score", f"must be a number, not {kind(score)}")
+    return RunEntry(fields.filled("query_id"), fields.filled("canonical_item_id"), rank, float(score))
+
+
+def _path(directory: Path, name: str) -> Path | None:
+    return next((path for path in (directory / name, directory / f"{name}.gz") if path.is_file()), None)
+
+
+def _list(directory: Path, name: str) -> list[Any]:
+    path = _path(directory, name)
+    if path is None:
+        raise FileFormatError(f"{directory} holds no {name}: is it a Flowbaby dataset?")
+    return _items(path)
+
+
+def _items(path: Path) -> list[Any]:
+    value = read_value(path)
+    if not isinstance(value, list):
+        raise FileFormatError(f"{path.name} must be a list, not {kind(value)}.")
+    return value

@@ -1,0 +1,174 @@
+"""Axes of the matrix: what one is, the kinds of its values, and how they are read from text."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+from pydantic import AfterValidator, Field
+
+from benchbench.ir.planning.ann import Ann
+from benchbench.reading.kinds import Kind
+
+if TYPE_CHECKING:
+    from benchbench.ir.planning.configuration import Configuration
+
+MAX_TOP_K = 1000
+MAX_DEPTH = 10_000
+
+Values = tuple[Any, ...]
+
+
+def _not_all_zero(weights: Sequence[float]) -> Sequence[float]:
+    if not any(weights):
+        raise ValueError
+    return weights
+
+
+NAME = Kind(Annotated[str, Field(pattern=r"\S")], "a name")
+CUTOFF = Kind(Annotated[int, Field(ge=1, le=MAX_TOP_K)])
+DEPTH = Kind(Annotated[int, Field(ge=1, le=MAX_DEPTH)])
+SHARE = Kind(Annotated[float, Field(ge=0, le=1)])
+SWITCH = Kind(bool)
+ANN = Kind(str | dict[str, Any], "a setting such as hnsw(ef_search=100), or an object of it")
+WEIGHTS = Kind(
+    Annotated[
+        Sequence[Annotated[float, Field(ge=0)]], Field(min_length=2, max_length=2), AfterValidator(_not_all_zero)
+    ],
+    "two numbers, for dense and lexical, from 0 up and not both 0",
+)
+
+
+def choice(*values: str) -> Kind:
+    """One of several words."""
+    return Kind(Literal[values])
+
+
+def by_commas(text: str) -> list[str]:
+    """The parts of a text between commas, without spaces around them; empty ones are dropped."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def whole_numbers(text: str) -> list[int]:
+    """The whole numbers between commas. Raises ValueError, whose text is the part that is none."""
+    return [_read(int, part) for part in by_commas(text)]
+
+
+def sides(text: str) -> list[str]:
+    """The parts of a text that states a switch; "both" is off, then on."""
+    return ["off", "on"] if text.lower() == "both" else by_commas(text)
+
+
+def _read(read: Callable[[str], Any], part: str) -> Any:
+    try:
+        return read(part)
+    except (KeyError, ValueError):
+        raise ValueError(part) from None
+
+
+class Reader(NamedTuple):
+    """How a value is read from text, and what the text must be, in words."""
+
+    expects: str
+    read: Callable[[str], Any]
+
+
+AS_IT_IS = Reader("a name", str)
+WHOLE = Reader("a whole number", lambda text: None if _is_none(text) else int(text))
+NUMBER = Reader("a number or “none”", lambda text: None if _is_none(text) else float(text))
+PAIR = Reader("a pair of numbers such as 0.7:0.3", lambda text: None if _is_none(text) else _pair(text))
+ON_OR_OFF = Reader("on, off or both", lambda text: {"on": True, "off": False}[text.lower()])
+
+
+def _pair(text: str) -> list[float]:
+    return [float(part) for part in text.split(":")]
+
+
+def _is_none(text: str) -> bool:
+    return text.lower() in ("none", "null", "off")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """A key of the matrix: a list of values, each of which sets one field of a configuration.
+
+    Whatever asks for an axis, reads it, writes it or speaks of it goes by this declaration: the form, the options of
+    the command, the schema of the API, labels and columns.
+    """
+
+    key: str
+    kind: Kind
+    field: str = ""
+    default: Any = None
+    option: str
+    section: str
+    label: str
+    help: str
+    part: Reader = AS_IT_IS
+    split: Callable[[str], list[str]] = by_commas
+    choices: Mapping[Any, str] = dataclasses.field(default_factory=dict)
+    canonical: Callable[[Any], Any] = lambda value: value
+    touches: Callable[[Configuration], bool] = lambda run: True
+    said: Callable[[Configuration], str] = lambda run: ""
+    phrase: Callable[[Any], str] = str
+    unstated: str = ""
+    named: str = ""
+    """`key` names it in a matrix, `field` in a configuration, where `default` is that of the field; `option` names it
+    on a command line, `label` with the sentence `help` in the form's `section`.
+
+    `kind` is what a value must be, and `canonical` gives its one form, so that equal values are found equal. A text
+    states several values: `split` parts it, and `part` reads one. `choices` says what each of a few values means.
+    `touches`: whether the value makes a difference to what a run finds. `said` is what a run's label says of it, and
+    `phrase` one value in a sentence, `unstated` where None needs other words.
+    """
+
+    @property
+    def name(self) -> str:
+        """The axis in a table of axes."""
+        return self.named or self.field.replace("_", " ")
+
+    @property
+    def default_text(self) -> str:
+        """The default as `read` reads it; "" for None."""
+        if self.kind is SWITCH:
+            return "on" if self.default else "off"
+        return "" if self.default is None else str(self.default)
+
+    def read(self, text: str) -> list[Any]:
+        """The values that a text states. Raises ValueError, whose text is the part that cannot be read."""
+        return [_read(self.part.read, part) for part in self.split(text)]
+
+    def words(self, value: Any) -> str:
+        """A value in a sentence."""
+        return self.unstated if value is None and self.unstated else self.phrase(value)
+
+
+def axis(default: Any, key: str, kind: Kind, **declared: Any) -> Any:
+    """A field of a configuration with the axis that sets it."""
+    return dataclasses.field(default=default, metadata={"axis": Axis(key=key, kind=kind, **declared)})
+
+
+def ann_text(setting: str | Mapping[str, Any]) -> str:
+    """The one text of an ANN setting. Raises AnnError."""
+    return str(Ann.parse(setting))
+
+
+def scaled(weights: Sequence[float] | None) -> tuple[float, float] | None:
+    """Weights that sum to 1: it is only their ratio that matters."""
+    if weights is None:
+        return None
+    dense, lexical = weights
+    total = dense + lexical
+    return (float(dense), float(lexical)) if math.isclose(total, 1) else (dense / total, lexical / total)
+
+
+def weights_text(weights: Sequence[float] | None) -> str:
+    return " + ".join(f"{weight:.3g}" for weight in weights or ())
+
+
+def last_part(name: object) -> str:
+    """The name of a model without the folders before it."""
+    return str(name).rstrip("/").rpartition("/")[2]

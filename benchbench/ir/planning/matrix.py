@@ -1,0 +1,149 @@
+"""The matrix of a benchmark: lists of values, validated, and the configurations that they spell out."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from benchbench.errors import BenchbenchError
+from benchbench.ir.planning.ann import AnnError
+from benchbench.ir.planning.axes import CUTOFF
+from benchbench.ir.planning.configuration import AXES, LATE_INTERACTION, Configuration
+from benchbench.reading.kinds import Kind, shown
+
+__all__ = ["Configuration", "Matrix", "MatrixError"]
+
+BY_KEY = {axis.key: axis for axis in AXES.values()}  # the last varies fastest
+KEYS = ("primary_k", "k_values_for_metrics", *BY_KEY)
+DEFAULT_CUTOFFS = (5, 10, 20)
+DEFAULT_PRIMARY_K = 10
+MAX_COMBINATIONS = 100_000  # tried in parsing a matrix, before equal configurations become one run
+
+
+class MatrixError(BenchbenchError):
+    """A matrix that cannot be run; `field` is the key at fault, or "matrix"."""
+
+    code = "invalid_matrix"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix:
+    """The values of every axis, and the cutoffs at which its runs are measured. Made by `parse`, so always valid."""
+
+    primary_k: int
+    k_values_for_metrics: tuple[int, ...]
+    axes: Mapping[str, tuple[Any, ...]]
+
+    @classmethod
+    def parse(cls, data: Mapping[str, Any], *, max_runs: int | None = None, max_values: int | None = None) -> Matrix:
+        """The matrix that `data` describes: a list of distinct values per axis, each with a default.
+
+        `k_values_for_metrics` come out ascending, with `primary_k` (default 10) among them; a reranker that is used and
+        not named is LATE_INTERACTION. Raises MatrixError, whose field is the key at fault, also for more than
+        `max_values` in a list, and for more than `max_runs` runs, whose field is "matrix".
+        """
+        if not isinstance(data, Mapping):
+            raise MatrixError(
+                f"The matrix must be an object that gives lists of values, not {shown(data)}.", field="matrix"
+            )
+        for key in data:
+            _refuse_unknown(key)
+        primary_k = data.get("primary_k", DEFAULT_PRIMARY_K)
+        if not CUTOFF.holds(primary_k):
+            raise MatrixError(f"primary_k: {shown(primary_k)} is not {CUTOFF.words}.", field="primary_k")
+        k_values = _read("k_values_for_metrics", CUTOFF, data.get("k_values_for_metrics", DEFAULT_CUTOFFS), max_values)
+        axes = {
+            key: _read(key, axis.kind, data.get(key, (axis.default,)), max_values, axis.canonical)
+            for key, axis in BY_KEY.items()
+        }
+        if True in axes["use_reranker"]:
+            axes["rerankers"] = tuple(dict.fromkeys(name or LATE_INTERACTION for name in axes["rerankers"]))
+        matrix = cls(primary_k=primary_k, k_values_for_metrics=tuple(sorted({*k_values, primary_k})), axes=axes)
+        matrix._check_together(max_runs)
+        return matrix
+
+    def as_dict(self) -> dict[str, Any]:
+        """Every key with its values, defaults included, as `parse` reads it."""
+        axes = {key: list(values) for key, values in self.axes.items()}
+        return {"primary_k": self.primary_k, "k_values_for_metrics": list(self.k_values_for_metrics), **axes}
+
+    def configurations(self) -> list[Configuration]:
+        """The distinct runs, in the order of the axes and of the values given, the last axis varying fastest.
+
+        A value that does not touch a search is its default there, so that it does not multiply runs; of equal
+        configurations the first stays.
+        """
+        combinations = itertools.product(*(self.axes[key] for key in BY_KEY))
+        spelled_out = (Configuration(**dict(zip(AXES, values, strict=True))) for values in combinations)
+        return list(dict.fromkeys(configuration.normal() for configuration in spelled_out))
+
+    def _check_together(self, max_runs: int | None) -> None:
+        """Refuse values that are right alone and wrong together."""
+        least, greatest = min(self.axes["top_k_values"]), self.k_values_for_metrics[-1]
+        if least < greatest:
+            always = " (primary_k is always one of them)" if greatest == self.primary_k else ""
+            raise MatrixError(
+                f"top_k_values: {least} is less than the greatest k to measure at, {greatest}{always}; raise it or "
+                "drop the k.",
+                field="top_k_values",
+            )
+        combinations = math.prod(len(values) for values in self.axes.values())
+        if combinations > MAX_COMBINATIONS:
+            raise MatrixError(
+                f"The matrix combines its values in {combinations:,} ways; at most {MAX_COMBINATIONS:,} are tried. "
+                "Shorten a list.",
+                field="matrix",
+            )
+        configurations = self.configurations()
+        if max_runs is not None and len(configurations) > max_runs:
+            raise MatrixError(
+                f"The matrix makes {len(configurations)} runs; at most {max_runs} are allowed. Shorten a list.",
+                field="matrix",
+            )
+        for run in configurations:
+            _check_rerank_depth(run)
+
+
+def _check_rerank_depth(run: Configuration) -> None:
+    if run.rerank_depth is not None and run.rerank_depth > run.effective_candidates:
+        raise MatrixError(
+            f"rerank_depths: {run.rerank_depth} is more than the {run.effective_candidates} candidates of a run with "
+            f"{run.top_k} of top_k_values, their default; give candidates of at least {run.rerank_depth}.",
+            field="rerank_depths",
+        )
+
+
+def _refuse_unknown(key: object) -> None:
+    if key in KEYS:
+        return
+    near = difflib.get_close_matches(str(key), KEYS, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"its keys are {', '.join(KEYS)}."
+    raise MatrixError(f"The matrix has no key {shown(key)}; {hint}", field=str(key))
+
+
+def _read(
+    key: str, kind: Kind, values: Any, max_values: int | None, canonical: Callable[[Any], Any] = lambda value: value
+) -> tuple[Any, ...]:
+    """The values of a key, each in its one form."""
+    if not isinstance(values, (list, tuple)):
+        raise MatrixError(f"{key}: give a list, not {shown(values)}.", field=key)
+    if not values:
+        raise MatrixError(f"{key}: the list is empty; give a value, or leave the key out for the default.", field=key)
+    if max_values is not None and len(values) > max_values:
+        raise MatrixError(f"{key}: {len(values)} values are more than the {max_values} allowed.", field=key)
+    read: list[Any] = []
+    for value in values:
+        if not kind.holds(value):
+            raise MatrixError(f"{key}: {shown(value)} is not {kind.words}.", field=key)
+        try:
+            plain = canonical(value)
+        except AnnError as error:
+            raise MatrixError(f"{key}: {error.message}", field=key) from None
+        if plain in read:
+            raise MatrixError(f"{key}: {shown(value)} is there more than once.", field=key)
+        read.append(plain)
+    return tuple(read)

@@ -1,0 +1,300 @@
+"""From the runs of a matrix to the distinct stages that they need: what is equal in several runs is done once.
+
+A run's result is a function of its own configuration alone. Exact lists are made once per index, as deep as the deepest
+run needs, and each run reads only the first `candidates` entries; approximate lists depend on the depth they are asked
+for and are therefore made per depth. What an approximate search misses is known only beside the truth: such a run has
+a counterpart in `Plan.truths`, the same configuration with exact search, whose stages are done too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import get_args
+
+from benchbench.decimals import counted
+from benchbench.ir.planning.configuration import LATE_INTERACTION, Configuration
+from benchbench.ir.ranking import UnitKind
+
+
+@dataclass(frozen=True, slots=True)
+class EncodeStage:
+    """The vectors of the query texts, by the encoder of an index."""
+
+    index: str | None
+
+    @property
+    def key(self) -> str:
+        return _key("encode", self.index)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class DenseStage:
+    """The chunks nearest to each query vector, exact or by the ANN setting `ann`, `depth` of them.
+
+    They are near by the first `dimensions` of their vectors, or by all.
+    """
+
+    index: str | None
+    ann: str
+    depth: int
+    dimensions: int | None = None
+
+    @property
+    def key(self) -> str:
+        of = f"{self.dimensions} dimensions" if self.dimensions else None
+        return _key("dense", self.index, self.ann, None if self.ann == "exact" else self.depth, of)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (EncodeStage(self.index).key,)
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalStage:
+    """The chunks that the lexical engine `engine` scores highest, `depth` of them."""
+
+    index: str | None
+    engine: str
+    depth: int
+
+    @property
+    def key(self) -> str:
+        return _key("lexical", self.index, self.engine)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class FuseStage:
+    """One list of the first `candidates` entries of a dense and a lexical list, cut to `candidates` again."""
+
+    index: str | None
+    dense: str
+    lexical: str
+    fusion: str
+    constant: int
+    weights: tuple[float, float] | None
+    candidates: int
+
+    @property
+    def key(self) -> str:
+        how = f"rrf {self.constant}" if self.fusion == "rrf" else f"{self.fusion} {self.weights}"
+        return _key("fuse", self.dense, self.lexical, how, self.candidates)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (self.dense, self.lexical)
+
+
+@dataclass(frozen=True, slots=True)
+class RerankStage:
+    """The first `depth` chunks of a list in the order of a reranker's scores; what lies deeper is dropped."""
+
+    index: str | None
+    source: str
+    reranker: str
+    depth: int
+
+    @property
+    def key(self) -> str:
+        return _key("rerank", self.source, self.reranker, self.depth)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (self.source,)
+
+
+Stage = EncodeStage | DenseStage | LexicalStage | FuseStage | RerankStage
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """One run: the stages it would do if it were alone, in order, and what it makes of the last one's list.
+
+    That is: the first `candidates` entries, the threshold on their unit scores, the first `top_k` chunks, and of those
+    the documents.
+    """
+
+    run_key: str
+    index: str | None
+    stages: tuple[Stage, ...]
+    candidates: int
+    top_k: int
+    threshold: float | None
+    unit_kind: UnitKind
+
+    @property
+    def final(self) -> str:
+        """The key of the stage whose list is the run's."""
+        return self.stages[-1].key
+
+    @property
+    def dense(self) -> DenseStage | None:
+        """The dense search that the run does, if it does one."""
+        return next((stage for stage in self.stages if isinstance(stage, DenseStage)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The distinct stages, each after those that it needs, and the runs that read them.
+
+    `truths` are the exact counterparts of the approximate runs, under the same keys. Their stages are among `stages`,
+    but belong to no run: no run's time or calls count them.
+    """
+
+    stages: tuple[Stage, ...]
+    runs: tuple[RunPlan, ...]
+    truths: tuple[RunPlan, ...] = ()
+
+    def only(self, run_keys: Collection[str]) -> Plan:
+        """The plan of some of its runs and their exact counterparts, their stages as deep as they are here."""
+        runs = tuple(run for run in self.runs if run.run_key in run_keys)
+        truths = tuple(run for run in self.truths if run.run_key in run_keys)
+        needed = {stage.key for run in (*runs, *truths) for stage in run.stages}
+        return Plan(tuple(stage for stage in self.stages if stage.key in needed), runs, truths)
+
+    def distinct(self, queries: int) -> dict[str, int]:
+        """How often each kind of work is done for `queries` queries.
+
+        Pairs of query and chunk are an upper bound: each is scored once per reranker, and how far the lists that it
+        reads overlap is only known once they exist.
+        """
+        counts = Counter(type(stage) for stage in self.stages)
+        return {
+            "encode": counts[EncodeStage] * queries,
+            "dense": counts[DenseStage] * queries,
+            "lexical": counts[LexicalStage] * queries,
+            "fuse": counts[FuseStage] * queries,
+            "rerank_pairs_at_most": _pairs_at_most(self.stages) * queries,
+        }
+
+    def explain(self, queries: int) -> str:
+        """The work in a few lines: what is done, and what the runs would do one by one."""
+        one_by_one = Counter[str]()
+        for run in self.runs:
+            one_by_one.update(Plan(run.stages, (run,)).distinct(queries))
+        lines = [
+            f"{count:>12,}  {WORK[kind]} instead of {one_by_one[kind]:,}"
+            for kind, count in self.distinct(queries).items()
+            if count
+        ]
+        if self.truths:
+            lines.append(f"{'':>12}  (with what the exact counterparts of {len(self.truths):,} approximate runs need)")
+        runs = counted(len(self.runs), "run")
+        return "\n".join([f"{runs} over {counted(queries, 'query')}, equal work done once:", *lines])
+
+
+WORK = {
+    "encode": "query encodings",
+    "dense": "dense searches",
+    "lexical": "lexical searches",
+    "fuse": "fusions",
+    "rerank_pairs_at_most": "reranked pairs at most,",
+}
+
+
+def plan(runs: Iterable[tuple[str, Configuration]], *, truth: bool = True) -> Plan:
+    """The plan of runs, each given as its key and its configuration. The same runs in the same order, the same plan.
+
+    Without `truth`, approximate runs have no exact counterpart.
+    """
+    normal = [(run_key, configuration.normal()) for run_key, configuration in runs]
+    exact = [(key, replace(run, ann="exact")) for key, run in normal if truth and run.ann != "exact"]
+    depths = _exact_depths(configuration for _, configuration in [*normal, *exact])
+    planned = tuple(_run_plan(run_key, configuration, depths) for run_key, configuration in normal)
+    truths = tuple(_run_plan(run_key, configuration, depths) for run_key, configuration in exact)
+    distinct = {stage.key: stage for run in [*planned, *truths] for stage in run.stages}
+    kinds = get_args(Stage)
+    return Plan(tuple(sorted(distinct.values(), key=lambda stage: kinds.index(type(stage)))), planned, truths)
+
+
+def _run_plan(run_key: str, configuration: Configuration, depths: dict[str, int]) -> RunPlan:
+    return RunPlan(
+        run_key=run_key,
+        index=configuration.index,
+        stages=tuple(_stages(configuration, depths)),
+        candidates=configuration.effective_candidates,
+        top_k=configuration.top_k,
+        threshold=configuration.score_threshold,
+        unit_kind=_unit_kind(configuration),
+    )
+
+
+def _unit_kind(configuration: Configuration) -> UnitKind:
+    if not configuration.use_reranker:
+        return UNIT_KINDS[configuration.search_mode]
+    return "late_interaction" if configuration.effective_reranker == LATE_INTERACTION else "cross_encoder"
+
+
+UNIT_KINDS: dict[str, UnitKind] = {"dense": "dense", "sparse": "sparse", "hybrid": "hybrid"}
+
+
+def _stages(run: Configuration, depths: dict[str, int]) -> list[Stage]:
+    """The stages of one run, each after those that it needs; the last one's list is the run's."""
+    first = [replace(stage, depth=depths[stage.key]) for stage in _first_stages(run)]
+    encode = [EncodeStage(run.index)] if run.search_mode != "sparse" else []
+    stages: list[Stage] = [*encode, *first]
+    if run.search_mode == "hybrid":
+        dense, lexical = (stage.key for stage in first)
+        stages.append(
+            FuseStage(run.index, dense, lexical, run.fusion, run.rrf_k, run.weights, run.effective_candidates)
+        )
+    if run.use_reranker:
+        stages.append(RerankStage(run.index, stages[-1].key, run.effective_reranker, run.effective_rerank_depth))
+    return stages
+
+
+def _first_stages(run: Configuration) -> list[DenseStage | LexicalStage]:
+    """The searches of one run, as deep as it would ask for if it were alone."""
+    dense = DenseStage(run.index, run.ann, run.effective_candidates, run.dimensions)
+    lexical = LexicalStage(run.index, run.lexical, run.effective_candidates)
+    by_mode: dict[str, list[DenseStage | LexicalStage]] = {
+        "dense": [dense],
+        "sparse": [lexical],
+        "hybrid": [dense, lexical],
+    }
+    return by_mode[run.search_mode]
+
+
+def _exact_depths(runs: Iterable[Configuration]) -> dict[str, int]:
+    """How deep the deepest run reads each first-stage list, by key; an approximate list's key holds its own depth."""
+    depths: dict[str, int] = {}
+    for stage in (stage for run in runs for stage in _first_stages(run)):
+        depths[stage.key] = max(stage.depth, depths.get(stage.key, 0))
+    return depths
+
+
+def _pairs_at_most(stages: Iterable[Stage]) -> int:
+    """A bound on the distinct chunks per query that rerankers score, summed over rerankers and indexes.
+
+    The chunks that one reranker sees of one index are no more than the lists it reads hold together, and no more than
+    the heads of the first-stage lists that those were made of.
+    """
+    by_key = {stage.key: stage for stage in stages}
+    read: dict[tuple[str, str | None], tuple[Counter[str], Counter[str]]] = {}
+    for stage in by_key.values():
+        if not isinstance(stage, RerankStage):
+            continue
+        lists, heads = read.setdefault((stage.reranker, stage.index), (Counter(), Counter()))
+        lists |= Counter({stage.source: stage.depth})  # the greater of both
+        match by_key[stage.source]:
+            case FuseStage(dense=dense, lexical=lexical, candidates=candidates):
+                heads |= Counter({dense: candidates, lexical: candidates})
+            case _:
+                heads |= Counter({stage.source: stage.depth})
+    return sum(min(lists.total(), heads.total()) for lists, heads in read.values())
+
+
+@lru_cache(maxsize=10_000)  # asked for every query of every run
+def _key(kind: str, *parts: str | int | None) -> str:
+    """A name for a stage that tells it from every other of its benchmark, and that a reader can make out."""
+    return f"{kind}({', '.join(str(part) for part in parts if part is not None)})"

@@ -1,0 +1,111 @@
+"""Quality against what it costs: which runs no other beats in every respect, and the cheapest that is good enough."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from benchbench.ir.statistics.resampling import ComparisonError
+from benchbench.ir.statistics.significance import Comparison, Pair
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One run: the mean of a measure, a latency and the size of its index; None for what is not known."""
+
+    quality: float
+    latency_ms: float | None
+    index_bytes: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The cheapest run that is not significantly worse than the best one within the bounds.
+
+    Not significantly worse is not as good: `most_lost` is how much quality it may cost, the greater of the upper ends
+    of both intervals of best − run, so that neither reaches past it (the bootstrap's may, where differences are
+    skewed); 0 where the run is itself the best, None where there are too few queries to say.
+    """
+
+    run: int
+    best: int
+    within: tuple[int, ...]  # all runs within the bounds
+    good_enough: tuple[int, ...]  # those of them not significantly worse than the best, cheapest first
+    most_lost: float | None
+
+
+def frontier(points: Sequence[Point]) -> tuple[int, ...]:
+    """The positions of the points that none dominates: as good in quality, latency and size, and better in one of them.
+
+    Equal points stay together. A point of which latency or size is not known is left out and dominates none.
+    """
+    corners = {
+        position: (-point.quality, point.latency_ms, point.index_bytes)
+        for position, point in enumerate(points)
+        if point.latency_ms is not None and point.index_bytes is not None
+    }
+    return tuple(
+        position
+        for position, own in corners.items()
+        if not any(other != own and all(map(_as_small, other, own)) for other in corners.values())
+    )
+
+
+def cheapest_not_worse(
+    comparison: Comparison,
+    points: Sequence[Point],
+    *,
+    max_latency_ms: float | None = None,
+    max_index_bytes: float | None = None,
+) -> Choice | None:
+    """The cheapest run, by latency, then size, then quality, not significantly worse than the best within the bounds.
+
+    `points` are those of the comparison's runs, in their order; quality is the comparison's mean, not the point's. A
+    bound excludes runs of which the figure is not known; without a bound they come after all others. None if no run is
+    within the bounds. Raises ComparisonError for a comparison against a baseline, which does not hold every run
+    against the best.
+    """
+    if comparison.baseline is not None:
+        raise ComparisonError(
+            "The cheapest run is chosen from a comparison of all pairs, not of one against a baseline."
+        )
+    if len(points) != len(comparison.means):
+        raise ComparisonError(f"There are {len(comparison.means)} runs, but {len(points)} points.")
+    within = [
+        run
+        for run, point in enumerate(points)
+        if _inside(point.latency_ms, max_latency_ms) and _inside(point.index_bytes, max_index_bytes)
+    ]
+    if not within:
+        return None
+    best = max(within, key=lambda run: (comparison.means[run], -run))
+    behind = {run: comparison.pair(best, run) for run in within if run != best}
+    good = [run for run in within if run == best or not behind[run].significant]
+    good.sort(key=lambda run: (*_cost(points[run]), -comparison.means[run], run))
+    return Choice(
+        run=good[0],
+        best=best,
+        within=tuple(within),
+        good_enough=tuple(good),
+        most_lost=0.0 if good[0] == best else _most_lost(behind[good[0]]),
+    )
+
+
+def _as_small(other: float, own: float) -> bool:
+    return other <= own
+
+
+def _inside(figure: float | None, bound: float | None) -> bool:
+    return bound is None or (figure is not None and figure <= bound)
+
+
+def _cost(point: Point) -> tuple[float, float]:
+    return (
+        math.inf if point.latency_ms is None else point.latency_ms,
+        math.inf if point.index_bytes is None else point.index_bytes,
+    )
+
+
+def _most_lost(pair: Pair) -> float | None:
+    return None if pair.simultaneous is None else max(0.0, pair.simultaneous.high, pair.interval.high)

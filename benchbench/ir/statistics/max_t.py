@@ -1,0 +1,120 @@
+"""The single-step max-|t| test over joint sign flips: which |t| a whole family of pairs reaches by luck."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchbench.ir.statistics.resampling import SAME, ComparisonError, Values, blocks, flips
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The pairs as arrays of the same length, and what their differences are."""
+
+    n: int
+    first: NDArray[np.intp]
+    second: NDArray[np.intp]
+    difference: Values
+    deviation: Values  # sd with n − 1; 0 where the pair has no variance
+    norm: Values  # √Σd²
+    wins: NDArray[np.intp]
+    losses: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, values: Values, baseline: int | None) -> Family:
+        runs, n = values.shape
+        first, second = _family_of(runs, baseline)
+        figures = np.empty((5, len(first)))
+        for block in blocks(len(first), n):
+            d = values[first[block]] - values[second[block]]
+            varies = np.ptp(d, axis=1) > SAME
+            figures[:, block] = (
+                d.mean(axis=1),
+                np.where(varies, d.std(axis=1, ddof=1), 0.0),
+                np.sqrt((d * d).sum(axis=1)),
+                (d > SAME).sum(axis=1),
+                (d < -SAME).sum(axis=1),
+            )
+        difference, deviation, norm = figures[:3]
+        wins, losses = figures[3:].astype(np.intp)
+        return cls(n, first, second, difference, deviation, norm, wins, losses)
+
+    @property
+    def varies(self) -> NDArray[np.bool_]:
+        return self.deviation > 0
+
+    def differences(self, rows: Values) -> Iterator[tuple[slice, Values]]:
+        """Blocks of pairs, and `first` − `second` of these in `rows` (runs, …), in an array of its own.
+
+        A block has one first run and second runs that follow each other, so that no row is copied for a pair.
+        """
+        starts = np.flatnonzero(np.diff(self.first, prepend=-1)).tolist()
+        for start, end in pairwise([*starts, len(self.first)]):
+            yield slice(start, end), rows[self.first[start]] - rows[self.second[start] : self.second[end - 1] + 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Flipped:
+    """What random signs do to the pairs that vary.
+
+    The statistic is r = |Σd| / √Σd². Flipping signs leaves Σd² alone, and t² = (n − 1) r² / (n − r²) rises with r, so
+    the greatest r of a family is its greatest |t|, without a variance per flip and pair.
+    """
+
+    n: int
+    observed: Values  # r of each pair that varies
+    as_large: NDArray[np.intp]  # patterns in which that pair's r is as large as observed
+    greatest: Values  # of each pattern the greatest r of the family, in rising order
+
+    @classmethod
+    def of(cls, values: Values, family: Family, *, resamples: int, seed: int) -> Flipped:
+        norm = np.where(family.varies, family.norm, np.inf)  # so that r is 0 where nothing varies
+        observed = np.abs(family.difference) * family.n / norm
+        as_large = np.zeros(len(norm), np.intp)
+        greatest = []
+        for signs in flips(family.n, resamples=resamples, seed=seed):
+            largest = np.zeros(len(signs))
+            for pairs, r in family.differences(values @ signs.T):
+                np.abs(r, out=r)
+                r /= norm[pairs, None]
+                # Scores are discrete, so that ties are common; rounding must not decide them.
+                as_large[pairs] += np.count_nonzero(r >= observed[pairs, None] - SAME, axis=1)
+                np.maximum(largest, r.max(axis=0), out=largest)
+            greatest.append(largest)
+        return cls(family.n, observed[family.varies], as_large[family.varies], np.sort(np.concatenate(greatest)))
+
+    @property
+    def p_own(self) -> Values:
+        return (1 + self.as_large) / (1 + len(self.greatest))
+
+    @property
+    def p_family(self) -> Values:
+        smaller = np.searchsorted(self.greatest, self.observed - SAME)
+        return (1 + len(self.greatest) - smaller) / (1 + len(self.greatest))
+
+    def critical(self, alpha: float) -> float | None:
+        """The |t| above which, and only above which, p_family ≤ alpha; None if there is none."""
+        tolerated = math.floor(alpha * (1 + len(self.greatest)) + SAME) - 1
+        if tolerated < 0 or not len(self.observed):
+            return None
+        r = float(self.greatest[-1 - tolerated]) + SAME
+        return r * math.sqrt((self.n - 1) / (self.n - r * r)) if r * r < self.n else None
+
+
+def _family_of(runs: int, baseline: int | None) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The rows of both sides of every pair."""
+    if runs < 2:
+        raise ComparisonError(f"A comparison needs at least 2 runs; here is {runs}.")
+    if baseline is None:
+        first, second = np.triu_indices(runs, 1)
+        return first, second
+    if not 0 <= baseline < runs:
+        raise ComparisonError(f"The baseline is run {baseline}, but runs go from 0 to {runs - 1}.", field="baseline")
+    arms = np.delete(np.arange(runs), baseline)
+    return arms, np.full_like(arms, baseline)

@@ -1,0 +1,79 @@
+"""What a comparison comes to: a winner, or the runs that cannot be told apart and how many queries would tell them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+from benchbench.ir.statistics.significance import Comparison, Pair
+
+MOST_QUERIES = 100_000  # nobody judges more of them to settle a difference this small
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Every run of a comparison, sorted by how it stands to `reference`: significantly better, worse, or undecided.
+
+    Without a baseline the reference is the run of the greatest mean, and of equal ones the first. With a baseline it is
+    the baseline; the other runs were not tested against each other, so nothing is said about which of them is best.
+    """
+
+    reference: int
+    against_baseline: bool
+    better: tuple[int, ...]  # each tuple by falling mean
+    undecided: tuple[int, ...]
+    worse: tuple[int, ...]
+    more_queries: tuple[int | None, ...]  # for each undecided run, see `more_queries`
+
+    @property
+    def winner(self) -> int | None:
+        """The run that is significantly better than every other; None if there is none, or a baseline was asked for."""
+        return None if self.against_baseline or self.undecided else self.reference
+
+    @property
+    def group(self) -> tuple[int, ...]:
+        """The reference and what cannot be told from it."""
+        return (self.reference, *self.undecided)
+
+    @property
+    def settled_by(self) -> int | None:
+        """About how many more queries would decide all that is undecided; None for no realistic number."""
+        needed = [number for number in self.more_queries if number is not None]
+        return max(needed, default=0) if len(needed) == len(self.more_queries) else None
+
+
+def verdict(comparison: Comparison) -> Verdict:
+    """Who wins, or who cannot be told from the best; with a baseline, who is better or worse than it."""
+    order = sorted(range(len(comparison.means)), key=lambda run: (-comparison.means[run], run))
+    reference = order[0] if comparison.baseline is None else comparison.baseline
+    pairs = {run: comparison.pair(run, reference) for run in order if run != reference}
+    undecided = [run for run, pair in pairs.items() if not pair.significant]
+    return Verdict(
+        reference=reference,
+        against_baseline=comparison.baseline is not None,
+        better=tuple(run for run, pair in pairs.items() if pair.significant and pair.difference > 0),
+        undecided=tuple(undecided),
+        worse=tuple(run for run, pair in pairs.items() if pair.significant and pair.difference < 0),
+        more_queries=tuple(more_queries(pairs[run], comparison) for run in undecided),
+    )
+
+
+def more_queries(pair: Pair, comparison: Comparison) -> int | None:
+    """About how many queries more would find the pair's difference with the comparison's power, to two digits.
+
+    The standard error falls with √n, so n has to grow by (detectable / |difference|)². That takes the observed
+    difference and spread at their word: read it as "tens, hundreds or thousands". None for no realistic number: no
+    difference or no variance, or more than 100,000.
+    """
+    if not abs(pair.difference) > 0 or not pair.standard_error:
+        return None
+    # So few queries that nothing can be significant say nothing about the critical value among many: take Bonferroni's.
+    normal = NormalDist()
+    critical = comparison.critical or normal.inv_cdf(1 - comparison.alpha / (2 * len(comparison.pairs)))
+    detectable = (critical + normal.inv_cdf(comparison.power)) * pair.standard_error
+    more = comparison.n * ((detectable / pair.difference) ** 2 - 1)
+    if more > MOST_QUERIES:
+        return None
+    unit: int = 10 ** max(0, math.floor(math.log10(max(more, 1))) - 1)
+    return max(1, math.ceil(more / unit) * unit)

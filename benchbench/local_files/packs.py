@@ -1,0 +1,199 @@
+"""A cache of records by key, packed in a few files of a folder that many processes read and add to.
+
+A pack only grows, one record after the other: a header (key, size, checksums), then the content. Whatever is read is
+checked, so nothing need be on the disk before it is used: a record that a power cut, a killed process or a bad disk has
+spoilt counts as missing, and is added anew. Of two records of one key the later counts.
+"""
+
+import fcntl
+import os
+import struct
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+from uuid import uuid4
+
+from benchbench.local_files.placing import OutputError, make_folder
+
+HEADER = struct.Struct("<4s32sII")  # magic, key, bytes of content, CRC-32 of key and content
+HEADER_CHECK = struct.Struct("<I")  # CRC-32 of the header
+MAGIC = b"BBP1"
+OVERHEAD = HEADER.size + HEADER_CHECK.size
+FRESH_SECONDS = 86_400  # a pack's time of use is right to a day
+
+
+class Place(NamedTuple):
+    """Where a record lies: its pack, where it begins there, and its bytes, header included."""
+
+    pack: str
+    start: int
+    size: int
+
+
+class Packs:
+    """The records of one folder. Keys are 32 bytes.
+
+    Any process may read at any time; `writing` lets one at a time add. Names of packs ascend with time, so that the
+    newest, to which records are added, is the last.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._places: dict[bytes, Place] = {}
+        self._ends: dict[str, int] = {}  # where the last record of each pack ends
+
+    def known(self, keys: Sequence[bytes]) -> set[bytes]:
+        """Return those of the keys that have a record, without reading it."""
+        if not self._places.keys() >= set(keys):
+            self._look()
+        return self._places.keys() & set(keys)
+
+    def read(self, keys: Sequence[bytes]) -> dict[bytes, memoryview]:
+        """Return the contents of the records that are whole, by their keys, and note that their packs were used."""
+        found = self._read(keys)
+        if missing := [key for key in keys if key not in found]:
+            self._look()
+            found |= self._read(missing)
+        return found
+
+    def add(self, key: bytes, content: bytes, *, most: int) -> None:
+        """Add a record to the newest pack, or to a new one where that would pass `most` bytes or does not end with a
+        record: a process was killed while it wrote. For whoever holds `writing`, once `read` has not found it.
+
+        Raises OutputError, where the disk is full for example."""
+        header = HEADER.pack(MAGIC, key, len(content), zlib.crc32(content, zlib.crc32(key)))
+        record = header + HEADER_CHECK.pack(zlib.crc32(header)) + content
+        _, size, newest = max(_packs(self.folder), key=lambda pack: pack[2], default=(0, 0, Path()))
+        name, start = newest.name, self._ends.get(newest.name, 0)
+        if not start or start != size or start + len(record) > most:
+            name, start = f"{time.time_ns():020}-{uuid4().hex[:8]}.pack", 0
+            make_folder(self.folder)
+        try:
+            with (self.folder / name).open("ab") as pack:
+                pack.write(record)
+        except OSError as error:
+            raise OutputError(
+                f"{self.folder / name} cannot be written: {error.strerror or error}. Make room for "
+                f"{len(record):,} bytes there, or keep such files in another folder."
+            ) from None
+        self._places[key] = Place(name, start, len(record))
+        self._ends[name] = start + len(record)
+
+    def _read(self, keys: Sequence[bytes]) -> dict[bytes, memoryview]:
+        found = {}
+        there = sorted((self._places[key], key) for key in set(keys) & self._places.keys())
+        for name, places in groupby(there, lambda one: one[0].pack):
+            try:
+                pack = os.open(self.folder / name, os.O_RDONLY)
+            except FileNotFoundError:
+                self._forget(name)
+                continue
+            try:
+                if os.fstat(pack).st_mtime < time.time() - FRESH_SECONDS:
+                    os.utime(pack)  # open as it is: it may have been deleted meanwhile
+                for place, key in places:
+                    content = _content(_bytes(pack, place), key)
+                    if content is not None:
+                        found[key] = content
+                    elif name in self._ends:
+                        self._forget(name)  # and look at all of it again
+            finally:
+                os.close(pack)
+        return found
+
+    def _look(self) -> None:
+        """Learn what others have added and deleted."""
+        sizes = {path.name: size for _, size, path in _packs(self.folder)}
+        for name in self._ends.keys() - sizes.keys():
+            self._forget(name)
+        for name in sorted(sizes):
+            if sizes[name] > self._ends.get(name, 0):
+                with suppress(FileNotFoundError):
+                    self._scan(name)
+
+    def _scan(self, name: str) -> None:
+        """Note the records of a pack that were not there before; what is no record is passed over.
+
+        A record that a later pack has too is known already: this one was damaged, or was added by two.
+        """
+        with (self.folder / name).open("rb", buffering=0) as pack:
+            size, start = os.fstat(pack.fileno()).st_size, self._ends.get(name, 0)
+            while start < size:
+                found = _key_and_size(os.pread(pack.fileno(), OVERHEAD, start))
+                if found and start + found[1] <= size:
+                    place = Place(name, start, found[1])
+                    self._places[found[0]] = max(place, self._places.get(found[0], place))
+                    self._ends[name] = start = start + found[1]
+                elif (skipped := os.pread(pack.fileno(), size - start, start).find(MAGIC, 1)) > 0:
+                    start += skipped
+                else:  # the end of one that is being written, or never was to its end
+                    break
+
+    def _forget(self, name: str) -> None:
+        self._ends.pop(name, None)
+        self._places = {key: place for key, place in self._places.items() if place.pack != name}
+
+
+def _bytes(pack: int, place: Place) -> bytes:
+    """What lies at a place of an open pack; nothing where the disk cannot read it."""
+    try:
+        return os.pread(pack, place.size, place.start)
+    except OSError:
+        return b""
+
+
+def _key_and_size(header: bytes) -> tuple[bytes, int] | None:
+    """The key of the record that begins so, and its bytes; None where no record does."""
+    if len(header) < OVERHEAD or HEADER_CHECK.unpack_from(header, HEADER.size)[0] != zlib.crc32(header[: HEADER.size]):
+        return None
+    magic, key, size, _ = HEADER.unpack_from(header)
+    return (key, OVERHEAD + size) if magic == MAGIC else None
+
+
+def _content(record: bytes, key: bytes) -> memoryview | None:
+    """The content of a record of `key`; None where it is not whole."""
+    if _key_and_size(record[:OVERHEAD]) != (key, len(record)):
+        return None
+    content = memoryview(record)[OVERHEAD:]
+    return content if zlib.crc32(content, zlib.crc32(key)) == HEADER.unpack_from(record)[3] else None
+
+
+@contextmanager
+def writing(root: Path) -> Iterator[None]:
+    """Let one process at a time add to the packs under `root`, or delete some; a killed one gives the lock back."""
+    make_folder(root)
+    lock = os.open(root / "lock", os.O_RDONLY | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def packed_bytes(root: Path) -> int:
+    """Return the bytes of all packs under `root`, in whatever folder."""
+    return sum(size for _, size, _ in _packs(root, "*/"))
+
+
+def trim_packs(root: Path, most: int) -> int:
+    """Delete the packs under `root` that were unused for longest until `most` bytes hold the rest; return its bytes."""
+    packs = sorted(_packs(root, "*/"))
+    kept = sum(size for _, size, _ in packs)
+    for _, size, path in packs:
+        if kept <= most:
+            break
+        path.unlink(missing_ok=True)
+        kept -= size
+    return kept
+
+
+def _packs(folder: Path, deeper: str = "") -> Iterator[tuple[float, int, Path]]:
+    """Time of use, bytes and path of each pack."""
+    for path in folder.glob(f"{deeper}*.pack"):
+        with suppress(FileNotFoundError):
+            status = path.stat()
+            yield status.st_mtime, status.st_size, path

@@ -1,0 +1,135 @@
+"""YAML as BenchBench accepts it: the data of JSON, each key once, nothing that runs code or grows when it is read."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import yaml
+
+from benchbench.reading.strict_json import MAX_DEPTH, MalformedFileError, fault
+
+MAX_CHARACTERS = 100_000
+TAG = "tag:yaml.org,2002:"
+CONSTRUCTORS: dict[
+    str, Callable[[str], Any]
+] = {  # of the scalars of YAML 1.2's core schema, which reads `no` and `2026-11-22` as the texts they are
+    f"{TAG}str": str,
+    f"{TAG}null": lambda text: None,
+    f"{TAG}bool": lambda text: {"true": True, "false": False}[text.lower()],
+    f"{TAG}int": int,
+    f"{TAG}float": float,
+}
+
+
+class _Loader(yaml.SafeLoader):
+    """Tells what a plain scalar is by the core schema; one with a leading zero, as in `017`, is a text.
+
+    Depth is counted while it reads, and that of brackets before the library looks ahead past them, whose
+    time would grow with the square of it.
+    """
+
+    yaml_implicit_resolvers: dict[str, Any] = {}
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        self.depth += 1
+        self._check(self.depth)
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+    def fetch_flow_collection_start(self, TokenClass: Any) -> None:
+        self._check(self.flow_level)
+        super().fetch_flow_collection_start(TokenClass)
+
+    def _check(self, depth: int) -> None:
+        if depth > MAX_DEPTH:
+            raise yaml.MarkedYAMLError(problem=f"nested deeper than {MAX_DEPTH}", problem_mark=self.get_mark())
+
+
+_Loader.add_implicit_resolver(f"{TAG}null", re.compile(r"^(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""])
+_Loader.add_implicit_resolver(f"{TAG}bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), ["t", "T", "f", "F"])
+_Loader.add_implicit_resolver(f"{TAG}int", re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$"), list("-+0123456789"))
+_Loader.add_implicit_resolver(
+    f"{TAG}float",
+    re.compile(r"^[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$"),
+    list("-+.0123456789"),
+)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes what either version of YAML would read as something else than the text that it is, such as `1e5`."""
+
+
+for _first, _resolvers in _Loader.yaml_implicit_resolvers.items():
+    for _tag, _pattern in _resolvers:
+        _Dumper.add_implicit_resolver(_tag, _pattern, [_first])
+
+
+_Dumper.add_multi_representer(str, lambda dumper, text: dumper.represent_str(str(text)))  # members of enumerations
+
+
+def dump(value: Any) -> str:
+    """Return plain data as a YAML document that `parse` reads as the same, keys in their order."""
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+
+
+def parse(text: str, *, where: str) -> Any:
+    """Return the value of one YAML document. `where` begins the sentence of an error: "experiment.yaml".
+
+    Refused besides broken YAML: a key twice, aliases (of which a few lines can make gigabytes) and tags, numbers out of
+    range, what JSON or PostgreSQL could not hold, and texts of more than 100,000 characters. Errors name the path of
+    the key, such as `strategies[1].name`, or the line. Raises MalformedFileError.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise MalformedFileError(f"{where} has {len(text):,} characters; at most {MAX_CHARACTERS:,} are read.")
+    try:
+        value = _Builder(where).value(yaml.compose(text, Loader=_Loader), "")
+    except yaml.MarkedYAMLError as error:
+        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise MalformedFileError(f"{where}{line} cannot be read as YAML: {error.problem or error.context}.") from None
+    except yaml.YAMLError as error:
+        raise MalformedFileError(f"{where} cannot be read as YAML: {str(error).splitlines()[0]}.") from None
+    if found := fault(value):
+        raise MalformedFileError(f"{where} {found}.")
+    return value
+
+
+class _Builder:
+    """Makes values of YAML's nodes, knowing the path of each."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._seen: set[int] = set()
+
+    def value(self, node: yaml.Node | None, path: str) -> Any:
+        if node is None:
+            return None
+        if id(node) in self._seen:
+            raise self._error(path, "is an alias: write out what it stands for")
+        self._seen.add(id(node))
+        if isinstance(node, yaml.MappingNode) and node.tag == f"{TAG}map":
+            return self._mapping(node, path)
+        if isinstance(node, yaml.SequenceNode) and node.tag == f"{TAG}seq":
+            return [self.value(item, f"{path}[{index}]") for index, item in enumerate(node.value)]
+        if isinstance(node, yaml.ScalarNode) and node.tag in CONSTRUCTORS:
+            try:
+                return CONSTRUCTORS[node.tag](node.value)
+            except (KeyError, ValueError):
+                raise self._error(path, f"holds {node.value[:40]!a}, which cannot be read as a value") from None
+        raise self._error(path, f"has the tag {node.tag[:60]!a}: tags are not read")
+
+    def _mapping(self, node: yaml.MappingNode, path: str) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, inner in node.value:
+            if not isinstance(key, yaml.ScalarNode) or key.tag != f"{TAG}str":
+                raise self._error(path, "has a key that is not a text")
+            place = f"{path}.{key.value}" if path else key.value
+            if key.value in found:
+                raise self._error(place, f"is stated twice, the second time in line {key.start_mark.line + 1}")
+            found[key.value] = self.value(inner, place)
+        return found
+
+    def _error(self, path: str, what: str) -> MalformedFileError:
+        place = f"{self._where}, {path[:200]}" if path else self._where
+        return MalformedFileError(f"{place} {what}.", field=path[:200] or None)

@@ -1,0 +1,206 @@
+"""What the pages of the admin share: who sees which rows, facts that nobody edits, buttons that post."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import messages
+from django.contrib.admin import RelatedFieldListFilter
+from django.contrib.admin.utils import flatten_fieldsets
+from django.core.exceptions import ValidationError
+from django.db.models import Model, QuerySet, TextField
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils.html import strip_tags
+from django.utils.safestring import mark_safe
+from unfold.admin import ModelAdmin
+from unfold.decorators import display
+from unfold.paginator import InfinitePaginator
+from unfold.widgets import UnfoldAdminTextareaWidget
+
+from benchbench.access import visible
+from benchbench.errors import BenchbenchError
+from benchbench.site.pages import next_page
+from benchbench.site.panels import Button, Panel, Table, change_url, changelist_url, table
+
+# Colours of unfold's labels, by the status of whatever has one.
+STATUS_COLOURS = {
+    **dict.fromkeys(("completed", "ready", "resolved", "done"), "success"),
+    **dict.fromkeys(("running", "indexing", "evaluating"), "info"),
+    **dict.fromkeys(("partial", "cancelled", "ambiguous"), "warning"),
+    **dict.fromkeys(("failed", "not_found", "invalid_ref"), "danger"),
+    **dict.fromkeys(("pending", "queued"), "default"),
+}
+
+
+PEOPLE = ("owner", "team", "started_by", "judged_by", "approved_by", "retired_by", "user")
+
+
+class OwnedForm(forms.ModelForm):
+    """Checks the constraints that name the owner even where the owner is not among the fields."""
+
+    def validate_unique(self) -> None:
+        super().validate_unique()
+        if self.errors:
+            return
+        try:
+            self.instance.validate_constraints()
+        except ValidationError as error:
+            self.add_error(None, error)
+
+
+def unlinked(shown: str) -> str:
+    """Return what is shown of somebody without the link to his account, which most may not open."""
+    return mark_safe(strip_tags(shown))
+
+
+class SiteAdmin(ModelAdmin):
+    """Shows the rows that `visible` lets the user see: any other is not found.
+
+    Subclasses name the buttons, panels and the trail of an object's page. What is not in `editable` is read-only.
+    """
+
+    through: ClassVar[str] = ""
+    editable: ClassVar[tuple[str, ...]] = ()
+    list_per_page = 50
+    readonly_preprocess_fields: ClassVar[dict[str, Any]] = dict.fromkeys(PEOPLE, unlinked)
+    compressed_fields = True
+    formfield_overrides: ClassVar[dict[Any, Any]] = {TextField: {"widget": UnfoldAdminTextareaWidget({"rows": 3})}}
+    change_form_outer_before_template = "admin/object_head.html"
+    change_form_outer_after_template = "admin/object_panels.html"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return visible(super().get_queryset(request), request.user, through=self.through)
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Model:
+        found = super().get_object(request, object_id, from_field)
+        if found is None:
+            raise Http404(f"There is no {self.opts.verbose_name} {object_id} that you may see.")
+        return found
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:
+        editable = set(self.editable)
+        if not request.user.has_perm(f"{self.opts.app_label}.view_all_{self.opts.model_name}"):
+            editable.discard("owner")  # giving a row away is for those who would still see it
+        return [name for name in flatten_fieldsets(self.get_fieldsets(request, obj)) if name not in editable]
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """Return the actions without the one that deletes many rows: each is deleted from its own page."""
+        return {name: action for name, action in super().get_actions(request).items() if name != "delete_selected"}
+
+    def has_act_permission(self, request: HttpRequest) -> bool:
+        """Tell whether the user may start and stop work on these rows, edited by hand or not."""
+        return request.user.has_perm(f"{self.opts.app_label}.change_{self.opts.model_name}")
+
+    def each(self, request: HttpRequest, rows: Iterable[Any], act: Callable[[Any], str]) -> HttpResponse | None:
+        """Do `act` to every row, tell its sentence or its error, and go back to where the button stands."""
+        for row in rows:
+            try:
+                self.message_user(request, act(row), messages.SUCCESS)
+            except BenchbenchError as error:
+                self.message_user(request, error.message, messages.ERROR)
+        target = next_page(request, request.POST.get("next", ""))
+        return redirect(target) if target else None
+
+    def buttons(self, request: HttpRequest, obj: Any) -> list[Button]:
+        """Return what can be done to `obj` in its present state, by whoever may; pages show those `offered`."""
+        return []
+
+    def offered(self, request: HttpRequest, obj: Any) -> list[Button]:
+        """Return the buttons without those that would refuse the user."""
+        may_act = self.has_act_permission(request)
+        return [
+            button
+            for button in self.buttons(request, obj)
+            if (may_act or not button.action) and (not button.needs or request.user.has_perm(button.needs))
+        ]
+
+    def panels(self, request: HttpRequest, obj: Any) -> list[Panel]:
+        """Return what else belongs to `obj`."""
+        return []
+
+    def trail(self, obj: Any) -> list[Model]:
+        """Return what `obj` was made from, in the order of the data flow."""
+        return []
+
+    def operation(self, obj: Any) -> Any:
+        """Return the active operation whose progress the page of `obj` shows, or None."""
+        return None
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        obj = kwargs.get("obj")
+        if obj is not None:
+            context |= {
+                "trail": self.trail(obj),
+                "buttons": self.offered(request, obj),
+                "tables": self.tables(request, obj),
+                "operation": self.operation(obj),
+                "changelist_url": changelist_url(self.model),
+                "show_save_and_add_another": False,
+                "show_save_and_continue": False,
+            }
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    def tables(self, request: HttpRequest, obj: Any) -> list[Table]:
+        """Return the panels of `obj` that the user may see, read and ready to be shown."""
+        site = self.admin_site
+        listed = [(panel, site.get_model_admin(panel.rows.model)) for panel in self.panels(request, obj)]
+        return [table(panel, owner) for panel, owner in listed if owner.has_view_permission(request)]
+
+    def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
+        try:
+            return super().delete_view(request, object_id, extra_context)
+        except BenchbenchError as error:
+            self.message_user(request, error.message, messages.ERROR)
+            return redirect(change_url(self.model, object_id))
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[list[str], dict[Any, int], set[str], list]:
+        """Name the rows alone: Django would fetch every document of a collection to list it. See `deleting.py`."""
+        names = [f"{self.opts.verbose_name}: {obj}, and what belongs to it" for obj in objs]
+        return names, {self.opts.verbose_name_plural: len(names)}, set(), []
+
+    @display(description="status", ordering="status", label=STATUS_COLOURS)
+    def status_label(self, obj: Any) -> str:
+        return getattr(obj, "status_word", obj.status)
+
+
+class OwnedAdmin(SiteAdmin):
+    """A root of the object tree: whoever makes it owns it."""
+
+    form = OwnedForm
+    list_select_related: Sequence[str] = ("owner",)
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        if not change:
+            obj.owner = request.user
+        super().save_model(request, obj, form, change)
+
+
+class FactAdmin(SiteAdmin):
+    """Rows that only use cases write."""
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class LargeAdmin(FactAdmin):
+    """Facts so many that a list must not count them."""
+
+    paginator = InfinitePaginator
+    show_full_result_count = False
+
+
+class VisibleFilter(RelatedFieldListFilter):
+    """Filters a list by a related row, offering those that the user may see."""
+
+    def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        related: type[Model] = field.related_model
+        return [(str(row.pk), str(row)) for row in visible(related._default_manager.all(), request.user)]

@@ -1,0 +1,74 @@
+"""What pages say where there is nothing, where something is not allowed, and where the server failed."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.template import loader
+
+from benchbench.site.pages import next_page
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answer an address that there is not, or a thing that the user may not see: the two read alike."""
+    there_is_none = "There is nothing at this address. What was here may have been deleted, or never was."
+    return _page(request, 404, "Not found", _said(exception, Http404) or there_is_none)
+
+
+def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answer what the user may not do."""
+    denied = "You do not have the permission for this. An administrator can give it to you, or to your group."
+    return _page(request, 403, "Not permitted", _said(exception, PermissionDenied) or denied)
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """Answer a form that did not come from a page of this site, or from one of an earlier sign-in."""
+    sentence = (
+        "Nothing was changed: the form did not come from a page that is still valid, which happens after signing in "
+        "again in another tab, or where the browser refuses cookies. Go back, load the page anew, and send it again."
+    )
+    return _page(request, 403, "The form was not accepted", sentence)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answer a request that Django refuses before a view sees it. Of who asks nothing is known."""
+    if isinstance(exception, RequestDataTooBig | TooManyFieldsSent | TooManyFilesSent):
+        sentence = (
+            "Nothing was changed: the form holds more than the site takes. Go back, and shorten what is long in it."
+        )
+        return _plain(413, {"title": "Too large", "sentence": sentence})
+    sentence = "The request was refused before it was read: the address, or a header, is not one that the site takes."
+    return _plain(400, {"title": "Refused", "sentence": sentence})
+
+
+def server_error(request: HttpRequest, reference: str) -> HttpResponse:
+    """Answer a fault of ours. The page asks nothing of the database, which may be what failed."""
+    sentence = "This page could not be made. That is a fault of the site, not yours, and it is in the log."
+    return _plain(500, {"title": "The server failed", "sentence": sentence, "reference": reference})
+
+
+def _said(exception: Exception, kind: type[Exception]) -> str:
+    """Return the sentence that a view raised the error with. Django's own subclasses hold the routes of the site."""
+    told = exception.args[0] if type(exception) is kind and exception.args else ""
+    return told if isinstance(told, str) else ""
+
+
+def _page(request: HttpRequest, status: int, title: str, sentence: str) -> HttpResponse:
+    """Answer in the shell of the admin, or to who is not signed in to it in that of the login."""
+    user: Any = getattr(request, "user", None)
+    inside = bool(user and user.is_active and user.is_staff)
+    came_from = next_page(request, request.META.get("HTTP_REFERER", ""))
+    elsewhere = request.method == "POST" or came_from != request.build_absolute_uri()
+    context = {
+        **admin.site.each_context(request),
+        "title": title,
+        "sentence": sentence,
+        "back": came_from if elsewhere else "",
+    }
+    return render(request, "errors/inside.html" if inside else "errors/outside.html", context, status=status)
+
+
+def _plain(status: int, context: dict[str, str]) -> HttpResponse:
+    return HttpResponse(loader.render_to_string("errors/plain.html", context), status=status)
