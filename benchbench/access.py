@@ -1,4 +1,4 @@
-"""Who may see what: one rule for admin, API, pages and sockets."""
+"""Access to objects: one rule for admin, API, pages and sockets."""
 
 from typing import Any, TypeVar
 

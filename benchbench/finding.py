@@ -1,4 +1,4 @@
-"""Finding what a command names."""
+"""Objects that a command names."""
 
 from typing import Any, TypeVar
 from uuid import UUID

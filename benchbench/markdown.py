@@ -1,4 +1,4 @@
-"""Text that people typed, as it may stand in Markdown."""
+"""Text of users, escaped for Markdown."""
 
 import re
 

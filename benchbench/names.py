@@ -1,4 +1,4 @@
-"""The names that people give to things."""
+"""Names that people give to things."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Text for a terminal, which obeys some of the characters that do not print."""
+"""Text without control characters, for a terminal."""
 
 KEPT = "\n\t"
 

@@ -1,4 +1,4 @@
-"""The tables of the database: whether they are those that this code needs."""
+"""State of the database's tables: whether they are those that this code needs."""
 
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor

@@ -1,4 +1,4 @@
-"""Moments as text, in the one form that answers, events and files have."""
+"""Moments as text, in the one form of answers, events and files."""
 
 from datetime import UTC, datetime
 

@@ -139,3 +139,14 @@ def test_every_module_and_package_says_what_it_is() -> None:
             if module.exists() and not known and ast.get_docstring(ast.parse(module.read_text())) is None:
                 silent.append(str(module.relative_to(CHECKOUT)))
     assert silent == []
+
+
+def test_a_docstring_of_a_module_begins_with_the_name_of_a_thing() -> None:
+    """Not with a question such as "What becomes of it": a reader who looks for a thing reads first words only."""
+    asking = []
+    for room in ("apps", "benchbench"):
+        for module in (CHECKOUT / room).rglob("*.py"):
+            words = (ast.get_docstring(ast.parse(module.read_text())) or "Nothing").split()
+            if words[0] in ("What", "Who", "How", "Which", "Whether", "Where", "When", "In", "At", "On", "From", "To"):
+                asking.append(str(module.relative_to(CHECKOUT)))
+    assert asking == []

@@ -1,4 +1,4 @@
-"""The use cases of BenchBench over HTTP: parse, call one use case, present.
+"""The REST API: the use cases of BenchBench over HTTP. It parses, calls one use case, presents.
 
 How to add an endpoint, by the example of datasets:
 

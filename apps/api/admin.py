@@ -1,4 +1,4 @@
-"""Who may come in: users and groups, in the look of the rest, and the tokens that users make for their programs."""
+"""Admin pages of users and groups, in the look of the rest, and of the tokens that users make for their programs."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Errors as the API presents them: `{detail, code, errors?, reference?}`, whoever raised them.
+"""Errors as the API presents them: `{detail, code, errors?, reference?}`, for errors of every kind.
 
 `detail` is a sentence for people, `code` is stable and for programs, `errors` maps a field of the request
 ("queries[3].text") to the sentences about it, `reference` finds a fault of ours in the log.

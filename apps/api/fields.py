@@ -1,4 +1,4 @@
-"""Serializers and fields that read as strictly as everything here: unknown keys and other types are errors."""
+"""Serializers and fields that read strictly: unknown keys and other types are errors."""
 
 from collections.abc import Mapping
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What the admin asks of who signs in, and when a token is made."""
+"""Forms of the admin for signing in and for making a token."""
 
 import logging
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Requests that may be sent twice and are done once, by their header Idempotency-Key."""
+"""The header Idempotency-Key: a request that is sent twice is done once."""
 
 import re
 from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-"""What the API itself keeps: tokens, who is signed in, and the answers that a repeated request gets again."""
+"""Tables of the API itself: tokens, sessions of JWTs, and stored answers for repeated requests."""
 
 from django.conf import settings
 from django.db import models

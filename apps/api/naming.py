@@ -1,4 +1,4 @@
-"""Errors of use cases, told with the keys of the request."""
+"""Errors of use cases, with the keys of the request."""
 
 import re
 from collections.abc import Iterator, Mapping

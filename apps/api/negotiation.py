@@ -1,4 +1,4 @@
-"""Which parser reads a request, and that JSON answers it."""
+"""The choice of a parser for a request. Answers are JSON."""
 
 from typing import Any
 

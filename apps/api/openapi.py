@@ -1,4 +1,4 @@
-"""What drf-spectacular cannot see of an endpoint: its errors, and which requests may be repeated."""
+"""The parts of the schema that drf-spectacular cannot see: errors of an endpoint, and requests that may be repeated."""
 
 import json
 from functools import cache

@@ -1,4 +1,4 @@
-"""What the API says of a request that REST framework refuses: what is wrong, where, and what to do.
+"""Sentences for requests that REST framework refuses: what is wrong, where, and what to do.
 
 REST framework's own sentences are for programmers and name nothing. Those of fields stand in tables by its codes, which
 the fields of `apps.api.fields` take; `{key}` is where the key stands as the client sent it

@@ -1,4 +1,4 @@
-"""Stop a benchmark before its end."""
+"""Cancelling a benchmark."""
 
 from apps.benchmarks.models import Benchmark
 from apps.operations.launching import cancel_operation

@@ -1,4 +1,4 @@
-"""In what runs differ besides their configuration and the truth they are held against: warnings for a comparison."""
+"""Circumstances of runs besides configuration and truth: where they differ, a comparison gets a warning."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

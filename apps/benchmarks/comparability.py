@@ -1,4 +1,4 @@
-"""Whether runs may be compared: what differs between them besides their configuration."""
+"""Comparability of runs: the differences besides their configuration."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

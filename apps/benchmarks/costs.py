@@ -1,4 +1,4 @@
-"""What stages cost per query: measured where this site has done them before, rough figures where not."""
+"""Costs of stages per query: measured where this site has done them before, rough figures where not."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Remove a benchmark with its runs and results."""
+"""Deleting a benchmark with its runs and results."""
 
 from django.db import transaction
 

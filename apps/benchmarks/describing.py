@@ -1,4 +1,4 @@
-"""What is told of a benchmark."""
+"""Descriptions of a benchmark and its runs."""
 
 from django.db.models import Count, Q, QuerySet
 

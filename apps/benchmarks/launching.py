@@ -1,4 +1,4 @@
-"""Start a benchmark: one atomic step from waiting to running, and its queries cut into batches."""
+"""Launching a benchmark: one atomic step from pending to running, and its queries cut into batches."""
 
 import math
 from collections.abc import Iterator, Sequence

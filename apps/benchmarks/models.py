@@ -1,4 +1,4 @@
-"""Matrices of configurations, run and measured."""
+"""Benchmarks: matrices of configurations, their runs, and the values of those."""
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField

@@ -1,4 +1,4 @@
-"""From runs to the plan of their distinct stages, and what that costs."""
+"""Plans: the distinct stages that runs need, and their costs."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""How far a benchmark has come: the data of its events (formats.md, Events)."""
+"""Progress of a benchmark: the data of its events (formats.md, Events)."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What a run's numbers rest on: data, indexes, models, code and machine."""
+"""Provenance of a run: data, indexes, models, code and machine."""
 
 import platform
 import subprocess

@@ -1,4 +1,4 @@
-"""Run the failed runs of a benchmark again."""
+"""Retrying the failed runs of a benchmark."""
 
 from django.contrib.auth.models import User
 from django.db import transaction

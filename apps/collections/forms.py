@@ -1,4 +1,4 @@
-"""What the admin asks for when a collection is uploaded."""
+"""The form of an uploaded collection."""
 
 from django import forms
 from unfold.widgets import UnfoldAdminTextInputWidget

@@ -1,4 +1,4 @@
-"""What is searched: collections of documents."""
+"""Collections of documents: what is searched."""
 
 import uuid
 

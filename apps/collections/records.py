@@ -1,4 +1,4 @@
-"""What readers of documents yield and importing takes."""
+"""Records of documents: readers yield them, importing takes them."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Collections by what they hold: documents that are here already are not imported again."""
+"""Collections found by content, so that no documents are imported twice."""
 
 from collections.abc import Iterable
 from hashlib import sha256

@@ -1,4 +1,4 @@
-"""Where the documents of a collection come from: a folder of files or of sectioned documents, or a BEIR corpus."""
+"""Sources of documents: a folder of files or of sectioned documents, or a BEIR corpus."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Documents of which only the ids are known: those of rankings that were made elsewhere."""
+"""Stub collections: documents of which only the ids are known, for external runs."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

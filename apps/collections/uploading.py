@@ -1,4 +1,4 @@
-"""Documents that came with a request: a corpus file, or a zip of what a folder may hold."""
+"""Uploads of documents: a corpus file, or a zip of what a folder may hold."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

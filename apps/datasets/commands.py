@@ -1,4 +1,4 @@
-"""What the commands that read datasets share: how a source is named, and reading it."""
+"""Sources of judged queries on the command line: how one is named, and reading it."""
 
 from argparse import ArgumentTypeError
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What is told of a dataset."""
+"""Descriptions of a dataset."""
 
 from django.db.models import IntegerField, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce

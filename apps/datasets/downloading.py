@@ -1,4 +1,4 @@
-"""A dataset as the answer to a browser."""
+"""Downloads of a dataset."""
 
 from collections.abc import Callable
 

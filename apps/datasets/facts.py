@@ -1,4 +1,4 @@
-"""What is known of a query that pages and gates slice by: one account, so that a slice has the same queries in both."""
+"""Facts of queries by which pages and gates slice: one account, so that a slice has the same queries in both."""
 
 from typing import Any
 

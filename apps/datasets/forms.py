@@ -1,4 +1,4 @@
-"""What the admin asks for when a document is judged."""
+"""Forms that judge a document and freeze a draft."""
 
 from typing import Any, ClassVar
 

@@ -1,4 +1,4 @@
-"""Judged queries, independent of any collection."""
+"""Datasets: judged queries, independent of any collection."""
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField

@@ -1,4 +1,4 @@
-"""What an import would keep, before anything is kept."""
+"""Previews of an import: what it would keep."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What the admin asks for when a query is added or worded anew."""
+"""The form of a query: added or reworded."""
 
 import json
 from typing import Any, ClassVar

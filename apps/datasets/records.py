@@ -1,4 +1,4 @@
-"""What readers of datasets return and importing takes."""
+"""Records of datasets: readers return them, importing takes them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields

@@ -1,4 +1,4 @@
-"""Datasets by what they hold: queries and judgments that are here already are not imported again."""
+"""Datasets found by content, so that no judgments are imported twice."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the admin asks for when a dataset is uploaded."""
+"""The form of an uploaded dataset."""
 
 from dataclasses import replace
 from typing import Any, ClassVar

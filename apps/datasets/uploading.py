@@ -1,4 +1,4 @@
-"""Reading a dataset that came with a request."""
+"""Uploads of datasets."""
 
 from collections.abc import Collection, Mapping
 

@@ -1,4 +1,4 @@
-"""Makes the demo's collection: the documentation that every Python carries, as gzipped JSON Lines.
+"""The source of the demo's collection: the documentation that every Python carries, as gzipped JSON Lines.
 
     python -m apps.demo.snapshot apps/demo/data/python-docs.jsonl.gz
 

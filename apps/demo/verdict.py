@@ -1,4 +1,4 @@
-"""What reranking changed, in a few lines: each reranked run beside the same run without."""
+"""The verdict of the demo: each reranked run beside the same run without reranking."""
 
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.progress import metrics_of

@@ -1,4 +1,4 @@
-"""Datasets laid over collections: resolving what judgments refer to, and repairing what could not be resolved.
+"""Mappings: datasets laid over collections, resolved and repaired.
 
 Imports datasets, retrieval and collections; imported by benchmarks and the rooms above.
 """

@@ -1,4 +1,4 @@
-"""Which judgments of a dataset would find no document in a collection, before anything is imported or resolved."""
+"""Checks of ground truth before an import: judgments that would find no document in a collection."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

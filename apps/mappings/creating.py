@@ -1,4 +1,4 @@
-"""Laying a dataset over a collection."""
+"""Creating a mapping: a dataset laid over a collection."""
 
 from typing import Any
 

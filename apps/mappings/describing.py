@@ -1,4 +1,4 @@
-"""What commands say of a mapping."""
+"""Descriptions of a mapping, for commands."""
 
 import json
 from typing import Any

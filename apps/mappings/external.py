@@ -1,4 +1,4 @@
-"""The mapping under which a dataset measures rankings that were made elsewhere."""
+"""External mappings: a dataset over the stub collection of rankings that were made elsewhere."""
 
 from django.db import transaction
 

@@ -1,4 +1,4 @@
-"""What the filters of queries leave of a collection: a query whose filter admits no document finds nothing."""
+"""Filters of queries that leave nothing of a collection: such a query finds nothing."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What the admin asks for when a dataset is mapped."""
+"""The form of a mapping."""
 
 from typing import Any
 

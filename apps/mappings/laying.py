@@ -1,4 +1,4 @@
-"""Laying the queries of a file over a collection: imported, mapped and resolved, as far as that is not done yet."""
+"""Laying the queries of a file over a collection: import, map and resolve, each where it is not done yet."""
 
 from typing import Any
 

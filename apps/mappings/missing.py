@@ -1,4 +1,4 @@
-"""Modules that queries expect and cannot find: a run without them is a decision, not an accident."""
+"""Missing modules: queries expect them, the collection lacks them. Running without them must be decided by somebody."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Datasets laid over collections."""
+"""Mappings: datasets laid over collections."""
 
 from django.db import models
 from django.db.models import Q

@@ -1,4 +1,4 @@
-"""System checks: what is missing before the site can work, in a sentence each."""
+"""System checks of the site: what is missing before it can work."""
 
 import sys
 from typing import Any

@@ -1,4 +1,4 @@
-"""What management commands share: errors as sentences, an owner by name, a report for people or programs, progress."""
+"""The base of management commands: errors as sentences, an owner by name, reports for people or programs, progress."""
 
 import json
 import sys

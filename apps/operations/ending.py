@@ -1,4 +1,4 @@
-"""How an operation ends: completed after its last batch, failed with an error, or cancelled. Each happens once."""
+"""The end of an operation: completed after its last batch, failed with an error, or cancelled. Each happens once."""
 
 import logging
 from datetime import timedelta

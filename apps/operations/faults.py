@@ -1,4 +1,4 @@
-"""Tracebacks of what failed, kept with its batch so that whoever reads of an error finds where it came from."""
+"""Tracebacks of errors, kept with the batch, so that a reader of the error finds where it came from."""
 
 import sys
 import traceback

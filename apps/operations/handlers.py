@@ -1,4 +1,4 @@
-"""What a kind of operation does, named by dotted path: this app knows no other."""
+"""Handlers of the kinds of operations, named by dotted path, since this app knows no other."""
 
 from typing import TYPE_CHECKING, Any, Protocol
 

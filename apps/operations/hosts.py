@@ -1,4 +1,4 @@
-"""Keeping a host quiet while something is timed on it."""
+"""Locks of a host that keep it quiet while something is timed on it."""
 
 import fcntl
 import os

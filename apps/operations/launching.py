@@ -1,4 +1,4 @@
-"""Begin an operation, and end it before its time."""
+"""Launching and cancelling an operation."""
 
 import uuid
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Long work and its resumable parts."""
+"""Operations and batches: long work and its resumable parts."""
 
 from typing import Any
 

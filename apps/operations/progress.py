@@ -1,4 +1,4 @@
-"""How far an operation has come, and how long it will still take."""
+"""Progress of an operation, and the time that it still needs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

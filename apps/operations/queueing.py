@@ -1,4 +1,4 @@
-"""Batches on Redis queues. RQ carries ids only; the database says what is to be done."""
+"""Queues of batches in Redis. RQ carries ids only; the database says what is to be done."""
 
 import logging
 import uuid

@@ -1,4 +1,4 @@
-"""How much one user may have under way."""
+"""Quotas: how much work of one user may be active."""
 
 from django.conf import settings
 from django.contrib.auth.models import User

@@ -1,4 +1,4 @@
-"""What operations work on, and so who may see them: whoever sees a subject sees every operation on it.
+"""Subjects of operations: whoever may see a subject sees every operation on it.
 
 Operations store no owner, so that a subject which changes hands takes them along, sockets that are open included.
 """

@@ -1,4 +1,4 @@
-"""Put right what a killed worker or a restarted Redis left behind."""
+"""Sweeping: what a killed worker or a restarted Redis left behind is put right."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Waiting for a host, and saying so: who watches sees nothing move, and should know why."""
+"""Waiting for a host, with a message to those who watch."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Do batches: the part that RQ jobs and waiting commands share."""
+"""Working on batches: shared by RQ jobs and by commands that wait."""
 
 import logging
 import time

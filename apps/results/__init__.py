@@ -1,4 +1,4 @@
-"""What came of benchmarks: leaderboards, comparisons, triage, files, pages. It owns no tables.
+"""Results of benchmarks: leaderboards, comparisons, triage, files, pages. It owns no tables.
 
 `comparison` and `triage` lie above `leaderboard` and know nothing of each other. Imported by the API only.
 """

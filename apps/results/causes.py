@@ -1,4 +1,4 @@
-"""Why relevant documents are lost, in words: what happened, and what to do about it."""
+"""Causes of lost documents in words: what happened, and what to do."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Runs held against each other, or two summaries, for terminals and programs."""
+"""Comparisons of runs, or of two summaries, for terminals and programs."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Configurations in words: what tells the runs of a benchmark apart, and what they share."""
+"""Configurations in words: what the runs of a benchmark share, and where they differ."""
 
 import json
 from collections.abc import Iterable

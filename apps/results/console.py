@@ -1,4 +1,4 @@
-"""A benchmark as the runner of SPEC-002 tells it: lines for each query as it ends, the totals, the baseline files."""
+"""The console of SPEC-002: a line for each query as it ends, the totals, the baseline files."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path

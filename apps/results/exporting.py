@@ -1,4 +1,4 @@
-"""Write the results of a benchmark or a run in one of the formats."""
+"""Exporting the results of a benchmark or a run in one of the formats."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What runs are called beside each other: by what tells them apart, in a few words."""
+"""Labels of runs that stand beside each other: their differences in a few words."""
 
 from collections import Counter
 from collections.abc import Sequence

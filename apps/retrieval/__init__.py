@@ -1,4 +1,4 @@
-"""Ways to make a collection searchable: indexes, what they are built of, and searching them.
+"""Indexes of collections: what they are built of, and searching them.
 
 `encoders`, `stores` and `strategies` lie below `search`, `rerankers` above it. Imported by mappings and what is above.
 """

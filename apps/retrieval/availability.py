@@ -1,4 +1,4 @@
-"""Whether this site has what an index is made of: until a store is searched here, nothing may carry its name."""
+"""Availability of the parts of an index on this site. A store that is not searched here is refused by name."""
 
 import re
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""What an index is, apart from the site that holds it, and who built it."""
+"""Description of an index, without its site and its owner."""
 
 from typing import Any
 

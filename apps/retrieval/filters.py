@@ -1,4 +1,4 @@
-"""Which documents the filter of a query admits: one rule, in SQL and in Python.
+"""Filters of queries: which documents they admit, by one rule in SQL and in Python.
 
 A filter names keys of a document's metadata. A document passes where it has each key, with the value that is asked for.
 A list asks for any of its values, and a document whose value is a list has each of them: a module that is there in two

@@ -1,4 +1,4 @@
-"""Fingerprints: one hash for everything that decides what a derived thing contains."""
+"""Fingerprints: one hash of everything that decides the content of a derived thing."""
 
 import json
 from hashlib import sha256

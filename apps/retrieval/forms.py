@@ -1,4 +1,4 @@
-"""What the admin asks for when an index is made."""
+"""The form of an index."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Ways to make a collection searchable."""
+"""Indexes of collections: what makes them searchable."""
 
 from django.core.validators import MinValueValidator
 from django.db import models

@@ -1,4 +1,4 @@
-"""Indexes by what they are made of: one that is here already is not built again."""
+"""Indexes found by their parts, so that none is built twice."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a site answers, field by field, as docs/openapi.yaml has it.
+"""Answers of a site, field by field, as in docs/openapi.yaml.
 
 Ids (UUIDs) and times (ISO 8601, UTC) are strings.
 """

@@ -1,4 +1,4 @@
-"""The one error of the client."""
+"""The error of the client."""
 
 from collections.abc import Mapping, Sequence
 

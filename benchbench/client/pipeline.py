@@ -1,4 +1,4 @@
-"""A program that a pipeline runs: what it says as it goes, and how it ends."""
+"""A step of a pipeline: a client for its length, sentences for its errors, and its exit status."""
 
 import io
 import sys

@@ -1,4 +1,4 @@
-"""`python -m benchbench.embedded remove` is for `make clean`; `keep` is how a keeper is started."""
+"""Commands of the embedded services: `remove` is for `make clean`, `keep` starts a keeper."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Where the embedded services of a checkout keep their data and their sockets."""
+"""Folders of the embedded services of a checkout: data and sockets."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""What the embedded servers have in common: how one is started, found and stopped."""
+"""The base of the embedded servers: how one is started, found and stopped."""
 
 import os
 import time

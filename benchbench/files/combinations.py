@@ -1,4 +1,4 @@
-"""What an experiment runs: its combinations, and the documents of its directory that it keeps."""
+"""Combinations of an experiment, and the documents of its directory that it keeps."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

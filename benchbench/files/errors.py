@@ -1,4 +1,4 @@
-"""What is wrong with a file."""
+"""The error of a file."""
 
 from benchbench.errors import BenchbenchError
 

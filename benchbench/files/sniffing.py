@@ -1,4 +1,4 @@
-"""Telling what a file is from how it begins, whatever it is called."""
+"""Sniffing: the kind of a file by its first characters, not by its name."""
 
 import codecs
 import json

@@ -1,4 +1,4 @@
-"""The console of SPEC-002, made of what the baseline file holds: a line for each query as it ends, then the totals."""
+"""The console of SPEC-002, from what the baseline file holds: a line for each query as it ends, then the totals."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,1 +1,1 @@
-"""How Django writes numbers and dates on the pages."""
+"""Formats of numbers and dates on the pages."""

@@ -1,4 +1,4 @@
-"""The least and the greatest value that a measure can have once the unjudged documents of a ranking are judged.
+"""Bounds of a measure: its least and greatest value once the unjudged documents of a ranking are judged.
 
 Whoever judges a document adds it to the truth. So a document that turns out relevant counts in the recall base and in
 the ideal as well as in the ranking, and the value may fall: a run whose one relevant document is first has an AP of 1,

@@ -1,4 +1,4 @@
-"""Where a text is cut into chunks."""
+"""Chunking: the places where a text is cut."""
 
 from __future__ import annotations
 

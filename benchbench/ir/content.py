@@ -1,4 +1,4 @@
-"""What the retrieved text holds of a query's evidence and expected answer: measures that need no judgments.
+"""Content measures: evidence and expected answers in the retrieved text, without judgments.
 
 They compare words: runs of letters, digits and underscores, lower-cased; punctuation and word forms make no further
 difference. None stands for nothing to compare with, and is left out of a mean; retrieved text that is empty scores 0.

@@ -1,4 +1,4 @@
-"""How much of a value rests on judgments: what share of it was judged, and what the rest could make of it.
+"""Coverage of a value by judgments: its judged share, and what the rest could change.
 
 An unjudged document counts as not relevant in every value. Beside the value stand
 

@@ -1,4 +1,4 @@
-"""Making one ranking of several: reciprocal ranks, or weighted scores."""
+"""Fusion of several rankings into one: by reciprocal ranks, or by weighted scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a gate is made of: the rules that somebody wrote down, what was measured, and what came of each rule.
+"""Parts of a gate: its rules, the measured values, and the result of each rule.
 
 `gate_checks` holds one against the other.
 """

@@ -1,4 +1,4 @@
-"""Whether a run may pass: rules held against what was measured. Numbers in, checks out.
+"""Checks of a gate: rules applied to measured values. Numbers in, checks out.
 
 Limits are inclusive and compared at full precision.
 """

@@ -1,4 +1,4 @@
-"""How values of queries become figures of a run: which mean of them, and in which of its slices a query counts."""
+"""Profiles: how values of queries become figures of a run, by which mean and in which slices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How scores become a ranking: order, exact re-scoring, collapse to documents, threshold and cut."""
+"""Rankings from scores: order, exact re-scoring, collapse to documents, threshold and cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents with scores, as a file of results states them, and the ranking that they are."""
+"""Documents with scores from a file of results, and their ranking."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""At which rank a search finds the expected document and its sections, as the strategy benchmark counts."""
+"""Ranks of the expected document and its sections, as the strategy benchmark counts them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of a query set, and what a mean over all queries hides: weak slices, reversals, the shape of the labels."""
+"""Slices of a query set, and what a mean over all queries hides: weak slices, reversals, the shape of the labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a run lost a relevant document: its rank and score after every stage, and the stage that dropped it."""
+"""Triage of a lost document: its rank and score after every stage, and the stage that dropped it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectors that can be compared: finite, of length 1, as many as were asked for, of one dimension."""
+"""Checks of vectors: finite, of length 1, as many as expected, of one dimension."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Files that are written: each appears when it is whole, or not at all."""
+"""Placing files: each appears when it is whole, or not at all."""
 
 import gzip
 import os

@@ -1,4 +1,4 @@
-"""The files that `benchbench score` takes, each known by its name or its first line. Ids of documents become bytes."""
+"""Input files of `benchbench score`, each known by its name or its first line. Ids of documents become bytes."""
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the pages of the site share: forms, panels, the look of the admin, downloads, error pages.
+"""Shared parts of the site's pages: forms, panels, the look of the admin, downloads, error pages.
 
 Knows no room; imported by interfaces of all rooms and by the settings.
 """

@@ -1,4 +1,4 @@
-"""What the pages of the admin share: who sees which rows, facts that nobody edits, buttons that post."""
+"""The base of admin pages: who sees which rows, read-only facts, buttons that post."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar

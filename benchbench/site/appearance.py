@@ -1,4 +1,4 @@
-"""How the admin looks: its name, its colours, and the sidebar in the order of the data flow."""
+"""Appearance of the admin: its name, its colours, and the sidebar in the order of the data flow."""
 
 from collections.abc import Callable
 from typing import Any

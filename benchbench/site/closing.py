@@ -1,4 +1,4 @@
-"""Let daphne close a WebSocket with any code of the protocol.
+"""Closing a WebSocket with any code of the protocol, which daphne does not allow.
 
 autobahn, on which daphne stands, lets applications send 1000 and 3000 to 4999 only: anything else raises, and the
 client is told 1011. 1008 (policy violation) is what RFC 6455 has for a refusal, and other servers send it.

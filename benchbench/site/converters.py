@@ -1,4 +1,4 @@
-"""What stands in addresses, beside what Django knows."""
+"""Converters of parts of addresses, beside those of Django."""
 
 from django.urls import register_converter
 from django.urls.converters import UUIDConverter

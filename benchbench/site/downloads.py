@@ -1,4 +1,4 @@
-"""A file as the answer to a request."""
+"""Downloads: a file as the answer to a request."""
 
 import tempfile
 from collections.abc import AsyncIterator, Callable

@@ -1,4 +1,4 @@
-"""What pages say where there is nothing, where something is not allowed, and where the server failed."""
+"""Error pages: not found, not allowed, and failures of the server."""
 
 from typing import Any
 

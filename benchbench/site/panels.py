@@ -1,4 +1,4 @@
-"""What stands on an object's page beside its fields: buttons, and short tables of what belongs to it."""
+"""Panels of an object's page: buttons, and short tables of what belongs to it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

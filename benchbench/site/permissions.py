@@ -1,4 +1,4 @@
-"""What a user is permitted, read at once."""
+"""Permissions of a user, read at once."""
 
 from typing import Any
 

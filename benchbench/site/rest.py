@@ -1,4 +1,4 @@
-"""How REST framework and the OpenAPI schema of the API are set up; what a site chooses is in the settings."""
+"""Settings of REST framework and of the OpenAPI schema. Choices of a site are in the settings."""
 
 from typing import Any
 

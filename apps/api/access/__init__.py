@@ -1,4 +1,4 @@
-"""Who asks, what they may do, and how often: tokens, sign-ins, permissions, throttles.
+"""Access to the API: tokens, sign-ins, permissions, throttles.
 
 Imports the models of this room; imported by its endpoints and the site's routing.
 """

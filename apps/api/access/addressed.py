@@ -1,4 +1,4 @@
-"""Finding what an address names, for the user who asks."""
+"""The objects that addresses name, for the user who asks."""
 
 from typing import Any, TypeVar
 from uuid import UUID

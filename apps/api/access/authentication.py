@@ -1,4 +1,4 @@
-"""Who asks: by a bearer token (JWT or personal), by the session of the browser, or, in development, nobody at all."""
+"""Authentication: by a bearer token (JWT or personal), by the browser's session or, in development, not at all."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a request may do: staff only, no more than its token allows, and what the user is permitted in the admin."""
+"""Permissions of requests: staff only, no more than the token allows, and what the user may do in the admin."""
 
 from typing import Any
 

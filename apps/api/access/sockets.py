@@ -1,4 +1,4 @@
-"""Who is at the other end of a WebSocket: asked when it connects, and again as long as it is open.
+"""The user of a WebSocket: checked when it connects, and again as long as it is open.
 
 A program offers its token as the subprotocol `access_token.<token>`, since a browser's WebSocket can send no header; a
 page of the site has the session's cookie. Whoever offers a token is known by that alone.

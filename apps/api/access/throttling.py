@@ -1,4 +1,4 @@
-"""How often a user, an address or a name may ask, by what it costs: settings.BENCHBENCH_API_RATES has the rates."""
+"""Rates of requests by user, address and name, by cost: settings.BENCHBENCH_API_RATES holds them."""
 
 from math import ceil
 from time import time

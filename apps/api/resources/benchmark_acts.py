@@ -1,4 +1,4 @@
-"""A benchmark that is there: made once more, measured by more or anew, told as a manifest."""
+"""Acts on an existing benchmark: clone, add measures, re-score, write a manifest."""
 
 from uuid import UUID
 

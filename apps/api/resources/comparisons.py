@@ -1,4 +1,4 @@
-"""Runs held against each other."""
+"""Comparisons of runs."""
 
 from collections.abc import Sequence
 from typing import Any

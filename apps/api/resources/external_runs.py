@@ -1,4 +1,4 @@
-"""Runs that were made elsewhere: upload the rankings."""
+"""External runs: upload rankings that were made elsewhere."""
 
 from typing import Any
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Runs and benchmarks judged by written rules."""
+"""Gates: runs and benchmarks judged by written rules."""
 
 from typing import Any
 from uuid import UUID

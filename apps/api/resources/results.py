@@ -1,4 +1,4 @@
-"""What came of a benchmark: its results, a run, and what a run answered to each query."""
+"""Results of a benchmark and of a run, and the rankings of its queries."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""What else is measured of a run: how far it is judged, its sections, the texts that it found."""
+"""Further measures of a run: how far it is judged, its sections, the texts that it found."""
 
 from dataclasses import asdict
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a run lost, and where it is weak."""
+"""Triage: the lost documents of a run, and its weak slices."""
 
 from functools import partial
 from uuid import UUID

@@ -1,1 +1,1 @@
-"""What requests hold and what answers hold, field by field: the OpenAPI schema is made from these."""
+"""Requests and answers, field by field. The OpenAPI schema is made from these."""

@@ -1,4 +1,4 @@
-"""What is asked of a benchmark that is there, and what is told of that."""
+"""Acts on an existing benchmark, on the wire."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Runs held against each other, on the wire."""
+"""Comparisons of runs on the wire."""
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers

@@ -1,4 +1,4 @@
-"""What is asked and told of datasets as files."""
+"""Datasets as files, on the wire."""
 
 from rest_framework import serializers
 

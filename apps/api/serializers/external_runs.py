@@ -1,4 +1,4 @@
-"""Runs that were made elsewhere, on the wire."""
+"""External runs on the wire."""
 
 from rest_framework import serializers
 

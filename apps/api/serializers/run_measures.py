@@ -1,4 +1,4 @@
-"""What else is measured of a run, on the wire."""
+"""Further measures of a run, on the wire."""
 
 from rest_framework import serializers
 

@@ -1,4 +1,4 @@
-"""What a run lost, and where it is weak, on the wire."""
+"""Triage on the wire: the lost documents of a run, and its weak slices."""
 
 from rest_framework import serializers
 

@@ -1,4 +1,4 @@
-"""Choosing indexes: which one a configuration means, and whether it can be searched so."""
+"""Choosing the index of a configuration, and checking that it can be searched so."""
 
 from collections.abc import Mapping as MappingType
 

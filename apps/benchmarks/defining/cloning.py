@@ -1,4 +1,4 @@
-"""Ask what a benchmark asked once more, of what is there now."""
+"""Cloning a benchmark: the same matrix once more, over the data of today."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Define a benchmark: validate its matrix and create every run of it beforehand."""
+"""Creating a benchmark: its matrix validated, and all its runs created beforehand."""
 
 from collections.abc import Mapping as MappingType
 from collections.abc import Sequence

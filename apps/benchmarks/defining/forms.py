@@ -1,4 +1,4 @@
-"""What the admin asks for when a benchmark is made: the matrix as a search engineer would say it."""
+"""Forms of a new benchmark: the matrix in the words of a search engineer, its measures, a manifest."""
 
 from typing import Any
 

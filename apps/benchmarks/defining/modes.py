@@ -1,4 +1,4 @@
-"""The modes of a matrix that names none: all that its indexes can search."""
+"""The default modes of a matrix: all that its indexes can search."""
 
 from collections.abc import Mapping as MappingType
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a matrix would do, before anything is created."""
+"""Previews of a matrix: its runs, stages and costs, before anything is created."""
 
 from collections.abc import Mapping as MappingType
 from collections.abc import Sequence

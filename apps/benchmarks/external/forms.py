@@ -1,4 +1,4 @@
-"""What the admin asks for when a run is imported."""
+"""The form of an external run."""
 
 from typing import Any, ClassVar
 

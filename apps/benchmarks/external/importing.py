@@ -1,4 +1,4 @@
-"""Rankings made elsewhere become runs: stored as ranked, measured as any other. Nothing is searched."""
+"""Importing external runs: stored as ranked, measured as any other. Nothing is searched."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a file of rankings answers of a dataset version: counts, and what is to be told before and after its import."""
+"""Reports on a file of rankings: which queries of a dataset version it answers, in counts and sentences."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass

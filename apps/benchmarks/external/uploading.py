@@ -1,4 +1,4 @@
-"""A run that came with a request."""
+"""Uploads of external runs."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Gates: rules that somebody wrote down, held against a run and its baseline.
+"""Gates: written rules that a run and its baseline must pass.
 
 Imports `measuring` and the models; imported by views, the API and the command only.
 """

@@ -1,4 +1,4 @@
-"""Approve a run as the one that later runs of its dataset are held against, and take that back."""
+"""Baselines: approve the run that later runs of its dataset are compared with, and retire it."""
 
 from typing import Any
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""What a gate looks at: the values of runs on one dataset version, and their differences to a baseline."""
+"""The evidence of a gate: values of runs on one dataset version, and their differences to a baseline."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""What the admin asks for when a run is pinned as a baseline, or held against one."""
+"""The forms of a gate: pin a run as a baseline, and check a run against one."""
 
 from typing import Any
 

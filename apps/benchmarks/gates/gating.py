@@ -1,4 +1,4 @@
-"""Hold a run, or the best run of a benchmark, against written rules and a baseline."""
+"""Gating: a run, or the best run of a benchmark, judged by written rules and a baseline."""
 
 import math
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Measure stored rankings against a dataset version. Nothing is searched."""
+"""Evaluating stored rankings on a dataset version. Nothing is searched."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""What a run found, and what it was worth, as hashes that are equal on any site where both are."""
+"""Hashes of rankings and of values, equal on any site where both are equal."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Which measures a benchmark has: those of its cutoffs, those asked for besides, and how far each is judged."""
+"""The measures of a benchmark: those of its cutoffs, those that were added, and the judged share of each."""
 
 from collections.abc import Iterable, Sequence
 

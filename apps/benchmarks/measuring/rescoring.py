@@ -1,4 +1,4 @@
-"""Measure finished runs on another version of their dataset, from the rankings that are stored. Nothing is searched."""
+"""Re-scoring finished runs on another version of their dataset, from stored rankings. Nothing is searched."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The stage lists of a benchmark as they were stored: read again by whatever explains or re-cuts a ranking."""
+"""Stored stage lists of a benchmark, read again to explain a ranking or to cut it anew."""
 
 from collections.abc import Collection, Iterable, Iterator
 from itertools import groupby

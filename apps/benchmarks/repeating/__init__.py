@@ -1,4 +1,4 @@
-"""Benchmarks from files: manifests that say what was done, experiments that say what is to be done.
+"""Benchmarks from files: manifests of past benchmarks, experiments for new ones.
 
 Imports `defining` and `measuring`; imported by views, the API and the commands only.
 """

@@ -1,4 +1,4 @@
-"""What an experiment file would run: its combinations, and why some cannot run here."""
+"""Plans of experiment files: the combinations, and why some cannot run here."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""From an experiment file to a benchmark: its data imported, its indexes built, its combinations as runs."""
+"""Experiments: from a file to a benchmark with imported data, built indexes, and a run for each combination."""
 
 import contextlib
 import time

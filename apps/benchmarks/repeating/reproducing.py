@@ -1,4 +1,4 @@
-"""Run a manifest again: find the same data here, and make the benchmark that it describes."""
+"""Reproducing a manifest: find the same data here, and make the benchmark that it describes."""
 
 import time
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Hold a benchmark that was run from a manifest against what the manifest says came of it."""
+"""Verifying a reproduced benchmark: its results compared with those in the manifest."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

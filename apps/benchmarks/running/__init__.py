@@ -1,4 +1,4 @@
-"""Doing a benchmark: the stages of its plan, batch by batch, what they found stored, and the end of it.
+"""Running a benchmark: the stages of its plan, batch by batch, their results stored, and the end.
 
 Imports `measuring` and the models; imported by the tasks of this room, by `external` and by what explains rankings.
 """

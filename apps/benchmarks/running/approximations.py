@@ -1,4 +1,4 @@
-"""What approximate search missed: its lists held against the exact ones that were made beside them."""
+"""Recall of approximate search: its lists compared with the exact lists that were made beside them."""
 
 from collections.abc import Iterator, Mapping
 from statistics import fmean

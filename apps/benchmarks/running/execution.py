@@ -1,4 +1,4 @@
-"""Do one batch of a benchmark: its queries, through every run that is not finished."""
+"""Execution of one batch of a benchmark: its queries, through every run that is not finished."""
 
 from collections.abc import Sequence
 from typing import Any

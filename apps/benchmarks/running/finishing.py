@@ -1,4 +1,4 @@
-"""What becomes of a benchmark when its operation ends: means for what completed, a reason for what did not."""
+"""The end of a benchmark's operation: means for runs that completed, a reason for runs that did not."""
 
 from collections import Counter
 from typing import Any

@@ -1,4 +1,4 @@
-"""What stages made of queries, at what cost; and whose cost it was where queries were done together."""
+"""Outcomes of stages: what they made of queries, and the cost, shared out where queries were done together."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

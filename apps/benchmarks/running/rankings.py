@@ -1,4 +1,4 @@
-"""From the outcome of a run's last stage to its ranking of documents."""
+"""Rankings of documents, from the outcome of a run's last stage."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache

@@ -1,4 +1,4 @@
-"""Write what a batch found: rankings and stage lists, by COPY. Writing a batch again replaces what it wrote before."""
+"""Storing the results of a batch by COPY: rankings and stage lists. A second write replaces the first."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache

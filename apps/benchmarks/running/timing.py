@@ -1,4 +1,4 @@
-"""How long a run's queries took, stage by stage."""
+"""Times of a run's queries, stage by stage."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Many judgments in one act, all of them or none."""
+"""Bulk edits: many judgments in one act, all of them or none."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

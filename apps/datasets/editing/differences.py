@@ -1,4 +1,4 @@
-"""What one version of a dataset holds that an earlier one does not, and the other way round."""
+"""Differences between two versions of a dataset."""
 
 from dataclasses import dataclass
 from functools import cached_property

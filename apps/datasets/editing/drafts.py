@@ -1,4 +1,4 @@
-"""The draft of a dataset, and what it holds that the version before it does not."""
+"""The draft of a dataset, and its differences to the version before it."""
 
 from apps.datasets.editing.differences import Changes, Difference
 from apps.datasets.models import Dataset, DatasetVersion

@@ -1,4 +1,4 @@
-"""Editing queries: what is added, worded anew or removed gathers in the draft, as judgments do (`editing`)."""
+"""Editing queries: added, reworded and removed queries gather in the draft, as judgments do (`editing`)."""
 
 from typing import Any
 

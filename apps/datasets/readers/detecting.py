@@ -1,4 +1,4 @@
-"""Telling the format of a dataset from what is there."""
+"""Detecting the format of a dataset from its files."""
 
 from pathlib import Path
 

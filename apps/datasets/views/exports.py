@@ -1,4 +1,4 @@
-"""A dataset version as a file to keep."""
+"""The page that exports a dataset version."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""Freezing a draft: what it changes, and then the act."""
+"""The page that freezes a draft: what it changes, and then the act."""
 
 from typing import Any
 from uuid import UUID

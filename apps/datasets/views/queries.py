@@ -1,4 +1,4 @@
-"""Pages on which the queries of a dataset are added, worded anew and removed, in its draft."""
+"""Pages that add, reword and remove queries of a dataset, in its draft."""
 
 from typing import Any
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Uploading a dataset: what is in the file, and then its import."""
+"""The page that uploads a dataset: what is in the file, and then its import."""
 
 from django.contrib import messages
 from django.contrib.admin import ModelAdmin

@@ -1,4 +1,4 @@
-"""What a writer of a format is, and what writers ask alike of a query and its judgments."""
+"""The base of writers, and the facts of queries and judgments that all of them write alike."""
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass

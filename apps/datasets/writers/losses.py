@@ -1,4 +1,4 @@
-"""What a format does not hold of a dataset, as sentences."""
+"""Losses of an export: what a format does not hold of a dataset, as sentences."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""How a judgment's reference finds its document: the rules, and stubs where there are no documents.
+"""References of judgments: the rules that find their documents, and stubs where there are no documents.
 
 Plain functions. Imported by the resolving of this room.
 """

@@ -1,4 +1,4 @@
-"""What judgments alone say of documents, for rankings of documents that are nowhere."""
+"""Stubs of documents: what judgments alone say of them, where rankings come from elsewhere."""
 
 import json
 from collections.abc import Iterable

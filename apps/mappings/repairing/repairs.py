@@ -1,4 +1,4 @@
-"""Repairing a judgment that found no document: pointing it at one, or dropping it, in the draft of the dataset."""
+"""Repairs of a judgment that found no document: point it at one, or drop it, in the draft of the dataset."""
 
 from pathlib import PurePosixPath
 from typing import Any

@@ -1,4 +1,4 @@
-"""The judgments of a mapping that found no document, and the documents that they might mean."""
+"""Unresolved judgments of a mapping, and the documents that they might mean."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

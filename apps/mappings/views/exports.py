@@ -1,4 +1,4 @@
-"""A dataset as a file to keep, its documents named as a mapping resolved them."""
+"""The page that exports a dataset with the documents of a mapping."""
 
 import uuid
 

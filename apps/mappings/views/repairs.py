@@ -1,4 +1,4 @@
-"""The page on which a judgment without a document is repaired."""
+"""The page that repairs a judgment without a document."""
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied

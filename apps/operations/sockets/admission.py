@@ -1,4 +1,4 @@
-"""Who may hold a socket open, how many of them at once, and how much may be said on one."""
+"""Admission to sockets: who may open one, how many, and how much may be sent on it."""
 
 import time
 from collections import deque

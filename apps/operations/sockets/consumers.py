@@ -1,4 +1,4 @@
-"""WebSockets on which staff watch operations. Each message says what the database says at that moment (docs/events.md).
+"""Consumers of WebSockets on which staff watch operations. Each message is the state of the database (docs/events.md).
 
 Whoever composes the site says who is there. The scope has `identify`, a coroutine function that returns the user whom
 the credentials make out at that moment, an anonymous one when they do not hold, or no longer, and when they end, in

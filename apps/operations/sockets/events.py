@@ -1,4 +1,4 @@
-"""Hints that an operation has moved. Whoever receives one reads the state from the database."""
+"""Hints that an operation has changed. A watcher that receives one reads the state from the database."""
 
 import logging
 import uuid

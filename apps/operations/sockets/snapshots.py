@@ -1,4 +1,4 @@
-"""The whole of an operation at one moment, as a watcher that just came gets it."""
+"""Snapshots: the whole of an operation at one moment, for a watcher that has just connected."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What each value of an axis of the matrix buys on average, in words."""
+"""Effects of the axes of a matrix in words: what each value gains on average."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Quality against what it costs: the frontier of compared runs, and the cheapest that is good enough."""
+"""Quality against cost: the frontier of compared runs, and the cheapest that is good enough."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Runs held against each other, query by query: whether they differ, by how much, and how sure that is."""
+"""Comparing runs query by query: whether they differ, by how much, and how sure that is."""
 
 import hashlib
 from collections.abc import Iterable, Sequence

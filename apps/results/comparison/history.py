@@ -1,4 +1,4 @@
-"""A dataset's benchmarks over time: the best run of each, and the baselines that they are held against."""
+"""History of a dataset: the best run of each benchmark, and the baselines over time."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What the page of a comparison shows."""
+"""Contents of the page of a comparison."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""On which queries two runs differ."""
+"""Queries on which two runs differ."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a comparison comes to, in sentences."""
+"""The verdict of a comparison in sentences."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""How runs compare within each slice of the queries. It describes; what is tested is the whole."""
+"""Comparison of runs within each slice of the queries. It describes; only the whole is tested."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

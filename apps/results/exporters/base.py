@@ -1,4 +1,4 @@
-"""What an exporter is, and what all of them say alike."""
+"""The base of exporters, and the facts that all of them write alike."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What became of each query of a run, as exporters write it."""
+"""Outcomes of the queries of a run, as exporters write them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

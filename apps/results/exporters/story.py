@@ -1,4 +1,4 @@
-"""What Markdown, LaTeX and HTML tell alike: the runs best first, and the verdict on them."""
+"""The story of Markdown, LaTeX and HTML: the runs best first, and the verdict on them."""
 
 from dataclasses import dataclass
 

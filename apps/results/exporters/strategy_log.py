@@ -1,4 +1,4 @@
-"""The run.log of the retrieval-strategy benchmark: what became of each configuration, from what is stored."""
+"""The run.log of the retrieval-strategy benchmark: the outcome of each configuration, from stored facts."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import astuple

@@ -1,4 +1,4 @@
-"""Every search of a run as the retrieval-strategy benchmark tells it: where it found what each query expects."""
+"""Searches of a run in the form of the retrieval-strategy benchmark: where each found what its query expects."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The names of judged documents, of those too that no document of the collection answers to."""
+"""Names of judged documents, also of those that the collection does not hold."""
 
 from collections.abc import Collection
 

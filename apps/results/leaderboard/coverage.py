@@ -1,4 +1,4 @@
-"""How far the values of a run rest on judgments."""
+"""Judged shares of the values of a run."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence

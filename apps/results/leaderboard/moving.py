@@ -1,4 +1,4 @@
-"""What another version of a dataset makes of the runs of a benchmark, beside the version before it."""
+"""Changes of a benchmark's values from one dataset version to the next."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What the page of a benchmark shows."""
+"""Contents of the page of a benchmark."""
 
 from typing import Any
 

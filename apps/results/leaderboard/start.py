@@ -1,4 +1,4 @@
-"""What the first page shows: five steps from documents to a result, and what goes on."""
+"""Contents of the first page: five steps from documents to a result, and the work that is going on."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""On which version of its dataset the values of a benchmark are shown."""
+"""The dataset version on which the values of a benchmark are shown."""
 
 from dataclasses import dataclass
 

@@ -1,1 +1,1 @@
-"""Tags and filters of the templates, by what they are about."""
+"""Tags and filters of the templates, a module for each subject."""

@@ -1,4 +1,4 @@
-"""How templates show things: values, times, durations, links to pages."""
+"""Filters that show values, times, durations, and links to pages."""
 
 import json
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""How templates show intervals and p-values."""
+"""Filters that show intervals and p-values."""
 
 from django import template
 

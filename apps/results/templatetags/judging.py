@@ -1,4 +1,4 @@
-"""Judging a document where it stands in a ranking."""
+"""The tag that offers to judge a document of a ranking."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A run by slice: where it is weak, with the numbers that say so."""
+"""Slices of a run: where it is weak, with numbers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the chunks that a run found hold of the evidence and the expected answers that queries state."""
+"""Content measures of a run: evidence and expected answers in the chunks that it found."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

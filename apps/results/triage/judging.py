@@ -1,4 +1,4 @@
-"""What the page of a ranking shows of judging: who may, and what the draft states of each document."""
+"""Judging on the page of a ranking: who may, and the grade of each document in the draft."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which queries of a run to look at: by what they lost, why, and how far two runs are apart."""
+"""Queries of a run that lost documents: how much, why, and how far two runs are apart."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

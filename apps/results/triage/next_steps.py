@@ -1,4 +1,4 @@
-"""What an edited dataset leads to: freeze the draft, resolve the mappings again, re-score what has finished."""
+"""Next steps after editing a dataset: freeze the draft, resolve the mappings again, re-score finished benchmarks."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

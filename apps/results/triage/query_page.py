@@ -1,4 +1,4 @@
-"""What the page of one ranking shows; with a second run, both rankings side by side."""
+"""Contents of the page of one ranking; with a second run, both rankings side by side."""
 
 from typing import Any
 

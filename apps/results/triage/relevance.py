@@ -1,4 +1,4 @@
-"""What is relevant to queries, and which of it no search of an index could have found."""
+"""Relevant documents of queries, and those of them that no search of an index could find."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the page of a run shows: its means, what it lost, and its queries in the order asked for."""
+"""Contents of the page of a run: its means, its losses, and its queries in the order that was chosen."""
 
 from collections.abc import Mapping
 from typing import Any

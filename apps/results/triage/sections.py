@@ -1,4 +1,4 @@
-"""At which rank a run finds the sections that judgments name, from the lists that are stored (formats.md)."""
+"""Ranks of the sections that judgments name, from stored lists (formats.md)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

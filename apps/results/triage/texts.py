@@ -1,4 +1,4 @@
-"""Texts shown with the words that were asked for."""
+"""Texts with the words of the query highlighted."""
 
 import re
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a run lost: the relevant documents that are not among its first k, each with what kept it out."""
+"""Triage of a run: the relevant documents that are not among its first k, each with the cause."""
 
 from collections import Counter
 from collections.abc import Collection, Iterator

@@ -1,4 +1,4 @@
-"""Results as a file to keep."""
+"""Downloads of results."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""Pages that say what measures mean and what their values rest on."""
+"""Pages about measures: what they mean, and what their values rest on."""
 
 import uuid
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Encoders: what makes vectors of texts."""
+"""Encoders: they make vectors of texts."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""How many threads torch computes on."""
+"""The number of threads of torch."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""In how many chunks of a set each token occurs: what its idf is made of."""
+"""Frequencies of tokens in the chunks of a set, from which their idf is computed."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Vectors that were made once: kept by model, revision, kind of text and the text's hash, and bounded.
+"""The cache of vectors: by model, revision, kind of text and the text's hash, and bounded.
 
 Vectors of documents are a cache: an index has its own copy, so the longest unused go when they take more than
 BENCHBENCH_VECTOR_CACHE_BYTES. Vectors of queries are what stored results were ranked with, and few: they stay until

@@ -1,4 +1,4 @@
-"""Rerankers: what scores pairs of a query and a text."""
+"""Rerankers: they score pairs of a query and a text."""
 
 from apps.retrieval.rerankers.base import PairScores, Reranker, RerankerError
 from apps.retrieval.rerankers.registry import load_reranker

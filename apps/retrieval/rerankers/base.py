@@ -1,4 +1,4 @@
-"""What every reranker is to the rest: the protocol, and its records."""
+"""The protocol of rerankers, and its records."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Rerankers by name; a name that is none of these is a cross-encoder's."""
+"""Rerankers by name. Any other name is that of a cross-encoder."""
 
 from collections.abc import Callable
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""What a vector store is."""
+"""The protocol of vector stores."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol

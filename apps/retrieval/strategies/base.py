@@ -1,4 +1,4 @@
-"""What a retrieval strategy is."""
+"""The protocol of retrieval strategies."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

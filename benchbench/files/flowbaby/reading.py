@@ -1,4 +1,4 @@
-"""A Flowbaby dataset, which is a directory of metadata.json, topics.json and qrels.json, and a Flowbaby run."""
+"""Reading Flowbaby datasets (a directory of metadata.json, topics.json and qrels.json) and Flowbaby runs."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Two summary.json of Flowbaby, made by two versions of a program, held against each other."""
+"""Comparing two summary.json of Flowbaby, made by two versions of a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a ranking is worth: measures as values, and their computation for many queries at once.
+"""Measures of rankings: as values, and computed for many queries at once.
 
 Definitions are trec_eval's. A document is relevant when its grade is above 0; a negative grade is a judgment, and gains
 nothing. R, AP and the ideal of nDCG divide by all relevant judgments of the query, found or not: a judgment whose

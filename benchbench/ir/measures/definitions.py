@@ -1,4 +1,4 @@
-"""What each measure means, in the words that pages and docs/measures.md show."""
+"""Definitions of the measures in words, for pages and docs/measures.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a measure."""
+"""The error of a measure."""
 
 from benchbench.errors import BenchbenchError
 

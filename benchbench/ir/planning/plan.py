@@ -1,4 +1,4 @@
-"""From the runs of a matrix to the distinct stages that they need: what is equal in several runs is done once.
+"""Plans: the distinct stages that the runs of a matrix need. What is equal in several runs is done once.
 
 A run's result is a function of its own configuration alone. Exact lists are made once per index, as deep as the deepest
 run needs, and each run reads only the first `candidates` entries; approximate lists depend on the depth they are asked

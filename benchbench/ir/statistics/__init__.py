@@ -1,4 +1,4 @@
-"""Whether differences between runs are more than luck, how large they may be, and what they come to.
+"""Statistics of differences between runs: chance, size, and the verdict.
 
 Plain NumPy over arrays of values. Imported by comparison, gates and pages.
 """

@@ -1,4 +1,4 @@
-"""What each value of an axis buys, on average over the matrix."""
+"""Effects of the axes: what each value gains, on average over the matrix."""
 
 from __future__ import annotations
 

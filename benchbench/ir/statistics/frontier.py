@@ -1,4 +1,4 @@
-"""Quality against what it costs: which runs no other beats in every respect, and the cheapest that is good enough."""
+"""The frontier of quality and cost: runs that no other run beats in every respect, and the cheapest good one."""
 
 from __future__ import annotations
 

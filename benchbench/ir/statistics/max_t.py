@@ -1,4 +1,4 @@
-"""The single-step max-|t| test over joint sign flips: which |t| a whole family of pairs reaches by luck."""
+"""The single-step max-|t| test over joint sign flips: the |t| that a whole family of pairs reaches by chance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drawing queries again, and flipping their signs: what every interval and every test of this package rests on.
+"""Resampling of queries and of signs: the basis of every interval and every test of this package.
 
 Values are float64 arrays (runs, queries) of one measure, NaN where a run failed on a query. A draw is made per query
 and serves every run at once, which keeps runs paired. It depends on the seed and the number of queries alone: adding,

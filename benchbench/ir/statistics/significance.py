@@ -1,4 +1,4 @@
-"""Whether the difference between two runs is more than the luck of the queries, and how large it may be.
+"""Significance of the difference between two runs: whether it is more than chance, and how large it may be.
 
 All runs of a comparison are measured on the same queries, so runs are compared query by query. For a pair of runs let
 d be the n differences of their values, m their mean and se = sd(d) / √n. The test asks: if neither run were better,

@@ -1,4 +1,4 @@
-"""What a comparison comes to: a winner, or the runs that cannot be told apart and how many queries would tell them."""
+"""The verdict of a comparison: a winner, or the runs that are too close, and how many queries would part them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hold two runs, or two summary.json files, against each other."""
+"""Compare two runs, or two summary.json files."""
 
 from pathlib import Path
 from typing import Any
