@@ -12,8 +12,7 @@ from django.urls import URLPattern, path, reverse
 from unfold.decorators import display
 
 from apps.benchmarks.models import Baseline
-from apps.datasets.editing.drafts import changes_of, draft_of
-from apps.datasets.editing.judgments import discard_draft
+from apps.datasets.editing.drafts import changes_of, discard_draft, draft_of
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.views import datasets as views
 from apps.datasets.views import exports as export_views

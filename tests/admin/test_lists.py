@@ -14,7 +14,8 @@ from django.test.utils import CaptureQueriesContext
 from apps.api.access.tokens import issue_token
 from apps.benchmarks.models import Baseline, QueryResult
 from apps.collections.models import Collection, Document
-from apps.datasets.editing.judgments import freeze, set_judgment
+from apps.datasets.editing.drafts import freeze
+from apps.datasets.editing.judgments import set_judgment
 from apps.datasets.editing.queries import edit_query
 from apps.datasets.models import Judgment
 from apps.datasets.views.datasets import judgments_shown

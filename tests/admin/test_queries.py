@@ -7,8 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from apps.datasets.editing.drafts import draft_of
-from apps.datasets.editing.judgments import freeze
+from apps.datasets.editing.drafts import draft_of, freeze
 from apps.datasets.models import Dataset, Query
 from benchbench.site.panels import change_url
 from tests.admin.conftest import MakeStaff

@@ -8,8 +8,8 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.collections.models import Collection
-from apps.datasets.editing.drafts import draft_of
-from apps.datasets.editing.judgments import freeze, set_judgment
+from apps.datasets.editing.drafts import draft_of, freeze
+from apps.datasets.editing.judgments import set_judgment
 from apps.datasets.models import Dataset, Judgment
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping, Resolution

@@ -13,7 +13,8 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.collections.models import Collection
-from apps.datasets.editing.judgments import discard_draft, set_judgment
+from apps.datasets.editing.drafts import discard_draft
+from apps.datasets.editing.judgments import set_judgment
 from apps.datasets.models import Dataset, Judgment
 from benchbench.site.panels import change_url
 from tests.factories import make_collection

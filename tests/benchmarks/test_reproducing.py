@@ -16,7 +16,8 @@ from apps.benchmarks.repeating.manifests import ManifestError, manifest_of
 from apps.benchmarks.repeating.reproducing import benchmark_from
 from apps.benchmarks.repeating.verifying import verify
 from apps.collections.models import Collection
-from apps.datasets.editing.judgments import freeze, set_judgment
+from apps.datasets.editing.drafts import freeze
+from apps.datasets.editing.judgments import set_judgment
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve

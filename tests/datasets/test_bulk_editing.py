@@ -6,9 +6,8 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from apps.datasets.content import stored_hash
-from apps.datasets.editing.bulk import JudgmentEdit, edit_judgments
-from apps.datasets.editing.drafts import draft_of
-from apps.datasets.editing.judgments import freeze
+from apps.datasets.editing.drafts import draft_of, freeze
+from apps.datasets.editing.judgments import JudgmentEdit, edit_judgments
 from apps.datasets.models import Dataset, Judgment
 from apps.datasets.records import DatasetError, JudgmentRecord
 from tests.datasets.test_editing import APPLE, PEAR, fruit, grades  # noqa: F401 (a fixture)

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from apps.datasets.editing.differences import Difference
-from apps.datasets.editing.drafts import difference_of, draft_of
-from apps.datasets.editing.judgments import freeze, remove_judgment, set_judgment
+from apps.datasets.editing.drafts import difference_of, draft_of, freeze
+from apps.datasets.editing.judgments import remove_judgment, set_judgment
 from apps.datasets.editing.queries import add_query, edit_query, remove_query
 from apps.datasets.models import Dataset
 from apps.datasets.records import JudgmentRecord, QueryRecord

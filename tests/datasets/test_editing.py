@@ -3,8 +3,8 @@
 import pytest
 
 from apps.datasets.content import stored_hash
-from apps.datasets.editing.drafts import changes_of, draft_of
-from apps.datasets.editing.judgments import discard_draft, freeze, open_draft, remove_judgment, set_judgment
+from apps.datasets.editing.drafts import changes_of, discard_draft, draft_of, freeze, open_draft
+from apps.datasets.editing.judgments import remove_judgment, set_judgment
 from apps.datasets.editing.versions import end_queries, write_version
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset, Judgment, Query
@@ -148,3 +148,16 @@ def test_a_draft_counts_what_it_changes(fruit: Dataset) -> None:
     assert changes_of(draft).sentence == "1 change: 1 judgment removed"
     end_queries(draft, fruit.queries.filter(key="red"))
     assert changes_of(draft).sentence == "1 change: 1 query changed"
+
+
+def test_a_change_that_changes_nothing_opens_no_draft(fruit: Dataset) -> None:
+    stated = set_judgment(fruit, "red", APPLE, 3, source=Judgment.Source.IMPORT)
+    assert stated == Judgment.objects.get()
+    assert draft_of(fruit) is None
+
+
+def test_an_edit_of_an_edit_keeps_its_row(fruit: Dataset) -> None:
+    first = set_judgment(fruit, "red", PEAR, 1)
+    again = set_judgment(fruit, "red", PEAR, 2)
+    assert (again.pk, again.created_at) == (first.pk, first.created_at)
+    assert Judgment.objects.get(pk=first.pk).created_at == first.created_at

@@ -3,8 +3,8 @@
 import pytest
 
 from apps.datasets.content import stored_hash
-from apps.datasets.editing.drafts import changes_of, draft_of
-from apps.datasets.editing.judgments import discard_draft, freeze, set_judgment
+from apps.datasets.editing.drafts import changes_of, discard_draft, draft_of, freeze
+from apps.datasets.editing.judgments import set_judgment
 from apps.datasets.editing.queries import OutdatedError, QueryExistsError, add_query, edit_query, remove_query
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.records import DatasetError, JudgmentRecord, QueryRecord

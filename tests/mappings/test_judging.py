@@ -4,8 +4,8 @@ import pytest
 from django.contrib.auth.models import User
 
 from apps.datasets.content import stored_hash
-from apps.datasets.editing.drafts import draft_of
-from apps.datasets.editing.judgments import freeze, open_draft, set_judgment
+from apps.datasets.editing.drafts import draft_of, freeze, open_draft
+from apps.datasets.editing.judgments import set_judgment
 from apps.datasets.editing.versions import end_queries
 from apps.datasets.models import Judgment, Query
 from apps.mappings.models import Mapping
@@ -80,3 +80,10 @@ def test_it_refuses_what_no_value_would_show(mapping: Mapping, ada: User) -> Non
     end_queries(open_draft(mapping.dataset), Query.objects.all())
     with pytest.raises(JudgingError, match="'q' was worded anew or removed since"):
         judge(mapping, "d2", 1, ada)
+
+
+def test_a_grade_that_is_stated_already_opens_no_draft(mapping: Mapping, ada: User) -> None:
+    judged = judge(mapping, "d3", 1, ada)
+    freeze(mapping.dataset)
+    assert judge(mapping, "d3", 1, ada) == judged
+    assert draft_of(mapping.dataset) is None

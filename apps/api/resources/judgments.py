@@ -24,8 +24,7 @@ from apps.api.serializers.judgments import (
 )
 from apps.api.serializers.queries import StateQuery
 from apps.datasets.content import ref_hash
-from apps.datasets.editing.bulk import JudgmentEdit, edit_judgments
-from apps.datasets.editing.judgments import remove_judgment, set_judgment
+from apps.datasets.editing.judgments import JudgmentEdit, edit_judgments, remove_judgment, set_judgment
 from apps.datasets.editing.queries import require_current
 from apps.datasets.finding import find_version
 from apps.datasets.models import Dataset, Judgment, Query

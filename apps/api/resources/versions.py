@@ -24,8 +24,7 @@ from apps.api.serializers.versions import (
 )
 from apps.datasets.describing import counted
 from apps.datasets.editing.differences import KINDS
-from apps.datasets.editing.drafts import changes_of, difference_of, require_draft
-from apps.datasets.editing.judgments import discard_draft, freeze
+from apps.datasets.editing.drafts import changes_of, difference_of, discard_draft, freeze, require_draft
 from apps.datasets.models import Dataset, DatasetVersion
 
 

@@ -1,13 +1,27 @@
-"""The draft of a dataset, and its differences to the version before it."""
+"""The draft of a dataset: edits gather in it, freezing makes it the next version, and discarding undoes it."""
 
+from django.db import transaction
+from django.utils import timezone
+
+from apps.datasets.content import stored_hash
 from apps.datasets.editing.differences import Changes, Difference
-from apps.datasets.models import Dataset, DatasetVersion
+from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from benchbench.errors import ConflictError
 
 
 def draft_of(dataset: Dataset) -> DatasetVersion | None:
     """Return the draft of a dataset, where something was edited since the newest frozen version."""
     return DatasetVersion.objects.select_related("dataset").filter(dataset=dataset, frozen_at__isnull=True).first()
+
+
+@transaction.atomic
+def open_draft(dataset: Dataset) -> DatasetVersion:
+    """Return the draft of a dataset; without one, a new one that holds what the newest version holds."""
+    locked = Dataset.objects.select_for_update().get(pk=dataset.pk)
+    newest = locked.versions.order_by("-number").first()
+    if newest and newest.frozen_at is None:
+        return newest
+    return DatasetVersion.objects.create(dataset=locked, number=newest.number + 1 if newest else 1)
 
 
 def require_draft(version: DatasetVersion) -> None:
@@ -24,3 +38,45 @@ def difference_of(version: DatasetVersion) -> Difference:
 def changes_of(draft: DatasetVersion) -> Changes:
     """Count what the draft changes, in one statement."""
     return difference_of(draft).counts()
+
+
+@transaction.atomic
+def freeze(dataset: Dataset, *, label: str = "", note: str = "", seen: str = "") -> DatasetVersion:
+    """Freeze the draft and return it: a numbered version that never changes again.
+
+    `seen` is the digest of the difference that somebody looked at: a draft that was edited since is refused.
+    """
+    Dataset.objects.select_for_update().get(pk=dataset.pk)
+    draft = dataset.versions.filter(frozen_at__isnull=True).first()
+    if draft is None:
+        raise ConflictError(f'The dataset "{dataset}" has no draft to freeze: nothing was edited since.')
+    if seen and difference_of(draft).digest != seen:
+        raise ConflictError("The draft was edited since you looked at it: see what it changes now, and freeze that.")
+    if label and dataset.versions.filter(label=label).exists():
+        raise ConflictError(f'The dataset "{dataset}" has a version "{label}": choose another label.', field="label")
+    draft.label = label
+    draft.note = note
+    draft.query_count = draft.queries.count()
+    if not draft.query_count:
+        raise ConflictError(f'The draft of "{dataset}" has no query left: add one, or discard the draft.')
+    draft.judgment_count = draft.judgments.count()
+    draft.content_hash = stored_hash(draft)
+    draft.frozen_at = timezone.now()
+    draft.save()
+    return draft
+
+
+@transaction.atomic
+def discard_draft(dataset: Dataset) -> None:
+    """Undo every edit since the newest frozen version, which is the newest again. There is no way back."""
+    locked = Dataset.objects.select_for_update().get(pk=dataset.pk)
+    draft = locked.versions.filter(frozen_at__isnull=True).first()
+    if draft is None:
+        raise ConflictError(f'The dataset "{dataset}" has no draft to discard: nothing was edited since.')
+    judgments = Judgment.objects.filter(query__dataset=locked)
+    queries = Query.objects.filter(dataset=locked)
+    for rows in (judgments, queries):  # what began goes first: no two current rows may speak of the same
+        rows.filter(since=draft.number).delete()
+    for rows in (queries, judgments):
+        rows.filter(until=draft.number).update(until=None)
+    draft.delete()

@@ -1,29 +1,73 @@
-"""Editing judgments: changes gather in a draft, which freezing makes the next version, and discarding undoes."""
+"""Editing judgments: edits gather in the draft, all of them or none. A single edit is a list of one."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
-from django.utils import timezone
 
-from apps.datasets.content import judgment_content, ref_hash, stored_hash
-from apps.datasets.editing.drafts import difference_of
-from apps.datasets.editing.versions import judgment_row
+from apps.datasets.content import judgment_content, ref_hash
+from apps.datasets.editing.drafts import open_draft
+from apps.datasets.editing.versions import BATCH, judgment_row
+from apps.datasets.finding import find_version
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
-from apps.datasets.records import GRADES, DatasetError, JudgmentRecord, doc_ref_fault
-from benchbench.errors import ConflictError
+from apps.datasets.records import GRADES, JUDGMENT_FIELDS, DatasetError, JudgmentRecord, doc_ref_fault
+
+
+@dataclass(frozen=True, slots=True)
+class JudgmentEdit:
+    """What is stated of a document for the query `query_key`; without a judgment, that nobody judged it."""
+
+    query_key: str
+    doc_ref: dict[str, Any]
+    judgment: JudgmentRecord | None
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """What came of edits: the version that holds the outcome, how many judgments it changed, and what each edit left.
+
+    The version is a draft, or the newest where nothing changed. An edit that removes leaves None.
+    """
+
+    version: DatasetVersion
+    judgments: list[Judgment | None]
+    added: int
+    changed: int
+    removed: int
+    unchanged: int
 
 
 @transaction.atomic
-def open_draft(dataset: Dataset) -> DatasetVersion:
-    """Return the draft of a dataset; without one, a new one that holds what the newest version holds."""
-    locked = Dataset.objects.select_for_update().get(pk=dataset.pk)
-    newest = locked.versions.order_by("-number").first()
-    if newest and newest.frozen_at is None:
-        return newest
-    return DatasetVersion.objects.create(dataset=locked, number=newest.number + 1 if newest else 1)
+def edit_judgments(
+    dataset: Dataset, edits: Sequence[JudgmentEdit], *, judged_by: Any = None, listed: str = "judgments"
+) -> Edited:
+    """State judgments in the draft, in a few queries whatever their number.
+
+    A DatasetError names the edit at fault by its place in the list that users know as `listed`; blank, there is none.
+    Where nothing changes no draft is opened.
+    """
+    Dataset.objects.select_for_update().get(pk=dataset.pk)
+    version = find_version(dataset, edited=True)
+    queries = {query.key: query for query in version.queries.filter(key__in={edit.query_key for edit in edits})}
+    before = _current(version, queries, edits, listed)
+    changing = [
+        place
+        for place, (edit, row) in enumerate(zip(edits, before, strict=True))
+        if not (row and edit.judgment and _states_the_same(row, edit.judgment, judged_by))
+    ]
+    after = list(before)
+    if changing:
+        version = open_draft(dataset)
+        made = _write(version, queries, [(edits[place], before[place]) for place in changing], judged_by)
+        for place, row in zip(changing, made, strict=True):
+            after[place] = row
+    added = sum(before[place] is None for place in changing)
+    removed = sum(after[place] is None for place in changing)
+    unchanged = len(edits) - len(changing)
+    return Edited(version, after, added, len(changing) - added - removed, removed, unchanged)
 
 
-@transaction.atomic
 def set_judgment(
     dataset: Dataset,
     query_key: str,
@@ -37,99 +81,96 @@ def set_judgment(
     section_refs: list[str] | None = None,
 ) -> Judgment:
     """State in the draft what grade a document has for a query, in place of what was stated before; return the row."""
-    if found := doc_ref_fault(doc_ref):
-        raise DatasetError(f"The reference to the document {found}.", field="doc_ref")
-    if grade not in GRADES:
-        raise DatasetError(f"The grade {grade} is out of range.", field="grade")
-    draft = open_draft(dataset)
-    query = _query(draft, query_key)
     record = JudgmentRecord(doc_ref, grade, section_refs, source, judge, note)
-    row = judgment_row(draft, query, record)
-    row.judged_by = judged_by
-    before = query.judgments.filter(ref_hash=row.ref_hash, until__isnull=True).first()
-    if before and states_the_same(before, record, judged_by):
-        return before
-    if before and before.since == draft.number:
-        row.pk, row.created_at = before.pk, before.created_at
-    elif before:
-        _end(before, draft)
-    row.save()
+    row = edit_judgments(dataset, [JudgmentEdit(query_key, doc_ref, record)], judged_by=judged_by, listed="").judgments[
+        0
+    ]
+    assert row is not None
     return row
 
 
-def states_the_same(judgment: Judgment, record: JudgmentRecord, judged_by: Any) -> bool:
+def remove_judgment(dataset: Dataset, query_key: str, doc_ref: dict[str, Any]) -> None:
+    """Take the judgment of a reference out of the draft, so that nobody judged it; frozen versions keep theirs."""
+    edit_judgments(dataset, [JudgmentEdit(query_key, doc_ref, None)], listed="")
+
+
+def _current(
+    version: DatasetVersion, queries: dict[str, Query], edits: Sequence[JudgmentEdit], listed: str
+) -> list[Judgment | None]:
+    """Return the judgment that each edit is of, as it is; raise for an edit that is wrong, or of one thing twice."""
+    places = [(edit.query_key, ref_hash(edit.doc_ref)) for edit in edits]
+    first = {place: index for index, place in reversed(list(enumerate(places)))}
+    rows = Judgment.objects.filter(
+        query__in=queries.values(), ref_hash__in={hashed for _, hashed in places}, until__isnull=True
+    )
+    current = {(row.query.key, row.ref_hash): row for row in rows.select_related("query__dataset")}
+    for index, (edit, place) in enumerate(zip(edits, places, strict=True)):
+        where = f"{listed}[{index}]"
+        if problem := _problem(version.dataset, edit, edit.query_key in queries, current.get(place)):
+            field, sentence = problem
+            if not listed:
+                raise DatasetError(sentence, field=field)
+            raise DatasetError(f"{where}: {sentence[0].lower()}{sentence[1:]}", field=f"{where}.{field}")
+        if first[place] != index:
+            earlier = f"{listed}[{first[place]}]"
+            raise DatasetError(
+                f"{where} speaks of the same query and document as {earlier}: state it once.", field=where
+            )
+    return [current.get(place) for place in places]
+
+
+def _problem(dataset: Dataset, edit: JudgmentEdit, has_query: bool, row: Judgment | None) -> tuple[str, str] | None:
+    """Return the field and the sentence of what is wrong with an edit by itself, where `row` is what stands now."""
+    query = f"{edit.query_key[:60]!a}"
+    if not has_query:
+        return "query_key", f'The dataset "{dataset}" has no query {query}.'
+    if (edit.judgment or row is None) and (fault := doc_ref_fault(edit.doc_ref)):
+        return "doc_ref", f"The reference to the document {fault}."
+    if edit.judgment is None and row is None:
+        return "doc_ref", f'The query {query} of "{dataset}" has no judgment of that document to take away.'
+    if edit.judgment and edit.judgment.grade not in GRADES:
+        return "grade", f"The grade {edit.judgment.grade} is out of range."
+    return None
+
+
+def _states_the_same(judgment: Judgment, record: JudgmentRecord, judged_by: Any) -> bool:
     """Whether `judgment` says already what `record` does, by the same user."""
     who = getattr(judged_by, "pk", None)
     return judgment_content(judgment) == judgment_content(record) and judgment.judged_by_id == who
 
 
-@transaction.atomic
-def remove_judgment(dataset: Dataset, query_key: str, doc_ref: dict[str, Any]) -> None:
-    """Take the judgment of a reference out of the draft, so that nobody judged it; frozen versions keep theirs."""
-    draft = open_draft(dataset)
-    query = _query(draft, query_key)
-    judgment = query.judgments.filter(ref_hash=ref_hash(doc_ref), until__isnull=True).first()
-    if judgment is None:
-        raise DatasetError(
-            f'The query {query_key!a} of "{dataset}" has no judgment of that document: there is nothing to remove.',
-            field="doc_ref",
-        )
-    _end(judgment, draft)
+def _write(
+    draft: DatasetVersion,
+    queries: dict[str, Query],
+    changes: Sequence[tuple[JudgmentEdit, Judgment | None]],
+    judged_by: Any,
+) -> list[Judgment | None]:
+    """Put edits in place of the judgments that they are of, and return what is there now, edit by edit.
 
-
-@transaction.atomic
-def freeze(dataset: Dataset, *, label: str = "", note: str = "", seen: str = "") -> DatasetVersion:
-    """Freeze the draft and return it: a numbered version that never changes again.
-
-    `seen` is the digest of the difference that somebody looked at: a draft that was edited since is refused.
+    What a frozen version holds ends; a judgment that only the draft has is written over, under the id that it has.
     """
-    Dataset.objects.select_for_update().get(pk=dataset.pk)
-    draft = dataset.versions.filter(frozen_at__isnull=True).first()
-    if draft is None:
-        raise ConflictError(f'The dataset "{dataset}" has no draft to freeze: nothing was edited since.')
-    if seen and difference_of(draft).digest != seen:
-        raise ConflictError("The draft was edited since you looked at it: see what it changes now, and freeze that.")
-    if label and dataset.versions.filter(label=label).exists():
-        raise ConflictError(f'The dataset "{dataset}" has a version "{label}": choose another label.', field="label")
-    draft.label = label
-    draft.note = note
-    draft.query_count = draft.queries.count()
-    if not draft.query_count:
-        raise ConflictError(f'The draft of "{dataset}" has no query left: add one, or discard the draft.')
-    draft.judgment_count = draft.judgments.count()
-    draft.content_hash = stored_hash(draft)
-    draft.frozen_at = timezone.now()
-    draft.save()
-    return draft
-
-
-@transaction.atomic
-def discard_draft(dataset: Dataset) -> None:
-    """Undo every edit since the newest frozen version, which is the newest again. There is no way back."""
-    locked = Dataset.objects.select_for_update().get(pk=dataset.pk)
-    draft = locked.versions.filter(frozen_at__isnull=True).first()
-    if draft is None:
-        raise ConflictError(f'The dataset "{dataset}" has no draft to discard: nothing was edited since.')
-    judgments = Judgment.objects.filter(query__dataset=locked)
-    queries = Query.objects.filter(dataset=locked)
-    for rows in (judgments, queries):  # what began goes first: no two current rows may speak of the same
-        rows.filter(since=draft.number).delete()
-    for rows in (queries, judgments):
-        rows.filter(until=draft.number).update(until=None)
-    draft.delete()
-
-
-def _query(draft: DatasetVersion, key: str) -> Query:
-    query = draft.queries.filter(key=key).first()
-    if query is None:
-        raise DatasetError(f'The dataset "{draft.dataset}" has no query {key!a}.', field="query_key")
-    return query
-
-
-def _end(judgment: Judgment, draft: DatasetVersion) -> None:
-    """Take a judgment out of the draft: no frozen version loses it, and one that only the draft had goes."""
-    if judgment.since == draft.number:
-        judgment.delete()
-    else:
-        judgment.until = draft.number
-        judgment.save(update_fields=["until"])
+    made: list[Judgment | None] = []
+    kept, gone = [], []
+    for edit, before in changes:
+        row = judgment_row(draft, queries[edit.query_key], edit.judgment) if edit.judgment else None
+        if row:
+            row.judged_by = judged_by
+        if row and before and before.since == draft.number:
+            row.pk = before.pk
+            kept.append((row, before.created_at))
+        elif before:
+            gone.append(before.pk)
+        made.append(row)
+    ended = Judgment.objects.filter(pk__in=gone)
+    ended.filter(since=draft.number).delete()
+    ended.update(until=draft.number)
+    Judgment.objects.bulk_create(
+        [row for row in made if row],
+        batch_size=BATCH,
+        update_conflicts=True,
+        unique_fields=["id"],
+        update_fields=[*JUDGMENT_FIELDS, "judged_by"],
+    )
+    for row, created_at in kept:
+        row.created_at = created_at  # the row has it still; bulk_create gives each object the time of its insertion
+    return made

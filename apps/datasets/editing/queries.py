@@ -5,7 +5,7 @@ from typing import Any
 from django.db import transaction
 
 from apps.datasets.content import query_content
-from apps.datasets.editing.judgments import open_draft
+from apps.datasets.editing.drafts import open_draft
 from apps.datasets.editing.versions import end_queries, judgment_row, query_row
 from apps.datasets.models import Dataset, Judgment, Query
 from apps.datasets.records import QUERY_FIELDS, DatasetError, QueryRecord, check_query, doc_ref_fault

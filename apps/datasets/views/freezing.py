@@ -9,8 +9,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from apps.datasets.editing.differences import Difference
-from apps.datasets.editing.drafts import difference_of, draft_of
-from apps.datasets.editing.judgments import freeze
+from apps.datasets.editing.drafts import difference_of, draft_of, freeze
 from apps.datasets.forms import FreezeForm
 from apps.datasets.models import Dataset
 from benchbench.access import may_change, visible

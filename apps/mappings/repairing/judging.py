@@ -6,8 +6,10 @@ from typing import Any
 from django.db import transaction
 
 from apps.collections.models import Document
-from apps.datasets.editing.judgments import open_draft, remove_judgment, set_judgment
-from apps.datasets.models import DatasetVersion, Judgment, Query
+from apps.datasets.editing.judgments import JudgmentEdit, edit_judgments
+from apps.datasets.finding import find_version
+from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
+from apps.datasets.records import JudgmentRecord
 from apps.mappings.models import Mapping
 from apps.mappings.references.rules import resolve_reference
 from apps.mappings.resolving import load_catalogue
@@ -44,40 +46,43 @@ def judge_document(
     The reference is the one that the dataset has for the document, else its id. Where several references mean the
     document only one stays: of several grades the highest would count, not the one that is stated here.
     """
-    draft = open_draft(mapping.dataset)
-    _require(draft, query, document)
-    stated = stated_for(mapping, draft, query).get(document.pk, [])
+    stated = _stated(mapping, query, document)
     first = stated[0] if stated else None
-    for other in stated[1:]:
-        remove_judgment(mapping.dataset, query.key, other.doc_ref)
-    return set_judgment(
-        mapping.dataset,
-        query.key,
+    record = JudgmentRecord(
         first.doc_ref if first else {"document_id": document.external_id},
         grade,
+        first.section_refs if first else None,
+        Judgment.Source.HUMAN,
         judge=by.get_username(),
-        judged_by=by,
         note=note,
-        section_refs=first.section_refs if first else None,
     )
+    edits = [JudgmentEdit(query.key, record.doc_ref, record), *_removed(query, stated[1:])]
+    judgment = edit_judgments(mapping.dataset, edits, judged_by=by).judgments[0]
+    assert judgment is not None
+    return judgment
 
 
 @transaction.atomic
 def unjudge_document(mapping: Mapping, query: Query, document: Document) -> None:
     """Take every judgment of `document` for `query` out of the draft."""
-    draft = open_draft(mapping.dataset)
-    _require(draft, query, document)
-    stated = stated_for(mapping, draft, query).get(document.pk, [])
+    stated = _stated(mapping, query, document)
     if not stated:
         raise JudgingError(f'"{document}" has no judgment for {query.key!a}: there is nothing to remove.')
-    for judgment in stated:
-        remove_judgment(mapping.dataset, query.key, judgment.doc_ref)
+    edit_judgments(mapping.dataset, _removed(query, stated))
 
 
-def _require(draft: DatasetVersion, query: Query, document: Document) -> None:
-    if not draft.queries.filter(pk=query.pk).exists():
+def _removed(query: Query, judgments: list[Judgment]) -> list[JudgmentEdit]:
+    return [JudgmentEdit(query.key, judgment.doc_ref, None) for judgment in judgments]
+
+
+def _stated(mapping: Mapping, query: Query, document: Document) -> list[Judgment]:
+    """Return the judgments of `document` as the dataset has them now; raise for what nobody can judge."""
+    Dataset.objects.select_for_update().get(pk=mapping.dataset_id)
+    version = find_version(mapping.dataset, edited=True)
+    if not version.queries.filter(pk=query.pk).exists():
         raise JudgingError(
-            f"The query {query.key!a} was worded anew or removed since: judge it as {draft.dataset} has it now."
+            f"The query {query.key!a} was worded anew or removed since: judge it as {version.dataset} has it now."
         )
     if document.removed_at is not None:
         raise JudgingError(f'"{document}" was removed from the collection: a judgment could not be resolved to it.')
+    return stated_for(mapping, version, query).get(document.pk, [])
