@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
 import psycopg
+from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.models import QuerySet
 
@@ -42,7 +43,10 @@ def streamed_rows_of(values: QuerySet[Any, Any]) -> Iterator[Any]:
 
 
 def _statement(values: QuerySet[Any, Any]) -> bytes:
-    statement, parameters = values.query.sql_with_params()
+    try:
+        statement, parameters = values.query.sql_with_params()
+    except EmptyResultSet:  # of an empty list of ids: Django sees that no row can be
+        return b"SELECT WHERE false"
     with connection.cursor() as cursor:
         whole: str = cursor.cursor.mogrify(statement, parameters)
     return whole.encode()
