@@ -4,6 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from apps.api import sentences
 from apps.api.fields import Choice, FilePart, Identifier, Moment, StrictSerializer, Text
 from apps.api.paging import Page
 from apps.datasets.readers import FORMATS
@@ -31,7 +32,7 @@ class DatasetUpload(StrictSerializer):
 
     def validate(self, stated: dict[str, Any]) -> dict[str, Any]:
         if "name" not in stated and "dataset_id" not in stated:
-            raise serializers.ValidationError({"name": [self.fields["name"].error_messages["required"]]})
+            raise serializers.ValidationError({"name": [sentences.FIELD["required"].format()]})
         return stated
 
 
