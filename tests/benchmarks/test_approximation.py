@@ -225,7 +225,7 @@ class TestInterfaces:
         assert runs["hybrid · fts · rrf 60 · top 20"]["ann"] is None
 
     def test_weights_that_are_no_pairs_are_refused(self, library: Mapping) -> None:
-        with pytest.raises(CommandError, match="is not a list of pairs of numbers"):
+        with pytest.raises(CommandError, match="is not a pair of numbers"):
             call_command("run_benchmark", "library", "--weights", "a:b")
         with pytest.raises(CommandError, match=r"weights: \[0.7\] is not two numbers"):
             call_command("run_benchmark", "library", "--weights", "0.7")
