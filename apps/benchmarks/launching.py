@@ -21,7 +21,7 @@ from apps.retrieval.availability import require_available
 from apps.retrieval.encoders.encoding import share_to_encode
 from apps.retrieval.models import Index
 from benchbench.errors import ConflictError
-from benchbench.ir.planning.plan import EncodeStage
+from benchbench.ir.planning.plan import EncodeStage, Plan
 
 UNFINISHED = (Run.Status.PENDING, Run.Status.INDEXING, Run.Status.EVALUATING, Run.Status.CANCELLED)
 MAX_BATCH = 500  # queries; what a batch found is held in memory until it is committed
@@ -55,12 +55,13 @@ def launch(benchmark: Benchmark, *, by: User | None = None) -> Operation:
         benchmark.runs.filter(pk__in=[run.pk for run in runs]).update(
             status=Run.Status.PENDING, error_message="", started_at=None, completed_at=None
         )
+        plan = plan_of(runs)
         operation = start_operation(
             Operation.Kind.BENCHMARK,
             subject_id=benchmark.pk,
             by=by or benchmark.owner,
             queue="gpu",
-            batches=[({"prepare": True}, 0)] if needs_preparing(plan_of(runs)) else query_batches(benchmark, runs),
+            batches=[({"prepare": True}, 0)] if needs_preparing(plan) else query_batches(benchmark, runs, plan),
             parameters={"run_ids": [str(run.pk) for run in runs]},
         )
         Benchmark.objects.filter(pk=benchmark.pk).update(operation=operation)
@@ -89,15 +90,17 @@ def _require_indexes(runs: Sequence[Run]) -> None:
             )
 
 
-def query_batches(benchmark: Benchmark, runs: Sequence[Run]) -> Iterator[tuple[dict[str, Any], int]]:
+def query_batches(
+    benchmark: Benchmark, runs: Sequence[Run], plan: Plan | None = None
+) -> Iterator[tuple[dict[str, Any], int]]:
     """Yield the queries that lack a result in some run, in batches of about BENCHBENCH_BATCH_SECONDS.
 
     Queries of like length are in one batch: a model pads what it reads at once to the longest of them. The batches come
     in the order of their first queries, lest a provisional mean be one of long queries. Where indexes must be made
-    first, a batch that makes them comes before, and adds these.
+    first, a batch that makes them comes before, and adds these. `plan` is that of the runs, where it is known.
     """
     queries = _unanswered(benchmark, runs)
-    plan = plan_of(runs)
+    plan = plan or plan_of(runs)
     isolated = benchmark.execution == Benchmark.Execution.ISOLATED
     done = [plan_of([run]) for run in runs] * benchmark.runs_per_query if isolated else [plan]
     indexes = {run.config.get("index"): run.index for run in runs if run.index}

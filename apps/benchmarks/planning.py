@@ -7,9 +7,9 @@ from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.plan import DenseStage, LexicalStage, Plan, RerankStage, Stage, plan
 
 
-def plan_of(runs: Sequence[Run], *, truth: bool = True) -> Plan:
-    """Return the plan of the runs, each under its primary key as text; without `truth`, of these runs alone."""
-    return plan([(str(run.pk), Configuration.from_dict(run.config)) for run in runs], truth=truth)
+def plan_of(runs: Sequence[Run]) -> Plan:
+    """Return the plan of the runs, each under its primary key as text."""
+    return plan([(str(run.pk), Configuration.from_dict(run.config)) for run in runs])
 
 
 def needs_preparing(plan: Plan) -> bool:

@@ -143,7 +143,7 @@ class TestTruth:
         assert plan_of(Configuration(), Configuration(search_mode="sparse", ann="hnsw")).truths == ()
 
     def test_it_may_be_left_out(self):
-        planned = plan([("0", Configuration(ann="hnsw"))], truth=False)
+        planned = plan_of(Configuration(ann="hnsw")).only(["0"], truth=False)
         assert keys(planned) == ["encode()", "dense(hnsw, 100)"]
 
 

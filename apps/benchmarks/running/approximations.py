@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from apps.benchmarks.measuring.evaluating import truth_of
 from apps.benchmarks.measuring.stage_lists import documents_of, read_lists
 from apps.benchmarks.models import Benchmark, Evaluation
-from apps.benchmarks.planning import plan_of
 from apps.benchmarks.running.outcomes import Notes
 from apps.datasets.models import Query
 from apps.mappings.truth import Truth
@@ -19,7 +18,7 @@ from apps.operations.models import Operation
 from benchbench.decimals import counted, signed
 from benchbench.ir.measures import EmptyQueries, GradedRankings, Measure, evaluate, mean
 from benchbench.ir.planning.ann import Ann, recall
-from benchbench.ir.planning.plan import DenseStage, RunPlan
+from benchbench.ir.planning.plan import DenseStage, Plan, RunPlan
 from benchbench.ir.ranking import collapse, cut, unit_scores
 from benchbench.ir.records import ScoredList
 
@@ -28,17 +27,15 @@ Lists = Mapping[int, ScoredList]  # by query; chunks by primary key
 
 
 def approximations_of(
-    operation: Operation, benchmark: Benchmark, evaluations: Mapping[UUID, Evaluation], notes: Notes
+    operation: Operation, benchmark: Benchmark, plan: Plan, evaluations: Mapping[UUID, Evaluation], notes: Notes
 ) -> dict[UUID, Facts]:
-    """Return, for each evaluated run that searched approximately, how it did so and what that cost.
+    """Return, for each run of the plan that searched approximately, how it did so and what that cost.
 
     The facts: `setting` and `depth`; the `index` with its `bytes` and `build_seconds`, the `settings` read back, the
     `plan` and whether the index was used at all (`index_used`), as the preparing batch found them; `notes`, counts of
     queries (see `Approximation`); `recall` of the dense list at primary_k and at the depth; `ndcg` at primary_k beside
     that of the same configuration with exact search.
     """
-    runs = list(benchmark.runs.filter(pk__in=evaluations))
-    plan = plan_of(runs)
     if not plan.truths:
         return {}
     by_key = {run.run_key: run for run in plan.runs}

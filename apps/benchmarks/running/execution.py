@@ -22,13 +22,13 @@ from apps.benchmarks.running.pairs import Pairs
 from apps.benchmarks.running.pinning import PinnedRerankers
 from apps.benchmarks.running.preparing import prepare
 from apps.benchmarks.running.rankings import results_of
-from apps.benchmarks.running.stages import Stages
 from apps.benchmarks.running.storing import store_results, store_stage_lists
+from apps.benchmarks.running.work import Work
 from apps.datasets.models import Query
 from apps.operations.faults import Faults
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch
-from benchbench.ir.planning.plan import Plan, RerankStage, Stage
+from benchbench.ir.planning.plan import RerankStage, Stage
 
 
 def execute(batch: Batch, lease: Lease) -> None:
@@ -39,39 +39,46 @@ def execute(batch: Batch, lease: Lease) -> None:
     if batch.payload.get("prepare"):
         prepare(batch, lease)
         return
-    operation = batch.operation
-    benchmark = Benchmark.objects.select_related("mapping", "dataset_version").get(pk=operation.subject_id)
-    runs = list(
-        benchmark.runs.filter(pk__in=operation.parameters["run_ids"], status__in=UNFINISHED).select_related("index")
-    )
-    waiting = (Run.Status.PENDING, Run.Status.INDEXING)
-    benchmark.runs.filter(pk__in=[run.pk for run in runs], status__in=waiting).update(
-        status=Run.Status.EVALUATING, started_at=Now()
-    )
-    queries = list(Query.objects.filter(pk__in=batch.payload["query_ids"]).order_by("pk"))
-    indexes = OpenIndexes({run.config.get("index"): run.index for run in runs if run.index})
-    # An error that might pass costs the batch an attempt; on its last one, it is recorded with the queries it hit.
-    tolerant = batch.attempts >= settings.BENCHBENCH_MAX_ATTEMPTS
-    truth = truth_of(benchmark, benchmark.dataset_version, query_ids=[query.pk for query in queries])
-    measuring = Measuring(benchmark, truth)
-    rerankers = PinnedRerankers(benchmark)
-    faults = Faults()
+    work = _work(batch, lease)
+    benchmark, query_ids = work.benchmark, work.query_ids
+    measuring = Measuring(benchmark, truth_of(benchmark, benchmark.dataset_version, query_ids=query_ids))
     if benchmark.execution == Benchmark.Execution.ISOLATED:
-        results, outcomes, notes = isolated.run_queries(
-            benchmark, runs, queries, indexes, rerankers, lease, tolerant=tolerant, faults=faults, measuring=measuring
-        )
+        results, outcomes, notes = isolated.run_queries(work, measuring)
     else:
-        results, outcomes, notes = shared_queries(
-            benchmark, runs, queries, indexes, rerankers, lease, tolerant=tolerant, faults=faults
-        )
+        results, outcomes, notes = shared_queries(work)
     lease.check()
-    made_by = _made_by(plan_of(runs), outcomes, indexes, rerankers)
+    made_by = _made_by(work, outcomes)
     measuring.add(results)
-    hashes = _hashes(benchmark, results) if len(queries) == benchmark.dataset_version.query_count else {}
-    with lease.commit({"made_by": made_by, "runs": measuring.told(), "notes": notes, **faults.as_result()}):
+    hashes = _hashes(benchmark, results) if len(query_ids) == benchmark.dataset_version.query_count else {}
+    with lease.commit({"made_by": made_by, "runs": measuring.told(), "notes": notes, **work.faults.as_result()}):
         store_results(results)
         keep_values(batch, measuring, hashes)
-        store_stage_lists(benchmark, plan_of(runs), outcomes, [query.pk for query in queries], indexes)
+        store_stage_lists(benchmark, work.plan, outcomes, query_ids, work.indexes)
+
+
+def _work(batch: Batch, lease: Lease) -> Work:
+    """Return the work of a batch; its runs are evaluating from now on."""
+    operation = batch.operation
+    benchmark = Benchmark.objects.select_related("mapping", "dataset_version").get(pk=operation.subject_id)
+    unfinished = benchmark.runs.filter(pk__in=operation.parameters["run_ids"], status__in=UNFINISHED)
+    runs = list(unfinished.select_related("index"))
+    keys = [str(run.pk) for run in runs]
+    waiting = (Run.Status.PENDING, Run.Status.INDEXING)
+    benchmark.runs.filter(pk__in=keys, status__in=waiting).update(status=Run.Status.EVALUATING, started_at=Now())
+    return Work(
+        benchmark,
+        runs,
+        # Lists as deep as any run of the benchmark reads them, finished ones included: they are stored over what was
+        # there.
+        plan=plan_of(list(benchmark.runs.filter(is_external=False))).only(keys),
+        queries=list(Query.objects.filter(pk__in=batch.payload["query_ids"]).order_by("pk")),
+        indexes=OpenIndexes({run.config.get("index"): run.index for run in runs if run.index}),
+        rerankers=PinnedRerankers(benchmark),
+        lease=lease,
+        # An error that might pass costs the batch an attempt; on its last one, it is recorded with the queries it hit.
+        tolerant=batch.attempts >= settings.BENCHBENCH_MAX_ATTEMPTS,
+        faults=Faults(),
+    )
 
 
 def _hashes(benchmark: Benchmark, results: Sequence[RunResult]) -> dict[UUID, str]:
@@ -84,43 +91,23 @@ def _hashes(benchmark: Benchmark, results: Sequence[RunResult]) -> dict[UUID, st
     return {run_id: results_hash(mine, keys, names) for run_id, mine in by_run.items()}
 
 
-def _made_by(
-    plan: Plan, outcomes: dict[str, list[Outcome]], indexes: OpenIndexes, rerankers: PinnedRerankers
-) -> dict[str, Any]:
+def _made_by(work: Work, outcomes: dict[str, list[Outcome]]) -> dict[str, Any]:
     """Return the environment of this process, with the rerankers that worked."""
-    reranks = [stage for stage in plan.stages if isinstance(stage, RerankStage)]
+    reranks = [stage for stage in work.plan.stages if isinstance(stage, RerankStage)]
     worked = [stage for stage in reranks if any(not outcome.error for outcome in outcomes[stage.key])]
-    return environment(rerankers.load(stage.reranker, indexes[stage.index].index) for stage in worked)
+    return environment(work.rerankers.load(stage.reranker, work.indexes[stage.index].index) for stage in worked)
 
 
-def shared_queries(
-    benchmark: Benchmark,
-    runs: Sequence[Run],
-    queries: Sequence[Query],
-    indexes: OpenIndexes,
-    rerankers: PinnedRerankers,
-    lease: Lease,
-    *,
-    tolerant: bool,
-    faults: Faults,
-) -> tuple[list[RunResult], dict[str, list[Outcome]], Notes]:
+def shared_queries(work: Work) -> tuple[list[RunResult], dict[str, list[Outcome]], Notes]:
     """Do every distinct stage of the runs once for all the queries."""
-    # Lists as deep as any run of the benchmark reads them, finished ones included: they are stored over what was there.
-    plan = plan_of(list(benchmark.runs.filter(is_external=False))).only([str(run.pk) for run in runs])
     done = 0
 
     def report(stage: Stage) -> None:
         nonlocal done
-        done += stage_units(stage) * len(queries)
-        lease.report(done)
+        done += stage_units(stage) * len(work.queries)
+        work.lease.report(done)
 
-    stages = Stages(
-        *(queries, indexes, rerankers),
-        tolerant=tolerant,
-        pairs=Pairs(benchmark),
-        on_part=lease.check,
-        faults=faults,
-    )
-    outcomes = stages.run(plan, on_stage=report)
-    query_ids = [query.pk for query in queries]
-    return list(results_of(plan, outcomes, query_ids, indexes, max_k=max(benchmark.k_values))), outcomes, stages.notes
+    stages = work.stages(work.queries, pairs=Pairs(work.benchmark))
+    outcomes = stages.run(work.plan, on_stage=report)
+    results = results_of(work.plan, outcomes, work.query_ids, work.indexes, max_k=work.max_k)
+    return list(results), outcomes, stages.notes

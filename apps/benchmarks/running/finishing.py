@@ -22,6 +22,7 @@ from apps.benchmarks.running.timing import timings_of
 from apps.mappings.filters import filter_warnings
 from apps.operations.models import Batch, Operation, Status
 from benchbench.decimals import counted
+from benchbench.ir.planning.plan import Plan
 
 RESULT_FIELDS = (
     "timing",
@@ -51,8 +52,9 @@ def finish(operation: Operation) -> None:
         if version != benchmark.dataset_version:
             evaluate_runs(benchmark, [*runs, *others], version=version)
     notes = notes_of(benchmark)
-    stalls = stalls_of(runs, notes)
-    approximations = approximations_of(operation, benchmark, evaluations, notes)
+    plan = plan_of(runs)
+    stalls = stalls_of(plan, notes)
+    approximations = approximations_of(operation, benchmark, plan, evaluations, notes)
     made_by, timings = made_by_run(operation), timings_of(runs)
     unfound = filter_warnings(benchmark.mapping, benchmark.dataset_version) if runs else []
     for run in runs:
@@ -141,10 +143,10 @@ def notes_of(benchmark: Benchmark) -> Notes:
     return notes
 
 
-def stalls_of(runs: list[Run], notes: Notes) -> dict[str, int]:
+def stalls_of(plan: Plan, notes: Notes) -> dict[str, int]:
     """Return per run how many stalls of queries done together, in a stage of it, did not come again."""
     told = {key: counts[STALLS] for key, counts in notes.items()}
-    return {run.run_key: sum(told.get(stage.key, 0) for stage in run.stages) for run in plan_of(runs).runs}
+    return {run.run_key: sum(told.get(stage.key, 0) for stage in run.stages) for run in plan.runs}
 
 
 def _warnings(benchmark: Benchmark, run: Run, short: int, stalls: int) -> list[str]:

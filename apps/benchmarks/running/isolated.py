@@ -8,32 +8,17 @@ from itertools import product
 
 from apps.benchmarks.measuring.batch_values import Measuring
 from apps.benchmarks.measuring.run_result import RunResult
-from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.planning import plan_of, query_units
-from apps.benchmarks.running.open_indexes import OpenIndexes
 from apps.benchmarks.running.outcomes import Notes, Outcome
-from apps.benchmarks.running.pinning import PinnedRerankers
 from apps.benchmarks.running.rankings import results_of
-from apps.benchmarks.running.stages import Stages
+from apps.benchmarks.running.work import Work
 from apps.datasets.models import Query
-from apps.operations.faults import Faults
 from apps.operations.leasing import Lease
 
 TOLD_SECONDS = 2  # seldom: nothing else is to disturb what is timed
 
 
-def run_queries(
-    benchmark: Benchmark,
-    runs: Sequence[Run],
-    queries: Sequence[Query],
-    indexes: OpenIndexes,
-    rerankers: PinnedRerankers,
-    lease: Lease,
-    *,
-    tolerant: bool,
-    faults: Faults,
-    measuring: Measuring,
-) -> tuple[list[RunResult], dict[str, list[Outcome]], Notes]:
+def run_queries(work: Work, measuring: Measuring) -> tuple[list[RunResult], dict[str, list[Outcome]], Notes]:
     """Do each (repetition, query, run) alone, runs in an order shuffled per query by the benchmark's seed.
 
     The first query is done once before, unmeasured, so that models and caches are warm. The batch has its host to
@@ -41,26 +26,20 @@ def run_queries(
     only. Between queries the lease is told, with what `measuring` makes of the rankings so far: a batch may take long,
     and its runs have no values before it ends but these.
     """
-    plans = {str(run.pk): plan_of([run]) for run in runs}
-    alone = {str(run.pk): plan_of([run], truth=False) for run in runs}
+    benchmark, queries, lease = work.benchmark, work.queries, work.lease
+    plans = {str(run.pk): plan_of([run]) for run in work.runs}
     results: list[RunResult] = []
     outcomes: dict[str, list[Outcome]] = {}
     notes: Notes = {}
     telling = Telling(lease, measuring)
-    done, max_k = 0, max(benchmark.k_values)
+    done = 0
     for plan in plans.values():
-        Stages(queries[:1], indexes, rerankers, tolerant=True, on_part=lease.check).run(plan)
+        work.stages(queries[:1], tolerant=True, faults=None).run(plan)
     for repetition, (number, query) in product(range(1, benchmark.runs_per_query + 1), enumerate(queries)):
         for key in _shuffled(list(plans), benchmark.seed, query, repetition):
-            stages = Stages(
-                *([query], indexes, rerankers),
-                tolerant=tolerant,
-                encode_afresh=True,
-                on_part=lease.check,
-                faults=faults,
-            )
-            made = stages.run(plans[key] if repetition == 1 else alone[key])
-            results += results_of(plans[key], made, [query.pk], indexes, max_k=max_k, repetition=repetition)
+            stages = work.stages([query], encode_afresh=True)
+            made = stages.run(plans[key].only([key], truth=repetition == 1))
+            results += results_of(plans[key], made, [query.pk], work.indexes, max_k=work.max_k, repetition=repetition)
             done += query_units(plans[key])
             lease.report(done)
             _keep(outcomes, made, number, repetition)

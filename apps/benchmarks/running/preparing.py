@@ -19,7 +19,7 @@ from apps.retrieval.search.approximate import explain
 from apps.retrieval.search.full_text import make_full_text
 from benchbench.errors import BenchbenchError, told
 from benchbench.ir.planning.ann import Ann
-from benchbench.ir.planning.plan import DenseStage, Stage
+from benchbench.ir.planning.plan import DenseStage, Plan, Stage
 
 
 def prepare(batch: Batch, lease: Lease) -> None:
@@ -33,7 +33,8 @@ def prepare(batch: Batch, lease: Lease) -> None:
     runs = list(
         benchmark.runs.filter(pk__in=operation.parameters["run_ids"], status__in=UNFINISHED).select_related("index")
     )
-    needing = _needing(runs)
+    plan = plan_of(runs)
+    needing = _needing(plan, runs)
     _mark(benchmark, [run for _, mine in needing.values() for run in mine])
     prepared: dict[str, Any] = {}
     failed: dict[Run, str] = {}
@@ -53,19 +54,20 @@ def prepare(batch: Batch, lease: Lease) -> None:
             faults.add(message, error)
             failed |= dict.fromkeys(mine, message)
     remaining = [run for run in runs if run not in failed]
+    rest = plan.only([str(run.pk) for run in remaining])
     result = {"prepared": prepared, **faults.as_result()}
-    with lease.commit(result, batches=query_batches(benchmark, remaining) if remaining else ()):
+    with lease.commit(result, batches=query_batches(benchmark, remaining, rest) if remaining else ()):
         for run, message in failed.items():
             benchmark.runs.filter(pk=run.pk).update(
                 status=Run.Status.FAILED, error_message=f"Its index could not be made: {message}", completed_at=Now()
             )
 
 
-def _needing(runs: Sequence[Run]) -> dict[str, tuple[Stage, list[Run]]]:
+def _needing(plan: Plan, runs: Sequence[Run]) -> dict[str, tuple[Stage, list[Run]]]:
     """The stages that search what must be made, by key, and the runs that need each."""
     by_key = {str(run.pk): run for run in runs}
     needing: dict[str, tuple[Stage, list[Run]]] = {}
-    for planned in plan_of(runs).runs:
+    for planned in plan.runs:
         for stage in filter(is_prepared, planned.stages):
             needing.setdefault(stage.key, (stage, []))[1].append(by_key[planned.run_key])
     return needing

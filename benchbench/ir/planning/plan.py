@@ -155,10 +155,10 @@ class Plan:
     runs: tuple[RunPlan, ...]
     truths: tuple[RunPlan, ...] = ()
 
-    def only(self, run_keys: Collection[str]) -> Plan:
-        """The plan of some of its runs and their exact counterparts, their stages as deep as they are here."""
+    def only(self, run_keys: Collection[str], *, truth: bool = True) -> Plan:
+        """The plan of some of its runs, with their exact counterparts or not, their stages as deep as they are here."""
         runs = tuple(run for run in self.runs if run.run_key in run_keys)
-        truths = tuple(run for run in self.truths if run.run_key in run_keys)
+        truths = tuple(run for run in self.truths if truth and run.run_key in run_keys)
         needed = {stage.key for run in (*runs, *truths) for stage in run.stages}
         return Plan(tuple(stage for stage in self.stages if stage.key in needed), runs, truths)
 
@@ -202,13 +202,10 @@ WORK = {
 }
 
 
-def plan(runs: Iterable[tuple[str, Configuration]], *, truth: bool = True) -> Plan:
-    """The plan of runs, each given as its key and its configuration. The same runs in the same order, the same plan.
-
-    Without `truth`, approximate runs have no exact counterpart.
-    """
+def plan(runs: Iterable[tuple[str, Configuration]]) -> Plan:
+    """The plan of runs, each given as its key and its configuration. The same runs in the same order, the same plan."""
     normal = [(run_key, configuration.normal()) for run_key, configuration in runs]
-    exact = [(key, replace(run, ann="exact")) for key, run in normal if truth and run.ann != "exact"]
+    exact = [(key, replace(run, ann="exact")) for key, run in normal if run.ann != "exact"]
     depths = _exact_depths(configuration for _, configuration in [*normal, *exact])
     planned = tuple(_run_plan(run_key, configuration, depths) for run_key, configuration in normal)
     truths = tuple(_run_plan(run_key, configuration, depths) for run_key, configuration in exact)
