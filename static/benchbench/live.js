@@ -22,7 +22,8 @@ class Live {
 
     connect() {
         const scheme = location.protocol === "https:" ? "wss" : "ws";
-        this.socket = new WebSocket(`${scheme}://${location.host}/ws/operations/${this.element.dataset.operation}/`);
+        const path = `/ws/operations/${this.element.dataset.operation}/hints`;
+        this.socket = new WebSocket(`${scheme}://${location.host}${path}`);
         this.socket.addEventListener("open", () => {
             this.failures = 0;
             this.stopPolling();

@@ -77,6 +77,24 @@ class TestTelling:
         first = async_to_sync(opened)(watcher)
         assert (first["data"]["status"], first["data"]["progress"]["sum"]) == ("completed", 3)
 
+    def test_a_page_is_told_that_it_moved_and_no_more(self, handler: Adding, staff: User) -> None:
+        operation = start(staff)
+        watcher = socket(f"{path_of(operation)}/hints", staff)
+
+        async def watch() -> list[Any]:
+            messages = [await opened(watcher)]
+            await aside(wait, operation)
+            messages.append(await watcher.receive_json_from(timeout=60))
+            while not await watcher.receive_nothing(timeout=0.5):
+                messages.append(await watcher.receive_json_from())
+            await watcher.disconnect()
+            return messages
+
+        messages = async_to_sync(watch)()
+        assert {(message["type"], *message["data"].items()) for message in messages} == {
+            ("moved", ("operation_id", str(operation.pk)))
+        }
+
     def test_it_finds_by_itself_what_no_hint_told_of(
         self, handler: Adding, staff: User, impatient: None, monkeypatch: pytest.MonkeyPatch
     ) -> None:

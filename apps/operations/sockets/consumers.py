@@ -119,8 +119,7 @@ class _Watcher(AsyncWebsocketConsumer):
         """
         try:
             await self.channel_layer.group_add(self.group, self.channel_name)
-            await self.send_event("current_state", await self.current_state())
-            await self._tell(list(self._open), arriving=True)
+            await self.arrive()
             while True:
                 await self._listen(self._patience())
                 await self._require()
@@ -131,6 +130,11 @@ class _Watcher(AsyncWebsocketConsumer):
             log.exception("A socket of %s failed.", self.user)
             self._refused = True
             await self.close(CLOSE_ERROR)
+
+    async def arrive(self) -> None:
+        """Tell where all that is watched is, before any hint."""
+        await self.send_event("current_state", await self.current_state())
+        await self._tell(list(self._open), arriving=True)
 
     async def _listen(self, seconds: float) -> None:
         """Tell what hints name, for so long."""
@@ -188,10 +192,7 @@ class _Watcher(AsyncWebsocketConsumer):
 
     @database_sync_to_async
     def _news(self, operation_id: str, arriving: bool) -> list[tuple[str, dict[str, Any]]]:
-        """Return what to tell of an operation: its parts that have finished, in order, and then where it is.
-
-        Each part once, and the end once, as the last. Whoever is just `arriving` knows where it is, unless it is over.
-        """
+        """Return what to tell of an operation that may have moved; its end once, as the last."""
         if operation_id in self._ended:
             return []
         self._open.discard(operation_id)
@@ -199,7 +200,14 @@ class _Watcher(AsyncWebsocketConsumer):
         if operation is None:
             return []
         (self._open if operation.is_active else self._ended).add(operation_id)
-        handler = handler_for(operation)
+        return self.messages(operation, arriving)
+
+    def messages(self, operation: Operation, arriving: bool) -> list[tuple[str, dict[str, Any]]]:
+        """Return the parts of an operation that have finished, in order and each once, and then where it is.
+
+        Whoever is just `arriving` knows where it is, unless it is over.
+        """
+        operation_id, handler = str(operation.pk), handler_for(operation)
         parts = handler.completions(operation, self._announced.get(operation_id, 0))
         if arriving and operation.is_active and not parts:
             return []
@@ -243,6 +251,16 @@ class OperationConsumer(_Watcher):
         return list(self._open)
 
 
+class HintsConsumer(OperationConsumer):
+    """`/ws/operations/<uuid>/hints`: that it may have moved, to a page that then asks for what it shows."""
+
+    async def arrive(self) -> None:
+        await self._tell([self.operation_id])
+
+    def messages(self, operation: Operation, arriving: bool) -> list[tuple[str, dict[str, Any]]]:
+        return [("moved", {"operation_id": str(operation.pk)})]
+
+
 class OperationsConsumer(_Watcher):
     """`/ws/operations`: every operation that the user may see."""
 
@@ -272,6 +290,9 @@ class NowhereConsumer(AsyncWebsocketConsumer):
 
     async def connect(self) -> None:
         await self.accept(self.scope.get("subprotocol"))
-        detail = f"There is no socket at {self.scope['path']}: they are /ws/operations and /ws/operations/<id>."
+        detail = (
+            f"There is no socket at {self.scope['path']}: they are /ws/operations, /ws/operations/<id> and "
+            "/ws/operations/<id>/hints."
+        )
         await self.send(_envelope("error", {"code": "not_found", "detail": detail}))
         await self.close(CLOSE_POLICY)
