@@ -1,4 +1,7 @@
-"""The formats of datasets: one file each, and one line here."""
+"""The formats of datasets: one file each, and one line here.
+
+Each is told by its content (`detecting`), and is one of `writers` too.
+"""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Vector stores, one file each. A new one copies its best sibling, joins here, and passes the contract tests."""
+"""Vector stores, one file each. A new one copies its best sibling, joins here, and passes the contract tests.
+
+Whichever store an index names, its vectors are kept in pgvector, and exact search is in memory (`search.vectors`).
+"""
 
 from functools import cache
 
