@@ -1,9 +1,10 @@
 """Kinds of values: a strict type that tests a value, with its JSON schema and its words."""
 
 import json
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
+from pydantic_core import CoreSchema, core_schema
 
 STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 
@@ -12,6 +13,7 @@ class Kind:
     """What a value may be. `words` and `schema` follow from the type, unless `words` are given.
 
     The type is one that pydantic knows. It is strict: true is no 1, "5" and 5.0 are no 5, and no number is infinite.
+    In an annotation, `Annotated[int, COUNT]`, it is what a key of a record must be (`benchbench.reading.objects`).
     """
 
     def __init__(self, of: Any, words: str = "") -> None:
@@ -32,6 +34,23 @@ class Kind:
     def or_null(self) -> "Kind":
         """The same kind, with null besides."""
         return Kind(self._of | None, f"{self.words}, or null")
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        schema = handler.generate_schema(self._of)
+        words = {"words": self.words}
+        return core_schema.custom_error_schema(
+            schema, custom_error_type="kind", custom_error_message="{words}", custom_error_context=words
+        )
+
+
+def whole(least: int, most: int) -> Kind:
+    """A whole number between bounds, both included."""
+    return Kind(Annotated[int, Field(ge=least, le=most)])
+
+
+def one_of(*names: str) -> Kind:
+    """One of several names, which its words give without quotes."""
+    return Kind(Literal[names], f"one of {', '.join(names)}")
 
 
 def shown(value: object) -> str:

@@ -213,7 +213,7 @@ def test_what_is_no_plain_yaml_is_refused(tmp_path: Path, stated: Any, said: str
         ({"id": "../up"}, "e.yaml, id must be up to 100 letters"),
         ({"description": 3}, "e.yaml, description must be a text, not 3"),
         ({"data": None}, "e.yaml lacks the key data"),
-        ({"data": "documents"}, 'e.yaml, data must be an object, not "documents"'),
+        ({"data": "documents"}, "e.yaml, data must be an object, not a string"),
         ({"data": {"documents_dir": "d"}}, "e.yaml, data lacks the key ground_truth_path"),
         ({"data": {"documents_dir": " ", "ground_truth_path": "g"}}, "e.yaml, data.documents_dir must be a text of 1"),
         (

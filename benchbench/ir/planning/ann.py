@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import numpy as np
 
 from benchbench.errors import BenchbenchError
 from benchbench.ir.records import ScoredList
+from benchbench.reading.kinds import Kind, one_of, shown, whole
 
 Value = int | str
 
@@ -29,35 +29,25 @@ class Option(NamedTuple):
     """What may be said about a method. `builds`: it shapes the index itself; else only how that is searched."""
 
     default: Value
-    allowed: range | tuple[str, ...]
+    kind: Kind
     builds: bool = False
-
-    def __contains__(self, value: object) -> bool:
-        wanted = int if isinstance(self.allowed, range) else str
-        return type(value) is wanted and value in self.allowed  # by type, since True is 1
-
-    @property
-    def words(self) -> str:
-        if isinstance(self.allowed, range):
-            return f"a whole number from {self.allowed[0]} to {self.allowed[-1]}"
-        return f"one of {', '.join(self.allowed)}"
 
 
 # Defaults and bounds are pgvector's own, so that a bare "hnsw" is what pgvector does when it is told nothing.
-STORAGE = Option("vector", ("vector", "halfvec", "binary"), builds=True)
+STORAGE = Option("vector", one_of("vector", "halfvec", "binary"), builds=True)
 METHODS: dict[str, dict[str, Option]] = {
     "exact": {},
     "hnsw": {
-        "m": Option(16, range(2, 101), builds=True),
-        "ef_construction": Option(64, range(4, 1001), builds=True),
-        "ef_search": Option(40, range(1, 1001)),
-        "iterative": Option("off", ("off", "strict", "relaxed")),
+        "m": Option(16, whole(2, 100), builds=True),
+        "ef_construction": Option(64, whole(4, 1000), builds=True),
+        "ef_search": Option(40, whole(1, 1000)),
+        "iterative": Option("off", one_of("off", "strict", "relaxed")),
         "storage": STORAGE,
     },
     "ivfflat": {
-        "lists": Option(100, range(1, 32769), builds=True),
-        "probes": Option(1, range(1, 32769)),
-        "iterative": Option("off", ("off", "relaxed")),
+        "lists": Option(100, whole(1, 32768), builds=True),
+        "probes": Option(1, whole(1, 32768)),
+        "iterative": Option("off", one_of("off", "relaxed")),
         "storage": STORAGE,
     },
 }
@@ -83,7 +73,7 @@ class Ann:
         """
         method, given = _read_object(stated) if isinstance(stated, Mapping) else _read_text(stated)
         if not isinstance(method, str) or method not in METHODS:
-            raise AnnError(f"There is no method {_shown(method)}; there are {', '.join(METHODS)}.")
+            raise AnnError(f"There is no method {shown(method)}; there are {', '.join(METHODS)}.")
         for name, value in given.items():
             _check_option(method, name, value)
         complete = {name: option.default for name, option in METHODS[method].items()} | given
@@ -111,7 +101,7 @@ class Ann:
         """A sentence where a search for `depth` chunks cannot find so many, however many there are; else ""."""
         if self.method != "hnsw" or self["iterative"] != "off" or self["ef_search"] >= depth:
             return ""
-        raising = f"raise ef_search to {depth}, or " if depth in METHODS["hnsw"]["ef_search"] else ""
+        raising = f"raise ef_search to {depth}, or " if METHODS["hnsw"]["ef_search"].kind.holds(depth) else ""
         return (
             f"{self} finds at most {self['ef_search']} chunks a query, since ef_search is {self['ef_search']}, but "
             f"{depth} are asked for: {raising}let it scan on (iterative=strict)."
@@ -137,19 +127,19 @@ def recall(found: ScoredList, truth: ScoredList, k: int) -> float:
 
 def _read_object(stated: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     if "method" not in stated:
-        raise AnnError(f"{_shown(dict(stated))} names no method; there are {', '.join(METHODS)}.")
+        raise AnnError(f"{shown(dict(stated))} names no method; there are {', '.join(METHODS)}.")
     return stated["method"], {name: value for name, value in stated.items() if name != "method"}
 
 
 def _read_text(text: object) -> tuple[str, dict[str, Any]]:
     match = TEXT.fullmatch(text) if isinstance(text, str) else None
     if match is None:
-        raise AnnError(f"{_shown(text)} is not a setting such as exact, hnsw or hnsw(ef_search=100, storage=halfvec).")
+        raise AnnError(f"{shown(text)} is not a setting such as exact, hnsw or hnsw(ef_search=100, storage=halfvec).")
     given: dict[str, Any] = {}
     for part in filter(None, map(str.strip, (match["options"] or "").split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not value:
-            raise AnnError(f"{_shown(part)} is not an option such as {_example(match['method'])}.")
+            raise AnnError(f"{shown(part)} is not an option such as {_example(match['method'])}.")
         if name in given:
             raise AnnError(f"{name} is there more than once.")
         given[name] = int(value) if value.isdecimal() else value
@@ -167,9 +157,9 @@ def _check_option(method: str, name: str, value: Any) -> None:
         there = (
             f"did you mean {near[0]}?" if near else f"there are {', '.join(options)}." if options else "it has none."
         )
-        raise AnnError(f"{method} has no option {_shown(name)}; {there}")
-    if value not in options[name]:
-        raise AnnError(f"{name}: {_shown(value)} is not {options[name].words}.")
+        raise AnnError(f"{method} has no option {shown(name)}; {there}")
+    if not options[name].kind.holds(value):
+        raise AnnError(f"{name}: {shown(value)} is not {options[name].kind.words}.")
 
 
 def _check_together(method: str, options: Mapping[str, Any]) -> None:
@@ -181,7 +171,3 @@ def _check_together(method: str, options: Mapping[str, Any]) -> None:
         )
     if method == "ivfflat" and options["probes"] > options["lists"]:
         raise AnnError(f"probes: {options['probes']} is more than the {options['lists']} lists there are.")
-
-
-def _shown(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=repr)

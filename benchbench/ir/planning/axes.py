@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from pydantic import AfterValidator, Field
 
 from benchbench.ir.planning.ann import Ann
-from benchbench.reading.kinds import Kind
+from benchbench.reading.kinds import Kind, whole
 
 if TYPE_CHECKING:
     from benchbench.ir.planning.configuration import Configuration
@@ -29,8 +29,8 @@ def _not_all_zero(weights: Sequence[float]) -> Sequence[float]:
 
 
 NAME = Kind(Annotated[str, Field(pattern=r"\S")], "a name")
-CUTOFF = Kind(Annotated[int, Field(ge=1, le=MAX_TOP_K)])
-DEPTH = Kind(Annotated[int, Field(ge=1, le=MAX_DEPTH)])
+CUTOFF = whole(1, MAX_TOP_K)
+DEPTH = whole(1, MAX_DEPTH)
 SHARE = Kind(Annotated[float, Field(ge=0, le=1)])
 SWITCH = Kind(bool)
 ANN = Kind(str | dict[str, Any], "a setting such as hnsw(ef_search=100), or an object of it")
