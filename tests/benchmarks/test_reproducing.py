@@ -182,23 +182,37 @@ def unfit(manifest: dict[str, Any]) -> dict[str, dict[str, Any]]:
         },
         "has no .schema": {"schema": "else"},
         "only .1.0. is read": {"schema_version": "9"},
-        '"matrix" is missing': {"matrix": []},
-        '"seed" is missing': {"seed": "many"},
-        'has no "config_hash"': {"runs": [{"label": "x"}]},
-        'has no "means"': {"runs": [{"label": "x", "config_hash": "x", "result": {"rankings": "", "values": ""}}]},
-        '"named" is not what': {"indexes": [{**manifest["indexes"][0], "named": ["main"]}]},
-        '"content_hash" is not what': {"dataset": {**manifest["dataset"], "content_hash": {}}},
-        '"truth_hash" is not what': {"mapping": {**manifest["mapping"], "truth_hash": 1}},
-        '"description" is not what': {"benchmark": {**manifest["benchmark"], "description": None}},
-        '"config_hash" is not what': {"runs": [{**manifest["runs"][0], "config_hash": ["x"]}]},
-        '"label" is not what': {"runs": [{**manifest["runs"][0], "label": 1}]},
-        '"result" is not what': {"runs": [{**manifest["runs"][0], "result": []}]},
-        '"means" is not what': {
+        "matrix must be an object, not a list": {"matrix": []},
+        "seed must be a whole number, not a string": {"seed": "many"},
+        r"runs\[0\] lacks the key config_hash": {"runs": [{"label": "x"}]},
+        r"runs\[0\].result lacks the key means": {
+            "runs": [{"label": "x", "config_hash": "x", "result": {"rankings": "", "values": ""}}]
+        },
+        r"indexes\[0\].named must be a string, not a list": {
+            "indexes": [{**manifest["indexes"][0], "named": ["main"]}]
+        },
+        "dataset.content_hash must be a string, not an object": {
+            "dataset": {**manifest["dataset"], "content_hash": {}}
+        },
+        "mapping.truth_hash must be a string, not a number": {"mapping": {**manifest["mapping"], "truth_hash": 1}},
+        "benchmark.description must be a string, not null": {
+            "benchmark": {**manifest["benchmark"], "description": None}
+        },
+        r"runs\[0\].config_hash must be a string, not a list": {
+            "runs": [{**manifest["runs"][0], "config_hash": ["x"]}]
+        },
+        r"runs\[0\].label must be a string, not a number": {"runs": [{**manifest["runs"][0], "label": 1}]},
+        r"runs\[0\].result must be an object, not a list": {"runs": [{**manifest["runs"][0], "result": []}]},
+        r"runs\[0\].result.means must be an object, not a list": {
             "runs": [{**manifest["runs"][0], "result": {**manifest["runs"][0]["result"], "means": []}}]
         },
-        '"made_by" is not what': {"runs": [{**manifest["runs"][0], "made_by": ["worker"]}]},
-        '"libraries" is not what': {"runs": [{**manifest["runs"][0], "made_by": [{"libraries": []}]}]},
-        '"measures" is not what': {"measures": [["RR"]]},
+        r"runs\[0\].made_by\[0\] must be an object, not a string": {
+            "runs": [{**manifest["runs"][0], "made_by": ["worker"]}]
+        },
+        r"runs\[0\].made_by\[0\].libraries must be an object, not a list": {
+            "runs": [{**manifest["runs"][0], "made_by": [{"libraries": []}]}]
+        },
+        r"measures\[0\] must be a string, not a list": {"measures": [["RR"]]},
         "search_modes": {"matrix": {"search_modes": ["guess"]}},
     }
 

@@ -15,7 +15,7 @@ from benchbench.timestamps import timestamp
 
 SCHEMA = "benchbench-manifest"
 SCHEMA_VERSION = "1.0"
-OPTIONS = {"execution": str, "runs_per_query": int, "seed": int, "unresolved": str, "empty_queries": str}
+OPTIONS = ("execution", "runs_per_query", "seed", "unresolved", "empty_queries")
 
 
 class ManifestError(BenchbenchError):

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from types import NoneType
 from typing import Any, TypeVar
 
 from django.contrib.auth.models import User
@@ -12,6 +11,7 @@ from django.db.models import Model, QuerySet
 from apps.benchmarks.defining.choosing import is_current, ready_indexes
 from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.models import Benchmark
+from apps.benchmarks.repeating.manifest_parts import Manifest
 from apps.benchmarks.repeating.manifests import OPTIONS, SCHEMA, SCHEMA_VERSION, ManifestError
 from apps.collections.models import Collection
 from apps.datasets.models import DatasetVersion
@@ -23,28 +23,11 @@ from apps.retrieval.models import Index
 from benchbench.access import usable
 from benchbench.files.experiment import NAME
 from benchbench.reading import strict_yaml
+from benchbench.reading.fields import InvalidKeyError
+from benchbench.reading.objects import read_as
 from benchbench.reading.strict_json import decode, parse, read_text, same
 
 M = TypeVar("M", bound=Model)
-KINDS = {
-    "benchmark": dict,
-    "dataset": dict,
-    "collection": dict,
-    "mapping": dict,
-    "indexes": list,
-    "matrix": dict,
-    "runs": list,
-    "measures": list,
-}
-TEXTS = {"benchmark": ("name",), "dataset": ("content_hash", "name"), "collection": ("fingerprint", "name")}
-INDEX = {"named": (str, NoneType), "name": str, "content": str}
-RUN = {"label": str, "config_hash": str, "result": (dict, NoneType)}
-RESULT = {"rankings": str, "values": str, "means": dict, "queries": int, "failed_queries": int}
-OPTIONAL = {
-    **dict.fromkeys(("description", "name", "truth_hash"), str),
-    **dict.fromkeys(("libraries", "rerankers", "settings"), dict),
-    "made_by": list,
-}
 SAME_OF_AN_INDEX = ("strategy", "chunk_parameters", "encoder", "encoder_revision", "vector_source", "store", "lexical")
 
 
@@ -114,37 +97,10 @@ def _require_readable(manifest: Any) -> None:
         raise ManifestError(
             f'The manifest has schema_version {manifest.get("schema_version")!r}; only "{SCHEMA_VERSION}" is read.'
         )
-    for key, kind in (KINDS | OPTIONS).items():
-        if not isinstance(manifest.get(key), kind):
-            raise ManifestError(f'The manifest is damaged: "{key}" is missing, or not what it should be.')
-    _require_parts(manifest)
-
-
-def _require_parts(manifest: dict[str, Any]) -> None:
-    for name, keys in TEXTS.items():
-        _require_part(manifest[name], dict.fromkeys(keys, str))
-    _require_part(manifest["mapping"], {})
-    for index in manifest["indexes"]:
-        _require_part(index, INDEX)
-    for run in manifest["runs"]:
-        _require_part(run, RUN)
-        if run["result"] is not None:
-            _require_part(run["result"], RESULT)
-        for made_by in run.get("made_by", ()):
-            _require_part({"made_by": made_by}, {"made_by": dict})
-            _require_part(made_by, {})
-    if not all(isinstance(name, str) for name in manifest["measures"]):
-        raise ManifestError('The manifest is damaged: "measures" is not what it should be.')
-
-
-def _require_part(part: Any, kinds: dict[str, Any]) -> None:
-    """Raise the sentence for a part without one of these keys, or where one of them, or an optional one, is no such."""
-    for key in kinds:
-        if not isinstance(part, dict) or key not in part:
-            raise ManifestError(f'The manifest is damaged: a part of it has no "{key}".')
-    for key, kind in {**OPTIONAL, **kinds}.items():
-        if key in part and not isinstance(part[key], kind):
-            raise ManifestError(f'The manifest is damaged: "{key}" is not what it should be.')
+    try:
+        read_as(Manifest, manifest)
+    except InvalidKeyError as error:
+        raise ManifestError(f"The manifest is damaged: {error.message}", field=error.field) from None
 
 
 def _seen(rows: QuerySet[M], owner: User | None, *, through: str = "") -> QuerySet[M]:
