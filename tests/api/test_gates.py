@@ -105,7 +105,11 @@ def test_rules_are_the_same_as_text_and_as_object(ask: Ask, benchmark_of_two: Be
     [
         ({"rules": {"floors": {"mrr": 7}}}, "rules", "rules: floors.mrr: '7' is out of range"),
         ({"rules": {"floors": {"mrr": None}}}, "rules", "rules: floors.mrr: 'null' is not a number"),
-        ({"rules": "floors: {mrr: 0.5}\nfloors: {}"}, "rules", "rules: line 2: the key 'floors' stands twice"),
+        (
+            {"rules": "floors: {mrr: 0.5}\nfloors: {}"},
+            "rules",
+            "rules, floors is stated twice, the second time in line 2",
+        ),
         ({"rules": {"flors": {}}}, "rules", "there is no key 'flors'"),
         ({"rules": "x" * 100_001}, "rules", "at most 100,000"),
         ({"rules": {"x" * 100_001: 1}}, "rules", "at most 100,000"),

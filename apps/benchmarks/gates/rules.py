@@ -6,16 +6,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import yaml
-
 from benchbench.errors import BenchbenchError
 from benchbench.ir.gate import Change, Floor, MustNotFail, Rules
 from benchbench.ir.measures import FORMULAS, Measure, MeasureError
 from benchbench.ir.profiles import Mean
 from benchbench.ir.slices import MINIMUM
-from benchbench.reading.strict_json import canonical
+from benchbench.reading import strict_yaml
+from benchbench.reading.strict_json import MalformedFileError, canonical
+from benchbench.reading.strict_yaml import MAX_CHARACTERS
 
-MAX_CHARACTERS = 100_000
 KEYS = (
     "floors",
     "slices",
@@ -43,24 +42,6 @@ class RulesError(BenchbenchError):
     code = "gate_rules"
 
 
-class _Loader(yaml.BaseLoader):
-    """Reads every scalar as the text that is written, so that `no`, `017` and `2026-11-22` stay what they are.
-
-    A key may stand once in a mapping.
-    """
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise yaml.constructor.ConstructorError(None, None, "a key must be a text", key.start_mark)
-            if key.value in seen:
-                problem = f"the key {key.value!r} stands twice"
-                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
-            seen.add(key.value)
-        return super().construct_mapping(node, deep=deep)
-
-
 def read_rules(stated: str | dict[str, Any], *, where: str = "gate.yaml") -> Rules:
     """Return the rules that a YAML text states, or the same as a JSON object; `where` names the file in errors.
 
@@ -68,26 +49,17 @@ def read_rules(stated: str | dict[str, Any], *, where: str = "gate.yaml") -> Rul
     key, a key twice, a value of the wrong kind or out of range, and a text without a single rule raise RulesError,
     which names the key.
     """
-    size = len(stated if isinstance(stated, str) else canonical(stated))
-    if size > MAX_CHARACTERS:
-        raise RulesError(f"{where} has {size:,} characters; rules have at most {MAX_CHARACTERS:,}.", field="rules")
     try:
-        return _rules(_load(stated) if isinstance(stated, str) else _as_written(stated))
-    except MeasureError as error:
+        if isinstance(stated, str):
+            return _rules(strict_yaml.parse(stated, where=where, as_written=True))
+        size = len(canonical(stated))
+        if size > MAX_CHARACTERS:
+            raise RulesError(f"it has {size:,} characters; rules have at most {MAX_CHARACTERS:,}.")
+        return _rules(_as_written(stated))
+    except MalformedFileError as error:
+        raise RulesError(error.message, field="rules") from None
+    except (MeasureError, RulesError) as error:
         raise RulesError(f"{where}: {error.message}", field="rules") from None
-    except RulesError as error:
-        raise RulesError(f"{where}: {error.message}", field="rules") from None
-
-
-def _load(text: str) -> Any:
-    try:
-        return yaml.load(text, Loader=_Loader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        line = f"line {mark.line + 1}: " if mark else ""
-        raise RulesError(f"{line}{error.problem or 'this is not YAML'}.") from None
-    except (yaml.YAMLError, RecursionError) as error:
-        raise RulesError(f"this is not YAML: {str(error).splitlines()[0] if str(error) else 'too deep'}.") from None
 
 
 def _as_written(value: Any) -> Any:
@@ -194,11 +166,11 @@ def _latency(value: Any) -> Iterator[tuple[str, float]]:
 
 
 def _mapping(value: Any, where: str, known: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return a copy of a mapping whose keys are texts, all of them `known` where that is given."""
+    """Return a copy of a mapping whose keys are `known`, where that is given."""
     if not isinstance(value, dict):
         raise RulesError(f"{where}: this is {_kind(value)}; it must be a mapping, `key: value`.")
     for key in value:
-        if not isinstance(key, str) or (known and key not in known):
+        if known and key not in known:
             raise RulesError(f"{where}: there is no key {key!r}; there are {', '.join(known)}.")
     return dict(value)
 
