@@ -1,6 +1,6 @@
 import pytest
 
-from benchbench.ir.planning.matrix import Configuration
+from benchbench.ir.planning.configuration import AXES, Configuration
 
 CLASSIC = Configuration(search_mode="dense", use_reranker=False, top_k=10, rrf_k=60, score_threshold=None)
 
@@ -73,6 +73,18 @@ class TestDict:
 )
 def test_its_label_says_what_it_does_and_no_more(values, label):
     assert Configuration(**values).label == label
+
+
+@pytest.mark.parametrize("field", AXES)
+def test_runs_that_differ_in_one_axis_have_different_labels(field):
+    values = {"use_reranker": (False, True), "ann": ("exact", "hnsw"), "weights": ((0.5, 0.5), (0.7, 0.3))}
+    two = {"search_mode": ("dense", "sparse"), "lexical": ("bm25", "fts"), "fusion": ("rrf", "weighted")} | values
+    texts = {"index": ("a", "b"), "reranker": ("a", "b"), "score_threshold": (None, 0.5)}
+    searched = {"search_mode": "hybrid", "use_reranker": field != "use_reranker"}
+    fusion = {"fusion": "weighted"} if field == "weights" else {}
+    first, second = (two | texts).get(field, (10, 20))
+    labels = {Configuration(**{**searched, **fusion, field: value}).label for value in (first, second)}
+    assert len(labels) == 2
 
 
 def test_depths_default_to_top_k_and_a_reranker_gets_no_more_than_the_candidates():

@@ -14,6 +14,8 @@ from apps.retrieval.rerankers.cross_encoder import CrossEncoderReranker
 from apps.retrieval.rerankers.late_interaction import greatest_similarities
 from apps.retrieval.search.open_indexes import open_index
 from benchbench.ir.measures import GradedRankings, Measure, evaluate
+from benchbench.ir.planning.configuration import Configuration
+from benchbench.ir.planning.plan import plan
 from benchbench.ir.ranking import top
 from tests.factories import make_collection
 from tests.tiny_models import save_cross_encoder, save_encoder
@@ -57,6 +59,10 @@ def threads():
 
 class TestAReranker:
     """The contract of every reranker."""
+
+    def test_thresholds_read_its_scores_as_what_they_are(self, reranker):
+        configuration = Configuration(use_reranker=True, reranker=reranker.name)
+        assert plan([("run", configuration)]).runs[0].unit_kind == reranker.kind
 
     def test_it_scores_each_text_in_their_order(self, reranker):
         forth, back = reranker.score(QUERY, TEXTS), reranker.score(QUERY, TEXTS[::-1])
