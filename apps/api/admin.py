@@ -15,6 +15,7 @@ from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationFo
 from apps.api import views
 from apps.api.access.tokens import revoke_token
 from apps.api.models import AccessToken
+from benchbench.site.additions import Page
 from benchbench.site.admin import FactAdmin
 from benchbench.site.panels import Button
 
@@ -45,6 +46,7 @@ class AccessTokenAdmin(FactAdmin):
     list_select_related = ("user",)
     search_fields = ("name", "user__username")
     actions = ("revoke_selected",)
+    pages = (Page("add/", views.make_token, "api_accesstoken_add"),)
     fieldsets = (
         (None, {"fields": (("name", "user"), ("scope", "hint"), ("expires_at", "last_used_at"))}),
         ("Facts", {"fields": (("created_at", "revoked_at"),)}),
@@ -65,9 +67,6 @@ class AccessTokenAdmin(FactAdmin):
 
     def has_act_permission(self, request: HttpRequest) -> bool:
         return True
-
-    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
-        return views.make_token(request, self)
 
     @admin.action(description="Revoke", permissions=["act"])
     def revoke_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:

@@ -3,16 +3,14 @@
 from typing import Any
 
 from django.contrib import admin
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.urls import reverse
 from unfold.decorators import display
 
 from apps.collections import views
 from apps.collections.deleting import delete_collection
 from apps.collections.models import Collection, Document
-from apps.mappings.models import Mapping
-from apps.retrieval.models import Index
-from benchbench.access import visible
+from benchbench.site.additions import Page
 from benchbench.site.admin import LargeAdmin, OwnedAdmin, VisibleFilter
 from benchbench.site.panels import Button, Panel, changelist_url
 
@@ -23,6 +21,7 @@ class CollectionAdmin(OwnedAdmin):
     list_filter = ("kind",)
     search_fields = ("name", "description")
     autocomplete_fields = ("owner",)
+    pages = (Page("add/", views.upload_collection, "collections_collection_add"),)
     editable = ("name", "description", "owner", "team")
     fieldsets = (
         (None, {"fields": ("name", "description", ("owner", "team"))}),
@@ -32,9 +31,6 @@ class CollectionAdmin(OwnedAdmin):
     @display(description="documents", ordering="document_count")
     def documents(self, collection: Collection) -> str:
         return f"{collection.document_count:,}"
-
-    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
-        return views.upload_collection(request, self)
 
     def delete_model(self, request: HttpRequest, obj: Collection) -> None:
         delete_collection(obj)
@@ -57,19 +53,9 @@ class CollectionAdmin(OwnedAdmin):
 
     def panels(self, request: HttpRequest, obj: Collection) -> list[Panel]:
         documents = Document.objects.filter(collection=obj, removed_at=None).order_by("external_id")
-        indexes = visible(Index.objects.filter(collection=obj).order_by("-created_at"), request.user)
-        mappings = visible(Mapping.objects.filter(collection=obj).select_related("dataset"), request.user)
-        return [
-            Panel("Indexes", indexes, ("__str__", "encoder_name", "chunks", "status_label")),
-            Panel("Mappings", mappings, ("name", "dataset", "resolved", "status_label")),
-            Panel(
-                "Documents",
-                documents,
-                ("title_or_id", "external_id", "uri"),
-                total=obj.document_count,
-                every=changelist_url(Document, collection__id__exact=obj.pk),
-            ),
-        ]
+        every = changelist_url(Document, collection__id__exact=obj.pk)
+        columns = ("title_or_id", "external_id", "uri")
+        return [Panel("Documents", documents, columns, total=obj.document_count, every=every, last=True)]
 
 
 @admin.register(Document)

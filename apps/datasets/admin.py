@@ -8,11 +8,10 @@ from django.contrib.admin import SimpleListFilter
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.defaultfilters import truncatechars
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from unfold.decorators import display
 
-from apps.benchmarks.models import Baseline
-from apps.datasets.editing.drafts import changes_of, discard_draft, draft_of
+from apps.datasets.editing.drafts import changes_of, discard_draft
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.views import datasets as views
 from apps.datasets.views import exports as export_views
@@ -21,11 +20,8 @@ from apps.datasets.views import queries as query_views
 from apps.datasets.views import uploads as upload_views
 from apps.datasets.writers import WRITERS
 from apps.mappings.deleting import delete_dataset
-from apps.mappings.models import Mapping
-from apps.results.triage.next_steps import next_steps
-from apps.results.views import measures as measure_views
-from apps.results.views import results
-from benchbench.access import may_change, visible
+from benchbench.access import may_change
+from benchbench.site.additions import Page
 from benchbench.site.admin import FactAdmin, LargeAdmin, OwnedAdmin, VisibleFilter
 from benchbench.site.panels import Button, Panel, change_url, changelist_url
 
@@ -47,33 +43,21 @@ class DatasetAdmin(OwnedAdmin):
     editable = ("name", "description", "owner", "team")
     change_form_outer_before_template = "datasets/head.html"
     change_form_outer_after_template = "results/dataset_after.html"
+    pages = (
+        Page("add/", upload_views.upload_dataset, "datasets_dataset_add"),
+        Page("preview/", upload_views.preview_dataset, "dataset_preview"),
+        Page("<uuid:object_id>/freeze/", freeze_views.freeze_draft, "dataset_freeze"),
+        Page("<uuid:object_id>/queries/add/", query_views.add_to_dataset, "query_add"),
+    )
     fieldsets = (
         (None, {"fields": ("name", "description", ("owner", "team"))}),
         ("Facts", {"fields": (("source_format", "schema_version"), ("created_at", "updated_at"), "metadata")}),
     )
 
-    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
-        return upload_views.upload_dataset(request, self)
-
-    def get_urls(self) -> list[URLPattern]:
-        view, given = self.admin_site.admin_view, {"model_admin": self}
-        return [
-            path("preview/", view(upload_views.preview_dataset), given, "dataset_preview"),
-            path("<uuid:object_id>/timeline/", view(results.history_page), given, "dataset_history"),
-            path("<uuid:object_id>/shape/", view(measure_views.dataset_shape), given, "dataset_shape"),
-            path("<uuid:object_id>/freeze/", view(freeze_views.freeze_draft), given, "dataset_freeze"),
-            path("<uuid:object_id>/queries/add/", view(query_views.add_to_dataset), given, "query_add"),
-            *super().get_urls(),
-        ]
-
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         if dataset := kwargs.get("obj"):
             newest = dataset.versions.exclude(frozen_at=None).select_related("dataset").first()
-            context |= {
-                "steps": next_steps(dataset, request.user, draft=draft_of(dataset)),
-                "newest": newest,
-                "writers": WRITERS,
-            }
+            context |= {"newest": newest, "writers": WRITERS}
         return super().render_change_form(request, context, *args, **kwargs)
 
     def delete_model(self, request: HttpRequest, obj: Dataset) -> None:
@@ -95,23 +79,10 @@ class DatasetAdmin(OwnedAdmin):
 
     def panels(self, request: HttpRequest, obj: Dataset) -> list[Panel]:
         queries = Query.objects.filter(dataset=obj, until=None).order_by("id")
-        mappings = visible(Mapping.objects.filter(dataset=obj).select_related("collection"), request.user)
-        baselines = Baseline.objects.filter(dataset=obj).select_related("run", "approved_by")
+        every = changelist_url(Query, dataset__id__exact=obj.pk)
         return [
             Panel("Versions", obj.versions.all(), ("number", "label", "query_count", "judgment_count", "frozen_at")),
-            Panel("Mappings", mappings, ("name", "collection", "resolved", "status_label")),
-            Panel(
-                "Baselines",
-                visible(baselines, request.user, through="run__benchmark"),
-                ("name", "run_link", "state", "approved_by", "created_at", "reason"),
-                every=changelist_url(Baseline, dataset__id__exact=obj.pk),
-            ),
-            Panel(
-                "Queries",
-                queries,
-                ("key", "short_text", "category", "difficulty"),
-                every=changelist_url(Query, dataset__id__exact=obj.pk),
-            ),
+            Panel("Queries", queries, ("key", "short_text", "category", "difficulty"), every=every, last=True),
         ]
 
 
@@ -126,13 +97,7 @@ class DatasetVersionAdmin(FactAdmin):
         ("Facts", {"fields": ("content_hash", ("created_at", "updated_at"))}),
     )
     change_form_outer_after_template = "datasets/version_after.html"
-
-    def get_urls(self) -> list[URLPattern]:
-        page = self.admin_site.admin_view(export_views.download_version)
-        return [
-            path("<uuid:object_id>/export/<str:format>/", page, {"model_admin": self}, "dataset_export"),
-            *super().get_urls(),
-        ]
+    pages = (Page("<uuid:object_id>/export/<str:format>/", export_views.download_version, "dataset_export"),)
 
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         return super().render_change_form(request, context | {"writers": WRITERS}, *args, **kwargs)
@@ -177,19 +142,14 @@ class QueryAdmin(LargeAdmin):
 
     change_form_outer_before_template = "datasets/head.html"
     change_form_outer_after_template = "datasets/judgments.html"
-
-    def get_urls(self) -> list[URLPattern]:
-        view, given = self.admin_site.admin_view, {"model_admin": self}
-        return [
-            path("<int:query_id>/judge/", view(views.judge_by_reference), given, "query_judge"),
-            path("<int:query_id>/edit/", view(query_views.edit), given, "query_edit"),
-            *super().get_urls(),
-        ]
+    pages = (
+        Page("<int:query_id>/judge/", views.judge_by_reference, "query_judge"),
+        Page("<int:query_id>/edit/", query_views.edit, "query_edit"),
+    )
 
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         if query := kwargs.get("obj"):
             context |= {
-                "steps": next_steps(query.dataset, request.user, draft=draft_of(query.dataset)),
                 "judgments": views.judgments_shown(query),
                 "may_judge": query.until is None and may_change(query.dataset, request.user),
             }

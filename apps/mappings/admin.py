@@ -4,12 +4,11 @@ from typing import Any, cast
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from unfold.decorators import display
 
-from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
-from apps.datasets.editing.drafts import draft_of
+from apps.datasets.models import Dataset
 from apps.datasets.writers import WRITERS
 from apps.mappings.deleting import delete_mapping
 from apps.mappings.models import Mapping, Resolution
@@ -19,8 +18,8 @@ from apps.mappings.views import exports as export_views
 from apps.mappings.views import mappings as views
 from apps.mappings.views import repairs as repair_views
 from apps.operations.models import Operation, Status
-from apps.results.triage.next_steps import next_steps
-from benchbench.access import may_change, may_view, visible
+from benchbench.access import may_change, visible
+from benchbench.site.additions import Page, add_to
 from benchbench.site.admin import STATUS_COLOURS, LargeAdmin, OwnedAdmin, VisibleFilter
 from benchbench.site.pages import staff
 from benchbench.site.panels import Button, Panel, change_url, changelist_url
@@ -50,13 +49,10 @@ class MappingAdmin(OwnedAdmin):
 
     change_form_outer_before_template = "datasets/head.html"
     change_form_outer_after_template = "mappings/mapping_after.html"
-
-    def get_urls(self) -> list[URLPattern]:
-        page = self.admin_site.admin_view(export_views.download_mapped)
-        return [
-            path("<uuid:object_id>/export/<str:format>/", page, {"model_admin": self}, "mapping_export"),
-            *super().get_urls(),
-        ]
+    pages = (
+        Page("add/", views.add_mapping, "mappings_mapping_add"),
+        Page("<uuid:object_id>/export/<str:format>/", export_views.download_mapped, "mapping_export"),
+    )
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         """Return the mapping and whether it is stale, which the page asks several times."""
@@ -65,14 +61,7 @@ class MappingAdmin(OwnedAdmin):
         return found
 
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
-        context |= {"writers": WRITERS}
-        mapping = kwargs.get("obj")
-        if mapping and may_view(mapping.dataset, request.user):
-            context["steps"] = next_steps(mapping.dataset, request.user, draft=draft_of(mapping.dataset))
-        return super().render_change_form(request, context, *args, **kwargs)
-
-    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
-        return views.add_mapping(request, self)
+        return super().render_change_form(request, context | {"writers": WRITERS}, *args, **kwargs)
 
     def delete_model(self, request: HttpRequest, obj: Mapping) -> None:
         delete_mapping(obj)
@@ -118,8 +107,6 @@ class MappingAdmin(OwnedAdmin):
         return buttons
 
     def panels(self, request: HttpRequest, obj: Mapping) -> list[Panel]:
-        of_it = Benchmark.objects.filter(mapping=obj).select_related("operation").order_by("-created_at")
-        benchmarks = visible(of_it, request.user)
         repairs = may_change(obj.dataset, request.user)
         return [
             Panel(
@@ -132,7 +119,6 @@ class MappingAdmin(OwnedAdmin):
                     Resolution, mapping__id__exact=obj.pk, outcome__in="not_found,ambiguous,invalid_ref"
                 ),
             ),
-            Panel("Benchmarks", benchmarks, ("__str__", "total_runs", "status_label", "created_at")),
         ]
 
 
@@ -148,11 +134,7 @@ class ResolutionAdmin(LargeAdmin):
     fieldsets = (
         (None, {"fields": ("mapping", ("judgment", "query"), ("outcome_label", "key"), "document", "reason")}),
     )
-
-    def get_urls(self) -> list[URLPattern]:
-        page = self.admin_site.admin_view(repair_views.repair)
-        given = {"model_admin": self}
-        return [path("<int:object_id>/repair/", page, given, "resolution_repair"), *super().get_urls()]
+    pages = (Page("<int:object_id>/repair/", repair_views.repair, "resolution_repair"),)
 
     def buttons(self, request: HttpRequest, obj: Resolution) -> list[Button]:
         repairs = repair_url(obj) != change_url(obj) and may_change(obj.mapping.dataset, request.user)
@@ -176,3 +158,17 @@ class ResolutionAdmin(LargeAdmin):
 
     def trail(self, obj: Resolution) -> list[Any]:
         return [obj.mapping]
+
+
+def mappings_to(request: HttpRequest, collection: Collection) -> list[Panel]:
+    mappings = visible(Mapping.objects.filter(collection=collection).select_related("dataset"), request.user)
+    return [Panel("Mappings", mappings, ("name", "dataset", "resolved", "status_label"))]
+
+
+def mappings_of(request: HttpRequest, dataset: Dataset) -> list[Panel]:
+    mappings = visible(Mapping.objects.filter(dataset=dataset).select_related("collection"), request.user)
+    return [Panel("Mappings", mappings, ("name", "collection", "resolved", "status_label"))]
+
+
+add_to(Collection, panels=mappings_to)
+add_to(Dataset, panels=mappings_of)

@@ -5,7 +5,6 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.urls import URLPattern, path
 from django.utils.html import format_html
 from unfold.decorators import display
 
@@ -13,6 +12,7 @@ from apps.operations import views
 from apps.operations.launching import cancel_operation
 from apps.operations.models import Batch, Operation
 from apps.operations.subjects import of_subject, subject_of
+from benchbench.site.additions import Page
 from benchbench.site.admin import FactAdmin, LargeAdmin, VisibleFilter
 from benchbench.site.panels import Button, Panel, change_url, changelist_url
 
@@ -25,6 +25,7 @@ class OperationAdmin(FactAdmin):
     search_fields = ("=id", "=subject_id", "error")
     search_help_text = "The id of the operation or of what it works on, or words of its error"
     actions = ("cancel_selected",)
+    pages = (Page("<uuid:object_id>/progress/", views.progress, "operation_progress"),)
     fieldsets = (
         (None, {"fields": ("subject", "error")}),
         (
@@ -82,13 +83,6 @@ class OperationAdmin(FactAdmin):
         every = changelist_url(Batch, operation__id__exact=obj.pk)
         columns = ("ordinal", "state_label", "attempts", "units", "finished_at")
         return [Panel("Batches", Batch.objects.filter(operation=obj).order_by("ordinal"), columns, every=every)]
-
-    def get_urls(self) -> list[URLPattern]:
-        progress = path("<uuid:object_id>/progress/", self.progress_view, name="operation_progress")
-        return [progress, *super().get_urls()]
-
-    def progress_view(self, request: HttpRequest, object_id: Any) -> HttpResponse:
-        return self.admin_site.admin_view(views.progress)(request, self, object_id)
 
 
 @admin.register(Batch)

@@ -2,21 +2,18 @@
 
 import uuid
 
-from django.contrib.admin import ModelAdmin
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import render
 
 from apps.operations.handlers import handler_for
 from apps.operations.models import Operation
 from apps.operations.progress import progress_of
+from benchbench.site.admin import SiteAdmin
 
 
-def progress(request: HttpRequest, model_admin: ModelAdmin, object_id: uuid.UUID) -> HttpResponse:
+def progress(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """Answer the bar of an operation; once that has ended, ask the page that shows it to load itself again."""
-    if not model_admin.has_view_permission(request):
-        raise PermissionDenied
-    operation = get_object_or_404(model_admin.get_queryset(request), pk=object_id)
+    operation: Operation = model_admin.viewed(request, object_id)
     if not operation.is_active:
         return HttpResponse(headers={"HX-Refresh": "true"})
     return render(request, "operations/progress.html", progress_context(operation))

@@ -9,7 +9,7 @@ from django.shortcuts import redirect
 from django.template.defaultfilters import filesizeformat
 from unfold.decorators import display
 
-from apps.benchmarks.models import Run
+from apps.collections.models import Collection
 from apps.operations.launching import cancel_operation
 from apps.operations.models import Operation, Status
 from apps.retrieval import views
@@ -19,6 +19,7 @@ from apps.retrieval.indexing import build_index
 from apps.retrieval.models import ChunkSet, Index, VectorSpace
 from benchbench.access import visible
 from benchbench.errors import ConflictError
+from benchbench.site.additions import Page, add_to
 from benchbench.site.admin import FactAdmin, OwnedAdmin, VisibleFilter
 from benchbench.site.pages import staff
 from benchbench.site.panels import Button, Panel, changelist_url
@@ -32,6 +33,7 @@ class IndexAdmin(OwnedAdmin):
     search_fields = ("name", "encoder", "collection__name")
     autocomplete_fields = ("owner",)
     actions = ("build_selected", "cancel_selected")
+    pages = (Page("add/", views.add_index, "retrieval_index_add"),)
     editable = ("owner", "team")
     fieldsets = (
         (None, {"fields": (("owner", "team"), "error")}),
@@ -48,9 +50,6 @@ class IndexAdmin(OwnedAdmin):
         ),
         ("Facts", {"fields": (("created_at", "ready_at"), "fingerprint", "encoder_revision", "stats")}),
     )
-
-    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
-        return views.add_index(request, self)
 
     def delete_model(self, request: HttpRequest, obj: Index) -> None:
         delete_index(obj)
@@ -92,11 +91,6 @@ class IndexAdmin(OwnedAdmin):
 
     def operation(self, obj: Index) -> Operation | None:
         return Operation.objects.filter(subject_id=obj.pk, status__in=Status.active()).first()
-
-    def panels(self, request: HttpRequest, obj: Index) -> list[Panel]:
-        runs = visible(Run.objects.filter(index=obj).select_related("benchmark"), request.user, through="benchmark")
-        columns = ("label", "benchmark", "status_label")
-        return [Panel("Runs", runs.order_by("-benchmark__created_at", "run_order"), columns)]
 
     def buttons(self, request: HttpRequest, obj: Index) -> list[Button]:
         if self.operation(obj) is not None:
@@ -162,3 +156,11 @@ class VectorSpaceAdmin(FactAdmin):
 
     def buttons(self, request: HttpRequest, obj: VectorSpace) -> list[Button]:
         return [Button("Clear", "delete_sweep", "clear_selected")]
+
+
+def indexes_of(request: HttpRequest, collection: Collection) -> list[Panel]:
+    indexes = visible(Index.objects.filter(collection=collection).order_by("-created_at"), request.user)
+    return [Panel("Indexes", indexes, ("__str__", "encoder_name", "chunks", "status_label"))]
+
+
+add_to(Collection, panels=indexes_of)

@@ -7,10 +7,12 @@ from django import forms
 from django.contrib import messages
 from django.contrib.admin import RelatedFieldListFilter
 from django.contrib.admin.utils import flatten_fieldsets
-from django.core.exceptions import ValidationError
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Model, QuerySet, TextField
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern
 from django.utils.html import strip_tags
 from django.utils.safestring import mark_safe
 from unfold.admin import ModelAdmin
@@ -20,6 +22,7 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError
+from benchbench.site.additions import ADDITIONS, Addition, Page
 from benchbench.site.pages import next_page
 from benchbench.site.panels import Button, Panel, Table, change_url, changelist_url, table
 
@@ -57,10 +60,12 @@ def unlinked(shown: str) -> str:
 class SiteAdmin(ModelAdmin):
     """Shows the rows that `visible` lets the user see: any other is not found.
 
-    Subclasses name the buttons, panels and the trail of an object's page. What is not in `editable` is read-only.
+    Subclasses name the buttons, panels and the trail of an object's page, and `pages` beside Django's own; rooms above
+    add theirs (`additions.add_to`). What is not in `editable` is read-only.
     """
 
     through: ClassVar[str] = ""
+    pages: ClassVar[Sequence[Page]] = ()
     editable: ClassVar[tuple[str, ...]] = ()
     list_per_page = 50
     readonly_preprocess_fields: ClassVar[dict[str, Any]] = dict.fromkeys(PEOPLE, unlinked)
@@ -69,14 +74,38 @@ class SiteAdmin(ModelAdmin):
     change_form_outer_before_template = "admin/object_head.html"
     change_form_outer_after_template = "admin/object_panels.html"
 
+    @property
+    def additions(self) -> list[Addition]:
+        return ADDITIONS[self.model]
+
+    def get_urls(self) -> list[URLPattern]:
+        pages = [*self.pages, *(page for addition in self.additions for page in addition.pages)]
+        return [*(page.pattern(self) for page in pages), *super().get_urls()]
+
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return visible(super().get_queryset(request), request.user, through=self.through)
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Model:
-        found = super().get_object(request, object_id, from_field)
-        if found is None:
+        row = super().get_object(request, object_id, from_field)
+        if row is None:
             raise Http404(f"There is no {self.opts.verbose_name} {object_id} that you may see.")
-        return found
+        return row
+
+    def viewed(self, request: HttpRequest, object_id: Any) -> Any:
+        """Return the row that a page shows. Raises PermissionDenied for who may view none, Http404 without this one."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        return self.get_object(request, str(object_id))
+
+    def page(
+        self, request: HttpRequest, template: str, context: dict[str, Any], *, original: Any = None, status: int = 200
+    ) -> TemplateResponse:
+        """Render a page in the shell of the admin; that of a row, `original`, under its name and its trail."""
+        request.current_app = self.admin_site.name
+        shell = {**self.admin_site.each_context(request), "opts": self.opts}
+        if original is not None:
+            shell |= {"original": original, "title": str(original), "trail": self.trail(original)}
+        return TemplateResponse(request, template, shell | context, status=status)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:
         editable = set(self.editable)
@@ -132,6 +161,8 @@ class SiteAdmin(ModelAdmin):
     ) -> HttpResponse:
         obj = kwargs.get("obj")
         if obj is not None:
+            for addition in self.additions:
+                context |= addition.context(request, obj)
             context |= {
                 "trail": self.trail(obj),
                 "buttons": self.offered(request, obj),
@@ -146,7 +177,9 @@ class SiteAdmin(ModelAdmin):
     def tables(self, request: HttpRequest, obj: Any) -> list[Table]:
         """Return the panels of `obj` that the user may see, read and ready to be shown."""
         site = self.admin_site
-        listed = [(panel, site.get_model_admin(panel.rows.model)) for panel in self.panels(request, obj)]
+        added = (panel for addition in self.additions for panel in addition.panels(request, obj))
+        panels = sorted([*self.panels(request, obj), *added], key=lambda panel: panel.last)
+        listed = [(panel, site.get_model_admin(panel.rows.model)) for panel in panels]
         return [table(panel, owner) for panel, owner in listed if owner.has_view_permission(request)]
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:

@@ -49,7 +49,7 @@ class Panel:
     """Related rows, of which the first are shown, in columns that the rows' own admin knows.
 
     `total` says how many there are where that is known, `every` is the address of the whole list, `page` leads to the
-    page of a row.
+    page of a row. One that comes `last` stands below what rooms above add.
     """
 
     title: str
@@ -58,6 +58,7 @@ class Panel:
     total: int | None = None
     every: str = ""
     page: Callable[[Any], str] = change_url
+    last: bool = False
 
 
 @dataclass(frozen=True, slots=True)

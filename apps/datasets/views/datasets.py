@@ -1,8 +1,8 @@
 """Pages about datasets."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from django.contrib.admin import ModelAdmin
 from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -11,7 +11,8 @@ from apps.datasets.editing.drafts import draft_of
 from apps.datasets.editing.judgments import remove_judgment, set_judgment
 from apps.datasets.forms import GradeForm, JudgmentForm
 from apps.datasets.models import DatasetVersion, Judgment, Query
-from benchbench.access import may_change, visible
+from benchbench.access import may_change
+from benchbench.site.admin import SiteAdmin
 from benchbench.site.pages import form_page, next_page, staff
 from benchbench.site.panels import change_url, changelist_url
 
@@ -44,12 +45,9 @@ def judgments_shown(query: Query) -> JudgmentsShown:
     )
 
 
-def judge_by_reference(request: HttpRequest, model_admin: ModelAdmin, query_id: int) -> HttpResponse:
+def judge_by_reference(request: HttpRequest, model_admin: SiteAdmin, query_id: int) -> HttpResponse:
     """Judge a document for a query by its reference; with `?judgment=` change that judgment, or remove it."""
-    queries = visible(Query.objects.select_related("dataset"), request.user, through="dataset")
-    query = queries.filter(pk=query_id).first()
-    if query is None:
-        raise Http404(f"There is no query {query_id} that you may see.")
+    query: Any = model_admin.get_object(request, str(query_id))
     judgment = _judgment(query, request.GET.get("judgment", ""))
 
     def act(form: GradeForm) -> HttpResponse:

@@ -2,7 +2,6 @@
 
 import uuid
 
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 
@@ -18,10 +17,8 @@ def download_version(
     request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID, format: str
 ) -> HttpResponseBase:
     """Answer with a version in one of the formats, or go back to its page, which says why that cannot be."""
-    if not model_admin.has_view_permission(request):
-        raise PermissionDenied
-    version = model_admin.get_object(request, str(object_id))
-    if not isinstance(version, DatasetVersion) or format not in WRITERS:
+    version: DatasetVersion = model_admin.viewed(request, object_id)
+    if format not in WRITERS:
         raise Http404
     name = f"{version.dataset.name}-v{version.number}"
     return download(request, lambda: export_record(record_of(version), format, name=name), back=change_url(version))

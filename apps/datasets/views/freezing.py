@@ -4,15 +4,14 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.contrib.admin import ModelAdmin
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from apps.datasets.editing.differences import Difference
 from apps.datasets.editing.drafts import difference_of, draft_of, freeze
 from apps.datasets.forms import FreezeForm
-from apps.datasets.models import Dataset
-from benchbench.access import may_change, visible
+from benchbench.access import may_change
+from benchbench.site.admin import SiteAdmin
 from benchbench.site.pages import form_page, next_page, staff
 from benchbench.site.panels import change_url
 
@@ -27,11 +26,9 @@ TITLES = {
 }
 
 
-def freeze_draft(request: HttpRequest, model_admin: ModelAdmin, object_id: UUID) -> HttpResponse:
+def freeze_draft(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """Show what the draft changes, and freeze what was shown: where it was edited since, show it again."""
-    dataset = visible(Dataset.objects.all(), request.user).filter(pk=object_id).first()
-    if dataset is None:
-        raise Http404(f"There is no dataset {object_id} that you may see.")
+    dataset: Any = model_admin.get_object(request, str(object_id))
     permitted = may_change(dataset, staff(request))
     draft = draft_of(dataset)
     if draft is None and permitted:

@@ -4,26 +4,24 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.contrib.admin import ModelAdmin
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from apps.datasets.editing.drafts import draft_of
 from apps.datasets.editing.queries import OutdatedError, add_query, edit_query, remove_query, require_current
-from apps.datasets.models import Dataset, Query
+from apps.datasets.models import Query
 from apps.datasets.query_forms import RECORDED, NewQueryForm, QueryForm
-from benchbench.access import may_change, visible
+from benchbench.access import may_change
+from benchbench.site.admin import SiteAdmin
 from benchbench.site.pages import form_page, staff
 from benchbench.site.panels import change_url
 
 TEMPLATE = "datasets/query_form.html"
 
 
-def add_to_dataset(request: HttpRequest, model_admin: ModelAdmin, object_id: UUID) -> HttpResponse:
+def add_to_dataset(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """Add a query; its page, where documents are judged for it, comes next."""
-    dataset = visible(Dataset.objects.all(), request.user).filter(pk=object_id).first()
-    if dataset is None:
-        raise Http404(f"There is no dataset {object_id} that you may see.")
+    dataset: Any = model_admin.get_object(request, str(object_id))
 
     def act(form: NewQueryForm) -> HttpResponse:
         query = add_query(dataset, form.record(), judged_by=staff(request))
@@ -44,12 +42,9 @@ def add_to_dataset(request: HttpRequest, model_admin: ModelAdmin, object_id: UUI
     )
 
 
-def edit(request: HttpRequest, model_admin: ModelAdmin, query_id: int) -> HttpResponse:
+def edit(request: HttpRequest, model_admin: SiteAdmin, query_id: int) -> HttpResponse:
     """Word a query anew, or remove it."""
-    queries = visible(Query.objects.select_related("dataset"), request.user, through="dataset")
-    query = queries.filter(pk=query_id).first()
-    if query is None:
-        raise Http404(f"There is no query {query_id} that you may see.")
+    query: Any = model_admin.get_object(request, str(query_id))
     try:
         require_current(query)
     except OutdatedError as error:

@@ -20,10 +20,8 @@ def download_mapped(
 ) -> HttpResponseBase:
     """Answer with the version that a mapping is resolved for in one of the formats, BEIR with the corpus; or go back
     to its page, which says why that cannot be."""
-    if not model_admin.has_view_permission(request):
-        raise PermissionDenied
-    mapping = model_admin.get_object(request, str(object_id))
-    if not isinstance(mapping, Mapping) or mapping.dataset_version is None or format not in WRITERS:
+    mapping: Mapping = model_admin.viewed(request, object_id)
+    if mapping.dataset_version is None or format not in WRITERS:
         raise Http404
     if not may_view(mapping.collection, request.user):  # whose documents the files would tell
         raise PermissionDenied

@@ -4,7 +4,6 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.template.response import TemplateResponse
 
 from apps.collections.models import Document
 from apps.mappings.models import Mapping, Resolution
@@ -37,8 +36,6 @@ def repair(request: HttpRequest, model_admin: SiteAdmin, object_id: int) -> Http
     term = request.GET.get("q", "").strip().replace("\0", "")
     elsewhere = Resolution.objects.filter(judgment=judgment, outcome=Resolution.Outcome.RESOLVED)
     context = {
-        **model_admin.admin_site.each_context(request),
-        "opts": model_admin.opts,
         "title": "Repair a judgment",
         "trail": [mapping.dataset, mapping],
         "resolution": resolution,
@@ -48,7 +45,7 @@ def repair(request: HttpRequest, model_admin: SiteAdmin, object_id: int) -> Http
         "candidates": candidates(documents, judgment.doc_ref, term=term),
         "elsewhere": visible(Mapping.objects.filter(pk__in=elsewhere.values("mapping")), request.user),
     }
-    return TemplateResponse(request, "mappings/repair.html", context)
+    return model_admin.page(request, "mappings/repair.html", context)
 
 
 def _chosen(request: HttpRequest) -> int:

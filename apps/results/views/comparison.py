@@ -6,7 +6,6 @@ from typing import Any
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.template.response import TemplateResponse
 
 from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import DatasetVersion
@@ -63,18 +62,12 @@ def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
             "asked": {name: asked.get(name, "") for name in ("version", "seed", "max_ms", "max_mb")},
             "kept": {name: asked.get(name, "") for name in ("version", "seed", "measure", "baseline", "slice")},
         }
-    request.current_app = model_admin.admin_site.name
-    shell = {**model_admin.admin_site.each_context(request), "opts": model_admin.opts}
-    return TemplateResponse(request, "results/comparison.html", shell | context, status=status)
+    return model_admin.page(request, "results/comparison.html", context, status=status)
 
 
 def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """The verdict on a benchmark, and where its runs stand; nothing while anything is provisional."""
-    if not model_admin.has_view_permission(request):
-        raise PermissionDenied
-    benchmark = model_admin.get_object(request, str(object_id))
-    if not isinstance(benchmark, Benchmark):
-        raise Http404
+    benchmark: Benchmark = model_admin.viewed(request, object_id)
     runs = list(benchmark.runs.filter(status=Run.Status.COMPLETED))
     if benchmark.status != Status.COMPLETED or len(runs) < 2:
         return HttpResponse()

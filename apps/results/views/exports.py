@@ -3,7 +3,6 @@
 import uuid
 
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -24,10 +23,8 @@ def download(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID,
     With `?version=2` the values are those on that version of its dataset.
     The file is made before the answer begins: one that breaks off half-way would look like a whole one.
     """
-    if not model_admin.has_view_permission(request):
-        raise PermissionDenied
-    subject = model_admin.get_object(request, str(object_id))
-    if not isinstance(subject, Benchmark | Run) or EXPORTERS.get(format) not in exporters_of(subject):
+    subject: Benchmark | Run = model_admin.viewed(request, object_id)
+    if EXPORTERS.get(format) not in exporters_of(subject):
         raise Http404
     exporter, version = EXPORTERS[format], _version(request)
     try:

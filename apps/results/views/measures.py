@@ -7,9 +7,9 @@ from typing import Any
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.template.response import TemplateResponse
 
-from apps.benchmarks.models import Evaluation
+from apps.benchmarks.models import Evaluation, Run
+from apps.datasets.models import Dataset
 from apps.results.leaderboard.coverage import CoverageError, coverage_of
 from apps.results.leaderboard.slicing import slicing_of_version
 from apps.results.leaderboard.versions import version_shown
@@ -29,22 +29,17 @@ def measures_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
     """Every measure that a benchmark can have, and what it means."""
     if not model_admin.has_view_permission(request):
         raise PermissionDenied
-    request.current_app = model_admin.admin_site.name
     context = {
-        **model_admin.admin_site.each_context(request),
-        "opts": model_admin.opts,
         "title": "Measures",
         "ours": list(DEFINITIONS.values()),
         "theirs": [one for one in catalogue() if one.name not in DEFINITIONS],
     }
-    return TemplateResponse(request, "results/measures.html", context)
+    return model_admin.page(request, "results/measures.html", context)
 
 
 def dataset_shape(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """The part of a dataset's page that says how its queries are judged, and of what kinds they are."""
-    if not model_admin.has_view_permission(request):
-        raise PermissionDenied
-    dataset: Any = model_admin.get_object(request, str(object_id))
+    dataset: Dataset = model_admin.viewed(request, object_id)
     version = dataset.versions.filter(frozen_at__isnull=False).order_by("-number").first()
     context: dict[str, Any] = {"version": version, "minimum": MINIMUM}
     if version is not None:
@@ -53,19 +48,19 @@ def dataset_shape(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.
     return render(request, "results/shape.html", context)
 
 
-def run_coverage(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
+def run_coverage(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """The part of a run's page that says how far its means rest on judgments."""
     evaluation = _measured(request, model_admin, object_id)
     return _part(request, "coverage", lambda: {"evaluation": evaluation, "rows": coverage_of(evaluation)})
 
 
-def run_sections(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
+def run_sections(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """The part of a run's page that says how well it finds the sections that judgments name."""
     evaluation = _measured(request, model_admin, object_id)
     return _part(request, "sections", lambda: {"means": section_means(evaluation)})
 
 
-def run_content(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
+def run_content(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """The part of a run's page that says what its texts hold of evidence and expected answers."""
     evaluation = _measured(request, model_admin, object_id)
 
@@ -87,10 +82,8 @@ def _part(request: HttpRequest, name: str, found: Callable[[], dict[str, Any]]) 
     return render(request, f"results/{name}.html", context)
 
 
-def _measured(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> Evaluation:
-    if not model_admin.has_view_permission(request):
-        raise PermissionDenied
-    run: Any = model_admin.get_object(request, object_id)
+def _measured(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> Evaluation:
+    run: Run = model_admin.viewed(request, object_id)
     at = version_shown(run.benchmark, request.GET.get("version", ""))
     evaluation = queries.evaluation_of(run, version=at.version)
     if evaluation is None:

@@ -3,10 +3,9 @@
 import uuid
 from typing import Any
 
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.http import urlencode
 
@@ -33,14 +32,14 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
 
 def benchmark_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """The leaderboard of a benchmark, live while it runs."""
-    benchmark = _found(request, model_admin, object_id)
+    benchmark: Benchmark = model_admin.viewed(request, object_id)
     context = _board(request, model_admin, benchmark) | {"exporters": exporters_of(benchmark)}
-    return _page(request, model_admin, "results/benchmark.html", benchmark, context)
+    return model_admin.page(request, "results/benchmark.html", context, original=benchmark)
 
 
 def benchmark_live(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """The part of the page that changes while the benchmark runs."""
-    benchmark = _found(request, model_admin, object_id)
+    benchmark: Benchmark = model_admin.viewed(request, object_id)
     return render(request, "results/board.html", _board(request, model_admin, benchmark))
 
 
@@ -83,25 +82,25 @@ def links_of(benchmark: Benchmark) -> list[Button]:
     return [Button("Manifest", "download", href=reverse("admin:benchmark_manifest", args=[benchmark.pk]))]
 
 
-def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
+def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """A run: its configuration, means and times, what it lost, and its queries, worst first."""
-    run: Run = _found(request, model_admin, object_id)
+    run: Run = model_admin.viewed(request, object_id)
     context = run_context(run, request.GET, against=_against(request))
     context |= {"buttons": model_admin.offered(request, run), "exporters": exporters_of(run)}
-    return _page(request, model_admin, "results/run.html", run, context)
+    return model_admin.page(request, "results/run.html", context, original=run)
 
 
-def query_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
+def query_page(request: HttpRequest, model_admin: SiteAdmin, object_id: int) -> HttpResponse:
     """One ranking: what stands where, how it was judged and came there, what is lost and why; or two side by side."""
-    result: QueryResult = _found(request, model_admin, object_id)
+    result: QueryResult = model_admin.viewed(request, object_id)
     context = query_context(result, version=request.GET.get("version", ""), against=_against(request))
     context["judging"] = judging_of(result, request.user)
-    return _page(request, model_admin, "results/query.html", result, context)
+    return model_admin.page(request, "results/query.html", context, original=result)
 
 
 def history_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
     """The benchmarks of a dataset over time, and its baselines."""
-    dataset: Dataset = _found(request, model_admin, object_id)
+    dataset: Dataset = model_admin.viewed(request, object_id)
     shown = history(dataset, request.user, measure=request.GET.get("by", ""))
     searched = Mapping.objects.filter(dataset=dataset, collection__kind=Collection.Kind.DOCUMENTS)
     baselines = visible(Baseline.objects.filter(dataset=dataset), request.user, through="run__benchmark")
@@ -114,7 +113,7 @@ def history_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.U
         "mapping": visible(searched, request.user).first(),
         "trail": [dataset],
     }
-    return _page(request, model_admin, "results/history.html", dataset, context)
+    return model_admin.page(request, "results/history.html", context, original=dataset)
 
 
 def _against(request: HttpRequest) -> Run | None:
@@ -126,26 +125,3 @@ def _against(request: HttpRequest) -> Run | None:
         return visible(Run.objects.select_related("benchmark"), request.user, through="benchmark").get(pk=asked)
     except (Run.DoesNotExist, ValidationError):
         raise Http404(f"There is no run {asked} that you may see.") from None
-
-
-def _found(request: HttpRequest, model_admin: SiteAdmin, object_id: Any) -> Any:
-    if not model_admin.has_view_permission(request):
-        raise PermissionDenied
-    found = model_admin.get_object(request, str(object_id))
-    if found is None:
-        raise Http404
-    return found
-
-
-def _page(
-    request: HttpRequest, model_admin: SiteAdmin, template: str, original: Any, context: dict[str, Any]
-) -> HttpResponse:
-    request.current_app = model_admin.admin_site.name
-    shell = {
-        **model_admin.admin_site.each_context(request),
-        "opts": model_admin.opts,
-        "original": original,
-        "title": str(original),
-        "trail": model_admin.trail(original),
-    }
-    return TemplateResponse(request, template, shell | context)

@@ -1,11 +1,11 @@
-"""Admin pages of benchmarks, runs and baselines."""
+"""Admin pages of benchmarks."""
 
 from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils.html import format_html
 from unfold.decorators import action, display
 
@@ -16,12 +16,12 @@ from apps.benchmarks.measuring.rescoring import newest_version, rescore
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.retrying import retry
 from apps.benchmarks.views import benchmarks as views
+from apps.benchmarks.views import manifests as manifest_views
 from apps.benchmarks.views import runs as run_views
+from apps.mappings.models import Mapping
 from apps.operations.models import Operation, Status
-from apps.results.views import comparison as comparison_views
-from apps.results.views import exports as export_views
-from apps.results.views import measures as measure_views
-from apps.results.views import results
+from benchbench.access import visible
+from benchbench.site.additions import Page, add_to
 from benchbench.site.admin import OwnedAdmin, VisibleFilter
 from benchbench.site.pages import staff
 from benchbench.site.panels import Button, Panel, changelist_url
@@ -45,6 +45,17 @@ class BenchmarkAdmin(OwnedAdmin):
     autocomplete_fields = ("owner",)
     actions_list = ("import_run",)
     actions = ("start_selected", "cancel_selected", "retry_selected", "rescore_selected")
+    pages = (
+        Page("add/", views.add_benchmark, "benchmarks_benchmark_add"),
+        Page("preview/", views.preview_benchmark, "benchmark_preview"),
+        Page("choices/", views.benchmark_choices, "benchmark_choices"),
+        Page("<uuid:object_id>/measures/", views.more_measures, "benchmark_measures"),
+        Page("manifest/", manifest_views.run_manifest, "benchmark_from_manifest"),
+        Page("<uuid:object_id>/manifest/", manifest_views.download_manifest, "benchmark_manifest"),
+        Page("import-run/", run_views.import_run, "run_import"),
+        Page("import-run/preview/", run_views.preview_run_file, "run_import_preview"),
+        Page("import-run/choices/", run_views.run_choices, "run_import_choices"),
+    )
     editable = ("name", "description", "owner", "team")
     fieldsets = (
         (None, {"fields": ("name", "description", ("owner", "team"))}),
@@ -63,30 +74,8 @@ class BenchmarkAdmin(OwnedAdmin):
         ("The matrix", {"classes": ("collapse",), "fields": ("matrix",)}),
     )
 
-    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:
-        return views.add_benchmark(request, self)
-
     def delete_model(self, request: HttpRequest, obj: Benchmark) -> None:
         delete_benchmark(obj)
-
-    def get_urls(self) -> list[URLPattern]:
-        view, given = self.admin_site.admin_view, {"model_admin": self}
-        return [
-            path("<uuid:object_id>/results/", view(results.benchmark_page), given, "benchmark_results"),
-            path("<uuid:object_id>/live/", view(results.benchmark_live), given, "benchmark_live"),
-            path("<uuid:object_id>/verdict/", view(comparison_views.verdict_fragment), given, "benchmark_verdict"),
-            path("<uuid:object_id>/manifest/", view(views.download_manifest), given, "benchmark_manifest"),
-            path("<uuid:object_id>/export/<str:format>/", view(export_views.download), given, "benchmark_export"),
-            path("<uuid:object_id>/measures/", view(views.more_measures), given, "benchmark_measures"),
-            path("manifest/", view(views.run_manifest), given, "benchmark_from_manifest"),
-            path("measures/", view(measure_views.measures_page), given, "measures"),
-            path("import-run/", view(run_views.import_run), given, "run_import"),
-            path("import-run/preview/", view(run_views.preview_run_file), given, "run_import_preview"),
-            path("import-run/choices/", view(run_views.run_choices), given, "run_import_choices"),
-            path("preview/", view(views.preview_benchmark), given, "benchmark_preview"),
-            path("choices/", view(views.benchmark_choices), given, "benchmark_choices"),
-            *super().get_urls(),
-        ]
 
     @action(description="Import a run", url_path="go-to-import-run", icon="upload", permissions=["add"])
     def import_run(self, request: HttpRequest) -> HttpResponse:
@@ -164,3 +153,12 @@ class BenchmarkAdmin(OwnedAdmin):
             Panel("Runs", obj.runs.order_by("run_order"), ("label", "status_label"), total=obj.total_runs, every=every),
             Panel("Operations", operations, ("__str__", "status_label", "created_at", "finished_at")),
         ]
+
+
+def benchmarks_of(request: HttpRequest, mapping: Mapping) -> list[Panel]:
+    benchmarks = Benchmark.objects.filter(mapping=mapping).select_related("operation").order_by("-created_at")
+    columns = ("__str__", "total_runs", "status_label", "created_at")
+    return [Panel("Benchmarks", visible(benchmarks, request.user), columns)]
+
+
+add_to(Mapping, panels=benchmarks_of)

@@ -1,0 +1,99 @@
+"""Admin pages of runs, their rankings and evaluations."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from apps.benchmarks.models import Evaluation, QueryResult, Run
+from apps.benchmarks.views import gates as gate_views
+from apps.retrieval.models import Index
+from benchbench.access import visible
+from benchbench.site.additions import Page, add_to
+from benchbench.site.admin import FactAdmin, LargeAdmin, VisibleFilter
+from benchbench.site.panels import Button, Panel
+
+
+@admin.register(Run)
+class RunAdmin(FactAdmin):
+    through = "benchmark"
+    list_display = ("label", "benchmark", "run_order", "status_label", "failed_queries", "completed_at")
+    list_filter = ("status", ("benchmark", VisibleFilter))
+    list_select_related = ("benchmark",)
+    search_fields = ("label", "benchmark__name")
+    ordering = ("-benchmark__created_at", "run_order")
+    actions = ("compare_selected",)
+    pages = (Page("<uuid:object_id>/gate/", gate_views.gate_page, "run_gate"),)
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).select_related("benchmark__mapping", "benchmark__dataset_version", "index")
+
+    @admin.action(description="Compare", permissions=["view"])
+    def compare_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse:
+        asked = urlencode({"run": list(queryset.values_list("pk", flat=True))}, doseq=True)
+        return redirect(f"{reverse('admin:run_compare')}?{asked}")
+
+    def buttons(self, request: HttpRequest, obj: Run) -> list[Button]:
+        if obj.status != Run.Status.COMPLETED:
+            return []
+        pin = f"{reverse('admin:benchmarks_baseline_add')}?run={obj.pk}"
+        return [
+            Button("Gate against baseline", "door_front", href=reverse("admin:run_gate", args=[obj.pk])),
+            Button("Pin as baseline", "keep", href=pin, needs="benchmarks.add_baseline"),
+        ]
+
+    def trail(self, obj: Run) -> list[Any]:
+        mapping = obj.benchmark.mapping
+        return [mapping.collection, mapping.dataset, mapping, obj.benchmark]
+
+
+@admin.register(QueryResult)
+class QueryResultAdmin(LargeAdmin):
+    through = "run__benchmark"
+    list_display = ("query", "run", "repetition", "total_ms", "error")
+    list_filter = (("run__benchmark", VisibleFilter), ("error", admin.EmptyFieldListFilter))
+    list_select_related = ("run", "query")
+    search_fields = ("=query__key",)
+    search_help_text = "The key of a query"
+    ordering = ("id",)
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        results = super().get_queryset(request)
+        match = request.resolver_match
+        on_its_page = match is not None and match.url_name == "benchmarks_queryresult_change"
+        made_from = ("query__dataset", "run__index", "run__benchmark__dataset_version__dataset")
+        mapping = ("run__benchmark__mapping__dataset", "run__benchmark__mapping__dataset_version")
+        return results.select_related(*made_from, *mapping) if on_its_page else results
+
+    def trail(self, obj: QueryResult) -> list[Any]:
+        return [obj.run.benchmark.mapping, obj.run.benchmark, obj.run]
+
+
+@admin.register(Evaluation)
+class EvaluationAdmin(FactAdmin):
+    through = "run__benchmark"
+    list_display = ("run", "dataset_version", "query_count", "failed_queries", "created_at")
+    list_select_related = ("run", "dataset_version__dataset")
+    list_filter = (("run__benchmark", VisibleFilter),)
+    fieldsets = (
+        (None, {"fields": (("run", "dataset_version"), ("query_count", "failed_queries"), "means")}),
+        ("Facts", {"fields": (("unresolved_count", "unresolved_share"), "created_at", "policies")}),
+    )
+
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).defer("values", "query_ids")
+
+    def trail(self, obj: Evaluation) -> list[Any]:
+        return [obj.run.benchmark, obj.run]
+
+
+def runs_of(request: HttpRequest, index: Index) -> list[Panel]:
+    runs = visible(Run.objects.filter(index=index).select_related("benchmark"), request.user, through="benchmark")
+    columns = ("label", "benchmark", "status_label")
+    return [Panel("Runs", runs.order_by("-benchmark__created_at", "run_order"), columns)]
+
+
+add_to(Index, panels=runs_of)
