@@ -81,7 +81,7 @@ class DatasetAdmin(OwnedAdmin):
         queries = Query.objects.filter(dataset=obj, until=None).order_by("id")
         every = changelist_url(Query, dataset__id__exact=obj.pk)
         return [
-            Panel("Versions", obj.versions.all(), ("number", "label", "query_count", "judgment_count", "frozen_at")),
+            Panel("Versions", obj.versions.all(), ("number", "label", "query_total", "judgment_total", "frozen_at")),
             Panel("Queries", queries, ("key", "short_text", "category", "difficulty"), every=every, last=True),
         ]
 
@@ -89,11 +89,11 @@ class DatasetAdmin(OwnedAdmin):
 @admin.register(DatasetVersion)
 class DatasetVersionAdmin(FactAdmin):
     through = "dataset"
-    list_display = ("__str__", "label", "query_count", "judgment_count", "frozen_at")
+    list_display = ("__str__", "label", "query_total", "judgment_total", "frozen_at")
     list_filter = (("dataset", VisibleFilter),)
     list_select_related = ("dataset",)
     fieldsets = (
-        (None, {"fields": (("number", "label"), ("query_count", "judgment_count"), "frozen_at", "note")}),
+        (None, {"fields": (("number", "label"), ("query_total", "judgment_total"), "frozen_at", "note")}),
         ("Facts", {"fields": ("content_hash", ("created_at", "updated_at"))}),
     )
     change_form_outer_after_template = "datasets/version_after.html"
@@ -105,6 +105,15 @@ class DatasetVersionAdmin(FactAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Only a draft goes: that discards its edits."""
         return obj is not None and obj.frozen_at is None and may_change(obj.dataset, request.user)
+
+    @display(description="queries", ordering="query_count", empty_value="–")
+    def query_total(self, version: DatasetVersion) -> int | None:
+        """They are counted as a draft is frozen."""
+        return version.query_count if version.frozen_at else None
+
+    @display(description="judgments", ordering="judgment_count", empty_value="–")
+    def judgment_total(self, version: DatasetVersion) -> int | None:
+        return version.judgment_count if version.frozen_at else None
 
     def delete_model(self, request: HttpRequest, obj: DatasetVersion) -> None:
         discard_draft(obj.dataset)

@@ -98,13 +98,14 @@ class DatasetForm(PageForm):
     def record(self) -> DatasetRecord:
         """Return the dataset that the uploaded file states. Raises what its reader raises."""
         values = self.cleaned_data
-        record = read_upload(
-            values["file"],
-            format=values["format"],
-            split=values["split"],
-            columns={field: column for field, column in values["columns"] if field},
-            ignore=[column for field, column in values["columns"] if not field],
-        )
+        with self.content("format", "split", "columns"):
+            record = read_upload(
+                values["file"],
+                format=values["format"],
+                split=values["split"],
+                columns={field: column for field, column in values["columns"] if field},
+                ignore=[column for field, column in values["columns"] if not field],
+            )
         return replace(record, label=values["version"] or record.label)
 
     def target(self) -> dict[str, Any]:

@@ -90,6 +90,19 @@ class PageForm(forms.Form):
         """Show the error of a use case at the field it names, else at the content, else above the form."""
         self.add_error(error.field if error.field in self.fields else self.content_field, error.message)
 
+    @contextmanager
+    def content(self, *options: str) -> Iterator[None]:
+        """Read the content: errors of the block are shown there, but those that name one of the fields in `options`.
+
+        A key of the content may have the name of a field, whose value is right.
+        """
+        try:
+            yield
+        except BenchbenchError as error:
+            if error.field not in options:
+                error.field = self.content_field
+            raise
+
     def faults(self, *, awaited: Sequence[str] = ()) -> list[FieldFaults]:
         """Return what is wrong with each field, valid ones too; nothing of the `awaited` that are still empty."""
         told = (field for field in self if field.name not in awaited or field.data)

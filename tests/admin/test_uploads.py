@@ -69,6 +69,12 @@ def test_what_is_wrong_with_a_dataset_stands_at_the_file(client_of_ada: Client, 
     assert not Dataset.objects.exists()
 
 
+def test_a_key_of_the_file_is_no_field_of_the_form_that_has_its_name(client_of_ada: Client) -> None:
+    stray = json.dumps({**dataset(), "name": "Fruit"}).encode()
+    assert "unknown key 'name'" in error_at(upload(client_of_ada, DATASET, "fruit.json", stray), "file")
+    assert "column" in error_at(upload(client_of_ada, DATASET, "f.csv", b"query_key\n1", columns="grade=x"), "columns")
+
+
 def test_a_file_that_is_too_large_is_not_read(client_of_ada: Client, settings: Any) -> None:
     settings.BENCHMARK_DATASET_MAX_UPLOAD_BYTES = settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES = 100
     assert "at most 100" in error_at(upload(client_of_ada, DATASET, "fruit.json", b"x" * 101), "file")

@@ -22,7 +22,7 @@ def run_manifest(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     """Make the benchmark that an uploaded manifest describes, and start it."""
 
     def act(form: ManifestForm) -> HttpResponse:
-        with stored(form.cleaned_data["file"]) as path:
+        with form.content(), stored(form.cleaned_data["file"]) as path:
             manifest = read_manifest(path)
         benchmark = benchmark_from(manifest, owner=staff(request), name=form.cleaned_data["name"])
         start(request, benchmark)
