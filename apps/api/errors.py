@@ -78,7 +78,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answer a request that Django refuses before a view sees it, such as one for an unknown host."""
     if not request.path.startswith(ROOT):
         return error_pages.bad_request(request, exception)
-    detail = "The request was refused before it was read: its Host, or another header, is not one that the site takes."
+    detail = "The request was refused before it was read: the site does not accept its Host or another header."
     return JsonResponse(_body(detail, "malformed"), status=400)
 
 

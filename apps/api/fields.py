@@ -53,7 +53,7 @@ class StrictSerializer(Spoken, serializers.Serializer):
         for key, values in form.lists():
             many = isinstance(self.fields[key], serializers.ListField)
             if len(values) > 1 and not many:
-                raise ValidationError({key: [f"{key} stands twice: state it once."]})
+                raise ValidationError({key: [f"{key} is given twice: give it once."]})
             plain[key] = values if many else values[0]
         return plain
 
@@ -72,7 +72,7 @@ def require_empty(data: Any) -> None:
     """Refuse a body where nothing can be stated: a key that does nothing must not look as if it did."""
     if data:
         stated = ", ".join(repr(str(key)[:40]) for key in data) if isinstance(data, Mapping) else kind(data)
-        raise ValidationError({api_settings.NON_FIELD_ERRORS_KEY: [f"Nothing can be stated here: leave out {stated}."]})
+        raise ValidationError({api_settings.NON_FIELD_ERRORS_KEY: [f"No key is allowed here: leave out {stated}."]})
 
 
 def typed(field: Any, data: Any, kinds: tuple[type, ...], wanted: str) -> Any:

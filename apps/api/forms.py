@@ -32,9 +32,9 @@ class SignInForm(AuthenticationForm):
                 f"Too many wrong passwords came from your address: wait {minutes} min, and try again.", code="throttled"
             ) from None
         except RedisError:
-            logger.exception("Redis is away, which counts wrong passwords: nobody can sign in.")
+            logger.exception("Redis does not answer, and it counts wrong passwords: nobody can sign in.")
             raise forms.ValidationError(
-                "Redis does not answer the site, and counts wrong passwords: try again in a moment.", code="unavailable"
+                "Signing in needs Redis, which does not answer: try again in a moment.", code="unavailable"
             ) from None
         cleaned = super().clean()  # raises for a wrong one, which stays counted
         for key in counted:
@@ -51,7 +51,7 @@ class TokenForm(PageForm):
     scope = forms.ChoiceField(
         choices=[
             (Scope.READ.value, "Read: look, judge by gates, and change nothing"),
-            (Scope.WRITE.value, "Write: all that you may"),
+            (Scope.WRITE.value, "Write: everything that you may do"),
         ],
         widget=UnfoldAdminSelectWidget(),
     )
@@ -60,7 +60,7 @@ class TokenForm(PageForm):
         min_value=1,
         max_value=MOST_DAYS,
         initial=90,
-        label="Days that it lasts",
+        label="Valid for days",
         widget=UnfoldAdminIntegerFieldWidget({"placeholder": "until it is revoked"}),
         help_text="Empty: until it is revoked.",
     )

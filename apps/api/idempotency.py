@@ -88,7 +88,7 @@ def _plain(value: Any) -> Any:
 def _again(kept: KeptAnswer, digest: str) -> HttpResponse:
     if kept.body_hash != digest:
         raise ReusedKeyError(
-            f"The {HEADER} {kept.key!r} came with another body before: a key is for one request, so send a new one.",
+            f"The {HEADER} {kept.key!r} was used with another body before: send a new key with each new request.",
             field=HEADER,
         )
     return HttpResponse(kept.body, status=kept.status, content_type="application/json", headers={REPLAYED: "true"})

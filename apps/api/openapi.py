@@ -20,22 +20,20 @@ BODIES = ("POST", "PUT", "PATCH")
 WARNINGS = "Export-Warnings"
 ERRORS = {  # by status: what its component is called, and what it means
     "400": ("Invalid", "The request is not valid; `errors` says where."),
-    "401": ("Unknown", "Nobody, or nobody known, is asking."),
-    "403": ("Forbidden", "The user may not, or not with this token, or the thing is somebody else's."),
-    "404": ("NotFound", "There is no such thing, or not under this parent."),
-    "409": ("Conflict", "The state of the thing forbids it."),
+    "401": ("Unknown", "Not signed in, or the token is unknown."),
+    "403": ("Forbidden", "Not allowed for this user or this token, or the object belongs to somebody else."),
+    "404": ("NotFound", "There is no such object, or it belongs to another parent."),
+    "409": ("Conflict", "The state of the object does not allow it."),
     "413": ("TooLarge", "The body is too large."),
-    "415": ("UnreadType", "The body is of a type that is not read here."),
+    "415": ("UnreadType", "The type of the body is not accepted here."),
     "429": ("TooOften", "Too many requests: wait as many seconds as Retry-After says."),
-    "503": ("Away", "PostgreSQL or Redis does not answer the site: wait likewise."),
+    "503": ("Away", "PostgreSQL or Redis does not answer: wait as many seconds as Retry-After says."),
 }
 WAIT: dict[str, Any] = {
     "Retry-After": {"schema": {"type": "integer", "minimum": 1}, "required": True, "description": "In seconds."}
 }
 ERROR_HEADERS: dict[str, dict[str, Any]] = {
-    "401": {
-        "WWW-Authenticate": {"schema": {"type": "string"}, "required": True, "description": "How to say who asks."}
-    },
+    "401": {"WWW-Authenticate": {"schema": {"type": "string"}, "required": True, "description": "How to sign in."}},
     "429": WAIT,
     "503": WAIT,
 }
@@ -51,7 +49,7 @@ class Error(serializers.Serializer):
         required=False,
         help_text="Sentences by the field of the request that they are about.",
     )
-    reference = serializers.CharField(required=False, help_text="Of a fault of the server, as it is in its log.")
+    reference = serializers.CharField(required=False, help_text="Of an error of the server, as in its log.")
 
 
 def refusals(*statuses: int) -> dict[int, OpenApiResponse]:
@@ -71,7 +69,7 @@ def file_headers(lost: str) -> list[OpenApiParameter]:
     listed = {"type": "string", "contentMediaType": "application/json"}
     return [
         sent(WARNINGS, f"A JSON list of sentences: {lost}", 200, schema=listed),
-        sent("Content-Disposition", "What the file is to be called.", 200, schema={"type": "string"}),
+        sent("Content-Disposition", "The name of the file.", 200, schema={"type": "string"}),
     ]
 
 
@@ -125,7 +123,7 @@ class Schema(AutoSchema):
                 HEADER,
                 {"type": "string", "pattern": "^[!-~]{1,200}$"},
                 OpenApiParameter.HEADER,
-                description="Sent again with the same body, the request is done once and answered alike.",
+                description="A repeated request with the same key and body is done once and gets the same answer.",
             ),
             sent(REPLAYED, again, 200, 201, 202, schema={"type": "string", "const": "true"}, always=False),
         ]

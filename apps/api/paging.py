@@ -15,7 +15,7 @@ MOST_PAGES = 1_000_000
 class PageQuery(StrictSerializer):
     """Which page; a list that can be narrowed adds its own keys in a subclass."""
 
-    page = Whole(min_value=1, max_value=MOST_PAGES, default=1, help_text="From 1. Past the last one a page is empty.")
+    page = Whole(min_value=1, max_value=MOST_PAGES, default=1, help_text="From 1. A page after the last one is empty.")
     per_page = Whole(min_value=1, max_value=100, default=50)
 
 

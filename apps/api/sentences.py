@@ -39,7 +39,7 @@ NUMBER = {
 FLAG = {"invalid": f"{_KEY} must be true or false."}
 CHOICE = {"invalid_choice": f'{_KEY} cannot be "{{input}}": choose one of {{choices}}.'}
 LIST = {
-    "not_a_list": f"{_KEY} must be a list, of a single value too.",
+    "not_a_list": f"{_KEY} must be a list, also for a single value.",
     "empty": f"{_KEY} is an empty list: put something in.",
     "min_length": f"{_KEY} is too short: it must have at least {{min_length}} items.",
     "max_length": f"{_KEY} is too long: it may have at most {{max_length}} items.",
@@ -59,8 +59,8 @@ FILE = {
 }
 JWT = {
     "bad_authorization_header": "The header Authorization must be the word Bearer, a space, and one token.",
-    "token_not_valid": "The token is none, or past: exchange the refresh token, or sign in again.",
-    "user_not_found": "The user of the token is not there any more: sign in as another.",
+    "token_not_valid": "The token is invalid or has expired: exchange the refresh token, or sign in again.",
+    "user_not_found": "The user of the token was deleted: sign in as another.",
     "user_inactive": "The user of the token is not active: ask an administrator.",
     "password_changed": "The password was changed since the token was given: sign in again.",
 }
@@ -76,28 +76,28 @@ def of_refusal(error: APIException, context: dict[str, Any]) -> str | None:
     if isinstance(error, Throttled):
         return f"Too many requests: wait {error.wait or 1:.0f} seconds, and send it again."
     if isinstance(error, NotAuthenticated):
-        return "Nobody is known to ask: send Authorization: Bearer with a token of /api/v2/auth/token or of the admin."
+        return "You are not signed in: send Authorization: Bearer with a token of /api/v2/auth/token or of the admin."
     if isinstance(error, MethodNotAllowed):
         methods = ", ".join(method for method in context["view"].allowed_methods if method != "HEAD")
         return f"{context['request'].method} is not possible at this address: there is {methods}."
     if isinstance(error, UnsupportedMediaType):
         read = " or ".join(parser.media_type for parser in context["view"].parser_classes)
         stated = context["request"].content_type[:80] or "no type"
-        return f"A body of {stated} is not read here: send Content-Type: {read}."
+        return f"The type {stated} is not accepted here: send Content-Type: {read}."
     if isinstance(error, ParseError):
         return "The form cannot be read: send multipart/form-data with the boundary that its header names."
     if isinstance(error, AuthenticationFailed) and isinstance(error.detail, dict):  # simplejwt's
         return JWT.get(str(error.detail.get("code")), JWT["token_not_valid"])
     if isinstance(error, PermissionDenied) and str(error).startswith("CSRF Failed: "):
         reason = str(error).removeprefix("CSRF Failed: ").rstrip(".")
-        return f"The session alone will not do ({reason}): send the header X-CSRFToken, or a token of your own."
+        return f"The session alone is not enough ({reason}): send the header X-CSRFToken, or a token of your own."
     return None
 
 
 def of_form(error: SuspiciousOperation) -> str:
     """Return what to say of a form that Django refuses."""
     if isinstance(error, RequestDataTooBig):
-        return "The form holds too much besides its file: shorten its values."
+        return "The form holds too much data next to its file: shorten its values."
     if isinstance(error, TooManyFieldsSent | TooManyFilesSent):
-        return "The form has too many parts: send those alone that the address knows."
+        return "The form has too many parts: send only those that the address knows."
     return "The form cannot be read: send multipart/form-data as programs write it."

@@ -39,5 +39,5 @@ def make_token(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
         act,
         title="Make a token",
         submit="Make the token",
-        intro="A token lets a program ask the API as you: it sees what you see, and may do no more than you may.",
+        intro="With a token a program uses the API as you: it sees what you see, and may do no more than you.",
     )

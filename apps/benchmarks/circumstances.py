@@ -79,7 +79,7 @@ def _indexes(runs: Sequence[Run]) -> Iterator[Difference]:
         groups = grouped(mine, lambda run: _part(run, "index")["content"])
         if len(groups) > 1:
             values = {f"v{_part(some[0], 'index')['version']} {mark[:12]}": some for mark, some in groups.items()}
-            yield Difference("index", "warn", f'The index "{name}" is not the same one: {told(values)}.')
+            yield Difference("index", "warn", f'The index "{name}" is not the same: {told(values)}.')
 
 
 def _models(runs: Sequence[Run]) -> Iterator[Difference]:
@@ -108,17 +108,17 @@ def _environments(runs: Sequence[Run]) -> Iterator[Difference]:
     elsewhere = [run for run in silent if run.is_external]
     if elsewhere:
         yield Difference(
-            "provenance", "warn", f"Made elsewhere, so that nothing is known of what computed them: {names(elsewhere)}."
+            "provenance", "warn", f"External runs, so it is not known what computed them: {names(elsewhere)}."
         )
     if silent := [run for run in silent if not run.is_external]:
-        yield Difference("provenance", "warn", f"Nothing is known of what computed {names(silent)}.")
+        yield Difference("provenance", "warn", f"It is not known what computed {names(silent)}.")
     speaking = [run for run in runs if _made_by(run)]
     facts = {run.pk: facts_of({**made, "rerankers": {}} for made in _made_by(run)) for run in speaking}
     for name in dict.fromkeys(name for of_run in facts.values() for name in of_run):
         groups = by_value((run, ", ".join(sorted(facts[run.pk].get(name, {"none"})))) for run in speaking)
         if len(groups) > 1:
             said = SAID.get(name, name)
-            times = " Times do not compare." if name in TIMED else ""
+            times = " Times cannot be compared." if name in TIMED else ""
             shown = {value[:12] if name == "git_revision" else value: mine for value, mine in groups.items()}
             yield Difference(said, "warn", f"They were computed with different {said}: {told(shown)}.{times}")
 
@@ -129,8 +129,8 @@ def _execution(runs: Sequence[Run]) -> Iterator[Difference]:
         yield Difference(
             "execution",
             "warn",
-            f"They were executed differently: {told(groups)}. Values compare, times do not: those of shared execution "
-            "are sums of what its stages cost in batches.",
+            f"They were executed differently: {told(groups)}. Values can be compared, times cannot: with shared "
+            "execution they are sums of what the stages cost in batches.",
         )
 
 

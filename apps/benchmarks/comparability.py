@@ -142,7 +142,7 @@ def _versions(
             "dataset version", "refuse", f"They were measured on different versions: {told(groups)}. {remedy}."
         )
     else:
-        yield Difference("dataset version", "refuse", f"No values on {version} has {names(lacking)}. {remedy}.")
+        yield Difference("dataset version", "refuse", f"Without values on {version}: {names(lacking)}. {remedy}.")
 
 
 def _rescore(runs: Sequence[Run], version: DatasetVersion) -> str:
@@ -178,7 +178,7 @@ def _mappings(runs: Sequence[Run], measured: Measured, version: DatasetVersion) 
             yield Difference(
                 "mapping",
                 "refuse",
-                f'The mapping "{mapping}" was resolved anew between their measurements, and gives judgments other '
+                f'The mapping "{mapping}" was resolved again between their measurements, and gives judgments other '
                 f"documents now. {_rescore(mine, version)}.",
             )
     alike = grouped(by_mapping, lambda mapping: mapping.collection_fingerprint)
@@ -212,13 +212,13 @@ def _queries(runs: Sequence[Run], measured: Measured) -> Iterator[Difference]:
             yield Difference(
                 "queries",
                 "warn",
-                f"Not the same queries are in their means: {told(groups)}. Only those that all answered can be paired.",
+                f"Their means are over different queries: {told(groups)}. Only queries that all answered are paired.",
             )
     lacking = [row for row in measured.values() if row.failed_queries or row.unsearched_queries]
     if not counted and len({row.answered for row in lacking}) > 1:  # type: ignore[attr-defined]
         yield Difference(
             "queries",
             "warn",
-            "Not the same queries are in their means, though as many: they failed on different ones. Only those that "
-            "all answered can be paired.",
+            "Their means are over different queries, though over as many: they failed on different ones. Only "
+            "queries that all answered are paired.",
         )

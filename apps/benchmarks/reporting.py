@@ -43,7 +43,7 @@ def preview_text(planned: Preview) -> str:
     memory = f"{filesizeformat(planned.resident_bytes)} of its memory for the index {', '.join(planned.indexes)}."
     lines = [planned.explanation, f"{seconds}, and {memory}"]
     if planned.builds:
-        lines.append("Building what is not there yet comes first, and on top of that time:")
+        lines.append("Missing parts are built first, which takes additional time:")
         lines += [f"{'':4}{build}" for build in planned.builds]
     return "\n".join([*lines, *planned.warnings])
 

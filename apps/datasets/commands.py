@@ -12,7 +12,7 @@ from apps.datasets.readers.catalogue import read_catalogue
 from apps.datasets.records import DatasetError, DatasetRecord
 from benchbench.catalogue import catalogue_id
 
-SOURCE_HELP = """SOURCE is, told apart by what it holds:
+SOURCE_HELP = """SOURCE is one of these, recognised by its content:
 
   a file       BenchBench JSON (schema 1.0), ground_truth.json, module queries (SPEC-001), CSV or JSON Lines,
                TREC judgments (with --topics)
@@ -25,7 +25,7 @@ SOURCE_HELP = """SOURCE is, told apart by what it holds:
 
 def add_source_arguments(parser: CommandParser) -> None:
     parser.add_argument("source", type=Path, metavar="SOURCE", help="File, directory or zip.")
-    parser.add_argument("--format", choices=sorted(FORMATS), default="", help="Told from SOURCE without it.")
+    parser.add_argument("--format", choices=sorted(FORMATS), default="", help="Default: detected from SOURCE.")
     parser.add_argument(
         "--split", default="", help="Split of a BEIR directory (test without it), or of a Flowbaby one (all)."
     )

@@ -39,12 +39,12 @@ class GradeForm(RemovableForm):
         min_value=GRADES.start,
         max_value=GRADES.stop - 1,
         widget=UnfoldAdminIntegerFieldWidget(),
-        help_text="0: looked at, and not relevant. Above 0: relevant, the more the higher.",
+        help_text="0: judged, and not relevant. Above 0: relevant; a higher grade is more relevant.",
     )
     note = forms.CharField(
         required=False,
         widget=UnfoldAdminTextareaWidget({"rows": 2}),
-        help_text="Why, for whoever asks later.",
+        help_text="The reason, for later readers.",
     )
     next = forms.CharField(required=False, widget=forms.HiddenInput())
 
@@ -62,7 +62,7 @@ class JudgmentForm(GradeForm):
     reference = forms.CharField(
         label="Reference",
         widget=UnfoldAdminTextInputWidget(),
-        help_text="As the documents of a collection have it; mappings find the document by it.",
+        help_text="The document's own reference, as in a collection; mappings find the document by it.",
     )
 
 
@@ -75,11 +75,11 @@ class FreezeForm(PageForm):
         max_length=LABEL_LENGTH,
         required=False,
         widget=UnfoldAdminTextInputWidget(),
-        help_text="Such as 2026-11; no two versions of a dataset have one label. It may be empty.",
+        help_text="Such as 2026-11; no two versions of a dataset have the same label. It may be empty.",
     )
     note = forms.CharField(
         required=False,
         widget=UnfoldAdminTextareaWidget({"rows": 2}),
-        help_text="What was changed and why, for whoever asks later.",
+        help_text="What was changed and why, for later readers.",
     )
     next = forms.CharField(required=False, widget=forms.HiddenInput())

@@ -107,7 +107,7 @@ def report_of(
 
 def _unnamed(next_of: Dataset, name: str | None) -> Dataset:
     if name and name != next_of.name:
-        raise DatasetError(f'The next version of "{next_of}" has its name: leave the other out.', field="name")
+        raise DatasetError(f'The next version of "{next_of}" keeps that name: leave out the other name.', field="name")
     return next_of
 
 

@@ -69,7 +69,7 @@ class JSONText(Prose):
             raise forms.ValidationError(error.message) from None
         if not isinstance(found, self.type):
             expected = strict_json.kind(self.type())
-            raise forms.ValidationError(f"What stands here is {strict_json.kind(found)}; it must be {expected}.")
+            raise forms.ValidationError(f"This is {strict_json.kind(found)}; it must be {expected}.")
         return found
 
     def has_changed(self, initial: Any, data: Any) -> bool:
@@ -91,15 +91,15 @@ class QueryForm(RemovableForm):
     needed = "query_text"
     sections: ClassVar[Sections] = (
         ("", "", ("query_text", "expected_answer", "notes")),
-        ("What results can be read by", "", ("slices", *FACTS)),
+        ("Slices of results", "", ("slices", *FACTS)),
         ("For programs", "As JSON; empty where there is nothing to say.", ("filters", "evidence", "metadata")),
     )
 
     query_text = Prose(rows=2, label="Query", help_text="What is asked, as a user would write it.")
     expected_answer = Prose(
-        rows=2, required=False, help_text="What a good answer says; texts that are found are held against it."
+        rows=2, required=False, help_text="What a good answer says; retrieved texts are compared with it."
     )
-    notes = Prose(rows=2, required=False, help_text="For whoever reads the dataset later.")
+    notes = Prose(rows=2, required=False, help_text="For later readers of the dataset.")
     slices = Lines(rows=3, required=False, help_text="Names of groups that it belongs to, each on a line of its own.")
     category = _short("category", "Such as how-to.")
     difficulty = _short("difficulty", "Such as easy.")

@@ -20,7 +20,7 @@ class DatasetForm(PageForm):
     content_field = "file"
     sections: ClassVar[Sections] = (
         ("", "", ("file", "format", "name", "description")),
-        ("Of a dataset that is here already", "", ("dataset", "version")),
+        ("As the next version of a dataset", "", ("dataset", "version")),
         ("For some formats", "", ("split", "columns")),
     )
 
@@ -43,7 +43,7 @@ class DatasetForm(PageForm):
         max_length=200,
         required=False,
         widget=UnfoldAdminTextInputWidget(),
-        help_text="Empty: the name that the file states, or has.",
+        help_text="Empty: the name in the file, or the name of the file.",
     )
     description = forms.CharField(
         required=False,
@@ -54,13 +54,13 @@ class DatasetForm(PageForm):
         Dataset.objects.none(),
         required=False,
         label="Next version of",
-        help_text="What the file holds becomes its next version; the versions before it stay.",
+        help_text="The file becomes its next version; the versions before it stay.",
     )
     version = forms.CharField(
         max_length=LABEL_LENGTH,
         required=False,
         widget=UnfoldAdminTextInputWidget(),
-        help_text="What that version is called, such as 2026-11. Empty: what the file states, if anything.",
+        help_text="Label of the version, such as 2026-11. Empty: the one in the file, if any.",
     )
     split = forms.CharField(
         max_length=50,

@@ -131,7 +131,7 @@ def _import_queries(record: DatasetRecord, directory: Path, name: str, split: st
         alone = f"manage.py import_dataset {quote(str(directory))}" + (f" --split {quote(split)}" if split else "")
         part = f"the split {split} of {directory}" if split else str(directory)
         raise ConflictError(
-            f'The dataset "{name}" is there with other content than {part}, and a frozen version '
+            f'The dataset "{name}" already exists with other content than {part}, and a frozen version '
             f"does not change. Another split: give another --name, or import its queries alone by `{alone} "
             f"--name {quote(f'{name}-{split or 2}')}` and map them to the collection in the admin. The same split, "
             f"edited: make it the next version by `{alone} --name {quote(name)} --label 2`, and run this again.",

@@ -13,7 +13,9 @@ from benchbench.site.pages import PageForm
 
 class MappingForm(PageForm):
     dataset = forms.ModelChoiceField(Dataset.objects.none(), help_text="The judged queries.")
-    collection = forms.ModelChoiceField(Collection.objects.none(), help_text="The documents that they are asked of.")
+    collection = forms.ModelChoiceField(
+        Collection.objects.none(), help_text="The documents in which the queries are searched."
+    )
     name = forms.CharField(
         max_length=200,
         required=False,

@@ -93,6 +93,6 @@ def _awaited(operation: Operation, *, patient: bool) -> bool:
 
 
 LOST = (
-    "The worker stopped without a word on the last attempt at this batch, as on those before; it may have run out of "
-    "memory. Look at the worker's log, then retry."
+    "The worker stopped without a message on the last attempt at this batch, as on those before; it may have run out "
+    "of memory. Look at the worker's log, then retry."
 )

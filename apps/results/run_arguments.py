@@ -15,16 +15,16 @@ def add_what_is_run(parser: CommandParser) -> None:
         "--queries",
         type=Path,
         metavar="FILE",
-        help="In place of a mapping: a file of judged queries, imported and laid over --collection first, as far "
-        "as that is not done yet.",
+        help="In place of a mapping: a file of judged queries, imported and mapped to --collection first, where "
+        "that is not done yet.",
     )
     parser.add_argument("--collection", metavar="NAME", help="With --queries: name (or id) of the collection.")
     parser.add_argument(
         "--manifest",
         type=Path,
         metavar="FILE",
-        help="In place of a mapping: run what this manifest describes, wait, and hold it against what the manifest "
-        "says came of it. Only --name, --owner and --json go with it.",
+        help="In place of a mapping: run what this manifest describes, wait, and compare the results with those in "
+        "the manifest. Only --name, --owner and --json go with it.",
     )
     parser.add_argument(
         "--experiment",
@@ -49,7 +49,7 @@ def add_execution(parser: CommandParser) -> None:
         help="shared (default): what runs have in common is done once; isolated (default with --verbose and "
         "--output-dir): query by query, for honest times. Rankings are the same.",
     )
-    execution.add_argument("--seed", type=int, metavar="N", help="Of everything random (default: 42).")
+    execution.add_argument("--seed", type=int, metavar="N", help="Seed of everything random (default: 42).")
     execution.add_argument("--dry-run", action="store_true", help="Say what would be done, and do nothing.")
     execution.add_argument("--wait", action="store_true", help="Wait for the end; works the queue if no worker does.")
 

@@ -59,4 +59,4 @@ def lack(made_of: MadeOf) -> str:
 def require_available(index: Index) -> None:
     """Raise UnavailableError where an index cannot be here what it says it is."""
     if lacking := lack(index):
-        raise UnavailableError(f'The index "{index}" cannot be had here: {lacking}.')
+        raise UnavailableError(f'The index "{index}" is not available here: {lacking}.')

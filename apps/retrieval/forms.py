@@ -20,7 +20,8 @@ class IndexForm(PageForm):
     name = forms.CharField(
         max_length=200,
         widget=UnfoldAdminTextInputWidget({"placeholder": "minilm"}),
-        help_text="Short: it stands in the label of every run. A name that the collection has makes its next version.",
+        help_text="Short: it is part of the label of every run. "
+        "A name that the collection already has makes its next version.",
     )
     encoder = forms.CharField(
         max_length=500,

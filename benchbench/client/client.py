@@ -221,5 +221,5 @@ def operation_of(thing: Thing) -> str:
         return str(thing)
     found = thing.get("operation_uuid") or thing.get("operation_id")
     if found is None:
-        raise ClientError("Nothing is under way: start it first.", code="not_started")
+        raise ClientError("Nothing is running: start it first.", code="not_started")
     return str(found)

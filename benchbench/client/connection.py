@@ -107,7 +107,7 @@ def _refusal(answer: httpx.Response) -> ClientError:
         raise _stranger(answer)
     told = body["detail"]
     if body.get("code") == "not_authenticated" and "Authorization" not in answer.request.headers:
-        told = f"No token was given: state one, or set BENCHBENCH_TOKEN. {told}"
+        told = f"No token was given: give one, or set BENCHBENCH_TOKEN. {told}"
     return ClientError(
         told,
         status=answer.status_code,

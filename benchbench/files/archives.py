@@ -50,7 +50,9 @@ def require_unpacked_size(path: Path, *, max_bytes: int) -> int:
         for chunk in raw_chunks(path):
             size += len(chunk)
             if size > max_bytes:
-                raise FileFormatError(f"{path.name} unpacks to more than {max_bytes:,} bytes, the most that is taken.")
+                raise FileFormatError(
+                    f"{path.name} unpacks to more than {max_bytes:,} bytes, the most that is allowed."
+                )
     return size
 
 
@@ -66,7 +68,7 @@ def _extract(archive: zipfile.ZipFile, target: Path, max_bytes: int) -> None:
     left = max_bytes
     members = [member for member in archive.infolist() if not _is_left_out(member.filename)]
     if len(members) > MAX_FILES:
-        raise ValueError(f"it holds {len(members):,} files, and at most {MAX_FILES:,} are taken")
+        raise ValueError(f"it holds {len(members):,} files, and at most {MAX_FILES:,} are allowed")
     for member in members:
         file = target / _checked(member)
         if file.exists():
@@ -82,7 +84,7 @@ def _write(archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: Path, most: 
         while block := packed.read(BLOCK):
             written += len(block)
             if written > most:
-                raise ValueError("it unpacks to more bytes than are taken")
+                raise ValueError("it unpacks to more bytes than are allowed")
             out.write(block)
     return written
 

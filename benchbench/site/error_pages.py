@@ -27,7 +27,7 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """Answer a form that did not come from a page of this site, or from one of an earlier sign-in."""
     sentence = (
         "Nothing was changed: the form did not come from a page that is still valid, which happens after signing in "
-        "again in another tab, or where the browser refuses cookies. Go back, load the page anew, and send it again."
+        "again in another tab, or where the browser refuses cookies. Go back, reload the page, and send it again."
     )
     return _page(request, 403, "The form was not accepted", sentence)
 
@@ -35,11 +35,9 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answer a request that Django refuses before a view sees it. Of who asks nothing is known."""
     if isinstance(exception, RequestDataTooBig | TooManyFieldsSent | TooManyFilesSent):
-        sentence = (
-            "Nothing was changed: the form holds more than the site takes. Go back, and shorten what is long in it."
-        )
+        sentence = "Nothing was changed: the form holds more than the site accepts. Go back, and shorten it."
         return _plain(413, {"title": "Too large", "sentence": sentence})
-    sentence = "The request was refused before it was read: the address, or a header, is not one that the site takes."
+    sentence = "The request was refused before it was read: the site does not accept the address or a header."
     return _plain(400, {"title": "Refused", "sentence": sentence})
 
 

@@ -258,7 +258,7 @@ class TestBenchmark:
         assert (benchmark.unresolved, benchmark.empty_queries) == ("drop", "skip")
         page = admin_client.get(reverse("admin:benchmark_results", args=[benchmark.pk])).content.decode()
         assert "unresolved judgments, queries without a relevant judgment" in page
-        assert "is left out, as if nobody had stated it" in page
+        assert "is left out, as if it did not exist" in page
 
     def test_create_only_waits_for_start(self, admin_client: Client, library: Mapping) -> None:
         response = self.post(admin_client, library)

@@ -80,7 +80,7 @@ def test_a_run_is_imported_and_further_ones_into_its_benchmark(
     assert f"benchmark={benchmark.pk}" in page
     assert "runs were made elsewhere" in page
     again = post(client_of_ada, PAGE, dataset, benchmark=benchmark.pk)
-    assert "has already: nothing was imported" in again.content.decode()
+    assert ": nothing was imported" in again.content.decode()
     post(client_of_ada, PAGE, dataset, b"q1 Q0 a 1 1 other\n", benchmark=benchmark.pk)
     assert [run.label for run in benchmark.runs.all()] == ["mine", "other"]
 
@@ -128,5 +128,5 @@ def test_every_page_shows_a_run_that_has_no_stages_and_no_times(client_of_ada: C
     for name in ("run_coverage", "run_sections", "run_content"):
         assert client_of_ada.get(reverse(f"admin:{name}", args=[run.pk])).status_code == 200
     compared = client_of_ada.get(reverse("admin:run_compare"), {"run": [run.pk, own.pk]}).content.decode()
-    assert "Made elsewhere, so that nothing is known of what computed them: mine" in compared
+    assert "External runs, so it is not known what computed them: mine" in compared
     assert "They searched different documents" not in compared

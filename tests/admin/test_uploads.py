@@ -113,7 +113,7 @@ def test_the_next_version_of_a_dataset_is_stated_in_the_form(client_of_ada: Clie
     refused = upload(client_of_ada, DATASET, "fruit.csv", table(0), dataset=made.pk, version="2026-11")
     assert 'states version "2026-11"' in error_at(refused, "version")
     named = upload(client_of_ada, DATASET, "fruit.csv", table(0), dataset=made.pk, name="Other")
-    assert "leave the other out" in error_at(named, "name")
+    assert "leave out the other name" in error_at(named, "name")
     set_judgment(made, "q1", {"uri": "u"}, 5)
     drafted = upload(client_of_ada, DATASET, "fruit.csv", table(0), dataset=made.pk)
     assert "has a draft with edits" in error_at(drafted, "file")
@@ -165,7 +165,7 @@ def test_a_preview_says_what_is_wrong_and_offers_no_import(client_of_ada: Client
     assert ">Import</button>" not in page
     table = b"query_key,query_text,uri,grade,mood\nq1,red,u,1,x\n"
     assert "has a column that holds no field: &#x27;mood&#x27;" in preview(client_of_ada, "fruit.csv", table)
-    assert "is no field of a table" in preview(client_of_ada, "a.csv", b"query_key,uri\n1,u\n", columns="x=uri")
+    assert "is not a field of a table" in preview(client_of_ada, "a.csv", b"query_key,uri\n1,u\n", columns="x=uri")
     assert "is not field=column" in preview(client_of_ada, "a.csv", b"query_key,uri\n1,u\n", columns="x")
     assert "Choose a file" in client_of_ada.post(reverse("admin:dataset_preview")).content.decode()
 

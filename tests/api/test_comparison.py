@@ -87,8 +87,8 @@ def test_what_is_only_described_has_no_p(callers: Callers, compared: Benchmark) 
         ({}, 400, "run", "is missing"),
         ({"run": "x"}, 400, "run[0]", "an id, a UUID"),
         ({"run": UNKNOWN}, 404, "", "There is no run"),
-        ({"run": ["first"]}, 400, "run", "takes 2 to 64 runs; here is 1"),
-        ({"run": ["first"], "baseline": "first"}, 400, "run", "takes 2 to 64 runs; here is 1"),
+        ({"run": ["first"]}, 400, "run", "takes 2 to 64 runs, not 1"),
+        ({"run": ["first"], "baseline": "first"}, 400, "run", "takes 2 to 64 runs, not 1"),
         ({"run": ["first", "second"], "measure": "ERR@20"}, 400, "measure", 'no common measure "ERR@20"'),
         ({"run": ["first", "second"], "measure": "\0"}, 400, "measure", "cannot be stored"),
         ({"run": ["first", "second"], "slice": "nowhere"}, 400, "slice", 'no slice "nowhere"'),
@@ -97,7 +97,7 @@ def test_what_is_only_described_has_no_p(callers: Callers, compared: Benchmark) 
         ({"run": ["first", "second"], "seed": "-1"}, 400, "seed", "at least"),
         ({"run": [UNKNOWN] * 65}, 400, "run", "at most 64 items"),
         ({"runs": ["first", "second"]}, 400, "runs", "There is no key 'runs'"),
-        ({"run": ["first", "second"], "version": "2"}, 409, "", "No values on questions v2"),
+        ({"run": ["first", "second"], "version": "2"}, 409, "", "Without values on questions v2"),
     ],
 )
 def test_it_says_what_is_wrong(

@@ -98,7 +98,7 @@ def test_it_reads_any_format_by_its_content_or_by_its_name(callers: Callers) -> 
         ({"name": " "}, questions("a"), "name", "name is empty: write something there."),
         ({"name": "a\nb"}, questions("a"), "name", "needs a name of printable characters"),
         ({"name": "x" * 201}, questions("a"), "name", "more than 200 characters"),
-        ({"name": ["a", "b"]}, questions("a"), "name", "name stands twice"),
+        ({"name": ["a", "b"]}, questions("a"), "name", "name is given twice"),
         ({"name": "n", "owner_id": "1"}, questions("a"), "owner_id", "There is no key 'owner_id' here; there are name"),
         ({"name": "n", "format": "xls"}, questions("a"), "format", 'format cannot be "xls": choose one of '),
         ({"name": "n", "file": ""}, b"", "file", "file is an empty file: send one with content."),
@@ -175,7 +175,7 @@ def test_it_lists_pages_of_what_one_may_see(callers: Callers) -> None:
         ({"page": "1.0"}, "page", "page must be a whole number"),
         ({"page": "9" * 30}, "page", "page must be a whole number"),
         ({"per_page": "101"}, "per_page", "at most 100"),
-        ({"per_page": ["1", "2"]}, "per_page", "per_page stands twice"),
+        ({"per_page": ["1", "2"]}, "per_page", "per_page is given twice"),
         ({"pages": "1"}, "pages", "There is no key 'pages' here; there are page, per_page."),
     ],
 )

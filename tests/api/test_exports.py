@@ -79,7 +79,7 @@ def test_it_lists_the_formats(callers: Callers) -> None:
         ({"format": "csv", "version": "7"}, "version", "has no values on version 7 of its dataset"),
         ({"format": "csv", "version": "9" * 15}, "version", "at most"),
         ({"format": "csv", "version": "x"}, "version", "must be a whole number"),
-        ({"format": ["csv", "json"]}, "format", "stands twice"),
+        ({"format": ["csv", "json"]}, "format", "is given twice"),
     ],
 )
 def test_it_names_what_is_wrong(

@@ -97,7 +97,7 @@ def test_what_no_build_here_makes_is_not_built(callers: Callers, fruit: Collecti
     refused = callers.owner.post(f"/indexes/{index.pk}/build")
     assert (refused.status_code, refused.json()["code"]) == (409, "not_here")
     assert refused.json()["detail"] == (
-        'The index "chroma" cannot be had here: the backend chromadb is not known here, known are pgvector, memory.'
+        'The index "chroma" is not available here: the backend chromadb is not known here, known are pgvector, memory.'
     )
     assert callers.owner.get(f"/indexes/{index.pk}").json()["status"] == "failed"
     answer = callers.owner.post(f"/collections/{fruit.pk}/indexes", {"name": "n", "store": "chromadb"})

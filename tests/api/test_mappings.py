@@ -83,7 +83,7 @@ def test_a_list_holds_all_the_mappings_of_a_dataset_without_pages(
         rows = callers.owner.get(listed).json()
     assert (len(rows), rows[0]["name"], rows[-1]["id"]) == (61, "mine on c59", str(mapping.pk))
     paged = callers.owner.get(listed, page=2)
-    assert (paged.status_code, paged.json()["detail"]) == (400, "Nothing can be stated here: leave out 'page'.")
+    assert (paged.status_code, paged.json()["detail"]) == (400, "No key is allowed here: leave out 'page'.")
 
 
 def test_a_second_mapping_of_the_two_is_a_conflict(callers: Callers) -> None:

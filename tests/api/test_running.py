@@ -51,7 +51,7 @@ def test_it_starts_nothing_where_something_is_stated_that_does_nothing(
     row = made(callers.owner, library)
     refused = callers.owner.post(f"{PATH}/{row.pk}/{act}", {"dry_run": True})
     assert refused.status_code == 400
-    assert "Nothing can be stated here: leave out 'dry_run'." in refused.content.decode()
+    assert "No key is allowed here: leave out 'dry_run'." in refused.content.decode()
     row.refresh_from_db()
     assert row.status == Status.PENDING
 
@@ -75,7 +75,7 @@ def test_it_runs_what_failed_again(callers: Callers, library: Mapping) -> None:
     QueryResult.objects.filter(run__benchmark=row, query__key="q000").update(error="The index was away.")
     row.runs.update(failed_queries=1)
     answer = callers.owner.post(f"{PATH}/{row.pk}/retry")
-    assert (answer.status_code, answer.json()["message"]) == (200, "What failed is run again.")
+    assert (answer.status_code, answer.json()["message"]) == (200, "The failed runs are started again.")
     wait(Operation.objects.get(pk=answer.json()["operation_uuid"]))
     assert not QueryResult.objects.exclude(error="").exists()
     assert row.runs.get().status == Run.Status.COMPLETED

@@ -104,9 +104,9 @@ def test_a_key_is_told_where_it_stands(callers: Callers) -> None:
 @pytest.mark.parametrize(
     ("header", "sentence"),
     [
-        ("", "Nobody is known to ask: send Authorization: Bearer with a token of "),
+        ("", "You are not signed in: send Authorization: Bearer with a token of "),
         ("Bearer a b", "The header Authorization must be the word Bearer, a space, and one token."),
-        ("Bearer abc", "The token is none, or past: exchange the refresh token, or sign in again."),
+        ("Bearer abc", "The token is invalid or has expired: exchange the refresh token, or sign in again."),
         ("Bearer bb_abc", "The token is unknown, revoked or expired: make another in the admin."),
     ],
 )
@@ -137,7 +137,7 @@ def test_a_method_and_a_body_that_are_not_read_are_told_what_is(callers: Callers
     ask = callers.owner.ask
     assert ask("PUT", PATH, {}).json()["detail"] == "PUT is not possible at this address: there is GET, POST."
     assert ask("POST", PATH, {}).json()["detail"] == (
-        "A body of application/json is not read here: send Content-Type: multipart/form-data."
+        "The type application/json is not accepted here: send Content-Type: multipart/form-data."
     )
     send = callers.owner.client.post
     told = [
@@ -148,7 +148,7 @@ def test_a_method_and_a_body_that_are_not_read_are_told_what_is(callers: Callers
         callers.owner.client.post(ROOT + PATH, {"name": "n", "file": "{}"}),
     ]
     assert [answer.json()["detail"].partition("(")[0] for answer in told] == [
-        "A body of text/yaml is not read here: send Content-Type: application/json or multipart/form-data.",
+        "The type text/yaml is not accepted here: send Content-Type: application/json or multipart/form-data.",
         "The body is not JSON: Expecting ':' delimiter ",
         "The form cannot be read: send multipart/form-data with the boundary that its header names.",
         "name holds a character that cannot be stored ",

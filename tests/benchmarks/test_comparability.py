@@ -84,8 +84,8 @@ def test_it_costs_two_queries_however_many_runs(mapping: Mapping) -> None:
         ({"made_by": [MADE_BY | {"git_revision": "b" * 40}]}, "code", "bbbbbbbbbbbb (dense"),
         ({"made_by": [MADE_BY | {"libraries": {"numpy": "2.5"}}]}, "numpy", "numpy: 2.4.0 (dense"),
         ({"made_by": [MADE_BY | {"settings": {"TIMEOUT": 1}}]}, "TIMEOUT", "different TIMEOUT: 60000 (dense"),
-        ({"made_by": [MADE_BY | {"device": "cuda"}]}, "device", "Times do not compare."),
-        ({"made_by": []}, "provenance", 'Nothing is known of what computed dense · top 10 of "second".'),
+        ({"made_by": [MADE_BY | {"device": "cuda"}]}, "device", "Times cannot be compared."),
+        ({"made_by": []}, "provenance", 'It is not known what computed dense · top 10 of "second".'),
     ],
 )
 def test_it_warns_of_what_may_move_a_number(
@@ -151,7 +151,7 @@ def test_it_warns_of_queries_that_only_some_answered(one: Run, mapping: Mapping)
     two = other(mapping)
     Evaluation.objects.filter(run=two).update(failed_queries=1, unsearched_queries=3)
     told = differences([one, two]).warnings
-    assert 'are in their means: 0 failed (dense · top 10 of "first"), 1 failed (dense' in told[0]
+    assert 'are over different queries: 0 failed (dense · top 10 of "first"), 1 failed (dense' in told[0]
     assert "3 never asked" in told[1]
 
 
@@ -161,7 +161,9 @@ def test_it_warns_of_as_many_queries_that_are_others(one: Run, mapping: Mapping)
     assert differences([one, two]).warnings == []
     Evaluation.objects.filter(run=two).update(values=[[0.5, None]] * 8)
     (told,) = differences([one, two]).warnings
-    assert told.startswith("Not the same queries are in their means, though as many: they failed on different ones.")
+    assert told.startswith(
+        "Their means are over different queries, though over as many: they failed on different ones."
+    )
 
 
 def test_it_refuses_one_mapping_resolved_anew_and_warns_of_two(one: Run, mapping: Mapping) -> None:

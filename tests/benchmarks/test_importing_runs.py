@@ -136,7 +136,7 @@ def test_runs_gather_in_one_benchmark_and_none_twice(dataset: Dataset, run_file:
     with pytest.raises(ConflictError, match=r'rankings that run 1, "bm25", .* already: nothing was imported'):
         imported(dataset, run_file, benchmark=found.benchmark)
     renamed = write(tmp_path / "renamed.run", RUN.replace("bm25", "other-tag"))
-    with pytest.raises(ConflictError, match=r"renamed\.run holds the rankings"):
+    with pytest.raises(ConflictError, match=r"renamed\.run has the same rankings"):
         imported(dataset, renamed, benchmark=found.benchmark)
     assert Run.objects.count() == 3
     assert Collection.objects.count() == Mapping.objects.count() == 1
@@ -165,7 +165,7 @@ def test_what_is_asked_wrongly_is_said(dataset: Dataset, run_file: Path, tmp_pat
     found = imported(dataset, run_file)
     other = make_dataset({"q1": [({"document_id": "a"}, 1)]}, name="others")
     draft = add_version(dataset, frozen=False)
-    with pytest.raises(BenchbenchError, match="is held against questions v1"):
+    with pytest.raises(BenchbenchError, match="is measured on questions v1"):
         imported(other, run_file, benchmark=found.benchmark)
     with pytest.raises(BenchbenchError, match="name and measures already"):
         imported(dataset, run_file, benchmark=found.benchmark, k=[3])

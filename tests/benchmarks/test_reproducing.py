@@ -112,7 +112,7 @@ def test_it_says_what_differs(library: Mapping) -> None:
     assert not verification.reproduces
     changed, missing = verification.differences
     assert "nDCG@10 was 0.25, is 0." in changed
-    assert "its rankings or scores are others" in changed
+    assert "its rankings or scores are different" in changed
     assert missing == "dense: this run is missing here."
     assert verification.environment == (f"numpy was 1.0, is {version_of('numpy')}",)
     told["result"]["means"] = dict(Evaluation.objects.get(run__benchmark=second).means)

@@ -85,7 +85,7 @@ def test_it_needs_a_mapping_that_is_resolved_for_the_version(finished: Benchmark
 
 
 def test_a_query_that_was_never_asked_is_left_out_and_counted_and_never_a_zero(finished: Benchmark) -> None:
-    """One query is new, one is worded anew, one is gone."""
+    """One query is new, one is reworded, one is gone."""
     dataset, mapping = finished.mapping.dataset, finished.mapping
     draft = open_draft(dataset)
     gone, reworded, *_ = Query.objects.filter(dataset=dataset).order_by("key")
@@ -96,8 +96,8 @@ def test_a_query_that_was_never_asked_is_left_out_and_counted_and_never_a_zero(f
     version = freeze_and_resolve(mapping)
     rescored = rescore(finished)
     assert (rescored.unsearched, rescored.dropped) == (2, 2)
-    assert "Not asked of them, and left out of the means: queries new or reworded there, 2." in rescored.sentence
-    assert "No longer there, and so without a value: 2 of their queries." in rescored.sentence
+    assert "Not searched, and left out of the means: new or reworded queries, 2." in rescored.sentence
+    assert "Without a value, because the version no longer has them: 2 of their queries." in rescored.sentence
     for run in finished.runs.all():
         old, new = (Evaluation.objects.get(run=run, dataset_version=one) for one in (finished.dataset_version, version))
         assert (new.query_count, new.failed_queries, new.unsearched_queries) == (10, 0, 2)
@@ -155,7 +155,7 @@ def test_it_refuses_what_has_no_answer(finished: Benchmark) -> None:
 def test_a_version_of_other_queries_is_refused(finished: Benchmark) -> None:
     write_version(open_draft(finished.mapping.dataset), [QueryRecord("x", "apple")])
     freeze_and_resolve(finished.mapping)
-    with pytest.raises(RescoringError, match="was asked none of the queries of questions v2"):
+    with pytest.raises(RescoringError, match="was not asked any query of questions v2"):
         rescore(finished)
     assert Evaluation.objects.count() == 2
 

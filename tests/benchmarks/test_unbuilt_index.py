@@ -63,7 +63,9 @@ def test_an_index_that_was_built_under_a_store_that_is_not_here_is_not_searched(
     library.refresh_from_db()
     made = partial(create_benchmark, library, name="b", matrix={})
     for act in (made, partial(launch, pending), partial(retry, failed)):
-        with pytest.raises(UnavailableError, match='"keywords" cannot be had here: the backend chromadb is not known'):
+        with pytest.raises(
+            UnavailableError, match='"keywords" is not available here: the backend chromadb is not known'
+        ):
             act()
     assert Benchmark.objects.count() == 2
     assert set(Run.objects.values_list("status", flat=True)) == {"pending", "failed"}

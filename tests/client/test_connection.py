@@ -165,7 +165,7 @@ def test_address_and_token_are_stated_or_of_the_environment(monkeypatch: pytest.
 def test_it_says_that_it_was_given_no_token() -> None:
     unknown = (401, {"detail": "Nobody is known to ask.", "code": "not_authenticated"})
     with scripted(unknown, unknown) as site:
-        with pytest.raises(ClientError, match=r"^No token was given: state one, or set BENCHBENCH_TOKEN\. Nobody"):
+        with pytest.raises(ClientError, match=r"^No token was given: give one, or set BENCHBENCH_TOKEN\. Nobody"):
             Client(site.address, token="").results("b")
         with pytest.raises(ClientError, match=r"^Nobody is known"):
             Client(site.address, token="bb_of_another_site").results("b")

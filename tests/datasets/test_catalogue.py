@@ -127,4 +127,4 @@ def test_a_file_of_that_name_is_no_id_for_the_browser(admin_client: Any) -> None
 
     file = SimpleUploadedFile("ir_datasets:cranfield", b"x")
     page = admin_client.post(reverse("admin:dataset_preview"), {"file": file}).content.decode()
-    assert "has no format that is known" in page
+    assert "has no known format" in page

@@ -148,7 +148,7 @@ def test_a_key_of_ours_that_holds_something_else_stays_plain_metadata(name: str,
     assert kept == replace(parse(query()).queries[0], metadata={name: value, "topic": "security"})
     (warning,) = record.warnings
     assert warning.startswith(f"metadata.{name} is not what the {name} of a query")
-    assert warning.endswith("in q1: it stays plain metadata, and nothing is done by it.")
+    assert warning.endswith("in q1: it stays plain metadata, and is not used.")
 
 
 @pytest.mark.parametrize(("key", "value"), [("name", 1), ("version", True), ("version", {}), ("slice_definitions", [])])
@@ -193,7 +193,9 @@ def test_it_takes_the_grades_from_0_to_3(grade: int | str) -> None:
 
 
 def test_it_refuses_too_large_a_file_as_such() -> None:
-    with pytest.raises(BenchbenchError, match="The file has more than 10,000 bytes, the most that is taken") as caught:
+    with pytest.raises(
+        BenchbenchError, match="The file has more than 10,000 bytes, the most that is allowed"
+    ) as caught:
         parse(b" " * 10_001)
     assert caught.value.status == 413
 
@@ -210,7 +212,7 @@ def test_it_reads_a_path_within_the_configured_limits(tmp_path: Path, settings: 
     path.write_text(json.dumps(FULL))
     assert read_schema1(path) == parse(FULL)
     settings.BENCHMARK_DATASET_MAX_QUERIES = 2
-    with pytest.raises(BenchbenchError, match="at most 2 are taken"):
+    with pytest.raises(BenchbenchError, match="at most 2 are allowed"):
         read_schema1(path)
     settings.BENCHMARK_DATASET_MAX_UPLOAD_BYTES = 100
     with pytest.raises(BenchbenchError, match="more than 100 bytes"):

@@ -13,7 +13,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "no queries": ({"metadata": {}}, "The file lacks the key queries."),
     "queries null": ({"queries": None}, "queries must be a list, not null."),
     "no query": ({"queries": []}, "queries is empty: a dataset needs at least one query."),
-    "too many queries": ({"queries": [{}] * 4}, "queries has 4 queries: at most 3 are taken."),
+    "too many queries": ({"queries": [{}] * 4}, "queries has 4 queries: at most 3 are allowed."),
     "unknown schema": (query() | {"schema_version": "1.1"}, "schema_version is '1.1': this reader knows \"1.0\"."),
     "schema a number": (query() | {"schema_version": 1.0}, "schema_version must be a string, not a number."),
     "schema null": (query() | {"schema_version": None}, "schema_version must be a string, not null."),
@@ -50,7 +50,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "documents null": (query(relevant_docs=None), "queries[0].relevant_docs (query 'q1') must be a list, not null."),
     "too many judgments": (
         judged("a", "b", "c", "d"),
-        "queries[0].relevant_docs (query 'q1') has 4 judgments: at most 3 a query are taken.",
+        "queries[0].relevant_docs (query 'q1') has 4 judgments: at most 3 a query are allowed.",
     ),
     "item a number": (judged(1), "queries[0].relevant_docs[0] (query 'q1') must be an object, not a number."),
     "unknown item key": (

@@ -37,7 +37,7 @@ class TestTable:
         assert read_dataset(path, columns=columns).queries == [
             QueryRecord("1", "red", [JudgmentRecord({"uri": "u"}, 3)], category="colour")
         ]
-        assert said(path, columns={"query": "q"}).startswith("'query' is no field of a table: there are query_key,")
+        assert said(path, columns={"query": "q"}).startswith("'query' is not a field of a table: there are query_key,")
         assert said(path, columns={"grade": "points"}).startswith("t.csv has no column 'points': it has q, question")
         assert said(path, columns={"query_key": "q"}).startswith(
             "t.csv has no column query_text, no grade, no doc_ref (nor one of document_id, uri, "

@@ -51,9 +51,9 @@ def test_what_a_format_has_no_place_for_is_told(format: str) -> None:
 @pytest.mark.parametrize(
     ("limit", "most", "said"),
     [
-        ("QUERIES", 2, "it has 3 queries, at most 2 are taken."),
-        ("JUDGMENTS_PER_QUERY", 2, "it has 3 judgments of one query, at most 2 are taken."),
-        ("UPLOAD_BYTES", 1_000, "it has more than 1,000 bytes, which is the most that is taken."),
+        ("QUERIES", 2, "it has 3 queries, at most 2 are allowed."),
+        ("JUDGMENTS_PER_QUERY", 2, "it has 3 judgments of one query, at most 2 are allowed."),
+        ("UPLOAD_BYTES", 1_000, "it has more than 1,000 bytes, which is the most that is allowed."),
     ],
 )
 def test_what_its_reader_would_not_take_again_is_told(

@@ -49,12 +49,12 @@ def test_links_repeated_files_and_too_many_are_refused(tmp_path: Path, monkeypat
         twice = archive(tmp_path / "a.zip", ("x", b"1"), ("x", b"2"))
     assert "holds the file 'x' twice" in refusal(twice)
     monkeypatch.setattr(archives, "MAX_FILES", 1)
-    assert "holds 2 files, and at most 1 are taken" in refusal(archive(tmp_path / "a.zip", ("x", b""), ("y", b"")))
+    assert "holds 2 files, and at most 1 are allowed" in refusal(archive(tmp_path / "a.zip", ("x", b""), ("y", b"")))
 
 
 def test_what_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
     zeros = bytes(10**6)
-    assert "unpacks to more bytes than are taken" in refusal(archive(tmp_path / "a.zip", ("x", zeros)))
+    assert "unpacks to more bytes than are allowed" in refusal(archive(tmp_path / "a.zip", ("x", zeros)))
     assert "unpacks to more than" in refusal(archive(tmp_path / "a.zip", ("x.gz", gzip.compress(zeros))), 5000)
     (tmp_path / "x.gz").write_bytes(gzip.compress(zeros))
     assert require_unpacked_size(tmp_path / "x.gz", max_bytes=10**6) == 10**6

@@ -78,7 +78,7 @@ def test_it_refuses_what_no_value_would_show(mapping: Mapping, ada: User) -> Non
     with pytest.raises(JudgingError, match="was removed from the collection"):
         judge(mapping, "d3", 1, ada)
     end_queries(open_draft(mapping.dataset), Query.objects.all())
-    with pytest.raises(JudgingError, match="'q' was worded anew or removed since"):
+    with pytest.raises(JudgingError, match="'q' was reworded or removed since"):
         judge(mapping, "d2", 1, ada)
 
 

@@ -123,7 +123,7 @@ def test_it_compares_on_the_version_that_is_asked_for(runs: list[Run]) -> None:
 
 
 def test_it_says_what_is_wrong_with_what_was_asked(runs: list[Run]) -> None:
-    with pytest.raises(ComparingError, match="takes 2 to 64 runs; here is 1"):
+    with pytest.raises(ComparingError, match="takes 2 to 64 runs, not 1"):
         compare_runs(runs[:1])
     with pytest.raises(ComparingError, match="is not among the compared runs"):
         compare_runs(runs[:2], baseline=runs[2])

@@ -91,7 +91,7 @@ def test_the_numbers_on_the_page_are_those_of_the_comparison(admin_client: Clien
         assert f"{pair.wins} / {pair.ties} / {pair.losses}" in text
     assert "seed 42" in text
     assert "3 pairs" in text
-    for heading in ("By slice", "What each choice buys", "Quality and cost", "All measures"):
+    for heading in ("By slice", "What each choice gains", "Quality and cost", "All measures"):
         assert heading in text
 
 

@@ -59,7 +59,7 @@ def test_the_page_of_the_run_shows_them(admin_client: Client, benchmark: Benchma
 
 def test_documents_that_judgments_stand_for_since_are_not_held_against_older_values(benchmark: Benchmark) -> None:
     Evaluation.objects.update(truth_hash="of another resolution")
-    with pytest.raises(KeptError, match="resolved anew since this run was measured"):
+    with pytest.raises(KeptError, match="resolved again since this run was measured"):
         section_means(Evaluation.objects.get())
 
 

@@ -88,7 +88,7 @@ def test_the_leaderboard_of_a_slice_is_over_its_queries(admin_client: Client, be
     assert "Means over 15 of 0 queries, difficulty: hard." in page
     assert ".9047" in page
     small = text_of(admin_client.get(results_url(benchmark), {"slice": "category: rare"}))
-    assert "nothing should be concluded" in small
+    assert "Too few to conclude" in small
     none = admin_client.get(results_url(benchmark), {"slice": "difficulty: none such"})
     assert "have no slice “difficulty: none such”" in text_of(none)
     assert none.context["rows"][0]["primary"] == Evaluation.objects.get(run__run_order=1).means["nDCG@10"]
@@ -105,15 +105,15 @@ def test_the_queries_of_a_run_are_filtered_by_slice(admin_client: Client, benchm
 
 def test_values_of_a_truth_that_is_gone_are_not_told_by_slice(admin_client: Client, benchmark: Benchmark) -> None:
     Evaluation.objects.update(truth_hash="another")
-    with pytest.raises(SlicingError, match="resolved anew since these values were measured"):
+    with pytest.raises(SlicingError, match="resolved again since these values were measured"):
         slicing_of(benchmark, Evaluation.objects.get(run__run_order=1))
     with pytest.raises(SlicingError, match="re-score the benchmark"):
         compare_runs(benchmark.runs.all())
     board = admin_client.get(results_url(benchmark), {"slice": "difficulty: hard"})
-    assert "cannot be told by slice: re-score the benchmark" in text_of(board)
+    assert "cannot be shown by slice: re-score the benchmark" in text_of(board)
     assert board.context["rows"][0]["primary"] == Evaluation.objects.get(run__run_order=1).means["nDCG@10"]
     page = admin_client.get(change_url(benchmark.runs.get(run_order=1)))
-    assert "cannot be told by slice: re-score the benchmark" in text_of(page)
+    assert "cannot be shown by slice: re-score the benchmark" in text_of(page)
     assert page.context["slice_groups"] == []
     assert "re-score the benchmark" in text_of(admin_client.get(results_url(benchmark, "verdict")))
 

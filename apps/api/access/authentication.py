@@ -110,5 +110,5 @@ class SessionScheme(OpenApiAuthenticationExtension):
             "type": "apiKey",
             "in": "cookie",
             "name": settings.SESSION_COOKIE_NAME,
-            "description": "The session of the admin. Whatever changes something sends X-CSRFToken too.",
+            "description": "The session of the admin. Requests that change something must send X-CSRFToken too.",
         }

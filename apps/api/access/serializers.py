@@ -12,7 +12,10 @@ class Credentials(StrictSerializer):
     username = Text(max_length=150)
     password = Text(max_length=1000, trim_whitespace=False, style={"input_type": "password"})
     scope = Choice(
-        Scope.choices, required=False, default=Scope.WRITE.value, help_text="read looks, write does all that you may."
+        Scope.choices,
+        required=False,
+        default=Scope.WRITE.value,
+        help_text="read: look only; write: everything that you may do.",
     )
 
 
@@ -23,7 +26,7 @@ class Refreshing(StrictSerializer):
 
 
 class TokenPair(serializers.Serializer):
-    """Tokens to go on with."""
+    """A new pair of tokens."""
 
     access = serializers.CharField(help_text="Sent as Authorization: Bearer; lasts minutes.")
     refresh = serializers.CharField(help_text="Exchanged for the next pair, once; lasts days.")

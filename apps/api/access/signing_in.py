@@ -74,7 +74,7 @@ def exchange(refresh: str) -> Pair:
     if opened.delete()[0]:
         logger.warning("A refresh token of user %s was used twice: that sign-in is ended.", token["user_id"])
     raise AuthenticationFailed(
-        "The refresh token was used already, so that all tokens of its sign-in are ended: sign in again.",
+        "The refresh token was used before, so all tokens of its sign-in were ended: sign in again.",
         code="token_not_valid",
     )
 
@@ -90,7 +90,7 @@ def _read(refresh: Any) -> RefreshToken:
         return RefreshToken(refresh)
     except TokenError:
         raise AuthenticationFailed(
-            "The refresh token is not valid, or past: sign in again.", code="token_not_valid"
+            "The refresh token is invalid or has expired: sign in again.", code="token_not_valid"
         ) from None
 
 

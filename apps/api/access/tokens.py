@@ -32,7 +32,7 @@ def issue_token(
     Raises ConflictError where the user has an active token of that name, TokenError for an expiry that is past.
     """
     if expires_at is not None and expires_at <= timezone.now():
-        raise TokenError("The expiry is past: choose a time that is to come.", field="expires_at")
+        raise TokenError("The expiry is in the past: choose a later time.", field="expires_at")
     name = checked_name(name, "token")
     secret = PREFIX + secrets.token_urlsafe(32)
     try:

@@ -58,7 +58,7 @@ class OneBaseline(Endpoint):
 
     @extend_schema(operation_id="get_baseline", responses=BaselineFacts)
     def get(self, request: Request, dataset_id: UUID, baseline_id: UUID) -> Response:
-        """Tell about a baseline."""
+        """Show a baseline."""
         return Response(BaselineFacts(find(request, dataset_id, baseline_id)).data)
 
     @extend_schema(operation_id="delete_baseline", responses={204: None})
@@ -75,7 +75,7 @@ class RetireBaseline(Endpoint):
     @extend_schema(operation_id="retire_baseline", request=None, responses=BaselineFacts)
     @idempotent
     def post(self, request: Request, dataset_id: UUID, baseline_id: UUID) -> Response:
-        """Let a baseline serve no longer; it stays in the list. 409 where it is retired already."""
+        """Retire a baseline; it stays in the list. 409 where it is retired already."""
         baseline = find(request, dataset_id, baseline_id)
         require_empty(request.data)
         retire(baseline, by=request.user)

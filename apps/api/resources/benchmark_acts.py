@@ -96,7 +96,7 @@ class Manifest(Endpoint):
 
     @extend_schema(operation_id="get_manifest", responses={200: OpenApiTypes.OBJECT} | refusals(409))
     def get(self, request: Request, benchmark_id: UUID) -> Response:
-        """Tell what a benchmark was run on and with, so that it can be run again; 409 before it has ended."""
+        """Show the manifest of a benchmark, from which it can be run again; 409 before it has ended."""
         return Response(manifest_of(find(request, benchmark_id)))
 
 
@@ -107,9 +107,9 @@ class RunManifest(Endpoint):
     @extend_schema(operation_id="run_manifest", request=ManifestToRun, responses={201: BenchmarkFacts})
     @idempotent
     def post(self, request: Request) -> Response:
-        """Make the benchmark of a manifest again, pending, on the same data, found here by what it contains.
+        """Make the benchmark of a manifest again, pending, on the same data, which is found here by its content.
 
-        400 where the manifest is none, or its data is not here; the sentence says what is missing or differs.
+        400 where it is not a manifest, or its data is not here; the sentence says what is missing or differs.
         """
         stated = valid(ManifestToRun, request.data)
         if isinstance(stated["manifest"], dict):
@@ -124,5 +124,5 @@ class Verified(Endpoint):
 
     @extend_schema(operation_id="verify_benchmark", responses={200: VerificationFacts} | refusals(409))
     def get(self, request: Request, benchmark_id: UUID) -> Response:
-        """Hold a benchmark against the manifest that it was run from; 409 without one, and before it has ended."""
+        """Compare a benchmark with the manifest that it was run from; 409 without one, and before it has ended."""
         return Response(VerificationFacts(verify(find(request, benchmark_id)).as_dict()).data)

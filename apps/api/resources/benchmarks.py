@@ -88,7 +88,7 @@ class Preview(Endpoint):
         operation_id="preview_benchmark", request=BenchmarkPreview, responses={200: PreviewFacts} | refusals(404)
     )
     def post(self, request: Request) -> Response:
-        """Tell what a matrix would do, without making anything; refuses what making a benchmark of it would refuse."""
+        """Show what a matrix would do, without making anything; refuses what making a benchmark of it would refuse."""
         stated = valid(BenchmarkPreview, request.data)
         mapping, asked = searched(request, stated)
         with naming(**KEYS), naming_matrix(stated["config_matrix"]):
@@ -102,7 +102,7 @@ class OneBenchmark(Endpoint):
 
     @extend_schema(operation_id="get_benchmark", responses=BenchmarkFacts)
     def get(self, request: Request, benchmark_id: UUID) -> Response:
-        """Tell about a benchmark."""
+        """Show a benchmark."""
         return Response(facts(find(request, benchmark_id)))
 
     @extend_schema(operation_id="delete_benchmark", responses={204: None})
@@ -143,7 +143,7 @@ class Retry(Endpoint):
         benchmark = find(request, benchmark_id)
         require_empty(request.data)
         retry(benchmark, by=request.user)
-        return started(benchmark, "What failed is run again.")
+        return started(benchmark, "The failed runs are started again.")
 
 
 class Cancel(Endpoint):

@@ -77,7 +77,7 @@ class OneCollection(Endpoint):
 
     @extend_schema(operation_id="get_collection", responses=CollectionFacts)
     def get(self, request: Request, collection_id: UUID) -> Response:
-        """Tell about a collection."""
+        """Show a collection."""
         return Response(CollectionFacts(find_collection(request, collection_id)).data)
 
     @extend_schema(operation_id="edit_collection", request=CollectionChange, responses=CollectionFacts)
@@ -120,7 +120,7 @@ class Documents(Endpoint):
         """Import documents into a collection, all of them or none, and tell what that did.
 
         New ones are added, those of a known `external_id` brought to the state that is stated. What was built and
-        resolved before does not change: build an index anew, and resolve the mapping again.
+        resolved before does not change: build a new version of the index, and resolve the mapping again.
         """
         collection = find_collection(request, collection_id)
         if isinstance(request.data, QueryDict):
@@ -139,7 +139,7 @@ class OneDocument(Endpoint):
 
     @extend_schema(operation_id="get_document", responses=DocumentFacts)
     def get(self, request: Request, collection_id: UUID, document_id: UUID) -> Response:
-        """Tell a document with its text, metadata and sections; one that was removed, too."""
+        """Show a document with its text, metadata and sections; one that was removed, too."""
         collection = find_collection(request, collection_id)
         document = collection.documents.filter(uuid=document_id).prefetch_related("sections").first()
         if document is None:

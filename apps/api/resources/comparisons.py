@@ -39,10 +39,10 @@ class Comparison(Endpoint):
         tags=["comparison"],
     )
     def get(self, request: Request) -> Response:
-        """Hold runs of one dataset against each other, query by query: all pairs, or all against a baseline.
+        """Compare runs of one dataset query by query: all pairs, or all with a baseline.
 
-        409 (`incomparable`) where they were measured against different truths: `detail` says in what they differ, and
-        how to mend it. The outcome is told, not judged: that is what a gate does.
+        409 (`incomparable`) where they were measured against different truths: `detail` says how they differ, and
+        what to do. A comparison does not judge: a gate does.
         """
         stated = valid(ComparisonQuery, request.query_params)
         return Response(ComparisonFacts(comparison_facts(compared(request, stated, stated["run"]))).data)

@@ -54,7 +54,7 @@ class DatasetExport(Endpoint):
 
     @extend_schema(
         operation_id="export_dataset",
-        parameters=[ExportQuery, *file_headers("what of the dataset the format has no place for.")],
+        parameters=[ExportQuery, *file_headers("what the format cannot hold of the dataset.")],
         responses=FILES | refusals(409),
     )
     def get(self, request: Request, dataset_id: UUID) -> HttpResponseBase:
@@ -72,8 +72,8 @@ class DatasetExport(Endpoint):
             mapping = find_visible(dataset.mappings.select_related("collection"), stated["mapping_id"], request.user)
             if not (may_view(mapping, request.user) and may_view(mapping.collection, request.user)):
                 raise PermissionDenied(
-                    "The export would tell the documents of the mapping, which you may not view, or not its "
-                    "collection: ask the owner to share them with your team, or leave mapping_id out."
+                    "The export would show the documents of the mapping, and you may not view the mapping "
+                    "or its collection: ask the owner to share them with your team, or leave mapping_id out."
                 )
         export = export_dataset(version, stated["format"], mapping=mapping)
         answer = attachment(export.write, export.name, export.writer.content_type)

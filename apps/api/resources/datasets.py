@@ -82,7 +82,7 @@ class OneDataset(Endpoint):
 
     @extend_schema(operation_id="get_dataset", responses=DatasetFacts)
     def get(self, request: Request, dataset_id: UUID) -> Response:
-        """Tell about a dataset."""
+        """Show a dataset."""
         return Response(
             DatasetFacts(find_visible(with_query_count(Dataset.objects.all()), dataset_id, request.user)).data
         )

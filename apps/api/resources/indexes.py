@@ -54,7 +54,7 @@ class Options(Endpoint):
 
     @extend_schema(operation_id="get_index_options", responses=IndexOptions)
     def get(self, request: Request) -> Response:
-        """Tell what an index, or the matrix of a benchmark, can be made of here."""
+        """Show what an index, or the matrix of a benchmark, can be made of here."""
         facts = {
             "encoders": known_encoders(visible(Index.objects.all(), request.user)),
             "strategies": list(STRATEGIES),
@@ -73,7 +73,7 @@ class OneIndex(Endpoint):
 
     @extend_schema(operation_id="get_index", responses=IndexFacts)
     def get(self, request: Request, index_id: UUID) -> Response:
-        """Tell about an index, and what building it took."""
+        """Show an index, and what building it took."""
         return Response(IndexFacts(find_visible(with_operation(Index.objects.all()), index_id, request.user)).data)
 
     @extend_schema(operation_id="delete_index", responses={204: None})

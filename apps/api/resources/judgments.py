@@ -106,12 +106,12 @@ class OneJudgment(Endpoint):
 
     @extend_schema(operation_id="get_judgment", responses=JudgmentFacts)
     def get(self, request: Request, dataset_id: UUID, query_id: int, judgment_id: int) -> Response:
-        """Tell about a judgment, one of an older version too."""
+        """Show a judgment, one of an older version too."""
         return Response(JudgmentFacts(judgment_at(request, dataset_id, query_id, judgment_id)).data)
 
     @extend_schema(operation_id="change_judgment", request=GradeStated, responses=JudgmentFacts)
     def put(self, request: Request, dataset_id: UUID, query_id: int, judgment_id: int) -> Response:
-        """Judge the document anew in the draft, under the reference that it has.
+        """Change the grade of the document in the draft, under the reference that it has.
 
         The answer has another id where a frozen version holds the judgment that was. 409 for one that was changed or
         removed since.

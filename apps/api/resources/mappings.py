@@ -52,7 +52,7 @@ class Mappings(Endpoint):
     @extend_schema(operation_id="create_mapping", request=MappingRequest, responses={201: MappingFacts})
     @idempotent
     def post(self, request: Request, dataset_id: UUID) -> Response:
-        """Lay a dataset over a collection, not resolved yet; 409 where that was done before."""
+        """Map a dataset to a collection, not resolved yet; 409 where the mapping exists."""
         dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
         stated = valid(MappingRequest, request.data)
         collection = find_visible(Collection.objects.all(), stated["collection_id"], request.user)
@@ -67,7 +67,7 @@ class OneMapping(Endpoint):
 
     @extend_schema(operation_id="get_mapping", responses=MappingFacts)
     def get(self, request: Request, dataset_id: UUID, mapping_id: UUID) -> Response:
-        """Tell about a mapping."""
+        """Show a mapping."""
         return Response(MappingFacts(mapping_at(request, dataset_id, mapping_id)).data)
 
     @extend_schema(operation_id="delete_mapping", responses={204: None})

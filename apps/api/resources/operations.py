@@ -39,7 +39,7 @@ class OneOperation(Endpoint):
 
     @extend_schema(operation_id="get_operation", responses=OperationState)
     def get(self, request: Request, operation_id: UUID) -> Response:
-        """Tell about an operation, with its whole progress."""
+        """Show an operation, with its whole progress."""
         return state_of(find_visible(told_rows(), operation_id, request.user))
 
 

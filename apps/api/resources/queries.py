@@ -48,15 +48,15 @@ class OneQuery(Endpoint):
 
     @extend_schema(operation_id="get_query", responses=QueryFacts)
     def get(self, request: Request, dataset_id: UUID, query_id: int) -> Response:
-        """Tell about a query, one of an older version too."""
+        """Show a query, one of an older version too."""
         return Response(QueryFacts(query_at(request, dataset_id, query_id)).data)
 
     @extend_schema(operation_id="edit_query", request=QueryChange, responses=QueryFacts)
     def patch(self, request: Request, dataset_id: UUID, query_id: int) -> Response:
         """Change a query in the draft, all but its key.
 
-        The answer has another id where a frozen version holds the wording that was. 409 for a query that was worded
-        anew or removed since.
+        The answer has another id where a frozen version holds the wording that was. 409 for a query that was
+        reworded or removed since.
         """
         query = query_at(request, dataset_id, query_id)
         return Response(QueryFacts(edit_query(query, record_fields(valid(QueryChange, request.data)))).data)

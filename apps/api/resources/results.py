@@ -22,7 +22,7 @@ class Results(Endpoint):
 
     @extend_schema(operation_id="get_results", parameters=[VersionQuery], responses=ResultsFacts)
     def get(self, request: Request, benchmark_id: UUID) -> Response:
-        """Tell the runs of a benchmark with their means, in their order; at any status, final means only."""
+        """Show the runs of a benchmark with their means, in their order; at any status, final means only."""
         benchmark = find_visible(Benchmark.objects.select_related("dataset_version"), benchmark_id, request.user)
         stated = valid(VersionQuery, request.query_params)
         return Response(ResultsFacts(results(benchmark, version=version_of(benchmark, stated.get("version")))).data)
@@ -34,7 +34,7 @@ class OneRun(Endpoint):
 
     @extend_schema(operation_id="get_run", parameters=[VersionQuery], responses=WholeRunFacts)
     def get(self, request: Request, benchmark_id: UUID, run_id: UUID) -> Response:
-        """Tell about a run: its means, and what they rest on."""
+        """Show a run: its means, and what they rest on."""
         run = find(request, benchmark_id, run_id)
         stated = valid(VersionQuery, request.query_params)
         own = {name: getattr(run, name) for name in set(WholeRunFacts().fields) if hasattr(run, name)}
@@ -48,7 +48,7 @@ class RunQueries(Endpoint):
 
     @extend_schema(operation_id="list_run_queries", parameters=[RunQueryQuery], responses=AnswerPage)
     def get(self, request: Request, benchmark_id: UUID, run_id: UUID) -> Response:
-        """List what a run answered to each query that it was asked so far."""
+        """List the rankings of a run, for each query that was searched so far."""
         run = find(request, benchmark_id, run_id)
         query = valid(RunQueryQuery, request.query_params)
         version = version_of(run, query.get("version"))

@@ -33,7 +33,7 @@ class Coverage(Endpoint):
         tags=["runs"],
     )
     def get(self, request: Request, run_id: UUID) -> Response:
-        """Tell how far the values of a run rest on judgments."""
+        """Show how much of the values of a run rests on judgments."""
         evaluation = measured(request, run_id)
         rows = [asdict(row) | {"name": Measure.parse(row.name).wire} for row in coverage_of(evaluation)]
         return Response(CoverageFacts(about(evaluation) | {"measures": rows}).data)
@@ -50,7 +50,7 @@ class Sections(Endpoint):
         tags=["runs"],
     )
     def get(self, request: Request, run_id: UUID) -> Response:
-        """Tell how well a run finds the sections that judgments name."""
+        """Show how well a run finds the sections that judgments name."""
         evaluation = measured(request, run_id)
         found = section_means(evaluation)
         facts = {
@@ -73,7 +73,7 @@ class Content(Endpoint):
         tags=["runs"],
     )
     def get(self, request: Request, run_id: UUID) -> Response:
-        """Tell what the first chunks of a run hold of the evidence and the answers that queries state."""
+        """Show what the first chunks of a run hold of the evidence and the answers that queries state."""
         evaluation = measured(request, run_id)
         found = content_of(evaluation)
         facts = {

@@ -79,9 +79,9 @@ class Slices(Endpoint):
         operation_id="slice_run", parameters=[VersionQuery], responses={200: SlicesFacts} | refusals(409), tags=["runs"]
     )
     def get(self, request: Request, run_id: UUID) -> Response:
-        """Tell the means of a run over each slice of the queries, and which slices are weak.
+        """Show the means of a run over each slice of the queries, and which slices are weak.
 
-        409 where the run has no values, or its mapping was resolved anew since.
+        409 where the run has no values, or its mapping was resolved again since.
         """
         run = find(request, run_id)
         return Response(SlicesFacts(slice_facts(run, **valid(VersionQuery, request.query_params))).data)

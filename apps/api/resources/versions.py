@@ -58,7 +58,7 @@ class OneVersion(Endpoint):
 
     @extend_schema(operation_id="get_version", responses=VersionDetail)
     def get(self, request: Request, dataset_id: UUID, number: int) -> Response:
-        """Tell about a version, of the draft also what it changes."""
+        """Show a version; of the draft also what it changes."""
         version = version_at(request, dataset_id, number)
         changes = None
         if version.frozen_at is None:
@@ -81,7 +81,7 @@ class VersionDifference(Endpoint):
 
     @extend_schema(operation_id="get_difference", parameters=[DifferenceQuery], responses=VersionDifferenceFacts)
     def get(self, request: Request, dataset_id: UUID, number: int) -> Response:
-        """Tell what a version, the draft among them, changes of the version before it, row by row."""
+        """Show row by row what a version or the draft changes of the version before it."""
         limit = valid(DifferenceQuery, request.query_params)["limit"]
         difference = difference_of(version_at(request, dataset_id, number))
         rows = {kind: getattr(difference, kind)[:limit] for kind in KINDS}

@@ -7,23 +7,23 @@ from apps.api.paging import Page, PageQuery
 
 
 class NewBaseline(StrictSerializer):
-    """A run that others of its dataset are to be held against."""
+    """A run that other runs of its dataset will be compared with."""
 
     run_id = Identifier(help_text="A completed run of the dataset.")
     name = Text(
-        max_length=200, help_text="What rules and commands call it. The baseline of that name so far is retired."
+        max_length=200, help_text="Its name in rules and commands. The current baseline of that name is retired."
     )
-    reason = Text(max_length=10_000, help_text="Why this run may be what others are held against.")
+    reason = Text(max_length=10_000, help_text="Why other runs may be compared with this run.")
 
 
 class BaselineQuery(PageQuery):
     """Which page of which baselines."""
 
-    retired = Flag(required=False, help_text="true: the retired ones alone; false: the current ones; without: all.")
+    retired = Flag(required=False, help_text="true: only retired ones; false: only current ones; default: all.")
 
 
 class BaselineFacts(serializers.Serializer):
-    """A baseline as the API tells it; it is current until it is retired."""
+    """A baseline in the API; it is current until it is retired."""
 
     id = serializers.UUIDField()
     dataset_id = serializers.UUIDField()
@@ -33,7 +33,7 @@ class BaselineFacts(serializers.Serializer):
     run_id = serializers.UUIDField()
     run_label = serializers.CharField(source="run.label")
     approved_by = serializers.CharField(
-        source="approved_by.username", allow_null=True, help_text="A user; null: deleted since."
+        source="approved_by.username", allow_null=True, help_text="A user; null: the user was deleted."
     )
     approved_at = Moment(source="created_at")
     retired_by = serializers.CharField(

@@ -11,14 +11,14 @@ from benchbench.names import MAX_LENGTH
 
 
 class Cloning(StrictSerializer):
-    """What is to be other about the copy."""
+    """Settings of the copy that differ."""
 
-    name = Text(required=False, default="", max_length=MAX_LENGTH, help_text="Without one it is called a copy.")
+    name = Text(required=False, default="", max_length=MAX_LENGTH, help_text="Default: the old name, marked as a copy.")
     allow_missing = Flag(
         required=False,
         allow_null=True,
         default=None,
-        help_text="Of module queries: run although the collection lacks modules. By default as in the other.",
+        help_text="Run module queries although the collection lacks modules. Default: as in the first benchmark.",
     )
 
 
@@ -33,23 +33,27 @@ class MeasuresWanted(StrictSerializer):
 class MeasuresFacts(serializers.Serializer):
     """What a benchmark is measured by."""
 
-    added = serializers.ListField(child=serializers.CharField(), help_text="What is new, with how far it is judged.")
+    added = serializers.ListField(
+        child=serializers.CharField(), help_text="The new measures, with their judged shares."
+    )
     measures = serializers.ListField(child=serializers.CharField(), help_text="All, by their own names.")
 
 
 class Rescoring(StrictSerializer):
     """The version of the dataset to measure on."""
 
-    version = Whole(required=False, min_value=1, max_value=2**31 - 1, help_text="Without one the newest frozen.")
+    version = Whole(required=False, min_value=1, max_value=2**31 - 1, help_text="Default: the newest frozen version.")
 
 
 class RescoredFacts(serializers.Serializer):
-    """What came of measuring on a version: `?version=` of the results has the values."""
+    """The result of measuring on a version: `?version=` of the results has the values."""
 
     benchmark_id = serializers.UUIDField()
     dataset_version = serializers.IntegerField(min_value=1)
     measured_runs = serializers.IntegerField(min_value=1)
-    unsearched_queries = serializers.IntegerField(min_value=0, help_text="New there, so never asked: not in the means.")
+    unsearched_queries = serializers.IntegerField(
+        min_value=0, help_text="New in this version, so never searched: not in the means."
+    )
     dropped_queries = serializers.IntegerField(min_value=0, help_text="No longer there.")
     message = serializers.CharField()
 
@@ -66,7 +70,7 @@ class ManifestToRun(StrictSerializer):
     """A manifest, whose benchmark is to be made again on the same data."""
 
     manifest = ManifestField(help_text="As GET …/manifest answered, here or on another site.")
-    name = Text(required=False, default="", max_length=MAX_LENGTH, help_text="Without one it is called so again.")
+    name = Text(required=False, default="", max_length=MAX_LENGTH, help_text="Default: the name in the manifest.")
 
 
 class VerificationFacts(serializers.Serializer):

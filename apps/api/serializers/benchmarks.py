@@ -39,7 +39,7 @@ class MatrixRequest(StrictSerializer):
         "ERR@20) comes on top of them.",
     )
     allow_missing = Flag(
-        required=False, default=False, help_text="Of module queries: run although the collection lacks modules."
+        required=False, default=False, help_text="Run module queries although the collection lacks modules."
     )
 
 
@@ -48,7 +48,7 @@ class BenchmarkPreview(MatrixRequest):
 
 
 class NewBenchmark(MatrixRequest):
-    """A benchmark to be made."""
+    """A new benchmark."""
 
     name = Text(max_length=MAX_LENGTH)
     description = Text(required=False, default="", allow_blank=True, allow_null=True, max_length=10_000)
@@ -66,7 +66,7 @@ class BenchmarkQuery(PageQuery):
 
 
 class BenchmarkFacts(serializers.Serializer):
-    """A benchmark as the API tells it."""
+    """A benchmark in the API."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
@@ -102,12 +102,12 @@ class PreviewFacts(serializers.Serializer):
     """What a matrix would do."""
 
     total_runs = serializers.IntegerField(min_value=1)
-    labels = serializers.ListField(child=serializers.CharField(), help_text="Of the runs, in their order.")
+    labels = serializers.ListField(child=serializers.CharField(), help_text="Labels of the runs, in their order.")
     queries = serializers.IntegerField(min_value=0)
     distinct = serializers.DictField(child=serializers.IntegerField(), help_text="Distinct work over all queries.")
-    estimate_seconds = serializers.FloatField(help_text="Of one worker, in shared execution, without `builds`.")
+    estimate_seconds = serializers.FloatField(help_text="Time of one worker in shared execution, without `builds`.")
     builds = serializers.ListField(child=serializers.CharField(), help_text="Made before any query.")
     indexes = serializers.ListField(child=serializers.CharField(), help_text="Those that are searched.")
-    resident_bytes = serializers.IntegerField(min_value=0, help_text="Of a worker's memory.")
+    resident_bytes = serializers.IntegerField(min_value=0, help_text="Memory that a worker needs.")
     warnings = serializers.ListField(child=serializers.CharField())
     explanation = serializers.CharField()

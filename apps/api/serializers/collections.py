@@ -14,7 +14,7 @@ FILE = (
     "A BEIR corpus (.jsonl, .jsonl.gz), or a .zip: of a folder of Markdown, HTML and text files, of sectioned "
     "documents, or of a corpus."
 )
-PREFIX = "Stands before the path of each file of a zip, and makes its uri. Without it the path is the uri."
+PREFIX = "The uri of each file of a zip is this prefix followed by its path. Default: the path is the uri."
 
 
 class NewCollection(StrictSerializer):
@@ -32,24 +32,24 @@ class CollectionUpload(NewCollection):
 
 
 class CollectionChange(StrictSerializer):
-    """What is to be different; the rest stays."""
+    """The fields to change; the others stay."""
 
     name = Text(required=False, max_length=MAX_LENGTH)
     description = Text(required=False, allow_blank=True, max_length=10_000)
 
 
 class CollectionFacts(serializers.Serializer):
-    """A collection as the API tells it."""
+    """A collection in the API."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
     description = serializers.CharField(help_text="May be empty.")
     kind = serializers.ChoiceField(
-        Collection.Kind.choices, help_text="`external` holds nothing but the ids that external runs name."
+        Collection.Kind.choices, help_text="`external` holds only the ids that external runs name."
     )
     owner_id = serializers.IntegerField(allow_null=True, help_text="null: it belongs to the whole staff.")
     document_count = serializers.IntegerField(min_value=0)
-    fingerprint = serializers.CharField(help_text="Changes with its documents. Empty: it never had any.")
+    fingerprint = serializers.CharField(help_text="Changes with its documents. Empty: it never had documents.")
     created_at = Moment()
     updated_at = Moment()
 
@@ -85,7 +85,7 @@ class DocumentStated(StrictSerializer):
         default="",
         allow_blank=True,
         max_length=LIMITS["content_hash"],
-        help_text="SHA-256 of the file's bytes; without it that of title, newline, text.",
+        help_text="SHA-256 of the file's bytes. Default: that of title, newline, text.",
     )
     metadata = AnyObject(required=False, default=dict, help_text="What filters of queries may ask for.")
     sections = SectionStated(many=True, required=False, default=list, help_text="In the document's order, depth first.")
@@ -110,11 +110,11 @@ class ImportFacts(serializers.Serializer):
     """What an import did."""
 
     created = serializers.IntegerField(min_value=0)
-    updated = serializers.IntegerField(min_value=0, help_text="With those that were removed and are back.")
+    updated = serializers.IntegerField(min_value=0, help_text="Also documents that were removed and have come back.")
     unchanged = serializers.IntegerField(min_value=0)
     removed = serializers.IntegerField(min_value=0)
     duplicates = serializers.IntegerField(min_value=0, help_text="Stated more than once, equal each time.")
-    document_count = serializers.IntegerField(min_value=0, help_text="Of the collection, now.")
+    document_count = serializers.IntegerField(min_value=0, help_text="Documents in the collection now.")
 
 
 class DocumentQuery(PageQuery):

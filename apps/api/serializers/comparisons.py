@@ -17,9 +17,9 @@ class MeasuredOn(StrictSerializer):
         required=False,
         min_value=1,
         max_value=GREATEST,
-        help_text="Of the dataset; by default the newest on which all have values.",
+        help_text="Version of the dataset. Default: the newest on which all runs have values.",
     )
-    measure = Text(required=False, max_length=LONGEST, help_text="Such as mrr; by default the primary one.")
+    measure = Text(required=False, max_length=LONGEST, help_text="Such as mrr. Default: the primary measure.")
     slice = Text(required=False, max_length=500, trim_whitespace=False, help_text="Such as `category: billing`.")
 
 
@@ -33,9 +33,11 @@ class ComparisonQuery(MeasuredOn):
         help_text="Ids of runs, of any benchmarks: run=…&run=….",
     )
     baseline = Identifier(
-        required=False, help_text="The run that all others are held against; without it every pair is compared."
+        required=False, help_text="The run that all others are compared with. Default: every pair is compared."
     )
-    seed = Whole(required=False, min_value=0, max_value=GREATEST, help_text="By default that of the oldest benchmark.")
+    seed = Whole(
+        required=False, min_value=0, max_value=GREATEST, help_text="Default: the seed of the oldest benchmark."
+    )
 
 
 class QueryDifferenceQuery(PageQuery, MeasuredOn):
@@ -63,7 +65,7 @@ class ComparedRunFacts(serializers.Serializer):
     config = serializers.DictField()
     git_sha = serializers.CharField(allow_null=True)
     failed_queries = serializers.IntegerField()
-    duration_ms = serializers.IntegerField(allow_null=True, help_text="What its own searches took.")
+    duration_ms = serializers.IntegerField(allow_null=True, help_text="Time of its own searches.")
     execution = serializers.CharField(allow_null=True, help_text="How that was timed: shared, or isolated.")
     mean = serializers.FloatField(help_text="Over the compared queries.")
     standing = serializers.ChoiceField(STANDINGS, allow_null=True, help_text="null: nothing is tested.")
@@ -95,7 +97,7 @@ class DescribedFacts(serializers.Serializer):
 
 
 class ComparisonFacts(serializers.Serializer):
-    """Runs held against each other, query by query."""
+    """Runs compared query by query."""
 
     verdict = serializers.CharField(allow_null=True, help_text="A sentence; null where nothing is tested.")
     tested = serializers.BooleanField(help_text="Only the primary measure is tested, and no slice that is small.")

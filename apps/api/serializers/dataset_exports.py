@@ -11,7 +11,7 @@ class ExportQuery(StrictSerializer):
     """What is downloaded, and how documents are named in it."""
 
     format = Choice(list(WRITERS))
-    version = Whole(required=False, min_value=1, max_value=MOST_NUMBER, help_text="Without: the newest frozen one.")
+    version = Whole(required=False, min_value=1, max_value=MOST_NUMBER, help_text="Default: the newest frozen version.")
     mapping_id = Identifier(required=False, help_text="Of the dataset, resolved for the version.")
 
 

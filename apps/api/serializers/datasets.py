@@ -19,15 +19,15 @@ class DatasetUpload(StrictSerializer):
     description = Text(required=False, default="", allow_blank=True, max_length=10_000)
     file = FilePart(
         help_text="JSON of schema 1.0, module queries, ground_truth.json, CSV or JSON Lines with a row for each "
-        "judgment; a zip of a directory: BEIR, Flowbaby, TREC, ground_truth.json with documents/. Any may be a .gz."
+        "judgment; a zip of a directory: BEIR, Flowbaby, TREC, ground_truth.json with documents/. Each may be a .gz."
     )
-    format = Choice(list(FORMATS), required=False, help_text="Without it the content tells.")
+    format = Choice(list(FORMATS), required=False, help_text="Default: detected from the content.")
     split = Text(required=False, max_length=50, help_text="Of BEIR (test without it) and Flowbaby (all).")
-    dataset_id = Identifier(required=False, help_text="What the file holds becomes the next version of this dataset.")
+    dataset_id = Identifier(required=False, help_text="The file becomes the next version of this dataset.")
     version = Text(
         required=False,
         max_length=LABEL_LENGTH,
-        help_text="What the version is called, such as 2026-11; without it what the file states, if anything.",
+        help_text="Label of the version, such as 2026-11. Default: the one in the file, if any.",
     )
 
     def validate(self, stated: dict[str, Any]) -> dict[str, Any]:
@@ -37,7 +37,7 @@ class DatasetUpload(StrictSerializer):
 
 
 class DatasetFacts(serializers.Serializer):
-    """A dataset as the API tells it."""
+    """A dataset in the API."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()

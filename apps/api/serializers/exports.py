@@ -28,11 +28,11 @@ class ResultsFormat(serializers.Serializer):
 
     name = serializers.CharField()
     label = serializers.CharField(source="title")
-    exports = serializers.ChoiceField(["benchmark", "run"], help_text="What it is of.")
+    exports = serializers.ChoiceField(["benchmark", "run"], help_text="What it exports.")
     content_type = serializers.CharField()
     extension = serializers.CharField()
     marks_failures = serializers.BooleanField(
-        help_text="Whether it can say that a query failed; else that is left out."
+        help_text="Whether it can mark failed queries; if not, they are left out."
     )
 
 

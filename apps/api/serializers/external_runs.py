@@ -34,11 +34,11 @@ class RunUpload(StrictSerializer):
         max_value=GREATEST,
         help_text="Of the dataset, for a new benchmark; by default the newest frozen one.",
     )
-    format = Choice(list(FORMATS), required=False, help_text="Without it the content tells.")
+    format = Choice(list(FORMATS), required=False, help_text="Default: detected from the content.")
     order_by = Choice(
         ["score", "rank"],
         required=False,
-        help_text="Of a Flowbaby run whose scores and ranks disagree: which of them orders.",
+        help_text="For a Flowbaby run whose scores and ranks disagree: which of them decides the order.",
     )
     k = ListOf(
         child=Whole(min_value=1, max_value=GREATEST_CUTOFF),
@@ -63,7 +63,7 @@ class RunReportFacts(serializers.Serializer):
     format = serializers.ChoiceField(list(FORMATS))
     tags = serializers.ListField(child=serializers.CharField(allow_blank=True))
     queries = serializers.IntegerField(help_text="Of the version.")
-    answered = serializers.IntegerField(help_text="Those of them that the file ranks documents for.")
+    answered = serializers.IntegerField(help_text="Queries of the version for which the file ranks documents.")
     results = serializers.IntegerField(help_text="Ranked documents.")
     documents = serializers.IntegerField(help_text="Distinct ones.")
     missing = serializers.IntegerField(help_text="Judged queries that the file lacks; they count as 0.")
@@ -75,7 +75,7 @@ class RunReportFacts(serializers.Serializer):
     )
     first_unjudged = serializers.ListField(child=serializers.CharField())
     tied = serializers.IntegerField(help_text="Queries in which ids decided between equal scores.")
-    notes = serializers.SerializerMethodField(help_text="A sentence for each thing that moves the values.")
+    notes = serializers.SerializerMethodField(help_text="A sentence for each thing that affects the values.")
 
     def get_notes(self, report: RunReport) -> list[str]:
         return list(report.notes())
@@ -91,7 +91,7 @@ class ImportedRunFacts(serializers.Serializer):
 
 
 class RunImportFacts(serializers.Serializer):
-    """An imported run, the benchmark that it stands in, and what is to be told of its file."""
+    """An imported run, its benchmark, and a report on its file."""
 
     benchmark = GatedBenchmarkFacts()
     run = ImportedRunFacts()

@@ -47,11 +47,11 @@ class GateRules(StrictSerializer):
 class BenchmarkGateRules(GateRules):
     """The rules by which runs of a benchmark are judged."""
 
-    run = RunField(required=False, allow_null=True, default=None, help_text="Without it the best run is judged.")
+    run = RunField(required=False, allow_null=True, default=None, help_text="Default: the best run.")
 
 
 class CheckFacts(serializers.Serializer):
-    """What came of one rule."""
+    """The result of one rule."""
 
     name = serializers.CharField()
     wanted = serializers.CharField(allow_blank=True)
@@ -64,7 +64,7 @@ class CheckFacts(serializers.Serializer):
 
 
 class RunVerdictFacts(serializers.Serializer):
-    """A run, and what came of each rule."""
+    """A run, and the result of each rule."""
 
     id = serializers.UUIDField()
     run_order = serializers.IntegerField()
@@ -82,7 +82,7 @@ class GatedBenchmarkFacts(serializers.Serializer):
 
 
 class GateBaselineFacts(serializers.Serializer):
-    """The baseline that runs were held against."""
+    """The baseline that runs were compared with."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()

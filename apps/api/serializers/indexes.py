@@ -28,11 +28,12 @@ def default_encoder() -> str:
 
 
 class NewIndex(StrictSerializer):
-    """How a collection is to be made searchable."""
+    """A new index of a collection."""
 
     name = Text(
         max_length=MAX_LENGTH,
-        help_text="Short: it stands in the label of every run. A name that the collection has makes its next version.",
+        help_text="Short: it is part of the label of every run. "
+        "A name that the collection already has makes its next version.",
     )
     encoder = Text(
         required=False,
@@ -69,15 +70,15 @@ class IndexStats(serializers.Serializer):
 
 
 class IndexFacts(serializers.Serializer):
-    """An index as the API tells it."""
+    """An index in the API."""
 
     id = serializers.UUIDField()
     collection_id = serializers.UUIDField()
-    name = serializers.CharField(help_text="By it a matrix names the newest ready version.")
+    name = serializers.CharField(help_text="In a matrix it means the newest ready version of this name.")
     version = serializers.IntegerField(min_value=1)
     status = serializers.ChoiceField(Index.Status.choices)
     error = serializers.SerializerMethodField(help_text="Why building it failed.")
-    encoder = serializers.CharField(help_text="Empty: none, or one of imported vectors that has no name.")
+    encoder = serializers.CharField(help_text="Empty: no encoder, or imported vectors of a model without a name.")
     encoder_revision = serializers.CharField(help_text="Empty until it is built.")
     dimension = serializers.IntegerField(allow_null=True, min_value=1)
     lexical = serializers.BooleanField()
@@ -87,7 +88,9 @@ class IndexFacts(serializers.Serializer):
     vector_source = serializers.CharField(help_text="Empty: encoded here. Else the SHA-256 of the imported file.")
     fingerprint = serializers.CharField(help_text="Empty until it is ready.")
     stats = serializers.SerializerMethodField(help_text="null until it is ready.")
-    operation_uuid = serializers.UUIDField(allow_null=True, help_text="What last built it, or builds it now.")
+    operation_uuid = serializers.UUIDField(
+        allow_null=True, help_text="The operation that built it last, or builds it now."
+    )
     owner_id = serializers.IntegerField(allow_null=True, help_text="null: it belongs to the whole staff.")
     created_at = Moment()
     ready_at = Moment(allow_null=True)
@@ -111,7 +114,7 @@ class BuildStarted(serializers.Serializer):
 
     id = serializers.UUIDField()
     status = serializers.ChoiceField(Index.Status.choices)
-    operation_uuid = serializers.UUIDField(help_text="/operations/{uuid} tells how far it is.")
+    operation_uuid = serializers.UUIDField(help_text="/operations/{uuid} shows its progress.")
 
 
 class IndexOptions(serializers.Serializer):
@@ -127,5 +130,6 @@ class IndexOptions(serializers.Serializer):
     lexical = serializers.ListField(child=serializers.CharField())
     fusions = serializers.ListField(child=serializers.CharField())
     rerankers = serializers.ListField(
-        child=serializers.CharField(), help_text="Those of an index's own encoder; another name is a cross-encoder's."
+        child=serializers.CharField(),
+        help_text="Rerankers that use the index's own encoder; any other name is that of a cross-encoder.",
     )

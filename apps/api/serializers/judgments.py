@@ -20,7 +20,7 @@ DOC_REF = {
             "type": "object",
             "properties": dict.fromkeys(DOC_REF_KEYS, FILLED | {"type": ["string", "null"]}),
             "anyOf": [{"properties": {key: FILLED}, "required": [key]} for key in DOC_REF_KEYS],
-            "description": "Any of them; null is not stated, and one must be.",
+            "description": "At least one of them; null means not given.",
             "additionalProperties": False,
         },
     ]
@@ -48,7 +48,7 @@ class GradeStated(StrictSerializer):
     )
     source = Choice(Judgment.Source.values, required=False, default=Judgment.Source.HUMAN.value)
     judge = Text(required=False, allow_blank=True, default="", max_length=JUDGE_LENGTH, help_text="Empty: your name.")
-    note = Text(required=False, allow_blank=True, default="", help_text="Why, for whoever asks later.")
+    note = Text(required=False, allow_blank=True, default="", help_text="The reason, for later readers.")
 
 
 class JudgmentStated(GradeStated):
@@ -71,9 +71,9 @@ class JudgmentsEdited(StrictSerializer):
 
 
 class JudgmentFacts(serializers.Serializer):
-    """A judgment as the API tells it."""
+    """A judgment in the API."""
 
-    id = serializers.IntegerField(help_text="Of this statement: one that replaces a frozen one has another id.")
+    id = serializers.IntegerField(help_text="Of this judgment; a judgment that replaces a frozen one has another id.")
     query_id = serializers.IntegerField()
     query_key = serializers.CharField(source="query.key")
     doc_ref = serializers.DictField()
@@ -101,9 +101,11 @@ class JudgmentPage(Page):
 
 
 class BulkFacts(serializers.Serializer):
-    """What stating judgments together came to."""
+    """The result of stating judgments together."""
 
-    version = serializers.IntegerField(min_value=1, help_text="That holds the outcome: the draft, if there is one.")
+    version = serializers.IntegerField(
+        min_value=1, help_text="The version with the result: the draft, if there is one."
+    )
     added = serializers.IntegerField(min_value=0)
     changed = serializers.IntegerField(min_value=0)
     removed = serializers.IntegerField(min_value=0)

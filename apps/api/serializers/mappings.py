@@ -20,7 +20,7 @@ class MappingRequest(StrictSerializer):
 
 
 class MappingFacts(serializers.Serializer):
-    """A mapping as the API tells it."""
+    """A mapping in the API."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
@@ -80,7 +80,7 @@ class UnresolvedPage(Page):
 
 
 class ResolvedFacts(MappingFacts):
-    """A mapping and what came of resolving it."""
+    """A mapping and the result of resolving it."""
 
     operation_uuid = serializers.UUIDField(allow_null=True, help_text="The operation that resolves it on the queue.")
     unresolved = UnresolvedFacts(many=True, help_text="The first of them; …/unresolved lists all. Empty where queued.")
@@ -90,7 +90,7 @@ class CheckRequest(StrictSerializer):
     """Which version of the dataset is looked up."""
 
     version = Whole(
-        required=False, min_value=1, max_value=MOST_NUMBER, help_text="Without: the draft, else the newest."
+        required=False, min_value=1, max_value=MOST_NUMBER, help_text="Default: the draft, else the newest version."
     )
 
 
@@ -106,5 +106,7 @@ class CheckedFacts(serializers.Serializer):
 
     version = serializers.IntegerField(min_value=1)
     checked = serializers.IntegerField(min_value=0, help_text="Judgments that were looked up.")
-    dangling_count = serializers.IntegerField(min_value=0, help_text="References to no one document, or to no section.")
+    dangling_count = serializers.IntegerField(
+        min_value=0, help_text="References that do not lead to exactly one document, or lead to no section."
+    )
     dangling = DanglingFacts(many=True, help_text="The first of them.")

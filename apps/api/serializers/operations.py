@@ -22,20 +22,20 @@ class OperationFacts(serializers.Serializer):
 
     operation_id = serializers.UUIDField(source="pk")
     kind = serializers.ChoiceField(KINDS)
-    subject_id = serializers.UUIDField(help_text="The benchmark, mapping or index that is worked on.")
+    subject_id = serializers.UUIDField(help_text="The benchmark, mapping or index of the operation.")
     owner_id = serializers.IntegerField(
-        allow_null=True, help_text="Whose the subject is; null: the whole staff's, or it was deleted."
+        allow_null=True, help_text="Owner of the subject; null: the whole staff, or the subject was deleted."
     )
     started_by = serializers.CharField(
         source="started_by.username",
         allow_null=True,
-        help_text="A user, whose quota it counts against; null: a command without an owner, or deleted since.",
+        help_text="The user whose quota it counts against; null: a command without an owner, or the user was deleted.",
     )
     queue = serializers.CharField()
     status = serializers.ChoiceField(Status.choices)
     error = serializers.SerializerMethodField(help_text="Why it failed.")
     created_at = Moment()
-    started_at = Moment(allow_null=True, help_text="When a worker took it up.")
+    started_at = Moment(allow_null=True, help_text="When a worker started it.")
     finished_at = Moment(allow_null=True)
 
     def get_error(self, operation: Operation) -> str | None:

@@ -16,7 +16,7 @@ class StateQuery(PageQuery):
     """Which page, and of which version."""
 
     version = Whole(
-        required=False, min_value=1, max_value=MOST_NUMBER, help_text="Without: the draft, else the newest version."
+        required=False, min_value=1, max_value=MOST_NUMBER, help_text="Default: the draft, else the newest version."
     )
 
 
@@ -27,7 +27,7 @@ class QueriesQuery(StateQuery):
 
 
 class QueryChange(StrictSerializer):
-    """What is to be different; the rest stays."""
+    """The fields to change; the others stay."""
 
     query_text = Text(required=False)
     slices = ListOf(child=Text(max_length=SLICE_LENGTH), required=False)
@@ -43,20 +43,20 @@ class QueryChange(StrictSerializer):
 
 
 class NewQuery(QueryChange):
-    """A query that the dataset has not."""
+    """A new query."""
 
     query_key = Text(max_length=LENGTHS["key"])
     query_text = Text()
 
 
 class QueryFacts(serializers.Serializer):
-    """A query as the API tells it."""
+    """A query in the API."""
 
-    id = serializers.IntegerField(help_text="Of this wording: a query that is worded anew has another id.")
+    id = serializers.IntegerField(help_text="Of this wording: a reworded query has another id.")
     query_key = serializers.CharField(source="key", help_text="Names the query in all versions.")
     query_text = serializers.CharField(source="text")
     slices = serializers.ListField(child=serializers.CharField())
-    category = serializers.CharField(help_text="May be empty, as those that follow.")
+    category = serializers.CharField(help_text="May be empty, like the next fields.")
     difficulty = serializers.CharField()
     query_type = serializers.CharField()
     split = serializers.CharField()

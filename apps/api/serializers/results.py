@@ -18,7 +18,10 @@ class VersionQuery(StrictSerializer):
     """On which version of the dataset the values are."""
 
     version = Whole(
-        min_value=1, max_value=GREATEST, required=False, help_text="Its number; without one the benchmark's own."
+        min_value=1,
+        max_value=GREATEST,
+        required=False,
+        help_text="Number of the version. Default: the benchmark's own.",
     )
 
 
@@ -26,7 +29,10 @@ class RunQueryQuery(PageQuery):
     """Which page, and on which version of the dataset the values are."""
 
     version = Whole(
-        min_value=1, max_value=GREATEST, required=False, help_text="Its number; without one the benchmark's own."
+        min_value=1,
+        max_value=GREATEST,
+        required=False,
+        help_text="Number of the version. Default: the benchmark's own.",
     )
 
 
@@ -83,7 +89,7 @@ class RunFacts(serializers.Serializer):
 
 
 class SummaryFacts(serializers.Serializer):
-    """What all runs came to."""
+    """The results of all runs together."""
 
     total_runs = serializers.IntegerField(min_value=0)
     completed_runs = serializers.IntegerField(min_value=0)

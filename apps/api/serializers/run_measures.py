@@ -19,8 +19,10 @@ class CoverageRowFacts(serializers.Serializer):
     value = serializers.FloatField(allow_null=True)
     judged = serializers.FloatField(allow_null=True, help_text="Share of what it looks at that is judged.")
     condensed = serializers.FloatField(allow_null=True, help_text="Its value over judged documents alone.")
-    least = serializers.FloatField(allow_null=True, help_text="Its value if nothing that is not judged is relevant.")
-    greatest = serializers.FloatField(allow_null=True, help_text="Its value if all of that is as relevant as it gets.")
+    least = serializers.FloatField(allow_null=True, help_text="Its value if no unjudged document is relevant.")
+    greatest = serializers.FloatField(
+        allow_null=True, help_text="Its value if all unjudged documents are as relevant as possible."
+    )
 
 
 class CoverageFacts(MeasuredRunFacts):
@@ -41,7 +43,9 @@ class SectionRowFacts(serializers.Serializer):
 class SectionMeansFacts(MeasuredRunFacts):
     """How well a run finds documents and sections, over the judgments that name sections."""
 
-    judgments = serializers.IntegerField(help_text="That name sections and whose query was answered; 0: no means.")
+    judgments = serializers.IntegerField(
+        help_text="Judgments that name sections and whose query was answered; 0: no means."
+    )
     rows = SectionRowFacts(many=True)
     doc_mrr = serializers.FloatField(allow_null=True)
     section_mrr = serializers.FloatField(allow_null=True)

@@ -14,7 +14,7 @@ LOSSES = [(loss.value, cause.name) for loss, cause in CAUSES.items()]
 class LostDocumentQuery(PageQuery, VersionQuery):
     """Which page of which lost documents."""
 
-    cause = Choice(LOSSES, required=False, help_text="Without it all.")
+    cause = Choice(LOSSES, required=False, help_text="Default: all causes.")
 
     def validate_cause(self, value: str) -> Loss:
         return Loss(value)
@@ -40,7 +40,7 @@ class TriageFacts(serializers.Serializer):
     losing_queries = serializers.IntegerField(help_text="Those of them that lost a document.")
     lost_documents = serializers.IntegerField()
     untraced_queries = serializers.IntegerField(help_text="Those whose stage lists are not kept.")
-    is_current = serializers.BooleanField(help_text="Whether the judgments stand as when the run was measured.")
+    is_current = serializers.BooleanField(help_text="Whether the judgments are the same as when the run was measured.")
     causes = CauseFacts(many=True, help_text="In the order of the stages.")
 
 
@@ -51,12 +51,12 @@ class LostDocumentFacts(serializers.Serializer):
     query_key = serializers.CharField()
     query_text = serializers.CharField()
     document_id = serializers.CharField(
-        source="document", allow_null=True, help_text="External id; null: the judgment stands for no document."
+        source="document", allow_null=True, help_text="External id; null: the judgment has no document."
     )
     reference = serializers.CharField(help_text="How the judgment names it, where there is no document.")
     grade = serializers.IntegerField()
     cause = serializers.ChoiceField(LOSSES, source="loss")
-    share = serializers.FloatField(help_text="Of the ideal DCG@k, what it would bring.")
+    share = serializers.FloatField(help_text="The share of the ideal DCG@k that it would add.")
     sentence = serializers.CharField(help_text="What happened to it.")
     remedy = serializers.CharField()
 
@@ -78,7 +78,7 @@ class WeakFacts(serializers.Serializer):
 class SliceFacts(serializers.Serializer):
     """The means of a run over one kind of queries."""
 
-    name = serializers.CharField(help_text="What `slice` takes elsewhere.")
+    name = serializers.CharField(help_text="The value for the parameter `slice`.")
     partition = serializers.CharField()
     label = serializers.CharField(allow_blank=True)
     queries = serializers.IntegerField(help_text="Those that are in the mean of the primary measure.")

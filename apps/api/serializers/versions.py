@@ -18,17 +18,17 @@ class FreezeRequest(StrictSerializer):
         required=False,
         default="",
         max_length=64,
-        help_text="What the difference of the draft was called that you looked at: 409 where it was edited since.",
+        help_text="`seen` of the difference that you looked at: 409 if the draft was edited since.",
     )
 
 
 class VersionFacts(serializers.Serializer):
-    """A version of a dataset as the API tells it."""
+    """A version of a dataset in the API."""
 
     number = serializers.IntegerField(min_value=1)
     label = serializers.CharField(help_text="May be empty.")
     is_draft = serializers.SerializerMethodField()
-    content_hash = serializers.CharField(help_text="Empty of a draft.")
+    content_hash = serializers.CharField(help_text="Empty for a draft.")
     query_count = serializers.IntegerField(min_value=0)
     judgment_count = serializers.IntegerField(min_value=0)
     note = serializers.CharField(help_text="May be empty.")
@@ -46,12 +46,12 @@ class VersionPage(Page):
 
 
 class ChangeFacts(serializers.Serializer):
-    """What a draft changes of the version before it."""
+    """Changes of a draft to the version before it."""
 
     added = serializers.IntegerField(min_value=0, help_text="Judgments.")
     changed = serializers.IntegerField(min_value=0)
     removed = serializers.IntegerField(min_value=0)
-    queries = serializers.IntegerField(min_value=0, help_text="Added, removed or worded anew, with their judgments.")
+    queries = serializers.IntegerField(min_value=0, help_text="Added, removed or reworded, with their judgments.")
     sentence = serializers.CharField()
 
 
@@ -68,13 +68,13 @@ class DifferenceQuery(StrictSerializer):
 
 
 class ChangedQuery(QueryFacts):
-    """A query that was worded or described anew."""
+    """A query that was reworded or described differently."""
 
     text_before = serializers.CharField()
 
 
 class ChangedJudgment(JudgmentFacts):
-    """A judgment that was stated anew."""
+    """A judgment that was changed."""
 
     grade_before = serializers.IntegerField()
 
@@ -91,15 +91,15 @@ class Totals(serializers.Serializer):
 
 
 class VersionDifferenceFacts(serializers.Serializer):
-    """What a version holds otherwise than the one before it: the first rows of each kind, by key.
+    """Differences of a version to the one before it: the first rows of each kind, by key.
 
-    Judgments are those of queries that both have. What is removed is told as it was.
+    Judgments are those of queries that both have. Removed rows are shown as they were.
     """
 
     number = serializers.IntegerField(min_value=1, source="version.number")
     since = serializers.IntegerField(min_value=0, help_text="The version before; 0 where there is none.")
     sentence = serializers.CharField(source="counts.sentence")
-    seen = serializers.CharField(source="digest", help_text="To freeze just this: the same as long as nobody edits.")
+    seen = serializers.CharField(source="digest", help_text="For freezing exactly this: it changes with every edit.")
     totals = Totals()
     judgments_added = JudgmentFacts(many=True)
     judgments_changed = ChangedJudgment(many=True)

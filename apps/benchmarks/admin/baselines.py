@@ -42,7 +42,7 @@ class BaselineAdmin(FactAdmin):
     def retire_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         def end(baseline: Baseline) -> str:
             retire(baseline, by=staff(request))
-            return f'"{baseline.name}" of {baseline.dataset} is retired: no gate is held against it any more.'
+            return f'"{baseline.name}" of {baseline.dataset} is retired: gates do not compare with it any more.'
 
         return self.each(request, queryset, end)
 

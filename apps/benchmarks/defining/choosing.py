@@ -70,8 +70,8 @@ def _no_index(mapping: Mapping, name: str | None, owner: User | None) -> MatrixE
     if owner is None and not there and mapping.collection.indexes.filter(status=Index.Status.READY).exists():
         seen_by = mapping.owner or "the whole staff"
         return MatrixError(
-            f"indexes: {mapping.collection.name!r} has no ready index that {seen_by} sees, and it is for them that a "
-            "command without --owner acts: say --owner.",
+            f"indexes: {mapping.collection.name!r} has no ready index that {seen_by} sees. A command without --owner "
+            "acts for them: give --owner.",
             field="indexes",
         )
     if not there:

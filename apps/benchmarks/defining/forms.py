@@ -51,7 +51,7 @@ class ManifestForm(PageForm):
         max_length=200,
         required=False,
         widget=UnfoldAdminTextInputWidget(),
-        help_text="Empty: that of the first benchmark, and “again”.",
+        help_text="Empty: the name of the first benchmark, and “again”.",
     )
 
 
@@ -78,7 +78,7 @@ class BenchmarkForm(PageForm, MatrixFields):
         "a whole number",
         initial="5, 10, 20",
         label="Measured at k",
-        help_text="nDCG, P and R at each; RR and AP besides.",
+        help_text="nDCG, P and R at each k; RR and AP once.",
     )
     measures = ListField(
         names_in,
@@ -111,13 +111,13 @@ class BenchmarkForm(PageForm, MatrixFields):
         choices=[("zero", "count them as 0"), ("skip", "leave them out of the means")],
         widget=UnfoldAdminSelectWidget(),
         label="Queries without a relevant judgment",
-        help_text="Nothing that a search returns for such a query is right. Left out, they lower no mean.",
+        help_text="No search can return anything right for such a query. Left out, they lower no mean.",
     )
     allow_missing = forms.BooleanField(
         required=False,
         widget=UnfoldBooleanSwitchWidget(),
         label="Allow missing modules",
-        help_text="Of module queries: run although the collection lacks modules that they expect, which are not found.",
+        help_text="Run module queries although the collection lacks modules that they expect; those are not found.",
     )
     seed = forms.IntegerField(initial=42, widget=UnfoldAdminIntegerFieldWidget(), help_text="Of everything random.")
 

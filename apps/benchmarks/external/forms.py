@@ -40,14 +40,14 @@ class RunForm(PageForm):
         max_length=200,
         required=False,
         widget=UnfoldAdminTextInputWidget(),
-        help_text="Of the new benchmark. Empty: the tag of the run.",
+        help_text="Name of the new benchmark. Empty: the tag of the run.",
     )
     benchmark = forms.ModelChoiceField(
         Benchmark.objects.none(),
         required=False,
         widget=UnfoldAdminSelectWidget(),
         empty_label="A new benchmark",
-        help_text="Runs of one benchmark stand on one leaderboard.",
+        help_text="Runs of one benchmark share one leaderboard.",
     )
     version = forms.ModelChoiceField(
         DatasetVersion.objects.none(),
@@ -64,13 +64,13 @@ class RunForm(PageForm):
         choices=ORDERS,
         widget=UnfoldAdminSelectWidget(),
         label="Ordered by",
-        help_text="Of a Flowbaby run. Of a TREC run the scores order, and its ranks are not read.",
+        help_text="For a Flowbaby run. A TREC run is ordered by its scores; its ranks are not read.",
     )
     k = ListField(
         whole_numbers,
         "a whole number",
         label="Measured at k",
-        help_text="Empty: 5, 10, 20. nDCG@10 decides the order, and is always there.",
+        help_text="Empty: 5, 10, 20. nDCG@10 decides the order, and is always included.",
     )
     measures = ListField(
         names_in,

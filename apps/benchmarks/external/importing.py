@@ -106,7 +106,8 @@ def version_for(
         own = benchmark.dataset_version
         if own.dataset_id != dataset.pk or version not in (None, own):
             raise RunImportError(
-                f"The benchmark {benchmark.name!r} is held against {own}: import into a new one.", field="benchmark"
+                f"The benchmark {benchmark.name!r} is measured on {own}: import into a new benchmark.",
+                field="benchmark",
             )
         return own
     if version is not None:
@@ -162,7 +163,7 @@ def _existing(benchmark: Benchmark, dataset: Dataset, version: DatasetVersion | 
     version_for(dataset, version=version, benchmark=benchmark)
     if is_told:
         raise RunImportError(
-            f"The benchmark {benchmark.name!r} has its name and measures already: leave them out.", field="benchmark"
+            f"The benchmark {benchmark.name!r} already has a name and measures: leave them out.", field="benchmark"
         )
     external_mapping(dataset)
     benchmark.mapping.refresh_from_db()
@@ -179,8 +180,8 @@ def _store_run(benchmark: Benchmark, found: RunFile, order_by: OrderBy | None) -
     same = benchmark.runs.filter(config_hash=rankings[:16]).first()
     if same is not None:
         raise RunImportedError(
-            f'{found.name} holds the rankings that run {same.run_order}, "{same.label}", of {benchmark.name!r} has '
-            "already: nothing was imported."
+            f'{found.name} has the same rankings as run {same.run_order}, "{same.label}", of {benchmark.name!r}: '
+            "nothing was imported."
         )
     label = _label(benchmark, found)
     if not benchmark.name:

@@ -75,7 +75,7 @@ class RunReport:
         if self.unjudged_documents == self.documents:
             yield (
                 f"None of the documents of {self.file} ({self.documents:,}: {self._first_unjudged}) is named by a "
-                "judgment of the dataset, so that none counts as relevant. Are they called otherwise there?"
+                "judgment of the dataset, so none counts as relevant. Does the dataset use other ids?"
             )
         elif self.unjudged_documents:
             yield (

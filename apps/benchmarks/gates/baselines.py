@@ -30,7 +30,7 @@ def approve(run: Run, *, name: str, reason: str, by: Any) -> Baseline:
     name, reason = name.strip(), reason.strip()
     for field, text in (("name", name), ("reason", reason)):
         if not text:
-            raise BenchbenchError(f"A baseline needs a {field}: who reads it later was not there.", field=field)
+            raise BenchbenchError(f"A baseline needs a {field}, for people who read it later.", field=field)
     if run.status != Run.Status.COMPLETED:
         raise BaselineError(f'The run "{run}" is {run.status}: only a completed run can be a baseline.')
     # Locked, so that of two approvals at a time the later one finds the earlier and retires it.

@@ -34,10 +34,10 @@ class BaselineForm(PageForm):
         max_length=200,
         initial="main",
         widget=UnfoldAdminTextInputWidget(),
-        help_text="What rules and commands call it. The run that has the name now is retired.",
+        help_text="Its name in rules and commands. The current baseline of that name is retired.",
     )
     reason = forms.CharField(
-        widget=UnfoldAdminTextareaWidget({"rows": 3}), help_text="Why this run may be what others are held against."
+        widget=UnfoldAdminTextareaWidget({"rows": 3}), help_text="Why other runs may be compared with this run."
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -55,7 +55,7 @@ class GateForm(PageForm):
         required=False,
         empty_label="None: only floors, latency and the like",
         widget=UnfoldAdminSelectWidget(),
-        help_text="What the rules under against_baseline hold the run against.",
+        help_text="The rules under against_baseline compare the run with it.",
     )
     rules_text = forms.CharField(
         label="Rules",
@@ -74,7 +74,7 @@ class GateForm(PageForm):
         accept=".yaml,.yml",
         limit=MAX_CHARACTERS,
         remedy="Rules are shorter than that.",
-        help_text="Such as the gate.yaml that your pipeline uses. It goes before the text above.",
+        help_text="Such as the gate.yaml that your pipeline uses. It is used instead of the text above.",
     )
 
     def __init__(self, *args: Any, benchmark: Benchmark, **kwargs: Any) -> None:

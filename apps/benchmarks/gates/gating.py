@@ -33,7 +33,7 @@ class GateStateError(GateError, ConflictError):
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """A run, and what came of each rule."""
+    """A run, and the result of each rule."""
 
     run: Run
     checks: tuple[Check, ...]
@@ -100,7 +100,7 @@ def _require_baseline(benchmark: Benchmark, baseline: Baseline | None, rules: Ru
     if benchmark.status == Status.RUNNING:
         raise GateStateError(f'The benchmark "{benchmark}" is running: wait for its end.')
     if baseline is None and rules.changes:
-        raise GateError("The rules hold runs against a baseline (against_baseline): name one.", field="baseline")
+        raise GateError("The rules compare runs with a baseline (against_baseline): name one.", field="baseline")
     if baseline is not None and baseline.dataset_id != benchmark.dataset_version.dataset_id:
         raise GateError(
             f'The baseline "{baseline.name}" is of the dataset {baseline.dataset}, the benchmark of '
@@ -148,7 +148,7 @@ def _measured(runs: QuerySet[Run], ground: Ground) -> list[MeasuredRun]:
     ordered = list(found.select_related("run__benchmark").defer("values").order_by("run__run_order"))
     if {evaluation.truth_hash for evaluation in ordered} - {truth_hash(ground.truth)}:
         raise GateStateError(
-            f'The mapping "{ground.benchmark.mapping}" was resolved anew since "{ground.benchmark}" was measured: '
+            f'The mapping "{ground.benchmark.mapping}" was resolved again since "{ground.benchmark}" was measured: '
             f"re-score it on version {ground.version.number} first."
         )
     return [MeasuredRun(evaluation.run, ground, evaluation) for evaluation in ordered]

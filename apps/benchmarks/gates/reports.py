@@ -82,7 +82,7 @@ def markdown_of(result: GateResult) -> str:
     if told := means_told(result):
         lines.append(told)
     if result.rules.changes:
-        lines.append(f"Significant means so at α = {result.rules.alpha:g}, shared by every comparison of this gate.")
+        lines.append(f"Significant means at α = {result.rules.alpha:g}, shared by every comparison of this gate.")
     lines += [f"Note: {text(warning)}" for warning in result.warnings]
     for verdict in result.verdicts:
         lines += ["", f"### {text(verdict.run.label)}: {verdict.outcome}", ""]

@@ -41,9 +41,9 @@ class Rescored:
         runs = len(self.evaluations)
         told = f"Measured {counted(runs, 'run')} on {self.version}; nothing was searched."
         if self.unsearched:
-            told += f" Not asked of them, and left out of the means: queries new or reworded there, {self.unsearched}."
+            told += f" Not searched, and left out of the means: new or reworded queries, {self.unsearched}."
         if self.dropped:
-            told += f" No longer there, and so without a value: {self.dropped} of their queries."
+            told += f" Without a value, because the version no longer has them: {self.dropped} of their queries."
         return told
 
 
@@ -51,7 +51,7 @@ def rescore(benchmark: Benchmark, *, version: DatasetVersion | None = None) -> R
     """Measure every completed run of `benchmark` on `version` (the newest frozen one by default), and store that.
 
     All of them, so that one page never holds together what was measured against different truths. Values on other
-    versions stay. A query that is new in the version, or worded anew, was never searched: it has no value, is left out
+    versions stay. A query that is new in the version, or reworded, was never searched: it has no value, is left out
     of the means like one that failed, and counted (`Evaluation.unsearched_queries`); never is it a zero. A query that
     the version no longer has is left out. Raises RescoringError; TruthError where the mapping is not resolved for it.
     """
@@ -66,9 +66,7 @@ def rescore(benchmark: Benchmark, *, version: DatasetVersion | None = None) -> R
         evaluations = evaluate_runs(benchmark, runs, version=version)
         unsearched = max(evaluation.unsearched_queries for evaluation in evaluations)
         if unsearched and all(evaluation.query_count == 0 for evaluation in evaluations):
-            raise RescoringError(
-                f"{benchmark.name!r} was asked none of the queries of {version}: make a new benchmark, which is."
-            )
+            raise RescoringError(f"{benchmark.name!r} was not asked any query of {version}: make a new benchmark.")
     asked = set(benchmark.dataset_version.queries.values_list("pk", flat=True))
     dropped = len(asked - set(evaluations[0].query_ids))
     return Rescored(version, evaluations, unsearched, dropped)

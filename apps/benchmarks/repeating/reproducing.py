@@ -187,13 +187,15 @@ def _find_index(wanted: dict[str, Any], mapping: Mapping, owner: User | None) ->
     near = next((index for index in ready if index.name == wanted["name"]), None)
     told = f'"{wanted["name"]}": {_describe(wanted)}'
     if near is None:
-        raise ManifestError(f'The collection "{collection}" has no index like {told}. Build one, and come back.')
+        raise ManifestError(
+            f'The collection "{collection}" has no index like {told}. Build one, and run the manifest again.'
+        )
     here = identity_of(near)
     differing = [key for key in SAME_OF_AN_INDEX if not same(here[key], wanted.get(key))]
     what = "; ".join(f"{key} is {_short(here[key])}, was {_short(wanted.get(key))}" for key in differing)
     raise ManifestError(
         f'No index of the collection "{collection}" is the one that the manifest was run on. The one that is called '
-        f'"{near}" here differs: {what or "it was built before its documents changed"}. Build one as it was.'
+        f'"{near}" here differs: {what or "it was built before its documents changed"}. Build it as it was.'
     )
 
 

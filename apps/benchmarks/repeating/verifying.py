@@ -129,7 +129,7 @@ def _parts(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
     if not changed and before["values"] != after["values"]:
         yield "the means are equal, the values of single queries are not"
     if before["rankings"] != after["rankings"]:
-        yield "its rankings or scores are others"
+        yield "its rankings or scores are different"
 
 
 def _why(run: Run) -> str:

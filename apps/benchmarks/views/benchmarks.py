@@ -67,8 +67,8 @@ def more_measures(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.
         act,
         title=f"More measures of {benchmark}",
         submit="Measure",
-        intro="The finished runs are measured by these too, from the rankings that are stored; nothing is searched. "
-        f"There are already: {', '.join(benchmark.measures)}.",
+        intro="The finished runs are measured by these too, from stored rankings; nothing is searched. The "
+        f"benchmark already has: {', '.join(benchmark.measures)}.",
     )
 
 

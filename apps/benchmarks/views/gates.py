@@ -26,7 +26,7 @@ def add_baseline(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
         messages.success(
             request,
             f'"{baseline.run}" is the baseline "{baseline.name}" of {baseline.dataset} now. '
-            "Hold other runs against it by a gate, on their pages or in your pipeline.",
+            "Compare other runs with it by a gate, on their pages or in your pipeline.",
         )
         return redirect(change_url(baseline.run))
 
@@ -37,8 +37,8 @@ def add_baseline(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
         act,
         title="Pin a run as baseline",
         submit="Approve as baseline",
-        intro="A baseline is a run that somebody answers for. Gates hold later runs of the same dataset against it, "
-        "and its line is drawn into the history of the dataset.",
+        intro="A baseline is a run that somebody approved. Gates compare later runs of the same dataset with it, "
+        "and the history of the dataset shows its line.",
     )
 
 

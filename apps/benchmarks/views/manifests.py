@@ -35,8 +35,8 @@ def run_manifest(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
         act,
         title="Run a manifest again",
         submit="Find the data and start",
-        intro="A manifest says what a benchmark was run on and with, and what came of it. It is run again on the same "
-        "data, found here by what it contains; afterwards the page says whether every value was reproduced.",
+        intro="A manifest describes a benchmark: its data, its configurations and its results. It is run again on the "
+        "same data, which is found here by its content; afterwards the page says whether every value was reproduced.",
     )
 
 

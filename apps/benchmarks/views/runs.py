@@ -43,9 +43,9 @@ def import_run(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
         act,
         title="Import a run",
         submit="Import",
-        intro="Rankings that were made elsewhere are measured here as any other run, without their documents: these "
-        "are known by the ids that judgments and runs name. Choose a file, and see what is in it before anything is "
-        "kept.",
+        intro="Rankings that were made elsewhere are measured like any other run. Their documents are not needed: "
+        "judgments and runs name them by id. Choose a file, and see what is in it before anything is "
+        "stored.",
         template="benchmarks/run_form.html",
     )
 

@@ -113,9 +113,7 @@ def _current(
             raise DatasetError(f"{where}: {sentence[0].lower()}{sentence[1:]}", field=f"{where}.{field}")
         if first[place] != index:
             earlier = f"{listed}[{first[place]}]"
-            raise DatasetError(
-                f"{where} speaks of the same query and document as {earlier}: state it once.", field=where
-            )
+            raise DatasetError(f"{where} names the same query and document as {earlier}: state it once.", field=where)
     return [current.get(place) for place in places]
 
 

@@ -43,7 +43,7 @@ def detect(path: Path) -> str:
     if not any(chunk.strip() for chunk in raw_chunks(path)):
         raise DatasetError(f"{path.name} is empty.")
     raise DatasetError(
-        f"{path.name} has no format that is known: say which it has (--format; the upload asks for it), of "
+        f"{path.name} has no known format: name it (--format, or the field of the upload), one of "
         f"{', '.join(sorted(FILES.values()))}.",
         field="format",
     )

@@ -87,7 +87,7 @@ def parse_schema1(content: bytes, *, limits: Limits, where: str = "The file") ->
     those that are about the whole.
     """
     if len(content) > limits.upload_bytes:
-        raise DatasetTooLargeError(f"{where} has more than {limits.upload_bytes:,} bytes, the most that is taken.")
+        raise DatasetTooLargeError(f"{where} has more than {limits.upload_bytes:,} bytes, the most that is allowed.")
     value = parse(decode(content, where=where), where=where)
     fields = Fields(value, ("schema_version", "metadata", "queries"))
     _check_schema_version(fields)
@@ -95,7 +95,7 @@ def parse_schema1(content: bytes, *, limits: Limits, where: str = "The file") ->
     if not queries:
         raise fields.error("queries", "is empty: a dataset needs at least one query")
     if len(queries) > limits.queries:
-        raise fields.error("queries", f"has {len(queries):,} queries: at most {limits.queries:,} are taken")
+        raise fields.error("queries", f"has {len(queries):,} queries: at most {limits.queries:,} are allowed")
     read = [_query(item, index, limits) for index, item in enumerate(queries)]
     _refuse_repeated_keys([query for query, _ in read])
     return _dataset(fields, [query for query, _ in read], sum(duplicates for _, duplicates in read))
@@ -145,12 +145,12 @@ def _plain(about: dict[str, Any], queries: list[QueryRecord]) -> Iterator[str]:
     """Yield what has the name of a field of ours and holds something else."""
     for key in ABOUT:
         if about.get(key) is not None:
-            yield f"metadata.{key} is {kind(about[key])}: it stays plain metadata, and the dataset is told no {key}."
+            yield f"metadata.{key} is {kind(about[key])}: it stays plain metadata, and is not the dataset's {key}."
     for name in OWN_FIELDS:
         if keys := [query.key for query in queries if query.metadata.get(name) is not None]:
             yield (
                 f"metadata.{name} is not what the {name} of a query {'are' if name.endswith('s') else 'is'}, in "
-                f"{some_of(keys)}: it stays plain metadata, and nothing is done by it."
+                f"{some_of(keys)}: it stays plain metadata, and is not used."
             )
 
 
@@ -175,7 +175,8 @@ def _query(item: Any, index: int, limits: Limits) -> tuple[QueryRecord, int]:
     judged = fields.items("relevant_docs", alias="relevant_doc_refs", default=[])
     if len(judged) > limits.judgments_per_query:
         raise fields.error(
-            "relevant_docs", f"has {len(judged):,} judgments: at most {limits.judgments_per_query:,} a query are taken"
+            "relevant_docs",
+            f"has {len(judged):,} judgments: at most {limits.judgments_per_query:,} a query are allowed",
         )
     metadata = _metadata(fields)
     own = {name: metadata.pop(name) for name in OWN_FIELDS if name in metadata and is_own(name, metadata[name])}

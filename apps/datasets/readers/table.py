@@ -66,7 +66,9 @@ def _require_columns(path: Path, names: list[str], columns: Mapping[str, str]) -
     """Raise DatasetError for a mapping that is wrong, and where a field that must have a column has none."""
     for name, column in columns.items():
         if name not in FIELDS:
-            raise DatasetError(f"{name[:60]!a} is no field of a table: there are {', '.join(FIELDS)}.", field="columns")
+            raise DatasetError(
+                f"{name[:60]!a} is not a field of a table: there are {', '.join(FIELDS)}.", field="columns"
+            )
         if column not in names:
             there = ", ".join(names)[:200]
             raise DatasetError(f"{path.name} has no column {column[:60]!a}: it has {there}.", field="columns")

@@ -21,7 +21,7 @@ TITLES = {
     "judgments_changed": "Judgments changed",
     "judgments_removed": "Judgments removed",
     "queries_added": "Queries added, with their judgments",
-    "queries_changed": "Queries worded or described anew",
+    "queries_changed": "Queries reworded or described differently",
     "queries_removed": "Queries removed, with their judgments",
 }
 

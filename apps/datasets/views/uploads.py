@@ -42,8 +42,8 @@ def upload_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
         act,
         title="Upload a dataset",
         submit="Import",
-        intro="A dataset holds queries and which documents answer them. It does not depend on a collection: "
-        "a mapping lays it over one later. Choose a file, and see what is in it before anything is kept.",
+        intro="A dataset holds queries and the documents that answer them. It does not depend on a "
+        "collection: a mapping connects the two later. Choose a file, and see what is in it before anything is stored.",
         template="datasets/form.html",
     )
 

@@ -36,11 +36,11 @@ def cautions(record: DatasetRecord) -> Iterator[str]:
     most = max((len(query.judgments) for query in record.queries), default=0)
     beyond = []
     if len(record.queries) > limits.queries:
-        beyond.append(f"{len(record.queries):,} queries, at most {limits.queries:,} are taken")
+        beyond.append(f"{len(record.queries):,} queries, at most {limits.queries:,} are allowed")
     if most > limits.judgments_per_query:
-        beyond.append(f"{most:,} judgments of one query, at most {limits.judgments_per_query:,} are taken")
+        beyond.append(f"{most:,} judgments of one query, at most {limits.judgments_per_query:,} are allowed")
     if any(size > limits.upload_bytes for size in accumulate(len(piece.encode()) for piece in _pieces(record))):
-        beyond.append(f"more than {limits.upload_bytes:,} bytes, which is the most that is taken")
+        beyond.append(f"more than {limits.upload_bytes:,} bytes, which is the most that is allowed")
     if beyond:
         yield (
             f"{LABEL} is written whole, but uploading or importing it again would be refused: it has "

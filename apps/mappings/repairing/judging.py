@@ -81,7 +81,7 @@ def _stated(mapping: Mapping, query: Query, document: Document) -> list[Judgment
     version = find_version(mapping.dataset, edited=True)
     if not version.queries.filter(pk=query.pk).exists():
         raise JudgingError(
-            f"The query {query.key!a} was worded anew or removed since: judge it as {version.dataset} has it now."
+            f"The query {query.key!a} was reworded or removed since: judge it as {version.dataset} has it now."
         )
     if document.removed_at is not None:
         raise JudgingError(f'"{document}" was removed from the collection: a judgment could not be resolved to it.')

@@ -30,8 +30,8 @@ def add_mapping(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
         act,
         title="Map a dataset to a collection",
         submit="Map and resolve",
-        intro="A mapping gives each judgment of the dataset the document of the collection that it means, "
-        "or the reason why there is none.",
+        intro="A mapping finds for each judgment of the dataset its document in the collection, or says "
+        "why there is none.",
     )
 
 

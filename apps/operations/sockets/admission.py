@@ -49,7 +49,7 @@ def require_origin(headers: Mapping[bytes, bytes]) -> None:
     if not any(
         given.scheme == one.scheme and is_same_domain(given.netloc, one.netloc.removeprefix("*")) for one in trusted
     ):
-        sentence = f"Pages of {origin} may not ask here: name the origin in CSRF_TRUSTED_ORIGINS."
+        sentence = f"Pages of {origin} may not connect here: name the origin in CSRF_TRUSTED_ORIGINS."
         raise RefusedError("origin", sentence, close_code=CLOSE_ORIGIN)
 
 
@@ -93,7 +93,7 @@ class Places:
     def take(self) -> None:
         """Raise RefusedError where the process has as many as it may."""
         if self.taken >= settings.BENCHBENCH_SOCKETS_PER_PROCESS:
-            raise RefusedError("busy", "The site holds as many sockets open as it may: try again in a minute.")
+            raise RefusedError("busy", "The site has as many open sockets as it allows: try again in a minute.")
         self.taken += 1
 
     def leave(self) -> None:
@@ -110,10 +110,10 @@ class Pace:
         """Raise RefusedError for a message that is too long, or one too many."""
         longest, most = settings.BENCHBENCH_SOCKET_MAX_BYTES, settings.BENCHBENCH_SOCKET_MESSAGES_PER_MINUTE
         if len(message.encode() if isinstance(message, str) else message) > longest:
-            raise RefusedError("message_too_long", f"A message may have {longest} bytes.")
+            raise RefusedError("message_too_long", f"A message may have at most {longest} bytes.")
         now = time.monotonic()
         while self._times and self._times[0] <= now - MINUTE:
             self._times.popleft()
         self._times.append(now)
         if len(self._times) > most:
-            raise RefusedError("too_many_messages", f"A client may send {most} messages a minute.")
+            raise RefusedError("too_many_messages", f"A client may send at most {most} messages a minute.")

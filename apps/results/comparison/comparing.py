@@ -129,7 +129,7 @@ def compare_runs(
 
     Raises IncomparableError where the ground truth differs, ComparingError for fewer than 2 runs or more than 64, for
     fewer than 2 that are ranked and a baseline that is not, for fewer than 2 queries with a value in every run, and for
-    a measure, baseline or slice that is not there; SlicingError where the mapping was resolved anew since they were
+    a measure, baseline or slice that is not there; SlicingError where the mapping was resolved again since they were
     measured.
     """
     known, comparability = _ranked(_load(runs), baseline, version)
@@ -142,7 +142,7 @@ def compare_runs(
     measure = _chosen(wanted, list(found.values), "measure", "They have no common")
     if falls(measure):
         raise ComparingError(
-            f"{measure} falls as a run improves, so that no best run follows from it: compare by RR, its reciprocal.",
+            f"{measure} falls as a run improves, so it cannot say which run is best: compare by RR, its reciprocal.",
             field="measure",
         )
     asked = _slice(slice, found.slices)
@@ -236,7 +236,7 @@ def _load(runs: Iterable[Run]) -> list[Run]:
     """Return the runs, the oldest benchmark's first: a fixed order, in which equal runs have equal statistics."""
     known = {run.pk: run for run in runs}
     if not 2 <= len(known) <= MOST_RUNS:
-        raise ComparingError(f"A comparison takes 2 to {MOST_RUNS} runs; here is {len(known)}.", field="run")
+        raise ComparingError(f"A comparison takes 2 to {MOST_RUNS} runs, not {len(known)}.", field="run")
     return sorted(whole(known.values()), key=lambda run: (run.benchmark.created_at, run.benchmark_id, run.run_order))
 
 

@@ -119,7 +119,7 @@ def _truth(evaluation: Evaluation) -> tuple[Any, ...]:
 def _truth_names(evaluations: Sequence[Evaluation]) -> dict[tuple[Any, ...], str]:
     """Return a name for each truth that tells it from the others: "v2", "v2 on library", "v2, unresolved dropped".
 
-    Where a mapping was resolved anew in between, the start of the truth's hash tells both apart.
+    Where a mapping was resolved again in between, the start of the truth's hash tells both apart.
     """
     truths = sorted({_truth(evaluation) for evaluation in evaluations}, key=str)
     several = len({mapping for _, mapping, *_ in truths}) > 1

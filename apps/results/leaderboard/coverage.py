@@ -93,7 +93,7 @@ def _coverage(evaluation: Evaluation) -> list[CoverageRow]:
     ground_truth = truth_of(benchmark, evaluation.dataset_version)
     if truth_hash(ground_truth) != evaluation.truth_hash:
         raise CoverageError(
-            "The mapping was resolved anew since these values were measured, so their bounds cannot be told: re-score "
+            "The mapping was resolved again since these values were measured, so their bounds are not known: re-score "
             "the benchmark."
         )
     names = [name for name in evaluation.measures if not is_coverage(name)]

@@ -77,7 +77,7 @@ def _made(measured: Sequence[tuple[Benchmark, Evaluation]]) -> Iterator[Slicing]
     for (benchmark, evaluation), truth in zip(measured, truths, strict=True):
         if evaluation.truth_hash and evaluation.truth_hash != truth_hash(truth):
             raise SlicingError(
-                "The mapping was resolved anew since these values were measured, so they cannot be told by slice: "
+                "The mapping was resolved again since these values were measured, so they cannot be shown by slice: "
                 "re-score the benchmark."
             )
         counts = {query: sum(grade > 0 for grade in grades.values()) for query, grades in truth.grades.items()}

@@ -68,7 +68,7 @@ STEPS = (
     ),
     Step(
         "Bring judged queries",
-        "A dataset says what people ask, and which documents answer it how well.",
+        "A dataset says what people ask, which documents answer it, and how well.",
         "Upload a dataset",
         Dataset.objects.all(),
         "dataset",

@@ -113,7 +113,7 @@ def found_sections(evaluation: Evaluation) -> list[Found]:
         return []
     if truth_hash(truth_of(run.benchmark, evaluation.dataset_version)) != evaluation.truth_hash:
         raise KeptError(
-            "The mapping was resolved anew since this run was measured, and its judgments stand for other documents: "
+            "The mapping was resolved again since this run was measured, and its judgments stand for other documents: "
             "re-score the benchmark."
         )
     hits = _hits(kept_chunks(run, {one.query_id: rankings[one.query_id] for one in asked}))

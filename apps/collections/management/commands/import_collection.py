@@ -17,7 +17,7 @@ class Command(UseCaseCommand):
 
 SOURCE is a folder of text files (.txt .md .markdown .html .htm .rst, looked for in its folders too), or a BEIR corpus
 (corpus.jsonl or corpus.jsonl.gz, or the directory that holds it), or a directory of sectioned documents (*.json, with
-the text in a .md beside each). Of a file of text, its relative path is the document's id.
+the text in a .md beside each). The id of a text file's document is its relative path.
 
 Import the same name again after the documents changed: unchanged ones are recognised and left alone, and those that
 are gone are removed, unless --keep-missing says that SOURCE is only a part of the collection.

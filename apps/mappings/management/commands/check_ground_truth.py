@@ -21,8 +21,8 @@ class Command(UseCaseCommand):
     help = f"""Check judged queries without importing them: what they count, and what is wrong with them.
 
 {SOURCE_HELP}
-Told are judgments stated twice, metadata that contradicts the data, queries that nothing can answer, and references to
-documents and sections that are not there: in the documents beside SOURCE, and with --collection in a collection.
+It reports judgments stated twice, metadata that contradicts the data, queries that nothing can answer, and references
+to documents and sections that are not there: in the documents beside SOURCE, and with --collection in a collection.
 
   benchbench check_ground_truth ground_truth.json
   benchbench check_ground_truth golden-v1/ --collection memories --json

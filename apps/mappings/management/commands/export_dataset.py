@@ -25,9 +25,10 @@ class Command(UseCaseCommand):
 
 {formats()}
 
-What a format has no place for is left out and told; what it would make wrong is refused. PATH is packed where it ends
-in .gz. A format of several files is a zip where PATH ends in .zip, else a directory. Formats that name documents by id
-alone want --mapping where judgments refer to them otherwise; with it a BEIR directory holds the corpus too.
+What a format cannot hold is left out, with a message; an export that would be wrong is refused. PATH is packed where
+it ends in .gz. A format of several files is a zip where PATH ends in .zip, else a directory. Formats that name
+documents by id alone need --mapping where judgments use other references; with it a BEIR directory holds the corpus
+too.
 
   benchbench export_dataset support --format benchbench-json --output support.json
   benchbench export_dataset support --format beir --mapping "support on handbook" --output support-beir/

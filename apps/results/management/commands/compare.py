@@ -14,10 +14,10 @@ from benchbench.files.flowbaby.summaries import compare_summaries, read_summary
 
 
 class Command(UseCaseCommand):
-    help = """Hold two runs against each other, query by query, or two summary.json files of two versions of a program.
+    help = """Compare two runs query by query, or two summary.json files of two versions of a program.
 
-What is of different datasets, dataset versions or versions of canonical ids is refused. The outcome is told, not
-judged: that is what `gate` does.
+What is of different datasets, dataset versions or versions of canonical ids is refused. The command does not
+judge: `gate` does.
 
   benchbench compare nightly:1 nightly:2
   benchbench compare last/summary.json summary.json --json

@@ -21,8 +21,8 @@ from benchbench.files.runs import FORMATS
 class Command(UseCaseCommand):
     help = """Import rankings that were made elsewhere, each file as a run, and measure them against a dataset.
 
-FILE is a TREC run (lines `qid Q0 docno rank score tag`) or a Flowbaby run (JSON with run_id and entries), told apart by
-what it holds; it may be a .gz. No collection is needed: documents are known by the ids that judgments and runs name.
+FILE is a TREC run (lines `qid Q0 docno rank score tag`) or a Flowbaby run (JSON with run_id and entries), recognised by
+its content; it may be a .gz. No collection is needed: documents are known by the ids that judgments and runs name.
 
 A run that is imported is a run like any other: compared, gated, pinned as a baseline, exported, and looked into query
 by query. It is ranked exactly as `benchbench score` ranks: by score as a float32, equal ones by document id, falling;
@@ -42,7 +42,7 @@ that ranks a document twice for a query is refused, with its line. All files are
         )
         parser.add_argument("--benchmark", metavar="NAME", help="Add to this benchmark of external runs (name or id).")
         parser.add_argument("--name", default="", help="Name of the new benchmark. Without one, the first run's.")
-        parser.add_argument("--format", choices=list(FORMATS), default="", help="Told from FILE without it.")
+        parser.add_argument("--format", choices=list(FORMATS), default="", help="Default: detected from FILE.")
         parser.add_argument(
             "--order-by", choices=["rank", "score"], help="Of a Flowbaby run whose ranks and scores disagree."
         )

@@ -81,7 +81,7 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
         parser.add_argument(
             "--allow-missing",
             action="store_true",
-            help="Run although the collection lacks modules that module queries (SPEC-001) expect: they are not found.",
+            help="Run module queries (SPEC-001) although the collection lacks modules; those are not found.",
         )
         add_matrix_arguments(parser)
         add_execution(parser)
@@ -138,7 +138,7 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
         if options["verbose"] and options["json"]:
             raise self.misuse("--verbose prints for people and --json for programs: choose one.")
         if options["limit"] and not (options["verbose"] or options["output_dir"]):
-            raise self.misuse("--limit goes with --verbose or --output-dir; how much a run returns is --top-k.")
+            raise self.misuse("--limit goes with --verbose or --output-dir; --top-k sets how much a run returns.")
         least = min(options["top_k"] or [DEFAULT_TOP_K])
         if (options["limit"] or LIMIT) > least and (options["verbose"] or options["output_dir"]):
             raise self.misuse(f"--limit {options['limit'] or LIMIT} is more than a run returns, {least}: see --top-k.")

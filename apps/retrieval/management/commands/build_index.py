@@ -24,7 +24,7 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("collection", help="Name (or id) of the collection.")
-        parser.add_argument("--name", required=True, help="Name of the index: it stands in the label of every run.")
+        parser.add_argument("--name", required=True, help="Name of the index: it is part of the label of every run.")
         parser.add_argument(
             "--encoder",
             default="",
