@@ -150,3 +150,9 @@ def test_a_docstring_of_a_module_begins_with_the_name_of_a_thing() -> None:
             if words[0] in ("What", "Who", "How", "Which", "Whether", "Where", "When", "In", "At", "On", "From", "To"):
                 asking.append(str(module.relative_to(CHECKOUT)))
     assert asking == []
+
+
+def test_lines_of_the_documentation_can_be_read_beside_code() -> None:
+    pages = [CHECKOUT / "README.md", CHECKOUT / "CHANGELOG.md", *(CHECKOUT / "docs").glob("*.md")]
+    lines = [(page.name, line) for page in pages for line in page.read_text().splitlines()]
+    assert [f"{name}: {line[:60]}" for name, line in lines if len(line) >= 160] == []

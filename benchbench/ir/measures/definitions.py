@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from textwrap import fill
 from typing import TYPE_CHECKING, Literal
 
 from benchbench.ir.measures import library
 
 if TYPE_CHECKING:
     from benchbench.ir.measures.measure import Measure
+
+
+LINE = 130  # characters of a line of docs/measures.md
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +167,20 @@ def describe(measure: Measure) -> str:
 def as_markdown() -> str:
     """The definitions of all our measures, a section each, as docs/measures.md has them."""
     return "\n\n".join(
-        f"### {one.written}: {one.title}\n\n{one.meaning}\n\n"
-        f"- Gain: {one.gain}\n- Ties: {one.ties}\n- Empty cases: {one.empty}\n"
-        f"- Range: {one.range}; {one.better} is better.\n- Source: {one.source}."
-        for one in DEFINITIONS.values()
+        f"### {definition.written}: {definition.title}\n\n{_wrapped(definition.meaning)}\n\n"
+        + "\n".join(
+            _wrapped(f"- {fact}", indent="  ")
+            for fact in (
+                f"Gain: {definition.gain}",
+                f"Ties: {definition.ties}",
+                f"Empty cases: {definition.empty}",
+                f"Range: {definition.range}; {definition.better} is better.",
+                f"Source: {definition.source}.",
+            )
+        )
+        for definition in DEFINITIONS.values()
     )
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    return fill(text, LINE, subsequent_indent=indent, break_on_hyphens=False)
