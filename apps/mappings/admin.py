@@ -154,7 +154,7 @@ class ResolutionAdmin(LargeAdmin):
 
     @display(description="outcome", ordering="outcome", label=STATUS_COLOURS)
     def outcome_label(self, resolution: Resolution) -> str:
-        return resolution.outcome
+        return resolution.outcome.replace("_", " ")
 
     def trail(self, obj: Resolution) -> list[Any]:
         return [obj.mapping]

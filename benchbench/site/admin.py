@@ -31,7 +31,7 @@ STATUS_COLOURS = {
     **dict.fromkeys(("completed", "ready", "resolved", "done"), "success"),
     **dict.fromkeys(("running", "indexing", "evaluating"), "info"),
     **dict.fromkeys(("partial", "cancelled", "ambiguous"), "warning"),
-    **dict.fromkeys(("failed", "not_found", "invalid_ref"), "danger"),
+    **dict.fromkeys(("failed", "not found", "invalid ref"), "danger"),
     **dict.fromkeys(("pending", "queued"), "default"),
 }
 
