@@ -9,7 +9,6 @@ from django.utils import timezone
 from redis.exceptions import RedisError
 from rest_framework.exceptions import Throttled
 from unfold.forms import AuthenticationForm
-from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from apps.api.access.signing_in import count_guess
 from apps.api.access.throttling import address_of, uncount
@@ -45,7 +44,7 @@ class SignInForm(AuthenticationForm):
 class TokenForm(PageForm):
     name = forms.CharField(
         max_length=100,
-        widget=UnfoldAdminTextInputWidget({"placeholder": "nightly pipeline"}),
+        widget=forms.TextInput({"placeholder": "nightly pipeline"}),
         help_text="Where the token will be used, so that you know later which to revoke.",
     )
     scope = forms.ChoiceField(
@@ -53,7 +52,6 @@ class TokenForm(PageForm):
             (Scope.READ.value, "Read: look, judge by gates, and change nothing"),
             (Scope.WRITE.value, "Write: everything that you may do"),
         ],
-        widget=UnfoldAdminSelectWidget(),
     )
     days = forms.IntegerField(
         required=False,
@@ -61,7 +59,7 @@ class TokenForm(PageForm):
         max_value=MOST_DAYS,
         initial=90,
         label="Valid for days",
-        widget=UnfoldAdminIntegerFieldWidget({"placeholder": "until it is revoked"}),
+        widget=forms.NumberInput({"placeholder": "until it is revoked"}),
         help_text="Empty: until it is revoked.",
     )
 

@@ -1,7 +1,6 @@
 """The form of an uploaded collection."""
 
 from django import forms
-from unfold.widgets import UnfoldAdminTextInputWidget
 
 from apps.collections.models import Collection
 from benchbench.site.pages import PageForm, SizedFileField
@@ -12,7 +11,7 @@ class CollectionForm(PageForm):
 
     name = forms.CharField(
         max_length=200,
-        widget=UnfoldAdminTextInputWidget({"placeholder": "Product handbook, May"}),
+        widget=forms.TextInput({"placeholder": "Product handbook, May"}),
         help_text="What your team calls these documents.",
     )
     file = SizedFileField(

@@ -3,12 +3,6 @@
 from typing import Any, ClassVar
 
 from django import forms
-from unfold.widgets import (
-    UnfoldAdminIntegerFieldWidget,
-    UnfoldAdminSelectWidget,
-    UnfoldAdminTextareaWidget,
-    UnfoldAdminTextInputWidget,
-)
 
 from apps.datasets.records import DOC_REF_KEYS, GRADES, LABEL_LENGTH
 from benchbench.site.pages import PageForm, Sections
@@ -38,12 +32,11 @@ class GradeForm(RemovableForm):
     grade = forms.IntegerField(
         min_value=GRADES.start,
         max_value=GRADES.stop - 1,
-        widget=UnfoldAdminIntegerFieldWidget(),
         help_text="0: judged, and not relevant. Above 0: relevant; a higher grade is more relevant.",
     )
     note = forms.CharField(
         required=False,
-        widget=UnfoldAdminTextareaWidget({"rows": 2}),
+        widget=forms.Textarea({"rows": 2}),
         help_text="The reason, for later readers.",
     )
     next = forms.CharField(required=False, widget=forms.HiddenInput())
@@ -57,11 +50,9 @@ class JudgmentForm(GradeForm):
     key = forms.ChoiceField(
         label="Document by",
         choices=[(key, key.replace("_", " ")) for key in DOC_REF_KEYS],
-        widget=UnfoldAdminSelectWidget(),
     )
     reference = forms.CharField(
         label="Reference",
-        widget=UnfoldAdminTextInputWidget(),
         help_text="The document's own reference, as in a collection; mappings find the document by it.",
     )
 
@@ -74,12 +65,11 @@ class FreezeForm(PageForm):
     label = forms.CharField(
         max_length=LABEL_LENGTH,
         required=False,
-        widget=UnfoldAdminTextInputWidget(),
         help_text="Such as 2026-11; no two versions of a dataset have the same label. It may be empty.",
     )
     note = forms.CharField(
         required=False,
-        widget=UnfoldAdminTextareaWidget({"rows": 2}),
+        widget=forms.Textarea({"rows": 2}),
         help_text="What was changed and why, for later readers.",
     )
     next = forms.CharField(required=False, widget=forms.HiddenInput())

@@ -4,7 +4,6 @@ import json
 from typing import Any, ClassVar
 
 from django import forms
-from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from apps.datasets.forms import RemovableForm
 from apps.datasets.models import Query
@@ -21,7 +20,7 @@ class Prose(forms.CharField):
     """Text as it was written: browsers end its lines otherwise than it may have, and that alone is no change."""
 
     def __init__(self, *, rows: int, **kwargs: Any) -> None:
-        super().__init__(widget=UnfoldAdminTextareaWidget({"rows": rows}), strip=False, **kwargs)
+        super().__init__(widget=forms.Textarea({"rows": rows}), strip=False, **kwargs)
 
     def to_python(self, value: Any) -> str:
         return str(super().to_python(value)).replace("\r\n", "\n")
@@ -79,7 +78,6 @@ class JSONText(Prose):
 def _short(name: str, help_text: str, **kwargs: Any) -> forms.CharField:
     return forms.CharField(
         max_length=LENGTHS[name],
-        widget=UnfoldAdminTextInputWidget(),
         help_text=help_text,
         **{"required": False} | kwargs,
     )

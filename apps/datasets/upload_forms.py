@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from django import forms
-from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from apps.datasets.models import Dataset, DatasetVersion
 from apps.datasets.readers import FORMATS
@@ -37,17 +36,15 @@ class DatasetForm(PageForm):
     format = forms.ChoiceField(
         required=False,
         choices=[DETECT, *((name, format.label) for name, format in FORMATS.items())],
-        widget=UnfoldAdminSelectWidget(),
     )
     name = forms.CharField(
         max_length=200,
         required=False,
-        widget=UnfoldAdminTextInputWidget(),
         help_text="Empty: the name in the file, or the name of the file.",
     )
     description = forms.CharField(
         required=False,
-        widget=UnfoldAdminTextareaWidget({"rows": 3}),
+        widget=forms.Textarea({"rows": 3}),
         help_text="Where the queries come from, who judged them, how.",
     )
     dataset = forms.ModelChoiceField(
@@ -59,18 +56,16 @@ class DatasetForm(PageForm):
     version = forms.CharField(
         max_length=LABEL_LENGTH,
         required=False,
-        widget=UnfoldAdminTextInputWidget(),
         help_text="Label of the version, such as 2026-11. Empty: the one in the file, if any.",
     )
     split = forms.CharField(
         max_length=50,
         required=False,
-        widget=UnfoldAdminTextInputWidget(),
         help_text="Of BEIR (test where empty) and Flowbaby (all).",
     )
     columns = forms.CharField(
         required=False,
-        widget=UnfoldAdminTextareaWidget({"rows": 3, "placeholder": "query_text=question\ngrade=stars"}),
+        widget=forms.Textarea({"rows": 3, "placeholder": "query_text=question\ngrade=stars"}),
         help_text="Of CSV and JSON Lines: which column holds a field, one <code>field=column</code> a line, where "
         "their names differ; <code>=column</code> for one that is to be left out.",
     )

@@ -3,7 +3,6 @@
 from typing import Any
 
 from django import forms
-from unfold.widgets import UnfoldAdminTextInputWidget
 
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
@@ -19,7 +18,6 @@ class MappingForm(PageForm):
     name = forms.CharField(
         max_length=200,
         required=False,
-        widget=UnfoldAdminTextInputWidget(),
         help_text="Empty: named after both.",
     )
 

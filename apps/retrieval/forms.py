@@ -4,11 +4,6 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
-from unfold.widgets import (
-    UnfoldAdminIntegerFieldWidget,
-    UnfoldAdminTextInputWidget,
-    UnfoldBooleanSwitchWidget,
-)
 
 from apps.collections.models import Collection
 from apps.retrieval.models import Index
@@ -19,14 +14,13 @@ class IndexForm(PageForm):
     collection = forms.ModelChoiceField(Collection.objects.none())
     name = forms.CharField(
         max_length=200,
-        widget=UnfoldAdminTextInputWidget({"placeholder": "minilm"}),
+        widget=forms.TextInput({"placeholder": "minilm"}),
         help_text="Short: it is part of the label of every run. "
         "A name that the collection already has makes its next version.",
     )
     encoder = forms.CharField(
         max_length=500,
         required=False,
-        widget=UnfoldAdminTextInputWidget(),
         help_text=(
             "A sentence-transformers model, by name or local path: it turns texts into vectors for dense search. "
             "Empty: lexical search only."
@@ -36,21 +30,20 @@ class IndexForm(PageForm):
         required=False,
         initial=True,
         label="BM25 too",
-        widget=UnfoldBooleanSwitchWidget(),
         help_text="For lexical and hybrid search. Cheap to build.",
     )
     size = forms.IntegerField(
         required=False,
         min_value=20,
         label="Chunk size",
-        widget=UnfoldAdminIntegerFieldWidget({"placeholder": "whole documents"}),
+        widget=forms.NumberInput({"placeholder": "whole documents"}),
         help_text="Characters a chunk. Empty: whole documents. Many models read only the first 1,000 or 2,000.",
     )
     overlap = forms.IntegerField(
         required=False,
         min_value=0,
         label="Overlap",
-        widget=UnfoldAdminIntegerFieldWidget({"placeholder": "0"}),
+        widget=forms.NumberInput({"placeholder": "0"}),
         help_text="Characters that a chunk shares with the next; less than half the size.",
     )
 

@@ -21,12 +21,38 @@ from django.shortcuts import render
 from django.template.defaultfilters import filesizeformat
 from django.template.response import TemplateResponse
 from django.utils.http import url_has_allowed_host_and_scheme
+from unfold.widgets import (
+    UnfoldAdminCheckboxSelectMultipleWidget,
+    UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
+    UnfoldBooleanSwitchWidget,
+)
 
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError
 
 NAME_BYTES = 255
+LOOKS: dict[type[forms.Widget], type[forms.Widget]] = {
+    forms.TextInput: UnfoldAdminTextInputWidget,
+    forms.Textarea: UnfoldAdminTextareaWidget,
+    forms.NumberInput: UnfoldAdminIntegerFieldWidget,
+    forms.CheckboxInput: UnfoldBooleanSwitchWidget,
+    forms.Select: UnfoldAdminSelectWidget,
+    forms.SelectMultiple: UnfoldAdminCheckboxSelectMultipleWidget,
+}
 Sections = tuple[tuple[str, str, tuple[str, ...]], ...]
+
+
+def dress(field: forms.Field) -> None:
+    """Give a field the look of the admin, unless it has a widget of its own."""
+    plain: Any = field.widget
+    if look := LOOKS.get(type(plain)):
+        field.widget = look(attrs=plain.attrs)
+        field.widget.is_required = plain.is_required
+        if isinstance(field, forms.ChoiceField):
+            cast(Any, field.widget).choices = field.choices
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +95,7 @@ class SizedFileField(forms.FileField):
 
 
 class PageForm(forms.Form):
-    """A form of a page. `sections` groups its fields: (title, sentence, names).
+    """A form of a page, in the look of the admin. `sections` groups its fields: (title, sentence, names).
 
     `content_field` is the field at whose content an error points that names no field of the form: an uploaded file.
     """
@@ -81,6 +107,8 @@ class PageForm(forms.Form):
         self.user = user
         self.site = site
         super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            dress(field)
 
     def groups(self) -> Iterator[tuple[str, str, list[forms.BoundField]]]:
         for title, sentence, names in self.sections or (("", "", tuple(self.fields)),):

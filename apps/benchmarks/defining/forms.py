@@ -3,14 +3,6 @@
 from typing import Any
 
 from django import forms
-from unfold.widgets import (
-    UnfoldAdminCheckboxSelectMultipleWidget,
-    UnfoldAdminIntegerFieldWidget,
-    UnfoldAdminSelectWidget,
-    UnfoldAdminTextareaWidget,
-    UnfoldAdminTextInputWidget,
-    UnfoldBooleanSwitchWidget,
-)
 
 from apps.benchmarks.defining.choosing import ready_indexes
 from apps.benchmarks.defining.list_fields import ListField, field_of
@@ -50,7 +42,6 @@ class ManifestForm(PageForm):
     name = forms.CharField(
         max_length=200,
         required=False,
-        widget=UnfoldAdminTextInputWidget(),
         help_text="Empty: the name of the first benchmark, and “again”.",
     )
 
@@ -58,19 +49,17 @@ class ManifestForm(PageForm):
 class BenchmarkForm(PageForm, MatrixFields):
     mapping = forms.ModelChoiceField(
         Mapping.objects.none(),
-        widget=UnfoldAdminSelectWidget(),
         empty_label="Choose a resolved mapping",
         help_text="Which queries are asked of which documents. Only resolved mappings are offered.",
     )
     name = forms.CharField(
         max_length=200,
-        widget=UnfoldAdminTextInputWidget({"placeholder": "Does hybrid search pay?"}),
+        widget=forms.TextInput({"placeholder": "Does hybrid search pay?"}),
         help_text="The question that you ask is a good name.",
     )
-    description = forms.CharField(required=False, widget=UnfoldAdminTextareaWidget({"rows": 2}))
+    description = forms.CharField(required=False, widget=forms.Textarea({"rows": 2}))
     indexes = forms.MultipleChoiceField(
         required=False,
-        widget=UnfoldAdminCheckboxSelectMultipleWidget(),
         help_text="Tick several to compare them. None ticked: the one that became ready last.",
     )
     k_values_for_metrics = ListField(
@@ -89,7 +78,6 @@ class BenchmarkForm(PageForm, MatrixFields):
     primary_k = forms.IntegerField(
         initial=10,
         min_value=1,
-        widget=UnfoldAdminIntegerFieldWidget(),
         label="Primary k",
         help_text="nDCG at this k decides the order of the leaderboard.",
     )
@@ -98,28 +86,24 @@ class BenchmarkForm(PageForm, MatrixFields):
             ("shared", "shared: what runs have in common is done once; quick"),
             ("isolated", "isolated: query by query, for honest times; slow"),
         ],
-        widget=UnfoldAdminSelectWidget(),
         help_text="Rankings and values are the same either way; only the times differ in what they mean.",
     )
     unresolved = forms.ChoiceField(
         choices=[("count", "count them as not found"), ("drop", "leave them out")],
-        widget=UnfoldAdminSelectWidget(),
         label="Unresolved judgments",
         help_text="Leaving them out flatters every run; the page says how many there are.",
     )
     empty_queries = forms.ChoiceField(
         choices=[("zero", "count them as 0"), ("skip", "leave them out of the means")],
-        widget=UnfoldAdminSelectWidget(),
         label="Queries without a relevant judgment",
         help_text="No search can return anything right for such a query. Left out, they lower no mean.",
     )
     allow_missing = forms.BooleanField(
         required=False,
-        widget=UnfoldBooleanSwitchWidget(),
         label="Allow missing modules",
         help_text="Run module queries although the collection lacks modules that they expect; those are not found.",
     )
-    seed = forms.IntegerField(initial=42, widget=UnfoldAdminIntegerFieldWidget(), help_text="Of everything random.")
+    seed = forms.IntegerField(initial=42, help_text="Of everything random.")
 
     sections = (
         ("What is measured", "", ("mapping", "name", "description")),

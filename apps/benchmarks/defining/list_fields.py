@@ -4,11 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 from django import forms
-from unfold.widgets import (
-    UnfoldAdminCheckboxSelectMultipleWidget,
-    UnfoldAdminSelectWidget,
-    UnfoldAdminTextInputWidget,
-)
 
 from benchbench.ir.planning.axes import SWITCH, Axis
 
@@ -19,7 +14,7 @@ class ListField(forms.CharField):
     def __init__(self, read: Callable[[str], list[Any]], expects: str, **kwargs: Any) -> None:
         self.read = read
         self.expects = expects
-        super().__init__(required=False, widget=UnfoldAdminTextInputWidget(), **kwargs)
+        super().__init__(required=False, **kwargs)
 
     def clean(self, value: Any) -> list[Any]:
         try:
@@ -34,7 +29,7 @@ class SwitchField(forms.ChoiceField):
     def __init__(self, read: Callable[[str], list[Any]], **kwargs: Any) -> None:
         self.read = read
         choices = [("off", "off"), ("on", "on"), ("both", "both: with and without")]
-        super().__init__(choices=choices, initial="off", widget=UnfoldAdminSelectWidget(), **kwargs)
+        super().__init__(choices=choices, initial="off", **kwargs)
 
     def clean(self, value: Any) -> list[Any]:
         return self.read(super().clean(value))
@@ -46,7 +41,6 @@ def field_of(axis: Axis) -> forms.Field:
     if axis.kind is SWITCH:
         return SwitchField(axis.read, **asked)
     if axis.choices:
-        ticks = UnfoldAdminCheckboxSelectMultipleWidget()
         choices = list(axis.choices.items())
-        return forms.MultipleChoiceField(choices=choices, initial=[axis.default], required=False, widget=ticks, **asked)
+        return forms.MultipleChoiceField(choices=choices, initial=[axis.default], required=False, **asked)
     return ListField(axis.read, axis.part.expects, initial=axis.default_text, **asked)

@@ -4,7 +4,6 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.db.models import QuerySet
-from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from apps.benchmarks.defining.list_fields import ListField
 from apps.benchmarks.measuring.measures import names_in
@@ -39,30 +38,24 @@ class RunForm(PageForm):
     name = forms.CharField(
         max_length=200,
         required=False,
-        widget=UnfoldAdminTextInputWidget(),
         help_text="Name of the new benchmark. Empty: the tag of the run.",
     )
     benchmark = forms.ModelChoiceField(
         Benchmark.objects.none(),
         required=False,
-        widget=UnfoldAdminSelectWidget(),
         empty_label="A new benchmark",
         help_text="Runs of one benchmark share one leaderboard.",
     )
     version = forms.ModelChoiceField(
         DatasetVersion.objects.none(),
         required=False,
-        widget=UnfoldAdminSelectWidget(),
         empty_label="The newest",
         help_text="Of the dataset, for a new benchmark.",
     )
-    format = forms.ChoiceField(
-        required=False, choices=[DETECT, *FORMATS.items()], widget=UnfoldAdminSelectWidget(), help_text="Of the file."
-    )
+    format = forms.ChoiceField(required=False, choices=[DETECT, *FORMATS.items()], help_text="Of the file.")
     order_by = forms.ChoiceField(
         required=False,
         choices=ORDERS,
-        widget=UnfoldAdminSelectWidget(),
         label="Ordered by",
         help_text="For a Flowbaby run. A TREC run is ordered by its scores; its ranks are not read.",
     )
@@ -82,7 +75,6 @@ class RunForm(PageForm):
     empty_queries = forms.ChoiceField(
         required=False,
         choices=[("zero", "count as 0"), ("skip", "are left out of the means")],
-        widget=UnfoldAdminSelectWidget(),
         label="Queries without a relevant judgment",
     )
 

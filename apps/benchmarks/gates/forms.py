@@ -3,7 +3,6 @@
 from typing import Any
 
 from django import forms
-from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from apps.benchmarks.gates.baselines import current_baselines
 from apps.benchmarks.gates.rules import MAX_CHARACTERS, read_rules
@@ -33,11 +32,10 @@ class BaselineForm(PageForm):
     name = forms.CharField(
         max_length=200,
         initial="main",
-        widget=UnfoldAdminTextInputWidget(),
         help_text="Its name in rules and commands. The current baseline of that name is retired.",
     )
     reason = forms.CharField(
-        widget=UnfoldAdminTextareaWidget({"rows": 3}), help_text="Why other runs may be compared with this run."
+        widget=forms.Textarea({"rows": 3}), help_text="Why other runs may be compared with this run."
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -54,7 +52,6 @@ class GateForm(PageForm):
         Baseline.objects.none(),
         required=False,
         empty_label="None: only floors, latency and the like",
-        widget=UnfoldAdminSelectWidget(),
         help_text="The rules under against_baseline compare the run with it.",
     )
     rules_text = forms.CharField(
@@ -62,7 +59,7 @@ class GateForm(PageForm):
         required=False,
         max_length=MAX_CHARACTERS,
         strip=False,
-        widget=UnfoldAdminTextareaWidget({"rows": 10, "spellcheck": "false", "class": "bb-code"}),
+        widget=forms.Textarea({"rows": 10, "spellcheck": "false", "class": "bb-code"}),
         help_text=(
             "YAML: floors, slices, against_baseline, must_not_fail, false_answers, latency_ms, coverage, "
             "runs_may_fail, alpha."
