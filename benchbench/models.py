@@ -1,7 +1,7 @@
 """Abstract bases of the tables: public ids, timestamps, ownership."""
 
 import uuid
-from typing import Any
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.db import models
@@ -30,8 +30,11 @@ class PublicModel(models.Model):
 class OwnedModel(PublicModel):
     """A root of the object tree: who may see it is decided by `benchbench.access.visible`.
 
-    Without an owner (a command without --owner made it) it belongs to the whole staff.
+    Without an owner (a command without --owner made it) it belongs to the whole staff. `made_by` names the command
+    that makes one.
     """
+
+    made_by: ClassVar[str]
 
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL,

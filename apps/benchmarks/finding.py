@@ -1,26 +1,14 @@
 """Finding the benchmark or run that a command names."""
 
-from uuid import UUID
-
-from django.contrib.auth.models import User
-
 from apps.benchmarks.models import Benchmark, Run
 from benchbench.errors import BenchbenchError
-from benchbench.finding import find_named
-
-
-def find_benchmark(named: str, *, owner: User | None = None) -> Benchmark:
-    """Return the benchmark whose name or id is `named`, as `find_named` does."""
-    return find_named(Benchmark, named, made_by="run_benchmark", owner=owner)
+from benchbench.finding import find_named, rows_by_id
 
 
 def find_subject(named: str) -> Run | Benchmark:
     """Return the run whose id is `named`, else the benchmark whose name or id it is."""
-    try:
-        run = Run.objects.filter(pk=UUID(named)).select_related("benchmark").first()
-    except ValueError:
-        run = None
-    return run or find_benchmark(named)
+    run = rows_by_id(Run.objects.select_related("benchmark"), named)
+    return run[0] if run else find_named(Benchmark, named)
 
 
 def find_run(benchmark: Benchmark, order: int) -> Run:

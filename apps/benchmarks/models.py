@@ -18,6 +18,8 @@ from benchbench.models import OwnedModel, PublicModel
 class Benchmark(OwnedModel):
     """A mapping, a configuration matrix and the measures."""
 
+    made_by = "run_benchmark"
+
     class Execution(models.TextChoices):
         SHARED = "shared"
         ISOLATED = "isolated"

@@ -11,6 +11,8 @@ from benchbench.models import OwnedModel
 class Collection(OwnedModel):
     """A named set of documents that is searched."""
 
+    made_by = "import_collection"
+
     class Kind(models.TextChoices):
         DOCUMENTS = "documents"
         EXTERNAL = "external", "external (ids only, for rankings made elsewhere)"

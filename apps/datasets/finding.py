@@ -1,15 +1,7 @@
 """Finding the dataset that a command names, and a version of it."""
 
-from django.contrib.auth.models import User
-
 from apps.datasets.models import Dataset, DatasetVersion
 from benchbench.errors import BenchbenchError
-from benchbench.finding import find_named
-
-
-def find_dataset(named: str, *, owner: User | None = None) -> Dataset:
-    """Return the dataset whose name or id is `named`, as `find_named` does."""
-    return find_named(Dataset, named, made_by="import_dataset", owner=owner)
 
 
 def find_version(dataset: Dataset, number: int | None = None, *, edited: bool = False) -> DatasetVersion:

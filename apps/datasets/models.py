@@ -11,6 +11,8 @@ from benchbench.models import OwnedModel, PublicModel
 class Dataset(OwnedModel):
     """Queries and their judgments. Edits gather in a draft; freezing it makes the next numbered version."""
 
+    made_by = "import_dataset"
+
     name = models.CharField(max_length=200)
     description = models.TextField(blank=True)
     schema_version = models.CharField(max_length=20, default="1.0", editable=False)

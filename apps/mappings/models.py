@@ -11,6 +11,8 @@ from benchbench.models import OwnedModel
 class Mapping(OwnedModel):
     """A dataset laid over a collection. Resolving it gives each judgment a document or a reason."""
 
+    made_by = "import_beir"
+
     class Status(models.TextChoices):
         PENDING = "pending"
         PARTIAL = "partial"

@@ -94,6 +94,8 @@ class Index(OwnedModel):
     Its vectors live in a table of their own (`vector_table`), made and dropped by the vector store.
     """
 
+    made_by = "build_index"
+
     class Status(models.TextChoices):
         PENDING = "pending"
         INDEXING = "indexing"

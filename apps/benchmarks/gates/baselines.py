@@ -11,6 +11,7 @@ from apps.benchmarks.models import Baseline, Benchmark, Run
 from apps.datasets.models import Dataset
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError, ConflictError
+from benchbench.finding import named_rows
 
 
 class BaselineError(ConflictError):
@@ -88,16 +89,9 @@ def find_baseline(named: str, dataset: Dataset, *, user: Any = None) -> Baseline
     current = current_baselines(dataset)
     if user is not None:
         current = visible(current, user, through="run__benchmark")
-    found = current.filter(name=named).first() or _by_id(current, named)
-    if found is not None:
-        return found
+    found = named_rows(current, named)
+    if found:
+        return found[0]
     names = ", ".join(current.values_list("name", flat=True))
     there = f"there is {names}" if names else "it has none yet: pin a completed run on its page"
     raise BenchbenchError(f"The dataset {dataset} has no current baseline {named!r}; {there}.", field="baseline")
-
-
-def _by_id(baselines: QuerySet[Baseline], named: str) -> Baseline | None:
-    try:
-        return baselines.filter(pk=UUID(named)).first()
-    except ValueError:
-        return None

@@ -5,10 +5,11 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from apps.benchmarks.finding import find_benchmark
 from apps.benchmarks.measuring.measures import add_measures, names_in
 from apps.benchmarks.measuring.rescoring import Rescored, find_version, rescore
+from apps.benchmarks.models import Benchmark
 from apps.operations.commands import UseCaseCommand
+from benchbench.finding import find_named
 from benchbench.ir.measures import Measure
 
 
@@ -33,7 +34,7 @@ Rankings are stored: nothing is searched. The values on other versions stay.
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
-        benchmark = find_benchmark(options["benchmark"])
+        benchmark = find_named(Benchmark, options["benchmark"])
         number = options["dataset_version"]
         with self.busy("Measuring"):
             if options["measures"]:

@@ -5,12 +5,13 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from apps.collections.finding import find_collection
+from apps.collections.models import Collection
 from apps.datasets.commands import SOURCE_HELP, add_source_arguments, read_source
 from apps.datasets.previewing import Preview, preview
 from apps.mappings.checking import References, check_references
 from apps.operations.commands import UseCaseCommand
 from benchbench.decimals import counted
+from benchbench.finding import find_named
 
 SHOWN = 20
 
@@ -34,7 +35,7 @@ to documents and sections that are not there: in the documents beside SOURCE, an
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
-        collection = find_collection(options["collection"]) if options["collection"] else None
+        collection = find_named(Collection, options["collection"]) if options["collection"] else None
         with self.busy("Checking"):
             record = read_source(options)
             found = preview(record)

@@ -5,12 +5,14 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from apps.datasets.finding import find_dataset, find_version
+from apps.datasets.finding import find_version
+from apps.datasets.models import Dataset
 from apps.datasets.writers import WRITERS
 from apps.mappings.exporting import export_dataset
-from apps.mappings.finding import find_mapping
+from apps.mappings.models import Mapping
 from apps.operations.commands import UseCaseCommand
 from benchbench.decimals import counted
+from benchbench.finding import find_named
 
 
 def formats() -> str:
@@ -54,8 +56,8 @@ too.
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
-        version = find_version(find_dataset(options["dataset"]), options["dataset_version"])
-        mapping = find_mapping(options["mapping"]) if options["mapping"] else None
+        version = find_version(find_named(Dataset, options["dataset"]), options["dataset_version"])
+        mapping = find_named(Mapping, options["mapping"]) if options["mapping"] else None
         with self.busy("Writing"):
             export = export_dataset(version, options["format"], mapping=mapping)
             path = export.place(options["output"], force=options["force"])

@@ -5,10 +5,11 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from apps.mappings.describing import describe, facts_of
-from apps.mappings.finding import find_mapping
+from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.commands import UseCaseCommand
 from apps.operations.working import wait
+from benchbench.finding import find_named
 
 
 class Command(UseCaseCommand):
@@ -26,7 +27,7 @@ anew.
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
-        resolved = resolve(find_mapping(options["mapping"]))
+        resolved = resolve(find_named(Mapping, options["mapping"]))
         mapping = resolved.mapping
         if resolved.operation:
             with self.progress("references") as progress:

@@ -5,12 +5,13 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from apps.benchmarks.finding import find_benchmark, find_run, find_subject
-from apps.benchmarks.models import Run
+from apps.benchmarks.finding import find_run, find_subject
+from apps.benchmarks.models import Benchmark, Run
 from apps.operations.commands import UseCaseCommand
 from apps.results.comparison_report import compare_pair, summary_facts, text_of
 from benchbench.errors import BenchbenchError
 from benchbench.files.flowbaby.summaries import compare_summaries, read_summary
+from benchbench.finding import find_named
 
 
 class Command(UseCaseCommand):
@@ -55,7 +56,7 @@ def summary(path: Path) -> dict[str, Any]:
 def run_called(name: str) -> Run:
     benchmark, colon, order = name.rpartition(":")
     if colon and order.isdecimal():
-        return find_run(find_benchmark(benchmark), int(order))
+        return find_run(find_named(Benchmark, benchmark), int(order))
     found = find_subject(name)
     if not isinstance(found, Run):
         raise BenchbenchError(f'"{found}" is a benchmark: say which of its runs, as in {name}:1.')

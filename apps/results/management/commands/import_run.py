@@ -8,14 +8,15 @@ from django.core.management.base import CommandParser
 
 from apps.benchmarks.external.importing import import_runs
 from apps.benchmarks.external.reports import RunReport
-from apps.benchmarks.finding import find_benchmark
 from apps.benchmarks.measuring.measures import names_in
-from apps.benchmarks.models import Run
+from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.reporting import facts_of
-from apps.datasets.finding import find_dataset, find_version
+from apps.datasets.finding import find_version
+from apps.datasets.models import Dataset
 from apps.operations.commands import UseCaseCommand
 from apps.results.board_text import text_of
 from benchbench.files.runs import FORMATS
+from benchbench.finding import find_named
 
 
 class Command(UseCaseCommand):
@@ -61,7 +62,7 @@ that ranks a document twice for a query is refused, with its line. All files are
 
     def act(self, **options: Any) -> None:
         owner, added_to = options["owner"], options["benchmark"]
-        dataset = find_dataset(options["dataset"], owner=owner)
+        dataset = find_named(Dataset, options["dataset"], owner=owner)
         version = options["dataset_version"]
         names = ("name", "format", "order_by", "measures", "k", "empty_queries", "owner")
         with self.busy("Reading, storing and measuring"):
@@ -69,7 +70,7 @@ that ranks a document twice for a query is refused, with its line. All files are
                 options["files"],
                 dataset=dataset,
                 version=None if version is None else find_version(dataset, version),
-                benchmark=find_benchmark(added_to, owner=owner) if added_to else None,
+                benchmark=find_named(Benchmark, added_to, owner=owner) if added_to else None,
                 **{name: options[name] for name in names},
             )
         for _, report in imported.runs:

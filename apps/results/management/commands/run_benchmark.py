@@ -28,9 +28,8 @@ from apps.benchmarks.repeating.reproducing import (
 )
 from apps.benchmarks.repeating.verifying import verify
 from apps.benchmarks.reporting import facts_of, preview_text
-from apps.collections.finding import find_collection
+from apps.collections.models import Collection
 from apps.datasets.readers import read_dataset
-from apps.mappings.finding import find_mapping
 from apps.mappings.laying import lay
 from apps.mappings.models import Mapping
 from apps.operations.commands import UseCaseCommand
@@ -42,6 +41,7 @@ from apps.results.exporting import export_to
 from apps.results.run_arguments import add_execution, add_report_of_spec002, add_what_is_run
 from benchbench.errors import BenchbenchError
 from benchbench.files.spec002 import LIMIT
+from benchbench.finding import find_named
 from benchbench.ir.planning.configuration import DEFAULTS
 from benchbench.local_files.placing import make_folder
 
@@ -153,8 +153,8 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
     def mapping_of(self, options: dict[str, Any]) -> Mapping:
         """Return the mapping that is named, or of the queries that are; those are imported."""
         if not options["queries"]:
-            return find_mapping(options["mapping"], owner=options["owner"])
-        collection = find_collection(options["collection"], owner=options["owner"])
+            return find_named(Mapping, options["mapping"], owner=options["owner"])
+        collection = find_named(Collection, options["collection"], owner=options["owner"])
         mapping, imported = lay(read_dataset(options["queries"]), collection, owner=options["owner"])
         for warning in imported.report.warnings:
             self.warn(warning)

@@ -4,12 +4,13 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from apps.collections.finding import find_collection
+from apps.collections.models import Collection
 from apps.operations.commands import UseCaseCommand
 from apps.operations.models import Operation
 from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
+from benchbench.finding import find_named
 
 
 class Command(UseCaseCommand):
@@ -44,7 +45,7 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
 
     def act(self, **options: Any) -> None:
         index = create_index(
-            find_collection(options["collection"], owner=options["owner"]),
+            find_named(Collection, options["collection"], owner=options["owner"]),
             name=options["name"],
             encoder=options["encoder"],
             chunk_parameters=self.chunk_parameters(options),
