@@ -1,14 +1,14 @@
 """Stored rankings, read in bulk."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-import psycopg
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
 from django.db.models import QuerySet
 
 from apps.benchmarks.models import Run
+from benchbench.binary import binary_cursor
 
 Rankings = dict[int, list[int]]  # document ids, best first, by query
 
@@ -31,15 +31,15 @@ def rows_of(values: QuerySet[Any, Any]) -> Iterator[Any]:
     converts (JSON, fields with a converter) comes as psycopg reads it.
     """
     whole = _statement(values)
-    with psycopg.Cursor(cast("psycopg.Connection[Any]", connection.connection)) as binary:
-        yield from binary.execute(whole, binary=True)
+    with binary_cursor() as cursor:
+        yield from cursor.execute(whole, binary=True)
 
 
 def streamed_rows_of(values: QuerySet[Any, Any]) -> Iterator[Any]:
     """Yield the same one by one as they come, of which one is in memory. Until the last nothing else can be asked."""
     whole = _statement(values)
-    with psycopg.Cursor(cast("psycopg.Connection[Any]", connection.connection)) as binary:
-        yield from binary.stream(whole, binary=True)
+    with binary_cursor() as cursor:
+        yield from cursor.stream(whole, binary=True)
 
 
 def _statement(values: QuerySet[Any, Any]) -> bytes:

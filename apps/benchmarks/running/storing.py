@@ -8,9 +8,9 @@ import numpy as np
 
 from apps.benchmarks.measuring.run_result import RunResult
 from apps.benchmarks.models import Benchmark, QueryResult, StageList
-from apps.benchmarks.running import copying
 from apps.benchmarks.running.outcomes import Outcome
 from apps.retrieval.search.open_indexes import OpenIndex
+from benchbench import binary
 from benchbench.ir.planning.plan import EncodeStage, Plan
 from benchbench.ir.records import ScoredList
 
@@ -23,17 +23,17 @@ def store_results(results: Sequence[RunResult]) -> None:
     ).delete()
     columns = ("run_id", "query_id", "repetition", "document_ids", "chunk_ids", "scores", *TIMINGS, "error")
     rows = zip(
-        (copying.uuid_field(result.run_id) for result in results),
-        (copying.int8(result.query_id) for result in results),
-        (copying.int2(result.repetition) for result in results),
-        copying.int8_arrays(result.document_ids for result in results),
-        copying.int8_arrays(result.chunk_ids for result in results),
-        copying.float8_arrays(result.scores for result in results),
-        *(map(copying.float8, _timings(results, name)) for name in TIMINGS),
-        (copying.text(result.error.replace("\0", "")) for result in results),
+        (binary.uuid_field(result.run_id) for result in results),
+        (binary.int8(result.query_id) for result in results),
+        (binary.int2(result.repetition) for result in results),
+        binary.int8_arrays(result.document_ids for result in results),
+        binary.int8_arrays(result.chunk_ids for result in results),
+        binary.float8_arrays(result.scores for result in results),
+        *(map(binary.float8, _timings(results, name)) for name in TIMINGS),
+        (binary.text(result.error.replace("\0", "")) for result in results),
         strict=True,
     )
-    copying.copy_rows(QueryResult._meta.db_table, columns, rows)
+    binary.copy_rows(QueryResult._meta.db_table, columns, rows)
 
 
 def _timings(results: Sequence[RunResult], name: str) -> Iterator[float | None]:
@@ -60,22 +60,22 @@ def store_stage_lists(
     ]
     chunks_of = cache(lambda name: indexes[name].chunk_ids)  # each index is looked up once, not for every list
     rows = zip(
-        repeat(copying.uuid_field(benchmark.pk), len(made)),
-        (copying.text(stage.key) for stage, _, _ in made),
-        (copying.int8(query_id) for _, query_id, _ in made),
-        copying.int8_arrays(chunks_of(stage.index)[outcome.value.ids] for stage, _, outcome in made),
-        copying.float8_arrays(outcome.value.scores for _, _, outcome in made),
+        repeat(binary.uuid_field(benchmark.pk), len(made)),
+        (binary.text(stage.key) for stage, _, _ in made),
+        (binary.int8(query_id) for _, query_id, _ in made),
+        binary.int8_arrays(chunks_of(stage.index)[outcome.value.ids] for stage, _, outcome in made),
+        binary.float8_arrays(outcome.value.scores for _, _, outcome in made),
         (_compared(outcome.value) for _, _, outcome in made),
-        (copying.float8(outcome.ms) for _, _, outcome in made),
+        (binary.float8(outcome.ms) for _, _, outcome in made),
         strict=True,
     )
     columns = ("benchmark_id", "stage_key", "query_id", "chunk_ids", "scores", "threshold_scores", "duration_ms")
-    copying.copy_rows(StageList._meta.db_table, columns, rows)
+    binary.copy_rows(StageList._meta.db_table, columns, rows)
 
 
 def _compared(ranked: ScoredList) -> bytes:
     """What thresholds compare; null where it is what orders."""
     compared = ranked.threshold_scores
     if compared is None or np.array_equal(compared, ranked.scores):
-        return copying.NULL
-    return next(copying.float8_arrays([compared]))
+        return binary.NULL
+    return next(binary.float8_arrays([compared]))

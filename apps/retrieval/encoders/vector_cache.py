@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import psycopg
 from django.conf import settings
 from django.db import connection
 from django.db.models import Count, F, Max, QuerySet
@@ -19,6 +18,7 @@ from apps.operations.models import Operation, Status
 from apps.retrieval.encoders.encoder import Encoder, EncoderError, Kind, Vectors
 from apps.retrieval.encoders.token_store import forget_tokens
 from apps.retrieval.models import ChunkSet, VectorSpace
+from benchbench.binary import binary_cursor
 from benchbench.errors import ConflictError
 from benchbench.ir.records import Positions
 from benchbench.ir.unit_vectors import flaws
@@ -72,7 +72,7 @@ def find_vectors(space: VectorSpace, hashes: Sequence[str]) -> dict[str, Vectors
     The time of use is right to a day, so that using them often does not write them often.
     """
     found: dict[str, Vectors] = {}
-    with _binary_cursor() as cursor:
+    with binary_cursor() as cursor:
         for start in range(0, len(hashes), ROWS_AT_ONCE):
             part = list(hashes[start : start + ROWS_AT_ONCE])
             cursor.execute(FIND, [space.pk, part], binary=True)
@@ -103,7 +103,7 @@ def sound_vectors(space: VectorSpace, stored: Mapping[str, bytes]) -> dict[str, 
 def add_vectors(space: VectorSpace, vectors: Mapping[str, Vectors]) -> None:
     """Keep vectors (d,) by the hashes of their texts; of those that are there already, the old ones stay."""
     hashes = sorted(vectors)  # in one order everywhere, or two workers might wait for each other
-    with _binary_cursor() as cursor:
+    with binary_cursor() as cursor:
         for start in range(0, len(hashes), ROWS_AT_ONCE):
             part = hashes[start : start + ROWS_AT_ONCE]
             cursor.execute(ADD, [space.pk, part, [vectors[key].astype("<f4").tobytes() for key in part]])
@@ -163,9 +163,3 @@ def clear_cache(spaces: QuerySet[VectorSpace]) -> Cleared:
 
 
 WORK_WITH_VECTORS = (Operation.Kind.INDEX, Operation.Kind.BENCHMARK)
-
-
-def _binary_cursor() -> psycopg.Cursor[Any]:
-    """A cursor that sends and gets bytes as they are, on Django's connection and in its transaction."""
-    connection.ensure_connection()
-    return psycopg.Cursor(connection.connection)

@@ -13,6 +13,7 @@ from psycopg import sql
 
 from apps.retrieval.filters import condition
 from apps.retrieval.stores.base import Metadata, StoreError, Vectors
+from benchbench.binary import HEADER, NULL_SIZE, copy_into
 from benchbench.ir.records import Positions, ScoredList
 
 Rows = NDArray[np.void]
@@ -20,12 +21,9 @@ Rows = NDArray[np.void]
 MAX_DIMENSION = 16_000  # of pgvector's type `vector`
 COPY_ROWS = 500  # few enough that what is laid out is still in the processor's cache when it is sent
 
-# Binary COPY: https://www.postgresql.org/docs/current/sql-copy.html; a vector is two uint16 (dimension, unused) and
-# float4s, a jsonb the number of its format and its text. Rows are laid out by NumPy: pgvector's own conversion, a row
-# at a time in Python, takes longer than PostgreSQL does to store them.
-HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0)
-TRAILER = struct.pack("!h", -1)
-NULL_SIZE = -1
+# In binary COPY a vector is two uint16 (dimension, unused) and float4s, a jsonb the number of its format and its text.
+# Rows are laid out by NumPy: pgvector's own conversion, a row at a time in Python, takes longer than PostgreSQL does to
+# store them.
 JSONB_FORMAT = b"\x01"
 
 
@@ -48,16 +46,11 @@ class PgVectorStore:
     def insert(
         self, collection: str, ids: Positions, vectors: Vectors, metadata: Sequence[Metadata] | None = None
     ) -> None:
-        statement = sql.SQL("COPY {table} (id, embedding, metadata) FROM STDIN (FORMAT BINARY)").format(
-            table=sql.Identifier(collection)
-        )
-        with connection.cursor() as cursor, cursor.cursor.copy(statement) as copy:
-            copy.write(HEADER)
+        with copy_into(collection, ("id", "embedding", "metadata")) as copy:
             for start in range(0, len(ids), COPY_ROWS):
                 part = slice(start, start + COPY_ROWS)
                 rows = _rows(ids[part], vectors[part])
                 copy.write(rows.view(np.uint8).data if metadata is None else b"".join(_annotated(rows, metadata[part])))
-            copy.write(TRAILER)
 
     def search(self, collection: str, queries: Vectors, top_k: int, filter: Metadata | None = None) -> list[ScoredList]:
         where, wanted = condition(filter or {})

@@ -1,12 +1,14 @@
-"""Bulk writing by PostgreSQL's binary COPY, straight from NumPy arrays."""
+"""PostgreSQL's binary format: rows written by COPY, straight from NumPy arrays, and cursors that read it."""
 
 import struct
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
+import psycopg
 from django.db import connection
 from numpy.typing import NDArray
 from psycopg import sql
@@ -14,7 +16,8 @@ from psycopg import sql
 # The format: https://www.postgresql.org/docs/current/sql-copy.html, "Binary Format".
 HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0)
 TRAILER = struct.pack("!h", -1)
-NULL = struct.pack("!i", -1)
+NULL_SIZE = -1
+NULL = struct.pack("!i", NULL_SIZE)
 INT8_OID, FLOAT8_OID = 20, 701
 FLUSH_BYTES = 2**20
 ARRAY = struct.Struct("!iiiiii")  # the size of the field and the header of an array
@@ -80,22 +83,37 @@ def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
         yield some
 
 
-def copy_rows(table: str, columns: Sequence[str], rows: Iterable[Sequence[bytes]]) -> int:
-    """Write rows of encoded fields (see the functions above) into `table`; return how many.
+@contextmanager
+def copy_into(table: str, columns: Sequence[str]) -> Iterator[psycopg.Copy]:
+    """Open a binary COPY into `table`. Its caller writes whole rows; what stands before and after them is written here.
 
     The caller's types must be the columns' own: binary COPY converts nothing.
     """
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(
         sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, columns))
     )
-    count = 0
     with connection.cursor() as cursor, cursor.cursor.copy(statement) as copy:
-        buffer = bytearray(HEADER)
+        copy.write(HEADER)
+        yield copy
+        copy.write(TRAILER)
+
+
+def copy_rows(table: str, columns: Sequence[str], rows: Iterable[Sequence[bytes]]) -> int:
+    """Write rows of encoded fields (see the functions above) into `table`; return how many."""
+    count = 0
+    with copy_into(table, columns) as copy:
+        buffer = bytearray()
         width = struct.pack("!h", len(columns))
         for count, row in enumerate(rows, start=1):  # noqa: B007  (the count is the result)
             buffer += width + b"".join(row)
             if len(buffer) > FLUSH_BYTES:
                 copy.write(bytes(buffer))
                 buffer.clear()
-        copy.write(bytes(buffer + TRAILER))
+        copy.write(bytes(buffer))
     return count
+
+
+def binary_cursor() -> psycopg.Cursor[Any]:
+    """Return a cursor that sends and gets bytes as they are, on Django's connection and in its transaction."""
+    connection.ensure_connection()
+    return psycopg.Cursor(cast("psycopg.Connection[Any]", connection.connection))
