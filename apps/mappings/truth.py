@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from django.db.models import QuerySet
 
@@ -27,13 +27,28 @@ class TruthError(ConflictError):
     code = "mapping_not_resolved"
 
 
+class Unresolved(int):
+    """The key in a truth of a judgment without a document: a number that is no document's, so that no ranking has it.
+
+    It is the judgment's id below 0, and goes through arrays and sorting as the ids of documents do.
+    """
+
+    @classmethod
+    def of(cls, judgment_id: int) -> Self:
+        return cls(-judgment_id)
+
+    @property
+    def judgment_id(self) -> int:
+        return -self
+
+
 @dataclass(frozen=True)
 class Truth:
     """Grades per query of a dataset version, in the documents of a collection.
 
-    `grades` has every query of the version, judged or not: {query id: {document id: grade}}. A negative id stands for
-    an unresolved judgment, a document that no ranking can contain. `unresolved_count` counts the unresolved judgments
-    and `unresolved_share` says what part of the ideal gain they hold, whether they are counted or dropped:
+    `grades` has every query of the version, judged or not: {query id: {document id, or Unresolved: grade}}.
+    `unresolved_count` counts the unresolved judgments, and `unresolved_share` says what part of the ideal gain they
+    hold, whether they are counted or dropped:
 
         Σ max(0, grade) over the unresolved judgments / Σ max(0, grade) over the whole truth     (0 where that is 0)
 
@@ -58,7 +73,7 @@ def truth(
     """Return the truth of `version` as `mapping` resolved it, in two queries; with `query_ids` that of those queries.
 
     Several judgments of a query that resolve to one document are one: the highest grade counts. Each unresolved
-    judgment is a document of its own under the id −judgment.id ("count"), or left out ("drop"). Raises TruthError where
+    judgment is a document of its own under an Unresolved key ("count"), or left out ("drop"). Raises TruthError where
     the mapping was never resolved, or only for versions before this one.
     """
     queries = version.queries if query_ids is None else version.queries.filter(id__in=query_ids)
@@ -105,7 +120,7 @@ def truths_in(
     names: dict[int, str] = {}
     for mapping_id, query_id, judgment_id, document_id, grade, external_id, ref_hash in rows:
         of_query = judged[mapping_id][query_id]
-        key = -judgment_id if document_id is None else document_id
+        key = Unresolved.of(judgment_id) if document_id is None else document_id
         of_query[key] = max(grade, of_query.get(key, grade))
         names[key] = f"reference {ref_hash}" if document_id is None else f"document {external_id}"
     return [_truth(judged[mapping.pk], unresolved, keys, names) for mapping in mappings]
@@ -117,7 +132,12 @@ def _truth(
     keys: dict[int, str],
     names: dict[int, str],
 ) -> Truth:
-    lost = {(query, key): grade for query, graded in grades.items() for key, grade in graded.items() if key < 0}
+    lost = {
+        (query, key): grade
+        for query, graded in grades.items()
+        for key, grade in graded.items()
+        if isinstance(key, Unresolved)
+    }
     ideal = sum(max(0, grade) for graded in grades.values() for grade in graded.values())
     lost_gain = sum(max(0, grade) for grade in lost.values())
     if unresolved == "drop":

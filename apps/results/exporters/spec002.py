@@ -73,7 +73,7 @@ class Questions:
         self.query_ids = list(truth_of(benchmark, version).grades)
         self.expected: dict[int, dict[int, None]] = {query_id: {} for query_id in self.query_ids}
         for one in expected_of(benchmark, version):
-            self.expected[one.query_id][-one.judgment_id if one.document is None else one.document] = None
+            self.expected[one.query_id][one.key] = None
         self.names = names_of({key for keys in self.expected.values() for key in keys}, benchmark)
         self.shared = benchmark.execution == Benchmark.Execution.SHARED
 

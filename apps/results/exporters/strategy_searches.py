@@ -21,7 +21,7 @@ class Asked:
     benchmark: Benchmark
     queries: Sequence[Query]
     expected: Mapping[int, Sequence[Expected]]
-    names: Mapping[int, str]  # of documents by primary key, of unresolved judgments by −judgment id
+    names: Mapping[int, str]  # by the keys of a truth
 
     @property
     def repetitions(self) -> int:
@@ -30,7 +30,7 @@ class Asked:
         return self.benchmark.runs_per_query if isolated else 1
 
     def name_of(self, one: Expected) -> str:
-        return self.names[-one.judgment_id if one.document is None else one.document]
+        return self.names[one.key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def asked_of(benchmark: Benchmark, version: DatasetVersion) -> Asked:
     every = expected_of(benchmark, version)
     for one in every:
         by_query.setdefault(one.query_id, []).append(one)
-    keys = {-one.judgment_id if one.document is None else one.document for one in every}
+    keys = {one.key for one in every}
     queries = list(version.queries.only("key", "text").order_by("pk"))
     return Asked(benchmark, queries, by_query, names_of(keys, benchmark))
 

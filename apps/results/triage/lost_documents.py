@@ -86,7 +86,7 @@ class Triage:
     def _described(self, query_id: int, one: LostDocument, judged: Judged) -> LostRow:
         sentence, remedy = what_happened(self.plan, Configuration.from_dict(self.run.config), one, self.k)
         name = judged.external_id(one.document)
-        reference = judged.references[-one.document] if name is None else name
+        reference = judged.references[one.document] if name is None else name
         key, text = judged.truth.keys[query_id], judged.texts[query_id]
         return LostRow(query_id, key, text, name, reference, int(one.grade), one.loss, one.share, sentence, remedy)
 

@@ -8,6 +8,7 @@ from apps.benchmarks.models import QueryResult
 from apps.collections.models import Document
 from apps.datasets.models import Judgment
 from apps.mappings.models import Resolution
+from apps.mappings.truth import Unresolved
 from apps.results.causes import remedy_of, sentence_of
 from apps.results.triage.relevance import reasons_of, relevant_of
 from apps.results.triage.texts import Piece, excerpt
@@ -65,8 +66,7 @@ class Paths:
 def paths_of(result: QueryResult, grades: Mapping[int, int], *, hits: Iterable[int], shown: int) -> Paths:
     """Return how documents came to stand where they stand: relevant ones that are lost, at most `shown`, and `hits`.
 
-    `grades` are those of the query by document, negative ids judgments without one. Of a query that failed nothing is
-    lost: it has no ranking.
+    `grades` are those of the query by the keys of its truth. Of a query that failed nothing is lost: it has no ranking.
     """
     run, k = result.run, result.run.benchmark.primary_k
     if result.error:
@@ -105,17 +105,19 @@ def _described(
     stops: Mapping[int, Sequence[Stop]],
 ) -> list[Lost]:
     """Return what a reader sees of lost documents, in three queries."""
-    documents = Document.objects.defer("metadata").in_bulk([key for key, _ in lost if key > 0])
-    judgments = Judgment.objects.in_bulk([-key for key, _ in lost if key < 0])
+    documents = Document.objects.defer("metadata").in_bulk([key for key, _ in lost if not isinstance(key, Unresolved)])
+    judgments = Judgment.objects.in_bulk([key.judgment_id for key, _ in lost if isinstance(key, Unresolved)])
     resolutions = Resolution.objects.filter(mapping=result.run.benchmark.mapping_id, judgment__in=judgments)
     reasons = dict(resolutions.values_list("judgment_id", "reason"))
     described = []
     for key, grade in lost:
         document = documents.get(key)
         sentence, remedy = told.get(key) or (_without_stages(result, key), "")
-        if document is None:
-            sentence = f"{sentence} {reasons.get(-key, '')}".strip()
-        reference = document.external_id if document else judgments[-key].reference
+        if isinstance(key, Unresolved):
+            sentence = f"{sentence} {reasons.get(key.judgment_id, '')}".strip()
+            reference = judgments[key.judgment_id].reference
+        else:
+            reference = documents[key].external_id
         text = document.text.removeprefix(document.title) if document else ""
         described.append(
             Lost(grade, document, reference, sentence, remedy, stops.get(key, ()), excerpt(text, result.query.text))
@@ -124,7 +126,7 @@ def _described(
 
 
 def _without_stages(result: QueryResult, document: int) -> str:
-    if document < 0:
+    if isinstance(document, Unresolved):
         return "Unresolved:"
     if document in result.document_ids:
         return f"It is at rank {result.document_ids.index(document) + 1:,}."

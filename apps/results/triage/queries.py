@@ -170,7 +170,7 @@ def results_by_query(run: Run, query_ids: list[int], *, rankings: bool = False) 
 def grades_of(result: QueryResult, *, version: DatasetVersion | None = None) -> dict[int, int]:
     """Return the grade in `version` of each judged document of a result's query, none where that lacks the query.
 
-    Of the benchmark's own version by default. Negative ids are judgments without a document.
+    Of the benchmark's own version by default.
     """
     benchmark = result.run.benchmark
     known = truth(benchmark.mapping, version or benchmark.dataset_version, query_ids=[result.query_id])

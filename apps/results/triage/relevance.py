@@ -10,12 +10,12 @@ from apps.benchmarks.measuring.evaluating import policy_of
 from apps.benchmarks.models import Run
 from apps.datasets.models import DatasetVersion, Judgment
 from apps.mappings.models import Resolution
-from apps.mappings.truth import FIELDS, Truth, judgments_of, truths_in
+from apps.mappings.truth import FIELDS, Truth, Unresolved, judgments_of, truths_in
 from apps.retrieval.filters import keeps_out
 from apps.retrieval.models import Chunk
 from benchbench.ir.triage import Loss, Relevant
 
-Reasons = Mapping[tuple[int, int], Loss]  # by query id and document id, or −judgment id, see apps.mappings.truth
+Reasons = Mapping[tuple[int, int], Loss]  # by query id and key of a truth: document or Unresolved
 TOLD = ("outcome", "document__removed_at", "is_indexed", "is_kept_out", "stated")
 
 
@@ -23,7 +23,7 @@ TOLD = ("outcome", "document__removed_at", "is_indexed", "is_kept_out", "stated"
 class Judged:
     """The truth that a run is held against, why no search could find what it could not, and what both are called.
 
-    `texts` has those of the queries by id; `references` how an unresolved judgment names its document, by its id.
+    `texts` has those of the queries by id; `references` how an unresolved judgment names its document, by its key.
     """
 
     truth: Truth
@@ -32,8 +32,8 @@ class Judged:
     references: Mapping[int, str]
 
     def external_id(self, key: int) -> str | None:
-        """Return what a document is called; None for a judgment without one, whose id is below 0."""
-        return None if key < 0 else self.truth.names[key].removeprefix("document ")
+        """Return what a document is called; None for a judgment without one."""
+        return None if isinstance(key, Unresolved) else self.truth.names[key].removeprefix("document ")
 
     def relevant(self, query_id: int) -> list[Relevant]:
         return relevant_of(query_id, self.truth.grades[query_id], self.reasons)
@@ -51,7 +51,9 @@ def judged_of(run: Run, version: DatasetVersion, *, query_ids: Collection[int] |
         {pk: key for pk, key, _ in told},
         unresolved=policy_of(run.benchmark),
     )
-    references = {row[2]: Judgment(doc_ref=row[-1]).reference for row in rows if row[3] is None}
+    references: dict[int, str] = {
+        Unresolved.of(row[2]): Judgment(doc_ref=row[-1]).reference for row in rows if row[3] is None
+    }
     return Judged(truth, dict(_reasons(rows)), {pk: text for pk, _, text in told}, references)
 
 
@@ -87,7 +89,7 @@ def _reasons(rows: Any) -> Iterator[tuple[tuple[int, int], Loss]]:
     for _, query_id, judgment_id, document_id, *_, outcome, removed_at, is_indexed, is_kept_out, _ in rows:
         if document_id is None:
             is_missing = outcome == Resolution.Outcome.NOT_FOUND
-            yield (query_id, -judgment_id), Loss.NOT_IN_COLLECTION if is_missing else Loss.UNRESOLVED
+            yield (query_id, Unresolved.of(judgment_id)), Loss.NOT_IN_COLLECTION if is_missing else Loss.UNRESOLVED
         elif not is_indexed:  # it was removed, or came later, or has no text
             yield (query_id, document_id), Loss.NOT_IN_COLLECTION if removed_at else Loss.NOT_INDEXED
         elif is_kept_out:

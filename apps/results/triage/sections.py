@@ -13,6 +13,7 @@ from apps.collections.models import Section
 from apps.datasets.models import DatasetVersion, alive_in
 from apps.mappings.fingerprints import truth_hash
 from apps.mappings.models import Resolution
+from apps.mappings.truth import Unresolved
 from apps.results.triage.kept import KeptError, kept_chunks
 from apps.retrieval.models import Chunk
 from benchbench.ir.sections import (
@@ -37,6 +38,11 @@ class Expected:
     query_id: int
     document: int | None
     sections: tuple[str, ...]
+
+    @property
+    def key(self) -> int:
+        """Its key in a truth."""
+        return Unresolved.of(self.judgment_id) if self.document is None else self.document
 
 
 @dataclass(frozen=True, slots=True)
