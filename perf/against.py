@@ -32,6 +32,7 @@ from sentence_transformers import SentenceTransformer, util
 from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
 
 from apps.benchmarks.defining.creating import create_benchmark
+from apps.benchmarks.defining.options import BenchmarkOptions
 from apps.benchmarks.launching import launch
 from apps.mappings.beir import import_beir
 from apps.mappings.models import Mapping
@@ -97,7 +98,7 @@ def ndcg(task: Task, rankings: Rankings) -> float:
 def benchmark(mapping: Mapping, matrix: dict[str, Any]) -> list[float]:
     """Make a benchmark and run it to its end, query vectors forgotten; return the nDCG@10 of its runs."""
     CachedVector.objects.all().delete()
-    made = create_benchmark(mapping, name="against", matrix=matrix)
+    made = create_benchmark(mapping, BenchmarkOptions(name="against", matrix=matrix))
     wait(launch(made))
     return [run.evaluations.get().means["nDCG@10"] for run in made.runs.all()]
 

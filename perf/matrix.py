@@ -35,6 +35,7 @@ from django.db.models import F, FloatField, Func, Sum
 
 from apps.benchmarks.costs import costs_of
 from apps.benchmarks.defining.creating import create_benchmark
+from apps.benchmarks.defining.options import BenchmarkOptions
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, PairList
 from apps.benchmarks.planning import plan_of
@@ -113,7 +114,7 @@ def stages_alone(benchmark: Benchmark, *, known: bool = False) -> float:
 def whole(mapping: Mapping, matrix: Matrix, execution: str = "shared") -> float:
     """Seconds of a whole benchmark."""
     forget_queries()
-    benchmark = create_benchmark(mapping, name=execution, matrix=matrix, execution=execution)
+    benchmark = create_benchmark(mapping, BenchmarkOptions(name=execution, matrix=matrix, execution=execution))
     started = time.perf_counter()
     wait(launch(benchmark))
     return time.perf_counter() - started
@@ -123,7 +124,7 @@ def rerun(mapping: Mapping) -> None:
     """Print what stands beside the stages where nothing has to be encoded, by the clock and in CPU time."""
     rows = []
     for number in range(ROUNDS["rerun"] + 1):  # the first warms up
-        benchmark = create_benchmark(mapping, name="rerun", matrix=ENCODE_BOUND)
+        benchmark = create_benchmark(mapping, BenchmarkOptions(name="rerun", matrix=ENCODE_BOUND))
         started = time.perf_counter(), time.process_time()
         wait(launch(benchmark))
         ended = time.perf_counter(), time.process_time()
@@ -147,7 +148,7 @@ def predicted_gain(benchmark: Benchmark) -> float:
 
 def compare(name: str, mapping: Mapping, matrix: Matrix) -> None:
     """Print shared execution beside its stages alone."""
-    benchmark = create_benchmark(mapping, name="plan", matrix=matrix)
+    benchmark = create_benchmark(mapping, BenchmarkOptions(name="plan", matrix=matrix))
     for _ in range(2):  # warms up, and the second round is cut by measured costs
         whole(mapping, matrix)
     pairs = [(whole(mapping, matrix), stages_alone(benchmark)) for _ in range(ROUNDS[name])]
@@ -170,7 +171,7 @@ def isolate(mapping: Mapping, matrix: Matrix) -> None:
     """Print isolated execution beside shared, and beside what the plan predicts."""
     for _ in range(2):
         whole(mapping, matrix)
-    predicted = predicted_gain(create_benchmark(mapping, name="plan", matrix=matrix))
+    predicted = predicted_gain(create_benchmark(mapping, BenchmarkOptions(name="plan", matrix=matrix)))
     shared = statistics.median(whole(mapping, matrix) for _ in range(3))
     isolated = whole(mapping, matrix, "isolated")
     print(f"isolated, {ISOLATED_QUERIES} queries, encode-bound: {isolated:.1f} s = {isolated / shared:.1f} x shared")

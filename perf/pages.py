@@ -47,6 +47,7 @@ def build(queries: int) -> None:
     import numpy as np
 
     from apps.benchmarks.defining.creating import create_benchmark
+    from apps.benchmarks.defining.options import BenchmarkOptions
     from apps.benchmarks.launching import launch
     from apps.mappings.beir import import_beir
     from apps.operations.working import wait
@@ -67,7 +68,7 @@ def build(queries: int) -> None:
         made = import_beir(folder, name="drawn", model=f"keyword:{','.join(words[:20])}")
     if made.indexed.operation:
         wait(made.indexed.operation)
-    benchmark = create_benchmark(made.mapping, name="72 runs", matrix=MATRIX)
+    benchmark = create_benchmark(made.mapping, BenchmarkOptions(name="72 runs", matrix=MATRIX))
     wait(launch(benchmark))
 
 

@@ -23,6 +23,7 @@ from django.conf import settings
 from django.db.models import Count, F, Max, Min, Sum
 
 from apps.benchmarks.defining.creating import create_benchmark
+from apps.benchmarks.defining.options import BenchmarkOptions
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, PairList
 from apps.collections.importing import create_collection, import_documents
@@ -119,7 +120,7 @@ def run(mapping: Mapping, reranker: Path) -> Benchmark:
         "top_k_values": [DEPTH],
         "k_values_for_metrics": [10],
     }
-    benchmark = create_benchmark(mapping, name="reranked", matrix=matrix)
+    benchmark = create_benchmark(mapping, BenchmarkOptions(name="reranked", matrix=matrix))
     operation = launch(benchmark)
     while operation.is_active:
         time.sleep(0.25)

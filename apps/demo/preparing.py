@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.db.models import Q
 
 from apps.benchmarks.defining.creating import create_benchmark
+from apps.benchmarks.defining.options import BenchmarkOptions
 from apps.benchmarks.models import Benchmark
 from apps.collections.corpus import read_corpus
 from apps.collections.importing import create_collection, import_documents
@@ -79,10 +80,9 @@ def start_building(index: Index) -> Operation:
 
 
 def prepare_benchmark(mapping: Mapping, owner: User | None) -> Benchmark:
-    return create_benchmark(
-        mapping,
+    options = BenchmarkOptions(
         name=f"Dense, lexical or both? {time.strftime('%Y-%m-%d %H:%M:%S')}",
         description="Which way of searching the Python documentation answers programmers' questions best?",
         matrix={**MATRIX, "indexes": [INDEX]},
-        owner=owner,
     )
+    return create_benchmark(mapping, options, owner=owner)

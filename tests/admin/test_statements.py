@@ -12,7 +12,6 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from apps.api.access.tokens import issue_token
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring.rescoring import rescore
 from apps.benchmarks.models import Benchmark, QueryResult, Run
@@ -20,6 +19,7 @@ from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import wait
 from tests.benchmarks.gated import pinned
+from tests.created import create_benchmark
 from tests.factories import add_judgment, add_version
 from tests.pages import Address, addresses
 

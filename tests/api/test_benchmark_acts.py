@@ -6,7 +6,6 @@ from uuid import uuid4
 import pytest
 from django.utils import timezone
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.repeating.manifests import manifest_of
@@ -18,6 +17,7 @@ from tests.api.callers import Callers
 from tests.api.test_benchmarks import FIELDS
 from tests.benchmarks.conftest import make_library
 from tests.benchmarks.gated import GOOD, make_gated, search
+from tests.created import create_benchmark
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from django.urls import reverse
 
 from apps.api import urls
 from apps.api.endpoint import Endpoint
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.gates.baselines import approve
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Run
@@ -24,6 +23,7 @@ from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 from tests.api.callers import ROOT, Caller, Callers
 from tests.benchmarks.conftest import make_library
+from tests.created import create_benchmark
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 
 POSTS_THAT_READ = ["check_mapping", "preview", "gate_benchmark", "gate_run"]

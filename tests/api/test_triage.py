@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Run
 from apps.operations.working import wait
 from tests.api.callers import Callers
 from tests.api.test_addresses import MOST_QUERIES
 from tests.benchmarks.conftest import make_library, short_batches  # noqa: F401 (a fixture)
+from tests.created import create_benchmark
 from tests.results.compared import make_compared, make_queries, noisy
 
 MATRIX = {"search_modes": ["dense", "sparse"], "top_k_values": [5], "k_values_for_metrics": [5], "primary_k": 5}

@@ -5,7 +5,6 @@ from typing import Any
 from django.contrib.auth.models import User
 
 from apps.api.access.signing_in import open_sign_in
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.benchmarks.repeating.manifests import manifest_of
@@ -21,6 +20,7 @@ from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 from tests.benchmarks.conftest import make_library
 from tests.benchmarks.gated import GOOD, POOR, make_gated, pinned, search
+from tests.created import create_benchmark
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 
 World = dict[str, Any]  # values as they stand in JSON

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from apps.benchmarks.defining.choosing import choose_indexes
-from apps.benchmarks.defining.creating import create_benchmark, run_of
+from apps.benchmarks.defining.creating import run_of
 from apps.benchmarks.models import Benchmark, Run
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.records import DocumentRecord
@@ -23,6 +23,7 @@ from apps.retrieval.indexing import build_index, create_index
 from benchbench.ir.planning.configuration import AXES, LATE_INTERACTION
 from benchbench.ir.planning.matrix import Matrix
 from tests.benchmarks.laboratory import make_folder
+from tests.created import create_benchmark
 from tests.tiny_models import save_cross_encoder, save_encoder
 
 FRUITS = ("apple", "pear", "plum", "cherry", "fig", "grape", "lemon", "melon", "olive", "peach")

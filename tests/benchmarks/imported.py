@@ -4,7 +4,7 @@ import gzip
 from pathlib import Path
 from typing import Any
 
-from apps.benchmarks.external.importing import ImportedRuns, import_runs
+from apps.benchmarks.external.importing import ImportedRuns, NewBenchmark, import_runs
 from apps.benchmarks.measuring.reading import rankings_of
 from apps.benchmarks.models import Evaluation, Run
 from apps.collections.models import Document
@@ -17,6 +17,9 @@ RUN = (
     "q1 Q0 b 1 0.5 bm25\nq1 Q0 a 2 0.5 bm25\nq1 Q0 c 9 0.50000001 bm25\nq1 Q0 e 1 -1e300 bm25\nq1 Q0 f 1 -2e300 bm25\n"
     "q3 Q0 d 1 3 bm25\nq3 Q0 c 2 3.0000001 bm25\nq3 Q0 a 3 1e-3 bm25\nq9 Q0 a 1 1 bm25\n"
 )
+
+
+NEW = ("name", "measures", "k", "empty_queries", "owner")
 
 
 def make_judged() -> Dataset:
@@ -33,7 +36,8 @@ def write(path: Path, content: str) -> Path:
 
 
 def imported(dataset: Dataset, *paths: Path, **options: Any) -> ImportedRuns:
-    return import_runs(paths, dataset=dataset, **options)
+    new = {name: options.pop(name) for name in NEW if name in options}
+    return import_runs(paths, dataset=dataset, new=NewBenchmark(**new), **options)
 
 
 def stored(run: Run) -> dict[str, list[str]]:

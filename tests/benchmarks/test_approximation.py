@@ -9,7 +9,6 @@ from django.db import DatabaseError, connection
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation, Run, StageList
 from apps.benchmarks.progress import benchmark_event
@@ -23,6 +22,7 @@ from apps.retrieval.models import Index
 from apps.retrieval.search.ann_indexes import find_ann_index
 from benchbench.ir.planning.matrix import MatrixError
 from tests.benchmarks.conftest import run_key
+from tests.created import create_benchmark
 
 NARROW = "hnsw(ef_search=2)"
 WIDE = "hnsw(ef_search=1000)"

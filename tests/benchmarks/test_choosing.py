@@ -11,7 +11,6 @@ from django.contrib.auth.models import Group, Permission, User
 from django.core.management import CommandError, call_command
 
 from apps.benchmarks.defining.cloning import CloneError, clone
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.defining.modes import with_modes
 from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.launching import launch
@@ -29,6 +28,7 @@ from apps.retrieval.reusing import Ingredients, index_of, unavailable_index
 from benchbench.ir.planning.matrix import MatrixError
 from tests.benchmarks.conftest import make_library
 from tests.benchmarks.laboratory import write
+from tests.created import create_benchmark
 
 WORDS = ["sparse"]
 

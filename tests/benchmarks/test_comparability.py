@@ -7,7 +7,6 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from apps.benchmarks.comparability import Comparability, differences
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring.rescoring import find_version, rescore
 from apps.benchmarks.models import Benchmark, Evaluation, Run
@@ -15,6 +14,7 @@ from apps.datasets.models import Query
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from tests.benchmarks.test_rescoring import freeze_and_resolve, turn
+from tests.created import create_benchmark
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 
 MADE_BY: dict[str, Any] = {

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from django.db import connection
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.measuring.run_result import RunResult
 from apps.benchmarks.models import QueryResult
 from apps.benchmarks.running.storing import store_results
 from apps.mappings.models import Mapping
+from tests.created import create_benchmark
 
 
 @pytest.mark.parametrize("length", [0, 1, 1000])

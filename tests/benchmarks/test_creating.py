@@ -5,13 +5,14 @@ import pytest
 from django.db.models import Value
 from django.db.models.functions import Concat
 
-from apps.benchmarks.defining.creating import BenchmarkError, create_benchmark
+from apps.benchmarks.defining.options import BenchmarkError
 from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.models import Benchmark, Run
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.ir.planning.matrix import MatrixError
+from tests.created import create_benchmark
 
 
 def test_it_creates_every_run_beforehand_with_label_and_hash(library: Mapping) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.deleting import delete_benchmark
 from apps.benchmarks.gates.baselines import approve
 from apps.benchmarks.gates.gating import gate
@@ -33,6 +32,7 @@ from apps.retrieval.indexing import create_index
 from benchbench.errors import BenchbenchError, ConflictError
 from tests.benchmarks.gated import pinned
 from tests.benchmarks.imported import RUN, imported, make_judged, means_of, write
+from tests.created import create_benchmark
 from tests.factories import add_judgment, add_version, make_dataset
 
 pytestmark = pytest.mark.django_db

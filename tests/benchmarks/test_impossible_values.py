@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, PairList
 from apps.benchmarks.retrying import retry
@@ -19,6 +18,7 @@ from apps.retrieval.rerankers.late_interaction import LateInteractionReranker
 from apps.retrieval.search.open_indexes import OpenIndex
 from benchbench.ir.records import ScoredList
 from tests.benchmarks.conftest import run_key
+from tests.created import create_benchmark
 
 
 def errors(benchmark: Benchmark) -> dict[str, str]:

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from apps.benchmarks.cancelling import cancel
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation
 from apps.benchmarks.progress import benchmark_event, completions
@@ -18,6 +17,7 @@ from apps.operations.working import OperationFailedError, wait
 from apps.results.leaderboard.runs import leaderboard
 from apps.retrieval.encoders.encoder import KeywordEncoder
 from tests.benchmarks.conftest import make_library, make_wide, run_key
+from tests.created import create_benchmark
 
 RUNS, QUERIES = 18, 2
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult
 from apps.operations.models import Batch, Operation
 from apps.operations.working import wait
 from tests.benchmarks.conftest import make_library, run_key
+from tests.created import create_benchmark
 from tests.tiny_models import save_cross_encoder
 
 QUERIES = 16

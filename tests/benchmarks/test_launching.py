@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from django.db.models.functions import Length
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import BATCHES, MAX_BATCH, batch_size, query_batches
 from apps.benchmarks.models import Benchmark
 from apps.mappings.models import Mapping
 from apps.retrieval.encoders.encoding import query_vectors
 from apps.retrieval.models import CachedVector
+from tests.created import create_benchmark
 
 
 @pytest.mark.parametrize(

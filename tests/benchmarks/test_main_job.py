@@ -3,7 +3,6 @@
 import pytest
 
 from apps.benchmarks.cancelling import cancel
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
 from apps.benchmarks.progress import benchmark_event, completions
@@ -14,6 +13,7 @@ from apps.operations.models import Operation
 from apps.operations.working import OperationFailedError, perform_batch, wait
 from benchbench.errors import ConflictError
 from tests.benchmarks.conftest import run_key
+from tests.created import create_benchmark
 
 ALL_MODES = {"search_modes": ["dense", "sparse", "hybrid"], "top_k_values": [20, 100], "score_thresholds": [None, 0.5]}
 

@@ -10,7 +10,6 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring.measures import MeasuresError, add_measures
 from apps.benchmarks.models import Benchmark, Evaluation
@@ -22,6 +21,7 @@ from apps.mappings.models import Mapping
 from apps.mappings.truth import truth
 from apps.operations.working import perform_batch, wait
 from tests.benchmarks.conftest import make_library
+from tests.created import create_benchmark
 
 LEXICAL: dict[str, Any] = {"search_modes": ["sparse"], "k_values_for_metrics": [3], "primary_k": 3}
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from apps.benchmarks.cancelling import cancel
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring import evaluating
 from apps.benchmarks.measuring.evaluating import evaluate_runs
@@ -21,6 +20,7 @@ from apps.benchmarks.running.stages import Stages
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from apps.operations.working import perform_batch, wait
+from tests.created import create_benchmark
 
 MATRIX = {"search_modes": ["dense", "hybrid"], "score_thresholds": [None, 0.4], "top_k_values": [20]}
 

@@ -5,7 +5,6 @@ import re
 import pytest
 from django.core.management import CommandError, call_command
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark
@@ -14,6 +13,7 @@ from apps.operations.working import wait
 from apps.results.board_text import text_of
 from apps.retrieval.models import CachedVector
 from benchbench.ir.planning.matrix import MatrixError
+from tests.created import create_benchmark
 
 MATRIX = {"search_modes": ["dense", "sparse", "hybrid"], "rrf_k_values": [20, 60], "score_thresholds": [None, 0.5]}
 

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Run
 from apps.benchmarks.retrying import retry
@@ -18,6 +17,7 @@ from apps.retrieval.rerankers.late_interaction import LateInteractionReranker
 from apps.retrieval.search import approximate
 from apps.retrieval.search.open_indexes import OpenIndex
 from tests.benchmarks.conftest import ENCODER, run_key
+from tests.created import create_benchmark
 
 STALL = 8.0  # seconds of the one query; over the twelve of a batch it is less than a second each
 LIMIT_MS = 5000

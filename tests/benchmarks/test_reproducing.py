@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring.measures import add_measures
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult
@@ -26,6 +25,7 @@ from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 from tests.benchmarks.conftest import ENCODER, make_library, run_key
+from tests.created import create_benchmark
 
 MATRIX = {
     "search_modes": ["dense", "sparse", "hybrid"],

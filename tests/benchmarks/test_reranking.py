@@ -7,7 +7,6 @@ import pytest
 
 from apps.benchmarks.cancelling import cancel
 from apps.benchmarks.defining.cloning import clone
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, PairList, QueryResult, StageList
 from apps.benchmarks.running import execution
@@ -19,6 +18,7 @@ from apps.retrieval.rerankers import registry
 from apps.retrieval.rerankers.late_interaction import LateInteractionReranker
 from benchbench.ir.planning.matrix import MatrixError
 from tests.benchmarks.conftest import run_key
+from tests.created import create_benchmark
 from tests.tiny_models import save_cross_encoder
 
 MATRIX = {

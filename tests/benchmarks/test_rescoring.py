@@ -5,7 +5,6 @@ import io
 import pytest
 from django.core.management import CommandError, call_command
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring.rescoring import RescoringError, find_version, newest_version, rescore, scored_versions
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
@@ -20,6 +19,7 @@ from apps.mappings.resolving import resolve
 from apps.mappings.truth import TruthError
 from apps.operations.models import Operation
 from apps.operations.working import wait
+from tests.created import create_benchmark
 
 
 @pytest.fixture

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.running.timing import consistency_score, percentiles
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
+from tests.created import create_benchmark
 
 
 @pytest.mark.parametrize(

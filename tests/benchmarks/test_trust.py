@@ -8,7 +8,6 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from apps.benchmarks.cancelling import cancel
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Evaluation, Run, StageList
 from apps.benchmarks.progress import benchmark_event, completions
@@ -25,6 +24,7 @@ from apps.retrieval.search.open_indexes import close_indexes
 from benchbench.errors import ConflictError
 from benchbench.ir.planning.matrix import MatrixError
 from tests.benchmarks.conftest import ENCODER
+from tests.created import create_benchmark
 
 
 def change_documents(library: Mapping) -> None:

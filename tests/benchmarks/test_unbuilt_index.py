@@ -4,7 +4,6 @@ from functools import partial
 
 import pytest
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.repeating.manifests import manifest_of
@@ -18,6 +17,7 @@ from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 from benchbench.errors import ConflictError
 from tests.benchmarks.conftest import ENCODER
+from tests.created import create_benchmark
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import re
 
 from playwright.sync_api import Page
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import QueryResult
 from apps.datasets.models import Judgment
@@ -13,6 +12,7 @@ from benchbench.site.panels import change_url
 from tests.benchmarks.conftest import make_library
 from tests.browser.conftest import outside
 from tests.browser.test_main_job import press
+from tests.created import create_benchmark
 
 
 def make_ranking() -> QueryResult:

@@ -7,12 +7,12 @@ from typing import Any
 
 from playwright.sync_api import Page
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation
 from apps.operations.working import wait
 from tests.benchmarks.conftest import ENCODER, FRUITS, make_library
 from tests.browser.conftest import outside
+from tests.created import create_benchmark
 
 DOCUMENTS = 40
 QUERIES = 64

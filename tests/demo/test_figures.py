@@ -2,12 +2,12 @@
 
 import pytest
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Evaluation
 from apps.demo import preparing
 from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index
+from tests.created import create_benchmark
 
 FIGURES = {"nDCG@10": 0.3568, "P@10": 0.1802, "R@10": 0.4013, "RR": 0.4990, "AP": 0.3197}
 

@@ -9,7 +9,6 @@ from django.contrib.auth.models import User
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
@@ -17,6 +16,7 @@ from apps.mappings.resolving import resolve
 from apps.operations.models import Operation
 from apps.retrieval.indexing import build_index, create_index
 from tests.benchmarks.conftest import ENCODER
+from tests.created import create_benchmark
 from tests.factories import make_dataset
 
 ENDS = ("completed", "failed", "cancelled")

@@ -7,7 +7,6 @@ from uuid import uuid4
 import pytest
 from django.contrib.auth.models import User
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
@@ -16,6 +15,7 @@ from apps.operations.quotas import QUOTAS, QuotaError
 from apps.retrieval.indexing import build_index, create_index
 from benchbench.models import OwnedModel
 from tests.benchmarks.conftest import make_library
+from tests.created import create_benchmark
 
 Kind = Operation.Kind
 Starts = Callable[..., Any]

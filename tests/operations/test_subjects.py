@@ -11,7 +11,6 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.api.access.tokens import issue_token
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
@@ -24,6 +23,7 @@ from benchbench.models import OwnedModel
 from benchbench.site.panels import change_url, changelist_url
 from tests.admin.conftest import MakeStaff, make_staff  # noqa: F401 (a fixture)
 from tests.benchmarks.conftest import make_library
+from tests.created import create_benchmark
 from tests.factories import make_collection
 from tests.operations.watched import ALL, aside, path_of
 from tests.sockets import closed, opened, refused, socket

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.collections.importing import create_collection, import_documents
@@ -20,6 +19,7 @@ from apps.mappings.resolving import resolve
 from apps.operations.working import OperationFailedError, wait
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
+from tests.created import create_benchmark
 from tests.files.samples import write_file
 
 WIDTH = 18  # of a section; two line feeds go between sections

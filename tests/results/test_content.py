@@ -9,7 +9,6 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
 from apps.collections.records import DocumentRecord
@@ -22,6 +21,7 @@ from apps.results.triage.content import Content, ContentError, QueryContent, con
 from apps.results.triage.kept import KeptError
 from benchbench.site.panels import change_url
 from tests.benchmarks.conftest import import_all
+from tests.created import create_benchmark
 from tests.factories import make_benchmark
 from tests.results.test_pages import text_of
 

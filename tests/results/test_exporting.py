@@ -14,7 +14,6 @@ from asgiref.sync import async_to_sync
 from django.test import AsyncClient, Client
 from django.urls import reverse
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring.reading import rankings_of
 from apps.benchmarks.models import Benchmark, Evaluation, Run
@@ -30,6 +29,7 @@ from benchbench.files.cells import cell
 from benchbench.files.runs import read_run_file
 from benchbench.files.trec import read_run
 from benchbench.site.panels import change_url
+from tests.created import create_benchmark
 from tests.factories import make_benchmark
 from tests.results.exported import HOSTILE, make_exported
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.gates.gating import gate
 from apps.benchmarks.gates.rules import read_rules
 from apps.benchmarks.launching import launch
@@ -29,6 +28,7 @@ from benchbench.ir.canonical import CanonicalizationError
 from benchbench.ir.gate import Outcome
 from benchbench.scoring.command import main
 from tests.benchmarks.conftest import ENCODER, FRUITS
+from tests.created import create_benchmark
 from tests.files.samples import write_file
 from tests.results.exported import make_exported
 from tests.results.test_exporting import whole

@@ -11,7 +11,6 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring.rescoring import rescore
 from apps.benchmarks.models import Benchmark, Evaluation
@@ -22,6 +21,7 @@ from apps.results.exporting import export, export_to
 from apps.results.leaderboard.versions import NoValuesError
 from benchbench.site.panels import change_url
 from tests.benchmarks.test_rescoring import freeze_and_resolve, turn
+from tests.created import create_benchmark
 from tests.results.test_exporting import subject_of, whole
 
 KNOWS_NO_VALUES = {"trec-run", "flowbaby-run"}  # rankings alone, which are those of any version

@@ -4,7 +4,6 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.finding import find_run
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Run
@@ -14,6 +13,7 @@ from apps.operations.working import perform_batch, wait
 from apps.results.board_text import text_of
 from apps.results.leaderboard.runs import leaderboard, measures_at
 from tests.benchmarks.conftest import make_library
+from tests.created import create_benchmark
 from tests.factories import make_benchmark
 from tests.results.test_pages import results_url
 

@@ -9,7 +9,6 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
 from apps.mappings.models import Mapping, Resolution
@@ -17,6 +16,7 @@ from apps.operations.models import Operation
 from apps.operations.working import wait
 from benchbench.site.panels import change_url, changelist_url
 from tests.benchmarks.conftest import make_library
+from tests.created import create_benchmark
 from tests.factories import (
     add_judgment,
     add_version,

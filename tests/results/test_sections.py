@@ -4,7 +4,6 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation, StageList
 from apps.collections.records import DocumentRecord, SectionRecord
@@ -14,6 +13,7 @@ from apps.results.triage.kept import KeptError
 from apps.results.triage.sections import section_at, section_means
 from benchbench.site.panels import change_url
 from tests.benchmarks.conftest import import_all
+from tests.created import create_benchmark
 from tests.results.test_pages import text_of
 
 PARTS = {"a": ("apple apple apple   ", "pear pear pear pear "), "b": ("pear plum fig lemon ", "plum plum plum plum ")}

@@ -8,7 +8,6 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
 from apps.mappings.models import Mapping
@@ -17,6 +16,7 @@ from apps.results.triage.queries import evaluation_of
 from apps.results.triage.triaging import losses_of
 from benchbench.ir.triage import Loss
 from benchbench.site.panels import change_url
+from tests.created import create_benchmark
 from tests.results.test_pages import text_of
 
 MATRIX = {"search_modes": ["dense", "hybrid"], "top_k_values": [5], "k_values_for_metrics": [5], "primary_k": 5}

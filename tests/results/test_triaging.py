@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring.evaluating import truth_of
 from apps.benchmarks.measuring.stage_lists import documents_of, list_keys, read_lists, stored_plan
@@ -23,6 +22,7 @@ from apps.results.triage.relevance import judged_of
 from apps.results.triage.triaging import RunLosses, losses_of, lost_documents
 from benchbench.ir.triage import Loss, standings_of
 from tests.benchmarks.conftest import ENCODER, import_all
+from tests.created import create_benchmark
 from tests.tiny_models import save_cross_encoder
 
 

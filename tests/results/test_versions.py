@@ -9,7 +9,6 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation
 from apps.datasets.editing.judgments import set_judgment
@@ -19,6 +18,7 @@ from apps.results.templatetags.benchbench import signed
 from tests.admin.test_acts import messages_of, press
 from tests.benchmarks.conftest import make_library
 from tests.benchmarks.test_rescoring import freeze_and_resolve, turn
+from tests.created import create_benchmark
 from tests.factories import make_benchmark
 from tests.results.test_pages import results_url, text_of
 

@@ -1,7 +1,6 @@
 import pytest
 from django.db import connection
 
-from apps.benchmarks.defining.creating import create_benchmark
 from apps.operations.launching import OperationActiveError
 from apps.retrieval.deleting import delete_index
 from apps.retrieval.indexing import build_index, create_index
@@ -9,6 +8,7 @@ from apps.retrieval.models import Chunk, ChunkSet, Index, LexicalIndex, LexicalP
 from apps.retrieval.search.vectors import local_vectors, table_store, vectors_file
 from benchbench.errors import ConflictError
 from tests.benchmarks.conftest import make_library
+from tests.created import create_benchmark
 from tests.factories import make_collection
 from tests.retrieval.conftest import KEYWORDS
 

@@ -28,6 +28,7 @@ from apps.api.serializers.matrices import completed, require_published
 from apps.benchmarks.cancelling import cancel
 from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.defining.modes import with_modes
+from apps.benchmarks.defining.options import BenchmarkOptions
 from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.deleting import delete_benchmark
 from apps.benchmarks.describing import with_run_counts
@@ -68,15 +69,7 @@ class Benchmarks(Endpoint):
         stated = valid(NewBenchmark, request.data)
         mapping, asked = searched(request, stated)
         with naming(**KEYS), naming_matrix(stated["config_matrix"]):
-            made = create_benchmark(
-                mapping,
-                name=stated["name"],
-                description=stated["description"] or "",
-                owner=request.user,
-                **asked,
-                **{name: stated[name] for name in ("execution", "runs_per_query", "seed", "unresolved")},
-                empty_queries=stated["empty_queries"],
-            )
+            made = create_benchmark(mapping, BenchmarkOptions.among(stated, **asked), owner=request.user)
         return Response(facts(made), status=201)
 
 

@@ -15,7 +15,7 @@ from apps.api.idempotency import idempotent
 from apps.api.naming import naming, naming_options
 from apps.api.parsers import RunParser
 from apps.api.serializers.external_runs import RunImportFacts, RunUpload
-from apps.benchmarks.external.importing import import_runs
+from apps.benchmarks.external.importing import NewBenchmark, import_runs
 from apps.benchmarks.external.uploading import stored_run
 from apps.benchmarks.measuring.measures import besides_the_usual
 from apps.benchmarks.models import Benchmark
@@ -50,12 +50,14 @@ class ExternalRuns(Endpoint):
                 dataset=dataset,
                 version=find_version(dataset, stated["version"]) if "version" in stated else None,
                 benchmark=benchmark,
-                owner=request.user,
+                new=NewBenchmark(
+                    owner=request.user,
+                    name=stated["name"],
+                    k=stated["k"],
+                    measures=besides_the_usual(stated["measures"]),
+                ),
                 order_by=stated.get("order_by"),
                 format=stated.get("format", ""),
-                name=stated["name"],
-                k=stated["k"],
-                measures=besides_the_usual(stated["measures"]),
             )
         ((run, report),) = imported.runs
         told = {"id": run.pk, "run_order": run.run_order, "label": run.label, "metrics_flat": metrics_of(run)}

@@ -1,11 +1,13 @@
 """Cloning a benchmark: the same matrix once more, over the data of today."""
 
+from dataclasses import replace
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
 
 from apps.benchmarks.defining.creating import create_benchmark
+from apps.benchmarks.defining.options import BenchmarkOptions
 from apps.benchmarks.launching import require_searched
 from apps.benchmarks.models import Benchmark
 from benchbench.errors import ConflictError
@@ -32,21 +34,16 @@ def clone(
     mapping.
     """
     require_searched(benchmark, "clone")
-    ending = ", copy"
+    options, ending = BenchmarkOptions.of(benchmark), ", copy"
     try:
         made = create_benchmark(
             benchmark.mapping,
-            name=name or benchmark.name[: MAX_LENGTH - len(ending)] + ending,
-            description=benchmark.description,
-            matrix=benchmark.matrix,
+            replace(
+                options,
+                name=name or benchmark.name[: MAX_LENGTH - len(ending)] + ending,
+                allow_missing=benchmark.allow_missing if allow_missing is None else allow_missing,
+            ),
             owner=owner,
-            execution=benchmark.execution,
-            runs_per_query=benchmark.runs_per_query,
-            seed=benchmark.seed,
-            unresolved=benchmark.unresolved,
-            empty_queries=benchmark.empty_queries,
-            measures=benchmark.measures,
-            allow_missing=benchmark.allow_missing if allow_missing is None else allow_missing,
         )
     except MatrixError as error:
         raise CloneError(f"The benchmark {benchmark.name!r} cannot be cloned as it is. {error.message}") from None

@@ -1,7 +1,6 @@
 """Creating a benchmark: its matrix validated, and all its runs created beforehand."""
 
 from collections.abc import Mapping as MappingType
-from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
@@ -9,6 +8,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from apps.benchmarks.defining.choosing import choose_indexes
+from apps.benchmarks.defining.options import BenchmarkError, BenchmarkOptions
 from apps.benchmarks.measuring.measures import measures_of
 from apps.benchmarks.models import Benchmark, Run
 from apps.collections.models import Collection
@@ -17,78 +17,54 @@ from apps.mappings.missing import require_modules
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import is_stale
 from apps.retrieval.models import Index
-from benchbench.errors import BenchbenchError, ConflictError
+from benchbench.errors import ConflictError
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.matrix import Matrix
 
 
-class BenchmarkError(BenchbenchError):
-    """A benchmark that cannot be made as asked."""
-
-    code = "invalid_benchmark"
-
-
 def create_benchmark(
     mapping: Mapping,
+    options: BenchmarkOptions,
     *,
-    name: str,
-    matrix: MappingType[str, Any],
     owner: User | None = None,
-    description: str = "",
-    execution: str = "shared",
-    runs_per_query: int = 1,
-    seed: int = 42,
-    unresolved: str = "count",
-    empty_queries: str = "zero",
-    measures: Sequence[str] = (),
     version: DatasetVersion | None = None,
     indexes: MappingType[str | None, Index] | None = None,
     manifest: dict[str, Any] | None = None,
     experiment: dict[str, Any] | None = None,
-    allow_missing: bool = False,
 ) -> Benchmark:
-    """Create a pending benchmark with one run per configuration of `matrix` (formats.md names its keys).
+    """Create a pending benchmark with one run per configuration of the matrix.
 
-    It asks the queries of the newest frozen version, or of `version`. `measures` are had besides those of its cutoffs.
-    By `indexes` a caller says which index each name of the matrix means; without, it is the newest that is ready, of
-    those that the owner sees (`newest_indexes`). One that could not be built makes runs that failed, with its error, so
-    that no summary lacks them. `manifest` and
+    It asks the queries of the newest frozen version, or of `version`. By `indexes` a caller says which index each name
+    of the matrix means; without, it is the newest that is ready, of those that the owner sees (`newest_indexes`). One
+    that could not be built makes runs that failed, with its error, so that no summary lacks them. `manifest` and
     `experiment` are kept with what is run from one. Nothing is created when anything is wrong. Raises MatrixError,
     whose `field` is the key at fault, for the matrix and the indexes it names; MeasuresError for a measure;
     BenchmarkError for the rest; ConflictError for a mapping that was not resolved, or not since its collection or
     dataset changed, and, unless `allow_missing`, for one that found no document at all and for expected modules that
     the collection lacks.
     """
-    _require(name, runs_per_query, seed, execution=execution, unresolved=unresolved, empty_queries=empty_queries)
+    options.check()
     _require_documents(mapping)
     newest = require_current(mapping)
-    if not allow_missing:
+    if not options.allow_missing:
         require_found(mapping)
         require_modules(mapping)
     most_values = max(settings.BENCHMARK_MAX_VALUES_PER_AXIS, len(indexes or ()))
-    parsed = Matrix.parse(matrix, max_runs=settings.BENCHMARK_MAX_RUNS, max_values=most_values)
+    parsed = Matrix.parse(options.matrix, max_runs=settings.BENCHMARK_MAX_RUNS, max_values=most_values)
     configurations = parsed.configurations()
     chosen = choose_indexes(mapping, configurations, owner, among=indexes)
-    measured = measures_of(parsed.k_values_for_metrics, measures, version or newest)
+    measured = measures_of(parsed.k_values_for_metrics, options.measures, version or newest)
+    stored = {"name": options.name.strip(), "matrix": parsed.as_dict(), "measures": measured}
     with transaction.atomic():
         benchmark = Benchmark.objects.create(
-            name=name.strip(),
-            description=description,
+            **options.as_dict() | stored,
             owner=owner,
             mapping=mapping,
             dataset_version=version or newest,
             manifest=manifest or {},
             experiment=experiment or {},
-            matrix=parsed.as_dict(),
-            measures=measured,
             primary_k=parsed.primary_k,
             k_values=list(parsed.k_values_for_metrics),
-            execution=execution,
-            runs_per_query=runs_per_query,
-            seed=seed,
-            unresolved=unresolved,
-            empty_queries=empty_queries,
-            allow_missing=allow_missing,
             total_runs=len(configurations),
         )
         Run.objects.bulk_create(
@@ -145,32 +121,3 @@ def require_found(mapping: Mapping) -> None:
             f'"{mapping.collection}", so every value would be 0. Is that the right collection? The mapping '
             f'"{mapping}" lists why each found nothing.'
         )
-
-
-MAX_REPETITIONS = 100
-MAX_SEED = 2**63 - 1  # as PostgreSQL stores it
-CHOICES = {
-    "execution": tuple(Benchmark.Execution.values),
-    "unresolved": ("count", "drop"),
-    "empty_queries": ("zero", "skip"),
-}
-
-
-def _require(name: str, runs_per_query: int, seed: int, **chosen: str) -> None:
-    """Raise BenchmarkError for the first of a benchmark's own values that cannot be."""
-    if not name.strip() or not name.strip().isprintable():
-        raise BenchmarkError("The benchmark needs a name of printable characters.", field="name")
-    if not 1 <= runs_per_query <= MAX_REPETITIONS:
-        raise BenchmarkError(
-            f"runs_per_query is {runs_per_query}; it must be 1 to {MAX_REPETITIONS}.", field="runs_per_query"
-        )
-    if not 0 <= seed <= MAX_SEED:
-        raise BenchmarkError(f"seed is {seed}; it must be 0 to {MAX_SEED}.", field="seed")
-    check_policies(**chosen)
-
-
-def check_policies(**chosen: str) -> None:
-    """Raise BenchmarkError for a policy or a way to execute that there is not."""
-    for field, value in chosen.items():
-        if value not in CHOICES[field]:
-            raise BenchmarkError(f"{field} is {value!r}; it must be one of: {', '.join(CHOICES[field])}.", field=field)

@@ -6,6 +6,7 @@ from django import forms
 
 from apps.benchmarks.defining.choosing import ready_indexes
 from apps.benchmarks.defining.list_fields import ListField, field_of
+from apps.benchmarks.defining.options import BenchmarkOptions
 from apps.benchmarks.measuring.measures import names_in
 from apps.mappings.models import Mapping
 from benchbench.access import visible
@@ -149,7 +150,6 @@ class BenchmarkForm(PageForm, MatrixFields):
         values = self.cleaned_data
         return {name: values[name] for name in KEYS if values.get(name)}
 
-    def options(self) -> dict[str, Any]:
-        """Return what else a benchmark is made with."""
-        names = ("name", "description", "execution", "seed", "measures", "allow_missing", "unresolved", "empty_queries")
-        return {name: self.cleaned_data[name] for name in names}
+    def options(self) -> BenchmarkOptions:
+        """Return the benchmark that the valid fields describe."""
+        return BenchmarkOptions.among(self.cleaned_data, matrix=self.matrix())

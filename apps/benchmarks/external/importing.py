@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from apps.benchmarks.defining.creating import check_policies
+from apps.benchmarks.defining.options import check_policies
 from apps.benchmarks.external.reports import RunImportError, RunReport, read_for
 from apps.benchmarks.measuring.evaluating import evaluate_runs
 from apps.benchmarks.measuring.hashes import hash_of_rankings
@@ -49,6 +49,21 @@ class ImportedRuns:
     runs: list[tuple[Run, RunReport]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewBenchmark:
+    """What is stated of the benchmark of imported runs. `k` and `measures` are as `create_benchmark` has them."""
+
+    name: str = ""
+    measures: Sequence[str] = ()
+    k: Sequence[int] = ()
+    empty_queries: str = "zero"
+    owner: User | None = None
+
+    @property
+    def states_something(self) -> bool:
+        return bool(self.name or self.measures or self.k)
+
+
 @transaction.atomic
 def import_runs(
     paths: Sequence[Path],
@@ -56,20 +71,16 @@ def import_runs(
     dataset: Dataset,
     version: DatasetVersion | None = None,
     benchmark: Benchmark | None = None,
-    name: str = "",
+    new: NewBenchmark = NewBenchmark(),
     format: str = "",
     order_by: OrderBy | None = None,
-    measures: Sequence[str] = (),
-    k: Sequence[int] = (),
-    empty_queries: str = "zero",
-    owner: User | None = None,
 ) -> ImportedRuns:
     """Import each file of `paths`, a TREC or a Flowbaby run, as a completed run, and measure it; all of them or none.
 
-    They are held against `version`, by default the newest frozen one of `dataset`, in a new benchmark called `name`, or
+    They are held against `version`, by default the newest frozen one of `dataset`, in a `new` benchmark, or
     in `benchmark`, one of external runs, whose version and measures then hold: a page compares what was measured alike.
     Ranks are those of `benchbench score`, stored, and never sorted again. Every query of the version that a file lacks
-    found nothing, and so has 0. `k` and `measures` are as `create_benchmark` has them.
+    found nothing, and so has 0.
 
     Raises RunImportError, FileFormatError and MeasuresError for what is asked or stated wrongly, RunImportedError for
     rankings that the benchmark has already, ConflictError for a dataset or a benchmark that cannot take them.
@@ -77,11 +88,9 @@ def import_runs(
     if not paths:
         raise RunImportError("Name at least one file of rankings.", field="file")
     if benchmark is None:
-        benchmark = _new_benchmark(
-            dataset, version, name=name, measures=measures, k=k, empty_queries=empty_queries, owner=owner
-        )
+        benchmark = _new_benchmark(dataset, version, new)
     else:
-        benchmark = _existing(benchmark, dataset, version, is_told=bool(name or measures or k))
+        benchmark = _existing(benchmark, dataset, version, is_told=new.states_something)
     imported = []
     for path in paths:
         found, report = read_for(benchmark.dataset_version, path, format=format, order_by=order_by)
@@ -120,33 +129,25 @@ def version_for(
     return newest
 
 
-def _new_benchmark(
-    dataset: Dataset,
-    version: DatasetVersion | None,
-    *,
-    name: str,
-    measures: Sequence[str],
-    k: Sequence[int],
-    empty_queries: str,
-    owner: User | None,
-) -> Benchmark:
+def _new_benchmark(dataset: Dataset, version: DatasetVersion | None, new: NewBenchmark) -> Benchmark:
     version = version_for(dataset, version=version)
-    if len(name.strip()) > LONGEST_LABEL:
-        raise RunImportError(f"The name has {len(name.strip())} characters: at most {LONGEST_LABEL} fit.", field="name")
-    if any(one < 1 for one in k):
+    name = new.name.strip()
+    if len(name) > LONGEST_LABEL:
+        raise RunImportError(f"The name has {len(name)} characters: at most {LONGEST_LABEL} fit.", field="name")
+    if any(cutoff < 1 for cutoff in new.k):
         raise RunImportError("k: every cutoff is at least 1.", field="k")
-    check_policies(empty_queries=empty_queries)
-    cutoffs = sorted({*(k or CUTOFFS), PRIMARY_K})
+    check_policies(empty_queries=new.empty_queries)
+    cutoffs = sorted({*(new.k or CUTOFFS), PRIMARY_K})
     return Benchmark.objects.create(
-        name=name.strip(),  # blank until the first run is known
-        owner=owner,
+        name=name,  # blank until the first run is known
+        owner=new.owner,
         mapping=external_mapping(dataset),
         dataset_version=version,
         matrix={},
-        measures=measures_of(cutoffs, measures, version),
+        measures=measures_of(cutoffs, new.measures, version),
         primary_k=PRIMARY_K,
         k_values=cutoffs,
-        empty_queries=empty_queries,
+        empty_queries=new.empty_queries,
     )
 
 

@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from apps.benchmarks.defining.creating import create_benchmark
+from apps.benchmarks.defining.options import BenchmarkOptions
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.repeating.experiment_plans import ExperimentError, Planned, ingredients
 from apps.collections.reusing import collection_with
@@ -137,8 +138,7 @@ def _create(
 ) -> Benchmark:
     experiment = planned.experiment
     cutoffs = sorted(experiment.benchmark.top_k_values)
-    return create_benchmark(
-        mapping,
+    options = BenchmarkOptions(
         name=name or f"{experiment.id} {time.strftime('%Y-%m-%d %H:%M:%S')}",
         description=experiment.description,
         matrix={
@@ -148,10 +148,14 @@ def _create(
             "k_values_for_metrics": cutoffs,
             "primary_k": 10 if 10 in cutoffs else cutoffs[-1],
         },
-        owner=owner,
         execution=Benchmark.Execution.ISOLATED,
         runs_per_query=experiment.benchmark.runs_per_query,
         seed=experiment.benchmark.random_seed,
+    )
+    return create_benchmark(
+        mapping,
+        options,
+        owner=owner,
         version=imported.version,
         indexes=indexes,
         experiment={"id": experiment.id, "config": experiment.as_dict()},

@@ -10,9 +10,10 @@ from django.db.models import Model, QuerySet
 
 from apps.benchmarks.defining.choosing import is_current, ready_indexes
 from apps.benchmarks.defining.creating import create_benchmark
+from apps.benchmarks.defining.options import BenchmarkOptions
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.repeating.manifest_parts import Manifest
-from apps.benchmarks.repeating.manifests import OPTIONS, SCHEMA, SCHEMA_VERSION, ManifestError
+from apps.benchmarks.repeating.manifests import SCHEMA, SCHEMA_VERSION, ManifestError
 from apps.collections.models import Collection
 from apps.datasets.models import DatasetVersion
 from apps.mappings.fingerprints import truth_hash
@@ -57,17 +58,13 @@ def benchmark_of_definition(definition: dict[str, Any], *, owner: User | None = 
 
 def _create(stated: dict[str, Any], owner: User | None, name: str, **kept: Any) -> Benchmark:
     mapping, version = _find_mapping(stated, owner)
+    description = stated["benchmark"].get("description", "")
     return create_benchmark(
         mapping,
-        name=name,
-        description=stated["benchmark"].get("description", ""),
-        matrix=stated["matrix"],
-        measures=stated["measures"],
+        BenchmarkOptions.among(stated, name=name, description=description, allow_missing=True),  # as it was when it ran
         owner=owner,
         version=version,
         indexes={wanted["named"]: _find_index(wanted, mapping, owner) for wanted in stated["indexes"]},
-        allow_missing=True,  # as it was when it ran
-        **{option: stated[option] for option in OPTIONS},
         **kept,
     )
 

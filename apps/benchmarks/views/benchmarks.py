@@ -28,9 +28,7 @@ AWAITED = ("mapping", "name")
 
 def add_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     def act(form: BenchmarkForm) -> HttpResponse:
-        benchmark = create_benchmark(
-            form.cleaned_data["mapping"], matrix=form.matrix(), owner=staff(request), **form.options()
-        )
+        benchmark = create_benchmark(form.cleaned_data["mapping"], form.options(), owner=staff(request))
         if "start" in request.POST:
             start(request, benchmark)
         return redirect("admin:benchmark_results", benchmark.pk)

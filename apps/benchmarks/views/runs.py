@@ -8,7 +8,7 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
 from apps.benchmarks.external.forms import RunForm
-from apps.benchmarks.external.importing import import_runs, version_for
+from apps.benchmarks.external.importing import NewBenchmark, import_runs, version_for
 from apps.benchmarks.external.reports import preview_run
 from apps.benchmarks.external.uploading import stored_run
 from benchbench.access import may_change
@@ -25,9 +25,12 @@ def import_run(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
         with stored_run(form.cleaned_data["file"]) as path:
             imported = import_runs(
                 [path],
-                owner=staff(request),
-                empty_queries=values["empty_queries"] or "zero",
-                **{name: values[name] for name in ("dataset", "version", "benchmark", "name", "k", "measures")},
+                new=NewBenchmark(
+                    owner=staff(request),
+                    empty_queries=values["empty_queries"] or "zero",
+                    **{name: values[name] for name in ("name", "k", "measures")},
+                ),
+                **{name: values[name] for name in ("dataset", "version", "benchmark")},
                 **form.reading(),
             )
         ((run, report),) = imported.runs

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from apps.benchmarks.external.importing import import_runs
+from apps.benchmarks.external.importing import NewBenchmark, import_runs
 from apps.benchmarks.external.reports import RunReport
 from apps.benchmarks.measuring.measures import names_in
 from apps.benchmarks.models import Benchmark, Run
@@ -64,14 +64,16 @@ that ranks a document twice for a query is refused, with its line. All files are
         owner, added_to = options["owner"], options["benchmark"]
         dataset = find_named(Dataset, options["dataset"], owner=owner)
         version = options["dataset_version"]
-        names = ("name", "format", "order_by", "measures", "k", "empty_queries", "owner")
+        stated = ("name", "measures", "k", "empty_queries", "owner")
         with self.busy("Reading, storing and measuring"):
             imported = import_runs(
                 options["files"],
                 dataset=dataset,
                 version=None if version is None else find_version(dataset, version),
                 benchmark=find_named(Benchmark, added_to, owner=owner) if added_to else None,
-                **{name: options[name] for name in names},
+                new=NewBenchmark(**{name: options[name] for name in stated}),
+                format=options["format"],
+                order_by=options["order_by"],
             )
         for _, report in imported.runs:
             for note in report.notes():

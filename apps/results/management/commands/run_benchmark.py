@@ -15,6 +15,7 @@ from apps.benchmarks.defining.matrix_options import (
     matrix_of,
     name_of,
 )
+from apps.benchmarks.defining.options import BenchmarkOptions
 from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark
@@ -46,7 +47,6 @@ from benchbench.ir.planning.configuration import DEFAULTS
 from benchbench.local_files.placing import make_folder
 
 DEFAULT_TOP_K = DEFAULTS["top_k"]
-CHOSEN = ("execution", "seed", "unresolved", "empty_queries")
 STATED = (  # by an experiment or a manifest
     *OPTIONS.values(),
     "--measures",
@@ -109,15 +109,9 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
             self.report(planned.as_dict(), preview_text(planned), as_json=options["json"])
             return
         with in_options():
-            benchmark = create_benchmark(
-                mapping,
-                name=options["name"] or f"{mapping.name} {time.strftime('%Y-%m-%d %H:%M:%S')}",
-                matrix=matrix,
-                owner=options["owner"],
-                measures=options["measures"],
-                allow_missing=options["allow_missing"],
-                **{name: options[name] for name in CHOSEN if options[name] is not None},
-            )
+            name = options["name"] or f"{mapping.name} {time.strftime('%Y-%m-%d %H:%M:%S')}"
+            stated = BenchmarkOptions.among(options, name=name, matrix=matrix)
+            benchmark = create_benchmark(mapping, stated, owner=options["owner"])
         self.run(benchmark, **options)
 
     def require_fitting(self, options: dict[str, Any]) -> None:
