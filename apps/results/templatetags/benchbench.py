@@ -32,6 +32,12 @@ def scroll(content: str, label: str, id: str = "", kind: str = "bb-scroll") -> s
     )
 
 
+@register.simple_block_tag
+def table(content: str, label: str, id: str = "", kind: str = "") -> str:
+    """The head and body of a table, in a frame in which it may be wider than the page."""
+    return scroll(format_html('<table class="{}">{}</table>', f"bb-table {kind}".strip(), content), label, id)
+
+
 @register.filter
 def value(number: float | None, decimals: int = 4) -> str:
     """A measure's value as people read it: `.6451`; a dash where there is none."""
