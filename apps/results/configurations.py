@@ -1,7 +1,7 @@
 """Configurations in words: what the runs of a benchmark share, and where they differ."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from benchbench.ir.planning.configuration import AXES, Configuration
@@ -32,6 +32,23 @@ def applies(key: str, config: Config) -> bool:
     if key not in AXES:
         return True
     return AXES[key].touches(Configuration.from_dict({name: config[name] for name in AXES if name in config}))
+
+
+def shared(configs: Sequence[Config]) -> list[str]:
+    """Return what all configurations have in common, in words, whichever of them is first.
+
+    What touches some of them alone, as the constant of rank fusion does, is no less a part of what was measured, and is
+    said to be theirs. Beside an external run, of which nothing is known, nothing is common.
+    """
+    if not all(configs):
+        return []
+    differ = varying(configs)
+    common = []
+    for key in keys_of(configs):
+        touched = [config for config in configs if applies(key, config)]
+        words = phrases(next((one for one in touched if key in one), {}), [key]) if key not in differ else []
+        common += words if len(touched) == len(configs) else [f"{one} where it applies" for one in words]
+    return common
 
 
 def phrases(config: Config, keys: Iterable[str]) -> list[str]:

@@ -1,4 +1,4 @@
-from apps.results.configurations import phrases, varying
+from apps.results.configurations import phrases, shared, varying
 from benchbench.ir.planning.matrix import Configuration
 
 DENSE = Configuration(search_mode="dense").as_dict()
@@ -28,3 +28,21 @@ def test_it_says_configurations_in_words() -> None:
     weighted = Configuration(search_mode="hybrid", fusion="weighted", weights=(0.7, 0.3), lexical="fts").as_dict()
     keys = ["lexical", "fusion", "weights", "rrf_k"]
     assert phrases(weighted, keys) == ["full text", "weighted fusion", "weights 0.7 + 0.3"]
+
+
+def test_what_is_common_does_not_depend_on_which_run_is_first() -> None:
+    short = Configuration(search_mode="dense", dimensions=64).as_dict()
+    lexical = Configuration(search_mode="sparse").as_dict()
+    fused = Configuration(search_mode="hybrid", rrf_k=20).as_dict()
+    assert "RRF k 20 where it applies" in shared([DENSE, fused])
+    assert sorted(shared([fused, DENSE])) == sorted(shared([DENSE, fused]))
+    assert "64 dimensions where it applies" in shared([short, lexical])
+    assert sorted(shared([lexical, short])) == sorted(shared([short, lexical]))
+    assert "top 100" in shared([short, lexical])
+    assert not any("RRF" in one for one in shared([short, lexical]))
+    assert "RRF k 20" in shared([fused, {**fused, "top_k": 50}])
+    assert not any("RRF" in one for one in shared([fused, HYBRID, {**HYBRID, "rrf_k": 7}, DENSE]))
+
+
+def test_nothing_is_common_with_runs_of_which_nothing_is_known() -> None:
+    assert shared([DENSE, {}]) == shared([]) == []

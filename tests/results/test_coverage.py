@@ -102,7 +102,10 @@ def test_the_leaderboard_shows_judged_beside_values_and_says_that_runs_differ(
     page = text_of(admin_client.get(results_url(benchmark), {"k": "2"}))
     assert "judged 100.0 %" in page
     assert "judged 25.0 %" in page
-    assert "The runs are not judged alike: 25 % of what “dense · top 20” returns first is judged, and 100 %" in page
+    assert (
+        "The runs are not judged alike: 25.0 % of what “top 20” returns first is judged, and 100.0 % of “top 10”"
+        in page
+    )
 
 
 def test_runs_that_are_judged_alike_need_no_sentence(admin_client: Client, first: Benchmark) -> None:

@@ -28,7 +28,6 @@ from apps.results.comparison.sentences import (
     verdict_sentence,
 )
 from apps.results.comparison.slice_differences import SliceDifferences, by_slice, reversed_runs
-from apps.results.configurations import phrases, varying
 from apps.results.leaderboard.coverage import is_coverage, judged_name, uneven
 from benchbench.ir.slices import MINIMUM
 
@@ -124,14 +123,6 @@ def picked(runs: Sequence[Run]) -> int:
         return 0
     (benchmark,) = benchmarks.values()
     return benchmark.runs.filter(status=Run.Status.COMPLETED).count() - len(runs)
-
-
-def shared_phrases(runs: Sequence[Run]) -> list[str]:
-    """Return what all configurations have in common, in words."""
-    configs = [run.config for run in runs]
-    differ = varying(configs)
-    common = [key for key in configs[0] if key not in differ and all(key in config for config in configs)]
-    return phrases(configs[0], common)
 
 
 def choices(comparison: RunComparison) -> dict[str, Any]:

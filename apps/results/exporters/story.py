@@ -7,7 +7,7 @@ from apps.benchmarks.running.timing import shared_mark
 from apps.datasets.models import DatasetVersion
 from apps.results.comparison.comparing import RunComparison, compare_runs
 from apps.results.comparison.sentences import family_sentence, left_out_sentence, verdict_sentence
-from apps.results.configurations import keys_of, phrases, varying
+from apps.results.configurations import shared
 from apps.results.labels import distinct_labels
 from apps.results.leaderboard.runs import Leaderboard, Row, leaderboard, measures_at
 from benchbench.decimals import counted
@@ -62,13 +62,11 @@ def story_of(benchmark: Benchmark, version: DatasetVersion) -> Story:
     comparison, said = _compared([run for run in runs if run.status == Run.Status.COMPLETED], version)
     standing = _standings(comparison) if comparison else {}
     measures = [board.primary, *measures_at(benchmark, benchmark.primary_k)]
-    configs = [run.config for run in runs]
-    differ = varying(configs)
     return Story(
         benchmark=benchmark,
         board=board,
         measures=measures,
-        shared=phrases(configs[0], [key for key in keys_of(configs) if key not in differ]) if configs else [],
+        shared=shared([run.config for run in runs]),
         lines=[
             Line(row, label, [row.values.get(name) for name in measures], standing.get(row.run.pk, ""))
             for row, label in zip(board.rows, distinct_labels(runs), strict=True)

@@ -77,8 +77,8 @@ def uneven(judged: Mapping[str, float | None]) -> str:
         return ""
     low, high = min(known, key=lambda label: known[label]), max(known, key=lambda label: known[label])
     return (
-        f"The runs are not judged alike: {100 * known[low]:.0f} % of what “{low}” returns first is judged, and "
-        f"{100 * known[high]:.0f} % of “{high}”. The less judged run may be better than its values say; compare the "
+        f"The runs are not judged alike: {100 * known[low]:.1f} % of what “{low}” returns first is judged, and "
+        f"{100 * known[high]:.1f} % of “{high}”. The less judged run may be better than its values say; compare the "
         "condensed values and the bounds on the pages of the runs."
     )
 

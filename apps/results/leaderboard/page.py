@@ -14,7 +14,8 @@ from apps.operations.models import Status
 from apps.operations.progress import progress_of
 from apps.operations.waiting import waiting_for
 from apps.results.charts import quality_and_cost
-from apps.results.configurations import keys_of, phrases, varying
+from apps.results.configurations import phrases, shared, varying
+from apps.results.labels import distinct_labels
 from apps.results.leaderboard.coverage import judged_name, low, uneven
 from apps.results.leaderboard.moving import moved
 from apps.results.leaderboard.runs import Leaderboard, Row, leaderboard, measures_at
@@ -35,7 +36,6 @@ def board_context(benchmark: Benchmark, k: int, *, version: int | None = None, w
     slicing, unsliced = slicing_or_why(benchmark, board.evaluation)
     configs = [row.run.config for row in board.rows]
     differ = varying(configs)
-    shared = [key for key in keys_of(configs) if key not in differ]
     told_once = shared_warnings([row.run for row in board.rows])
     names = measures_at(benchmark, k)
     baselines = baseline_names(benchmark)
@@ -62,7 +62,7 @@ def board_context(benchmark: Benchmark, k: int, *, version: int | None = None, w
         ],
         "shared_warnings": told_once,
         "indexes": {row.run.index_id: row.run.index for row in board.rows if row.run.index}.values(),
-        "shared": phrases(configs[0], shared) if configs else [],
+        "shared": shared(configs),
         "unresolved": board.evaluation if board.evaluation and board.evaluation.unresolved_count else None,
         "counts": {status: sum(row.run.status == status for row in board.rows) for status in Run.Status.values},
         "figure": quality_and_cost(board) if benchmark.status == Status.COMPLETED else None,
@@ -74,7 +74,8 @@ def board_context(benchmark: Benchmark, k: int, *, version: int | None = None, w
 def _coverage(board: Leaderboard) -> dict[str, Any]:
     """Return whether the runs are judged alike, and whether few of what they return is judged at all."""
     name = judged_name(board.primary)
-    judged = {row.run.label: row.values.get(name) for row in board.rows if not row.provisional}
+    labels = zip(board.rows, distinct_labels([row.run for row in board.rows]), strict=True)
+    judged = {label: row.values.get(name) for row, label in labels if not row.provisional}
     return {"judged_name": name, "uneven": uneven(judged), "low": low(judged.values())}
 
 

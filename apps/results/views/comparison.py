@@ -12,8 +12,9 @@ from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
 from apps.results.comparison.choosing import Bounds
 from apps.results.comparison.comparing import MOST_RUNS, IncomparableError, RunComparison, compare_runs, strongest
-from apps.results.comparison.page import choices, comparison_context, other_pairs, shared_phrases
+from apps.results.comparison.page import choices, comparison_context, other_pairs
 from apps.results.comparison.sentences import disorder_sentence, family_sentence, verdict_sentence
+from apps.results.configurations import shared
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.site.admin import SiteAdmin
@@ -58,7 +59,7 @@ def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
             return render(request, "results/comparison/pairs.html", pairs)
         context |= comparison_context(comparison, _bounds(request)) | {
             "choices": choices(comparison),
-            "shared": shared_phrases(comparison.runs),
+            "shared": shared([run.config for run in comparison.runs]),
             "asked": {name: asked.get(name, "") for name in ("version", "seed", "max_ms", "max_mb")},
             "kept": {name: asked.get(name, "") for name in ("version", "seed", "measure", "baseline", "slice")},
         }
