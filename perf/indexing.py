@@ -168,7 +168,7 @@ def build(collection: Collection) -> Index:
 
 def rebuilding() -> None:
     """A full build from nothing, and builds of the next versions after a few documents changed each time."""
-    load_encoder(settings.BENCHBENCH_DEFAULT_MODEL).embed("warm")
+    load_encoder(settings.BENCHBENCH_DEFAULT_MODEL).embed_batch(["warm"])
     CachedVector.objects.all().delete()
     texts = real_texts("cranfield", DOCUMENTS)
     records = [DocumentRecord(f"{number:04}", "", text) for number, text in enumerate(texts)]

@@ -35,17 +35,6 @@ class FolderScan:
     others: int
 
 
-def read_folder(path: Path, *, uri_prefix: str = "") -> Iterator[DocumentRecord]:
-    """Yield the documents of a folder and of the folders in it, sorted by relative path.
-
-    `external_id` is the relative path with slashes; `uri` is `uri_prefix` followed by it, or `file://` followed by the
-    absolute path. `content_hash` is the SHA-256 of the file's bytes. The title is the first Markdown heading, the
-    `<title>` or `<h1>` of HTML, else the file name without its ending. Files must be UTF-8. What `scan` leaves out is
-    left out.
-    """
-    return read_files(scan(path), uri_prefix=uri_prefix)
-
-
 def scan(path: Path) -> FolderScan:
     """Find the documents of a folder. Hidden files and folders and links that lead out of it are not looked at."""
     if not path.is_dir():
@@ -70,7 +59,12 @@ def scan(path: Path) -> FolderScan:
 
 
 def read_files(found: FolderScan, *, uri_prefix: str = "") -> Iterator[DocumentRecord]:
-    """Yield the documents of a scanned folder; see `read_folder`."""
+    """Yield the documents of a scanned folder.
+
+    `external_id` is the relative path with slashes; `uri` is `uri_prefix` followed by it, or `file://` followed by the
+    absolute path. `content_hash` is the SHA-256 of the file's bytes. The title is the first Markdown heading, the
+    `<title>` or `<h1>` of HTML, else the file name without its ending. Files must be UTF-8.
+    """
     for relative in found.files:
         yield _document(found.folder, relative, uri_prefix)
 

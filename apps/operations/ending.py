@@ -23,7 +23,7 @@ def end_operation(operation: Operation, status: Status, *, error: str) -> bool:
     """Fail or cancel an active operation, once. Return whether this call did it."""
     with transaction.atomic():
         changed = Operation.objects.filter(pk=operation.pk, status__in=ACTIVE).update(
-            status=status, stage=status, error=error, finished_at=Now()
+            status=status, error=error, finished_at=Now()
         )
         operation.refresh_from_db()
         if changed:
@@ -44,7 +44,7 @@ def conclude(operation: Operation) -> bool:
             if open_batches.exists():
                 return False
             changed = Operation.objects.filter(pk=operation.pk, status__in=ACTIVE).update(
-                status=Status.COMPLETED, stage="completed", finished_at=Now()
+                status=Status.COMPLETED, finished_at=Now()
             )
             if not changed:
                 return False

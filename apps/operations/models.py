@@ -28,7 +28,6 @@ class Operation(PublicModel):
     """
 
     class Kind(models.TextChoices):
-        IMPORT = "import"
         INDEX = "index"
         RESOLVE = "resolve"
         BENCHMARK = "benchmark"
@@ -45,7 +44,6 @@ class Operation(PublicModel):
     )
     queue = models.CharField(max_length=32, default="default")
     status = models.CharField(max_length=16, choices=Status, default=Status.PENDING)
-    stage = models.CharField(max_length=32, default="starting")
     parameters = models.JSONField(default=dict, blank=True)
     total_units = models.PositiveBigIntegerField(default=0, help_text="Units of work over all batches.")
     error = models.TextField(blank=True)

@@ -60,7 +60,7 @@ def slow(library: Mapping) -> Query:
 
 def stall(monkeypatch: pytest.MonkeyPatch, clock: Clock, slow: Query, stage: str) -> None:
     """Let the slow query take its time at one stage, whoever is searched together with it."""
-    vector = KeywordEncoder(ENCODER).embed(slow.text)
+    vector = KeywordEncoder(ENCODER).embed_batch([slow.text])[0]
 
     def is_slow(asked: Any) -> bool:
         if isinstance(asked, str):

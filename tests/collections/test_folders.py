@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from apps.collections.folders import read_folder, scan
+from apps.collections.folders import read_files, scan
 from apps.collections.html import read_html
 from benchbench.errors import BenchbenchError
 
@@ -20,7 +20,7 @@ def write(folder: Path, **files: str | bytes) -> None:
 
 def test_it_describes_a_file(tmp_path: Path) -> None:
     write(tmp_path, guides__install_dot_md="Read me.\n\n## Installing ##\n\nPress the button.\n")
-    (record,) = read_folder(tmp_path)
+    (record,) = read_files(scan(tmp_path))
     content = (tmp_path / "guides/install.md").read_bytes()
     assert record.external_id == "guides/install.md"
     assert record.uri == f"file://{tmp_path}/guides/install.md"
@@ -32,7 +32,7 @@ def test_it_describes_a_file(tmp_path: Path) -> None:
 
 def test_it_prefixes_uris(tmp_path: Path) -> None:
     write(tmp_path, guides__a_dot_txt="x")
-    (record,) = read_folder(tmp_path, uri_prefix="https://intranet/")
+    (record,) = read_files(scan(tmp_path), uri_prefix="https://intranet/")
     assert record.uri == "https://intranet/guides/a.txt"
 
 
@@ -71,7 +71,7 @@ def test_it_follows_no_link_that_leaves_the_folder(tmp_path: Path) -> None:
 )
 def test_it_finds_the_title(tmp_path: Path, name: str, content: str | bytes, title: str) -> None:
     (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    (record,) = read_folder(tmp_path)
+    (record,) = read_files(scan(tmp_path))
     assert record.title == title
 
 
@@ -88,21 +88,21 @@ def test_it_reads_html_as_a_reader_sees_it() -> None:
 def test_it_names_the_file_that_is_not_utf8(tmp_path: Path) -> None:
     write(tmp_path, deep__latin_dot_txt="café".encode("latin-1"))
     with pytest.raises(BenchbenchError, match=r"^deep/latin\.txt is not UTF-8: byte 3"):
-        list(read_folder(tmp_path))
+        list(read_files(scan(tmp_path)))
 
 
 def test_it_names_the_file_whose_name_is_not_utf8(tmp_path: Path) -> None:
     Path(os.fsdecode(bytes(tmp_path) + b"/caf\xe9.txt")).write_text("x")
     with pytest.raises(BenchbenchError, match="is not UTF-8: rename it"):
-        list(read_folder(tmp_path))
+        list(read_files(scan(tmp_path)))
 
 
 def test_it_refuses_a_folder_without_documents(tmp_path: Path) -> None:
     write(tmp_path, a_dot_pdf="x")
     with pytest.raises(BenchbenchError, match=r"holds no document: looked for files that end in \.htm, "):
-        read_folder(tmp_path)
+        read_files(scan(tmp_path))
 
 
 def test_it_refuses_what_is_no_folder(tmp_path: Path) -> None:
     with pytest.raises(BenchbenchError, match="is not a folder"):
-        read_folder(tmp_path / "absent")
+        scan(tmp_path / "absent")

@@ -10,7 +10,7 @@ import pytest
 from django.db import connection, transaction
 
 from apps.collections.corpus import read_corpus
-from apps.collections.folders import read_folder
+from apps.collections.folders import read_files, scan
 from apps.collections.importing import (
     CollectionImportError,
     ImportReport,
@@ -225,9 +225,9 @@ def test_a_failed_import_leaves_no_new_collection_behind(db: None) -> None:
 def test_it_imports_a_folder_and_recognises_its_files_again(fruit: Collection, tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("# A\n\ntext")
     (tmp_path / "b.html").write_text("<h1>B</h1>")
-    assert import_documents(fruit, read_folder(tmp_path)) == ImportReport(created=2)
+    assert import_documents(fruit, read_files(scan(tmp_path))) == ImportReport(created=2)
     (tmp_path / "a.md").write_text("# A\n\nother text")
-    assert import_documents(fruit, read_folder(tmp_path)) == ImportReport(updated=1, unchanged=1)
+    assert import_documents(fruit, read_files(scan(tmp_path))) == ImportReport(updated=1, unchanged=1)
 
 
 def test_it_finds_the_corpus_in_a_directory(tmp_path: Path) -> None:

@@ -48,8 +48,8 @@ adding = Adding()
 @pytest.fixture
 def handler(monkeypatch: pytest.MonkeyPatch) -> Adding:
     adding.__init__()  # type: ignore[misc]
-    monkeypatch.setitem(handlers.HANDLERS, Operation.Kind.IMPORT, f"{__name__}.adding")
-    monkeypatch.setitem(subjects.SUBJECTS, Operation.Kind.IMPORT, "collections.Collection")
+    monkeypatch.setitem(handlers.HANDLERS, Operation.Kind.RESOLVE, f"{__name__}.adding")
+    monkeypatch.setitem(subjects.SUBJECTS, Operation.Kind.RESOLVE, "collections.Collection")
     return adding
 
 

@@ -160,7 +160,7 @@ def values_of(message: Any) -> Iterator[tuple[str, Any]]:
 
 
 def test_a_socket_of_somebody_else_s_or_of_nobody_is_closed_with_its_code(ada: User, site: str, handler: Any) -> None:
-    operation = start_operation(Operation.Kind.IMPORT, subject_id=uuid4(), by=ada, batches=[({"number": 1}, 1)])
+    operation = start_operation(Operation.Kind.RESOLVE, subject_id=uuid4(), by=ada, batches=[({"number": 1}, 1)])
     address = f"{site.replace('http', 'ws')}/ws/operations/{operation.pk}"
     bob = {"Cookie": cookie_of(make_watcher("bob"))}
     expired = open_sign_in(ada).access_token

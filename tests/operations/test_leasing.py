@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def start(*payloads: dict[str, Any]) -> Operation:
     return start_operation(
-        Operation.Kind.IMPORT, subject_id=uuid.uuid4(), batches=[(payload, 1) for payload in payloads]
+        Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=[(payload, 1) for payload in payloads]
     )
 
 
@@ -168,7 +168,7 @@ def cancel_from_elsewhere(operation: Operation) -> None:
 def test_it_refuses_a_second_active_operation_on_one_subject(handler: Adding) -> None:
     operation = start({"number": 1})
     with pytest.raises(OperationActiveError):
-        start_operation(Operation.Kind.IMPORT, subject_id=operation.subject_id, batches=[({"number": 2}, 1)])
+        start_operation(Operation.Kind.RESOLVE, subject_id=operation.subject_id, batches=[({"number": 2}, 1)])
 
 
 def test_the_sweep_enqueues_again_what_a_killed_worker_and_an_emptied_redis_left(handler: Adding) -> None:

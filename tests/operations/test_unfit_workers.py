@@ -39,7 +39,7 @@ def unfit(handler: Adding, monkeypatch: pytest.MonkeyPatch) -> set[str]:
 @pytest.fixture
 def operation(handler: Adding) -> Operation:
     batches = [({"number": 1}, 1), ({"number": 2}, 1)]
-    return start_operation(Operation.Kind.IMPORT, subject_id=uuid.uuid4(), batches=batches)
+    return start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=batches)
 
 
 def take(operation: Operation, owner: str) -> list[bool]:

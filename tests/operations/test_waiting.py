@@ -27,7 +27,7 @@ HOST = "quiet"
 
 def start(owner: User | None = None, **payload: Any) -> Operation:
     subject = Collection.objects.create(name=str(payload), owner=owner)
-    return start_operation(Operation.Kind.IMPORT, subject_id=subject.pk, batches=[({"number": 1, **payload}, 1)])
+    return start_operation(Operation.Kind.RESOLVE, subject_id=subject.pk, batches=[({"number": 1, **payload}, 1)])
 
 
 def until(condition: Callable[[], Any]) -> None:
@@ -140,7 +140,7 @@ def test_what_was_cancelled_and_deleted_stops_nobody_who_waits(
 
 def test_an_operation_whose_other_part_is_at_work_waits_for_nothing(handler: Adding) -> None:
     operation = start_operation(
-        Operation.Kind.IMPORT, subject_id=uuid.uuid4(), batches=[({"number": 1}, 1), ({"number": 2}, 1)]
+        Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=[({"number": 1}, 1), ({"number": 2}, 1)]
     )
     first, second = operation.batches.all()
     claim(first.pk, "one")

@@ -11,7 +11,7 @@ class TestKeywordEncoder:
     def test_it_counts_its_words_in_any_case_and_adds_a_constant(self):
         encoder = load_encoder(KEYWORDS)
         assert (encoder.model_name, encoder.revision, encoder.dimension) == (KEYWORDS, "1", 3)
-        assert encoder.embed("An Apple, an APPLE; a pear; apples") == pytest.approx(
+        assert encoder.embed_batch(["An Apple, an APPLE; a pear; apples"])[0] == pytest.approx(
             np.array([2, 1, 0.1]) / np.linalg.norm([2, 1, 0.1]), abs=1e-6
         )
 
@@ -36,7 +36,7 @@ class TestAnEncoder:
         assert vectors.shape == (4, encoder.dimension)
         assert vectors.dtype == np.float32
         assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-6)
-        alone = np.array([encoder.embed(text) for text in self.TEXTS])
+        alone = np.array([encoder.embed_batch([text])[0] for text in self.TEXTS])
         assert np.sum(vectors * alone, axis=1).min() > 0.99999
 
     def test_no_texts_make_no_vectors(self, name):

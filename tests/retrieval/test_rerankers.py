@@ -243,7 +243,7 @@ class TestPrompts:
         return load_encoder(str(save_encoder(folder, prompts={"query": "red ", "passage": "green "})))
 
     def test_each_kind_of_text_has_its_own(self, encoder):
-        query, document = (encoder.embed("apple", kind=kind) for kind in ("query", "document"))
+        query, document = (encoder.embed_batch(["apple"], kind=kind)[0] for kind in ("query", "document"))
         assert query @ document < 0.999
 
     def test_its_tokens_are_not_the_texts(self, encoder):

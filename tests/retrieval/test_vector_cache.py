@@ -95,7 +95,7 @@ class TestBuilding:
         collection = create_collection("copies")
         import_documents(collection, [DocumentRecord(f"{n}", "", "apple") for n in range(20)])
         assert np.array_equal(
-            stored_vectors(built(collection)), np.tile(load_encoder(KEYWORDS).embed("apple"), (20, 1))
+            stored_vectors(built(collection)), np.tile(load_encoder(KEYWORDS).embed_batch(["apple"])[0], (20, 1))
         )
         assert encoded.count("apple") == 2  # the index's, and this test's
 

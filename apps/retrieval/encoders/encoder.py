@@ -44,9 +44,6 @@ class Encoder(Protocol):
     @property
     def dimension(self) -> int: ...
 
-    def embed(self, text: str, *, kind: Kind = "document") -> Vectors:
-        """Return the vector of one text, (d,)."""
-
     def embed_batch(self, texts: Sequence[str], *, kind: Kind = "document") -> Vectors:
         """Return the vectors of texts in their order, (n, d). A text may be empty; there may be none."""
 
@@ -110,9 +107,6 @@ class SentenceTransformerEncoder:
     @property
     def device(self) -> str:
         return str(self._model.device)
-
-    def embed(self, text: str, *, kind: Kind = "document") -> Vectors:
-        return self.embed_batch([text], kind=kind)[0]
 
     def embed_batch(self, texts: Sequence[str], *, kind: Kind = "document") -> Vectors:
         vectors = np.empty((len(texts), self.dimension), np.float32)
@@ -218,9 +212,6 @@ class KeywordEncoder:
         if not all(self.keywords) or len(set(self.keywords)) < len(self.keywords):
             raise EncoderError(f"{model_name!r} names no distinct keywords; write, for example, keyword:apple,pear.")
         self.dimension = self.token_dimension = len(self.keywords) + 1
-
-    def embed(self, text: str, *, kind: Kind = "document") -> Vectors:
-        return self.embed_batch([text], kind=kind)[0]
 
     def embed_batch(self, texts: Sequence[str], *, kind: Kind = "document") -> Vectors:
         counts = np.full((len(texts), self.dimension), self.CONSTANT)
