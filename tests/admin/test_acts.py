@@ -208,6 +208,8 @@ class TestBenchmark:
         preview = self.post(admin_client, library, "admin:benchmark_preview", **changes).content.decode()
         after = preview.split(f'id="error_{field}"')[1].split("</div>")[0]
         assert said in after
+        assert f"{field}: " not in after, "the label of the field says that"
+        assert "null" not in after
         response = self.post(admin_client, library, **changes)
         assert said in str(response.context["form"].errors[field])
         assert not Benchmark.objects.exists()

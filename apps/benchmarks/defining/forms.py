@@ -1,5 +1,6 @@
 """Forms of a new benchmark: the matrix in the words of a search engineer, its measures, a manifest."""
 
+import re
 from typing import Any
 
 from django import forms
@@ -10,6 +11,7 @@ from apps.benchmarks.defining.options import BenchmarkOptions
 from apps.benchmarks.measuring.measures import names_in
 from apps.mappings.models import Mapping
 from benchbench.access import visible
+from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.axes import whole_numbers
 from benchbench.ir.planning.configuration import METHODS, RERANKING, SEARCH, SEARCH_MODES
 from benchbench.ir.planning.matrix import BY_KEY, KEYS
@@ -144,6 +146,11 @@ class BenchmarkForm(PageForm, MatrixFields):
         if mapping is None:
             return []
         return sorted(set(ready_indexes(mapping, self.user).values_list("name", flat=True)))
+
+    def present(self, error: BenchbenchError) -> None:
+        """Show an error about the matrix at its field, in words of the form: no key, and `none` where JSON has null."""
+        error.message = re.sub(r"\bnull\b", "none", error.message.removeprefix(f"{error.field}: "))
+        super().present(error)
 
     def matrix(self) -> dict[str, Any]:
         """Return the matrix that the valid fields describe; what was left empty has its default."""
