@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.text import Truncator
 from unfold.decorators import display
 
 from apps.collections import views
@@ -80,7 +81,7 @@ class DocumentAdmin(LargeAdmin):
 
     @display(description="title", ordering="title")
     def title_or_id(self, document: Document) -> str:
-        return str(document)[:120]
+        return Truncator(str(document)).chars(120)
 
     def trail(self, obj: Document) -> list[Any]:
         return [obj.collection]

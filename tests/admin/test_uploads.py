@@ -154,6 +154,7 @@ def test_a_preview_says_what_would_be_imported_and_keeps_nothing(client_of_ada: 
     )
     assert "1 query" in page
     assert "read as CSV or JSON Lines" in page
+    assert "Judgments by grade: 1 of grade 2." in page
     assert "Stated twice: 1." in page
     assert "red &lt;b&gt;" in page
     assert ">Import</button>" in page

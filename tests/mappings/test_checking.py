@@ -31,7 +31,9 @@ def checked(capsys: pytest.CaptureFixture[str], *args: Any, status: int | None =
 def test_it_counts_and_imports_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     topics = [topic | {"slice_ids": ["a"]} for topic in TOPICS]
     out = checked(capsys, write_dataset(tmp_path / "golden", topics=topics))
-    assert out == "golden (flowbaby): 3 queries, 5 judgments, 0 duplicates.\nGrades: 2 × 1, 1 × 4.\n"
+    assert out == (
+        "golden (flowbaby): 3 queries, 5 judgments, 0 duplicates.\nJudgments by grade: 1 of grade 2, 4 of grade 1.\n"
+    )
 
 
 def test_metadata_that_contradicts_the_data_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

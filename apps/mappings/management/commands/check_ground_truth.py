@@ -62,8 +62,8 @@ def lines_of(found: Preview, references: References | None) -> Iterator[str]:
         f"{found.name} ({found.format}): {counted(found.queries, 'query')}, {counted(found.judgments, 'judgment')}, "
         f"{counted(found.duplicates, 'duplicate')}{beside}."
     )
-    grades = ", ".join(f"{grade} × {count:,}" for grade, count in found.grades.items())
-    yield f"Grades: {grades or 'none'}."
+    grades = ", ".join(f"{count:,} of grade {grade}" for grade, count in found.grades.items())
+    yield f"Judgments by grade: {grades or 'none'}."
     yield from found.warnings
     if references:
         dangling = references.dangling
