@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 import pytest
+from django.test import Client
+from django.urls import reverse
 
 from apps.benchmarks.models import QueryResult
 from apps.results.comparison.axes import effects_of
@@ -34,6 +36,19 @@ def test_a_run_that_an_axis_does_not_touch_stands_for_all_its_values() -> None:
     assert found[0].difference == pytest.approx(((values[1] + values[2]) / 2 - values[0]).mean())
     assert found[1].difference == pytest.approx((values[2] - values[1]).mean())
     assert found[0].interval.low < found[0].difference < found[0].interval.high
+
+
+def test_a_pair_that_another_axis_does_not_touch_counts_once_for_each_of_its_values(admin_client: Client) -> None:
+    strict = [{**config, "score_threshold": 0.5} for config in MODES]
+    values = noisy([0.3, 0.5, 0.6, 0.2, 0.1, 0.1], 30)
+    runs = make_compared(make_queries(30), values, configs=[*MODES, *strict]).runs.all()
+    (threshold,) = [one for one in effects_of(compare_runs(runs)) if one.axis == "threshold"]
+    assert (threshold.pairs, threshold.sets) == (3, 4), "the dense pair stands for both RRF k"
+    lost = (values[3:] - values[:3]).mean(axis=1)
+    assert threshold.difference == pytest.approx((2 * lost[0] + lost[1] + lost[2]) / 4)
+    page = admin_client.get(reverse("admin:run_compare"), {"benchmark": runs[0].benchmark_id}).content.decode()
+    assert '3 <span class="bb-hint">counted as 4</span>' in page
+    assert "weighs every combination alike" in page
 
 
 def test_an_axis_without_matched_runs_has_no_effect() -> None:

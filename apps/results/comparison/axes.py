@@ -16,12 +16,16 @@ RESAMPLES = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What `value` of `axis` gains over `reference`, in words, on average over `pairs` of runs equal but for that."""
+    """What `value` of `axis` gains over `reference`, in words, on average over `pairs` of runs equal but for that.
+
+    The average is over `sets` of them: a pair that another axis does not touch is there once for each of its values.
+    """
 
     axis: str
     value: str
     reference: str
     pairs: int
+    sets: int
     difference: float
     interval: Interval
 
@@ -83,7 +87,7 @@ def _told(effect: AxisEffect, pairs: int) -> Effect:
     assert effect.interval is not None
     value, reference = (phrase(effect.axis, json.loads(str(one))) for one in (effect.value, effect.reference))
     name = AXES[effect.axis].name if effect.axis in AXES else effect.axis.replace("_", " ")
-    return Effect(name, value, reference, pairs, effect.difference, effect.interval)
+    return Effect(name, value, reference, pairs, effect.contexts, effect.difference, effect.interval)
 
 
 def _text(value: Any) -> str:

@@ -67,6 +67,7 @@ def comparison_context(comparison: RunComparison, bounds: Bounds) -> dict[str, A
         "minimum": MINIMUM,
         "reversals": [reversal_sentence(comparison, one.run, one.reversal) for one in reversed_runs(comparison)],
         "effects": effects,
+        "counted_again": any(one.sets != one.pairs for one in effects),
         "costs": [
             (comparison.runs[run], comparison.labels[run], costs.points[run], run in costs.frontier)
             for run in comparison.order
