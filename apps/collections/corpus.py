@@ -1,15 +1,27 @@
 """A BEIR corpus: corpus.jsonl, read (`.gz` too) and written."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord
 from benchbench.files.json_writing import text
-from benchbench.reading.fields import Fields
+from benchbench.reading.objects import Identifier, Stated, read_as
 from benchbench.reading.strict_json import read_objects
 
-KEYS = ("_id", "title", "text", "uri", "metadata")
+
+@dataclass(frozen=True, slots=True)
+class _Line(Stated):
+    KEYS = {"external_id": "_id"}
+    NULL_IS_A_VALUE = True
+
+    external_id: Identifier
+    text: str
+    title: str = ""
+    uri: str = ""
+    metadata: dict[str, Any] = field(default_factory=dict)
 
 
 def read_corpus(path: Path) -> Iterator[DocumentRecord]:
@@ -20,14 +32,9 @@ def read_corpus(path: Path) -> Iterator[DocumentRecord]:
     and key.
     """
     for where, line in read_objects(path):
-        fields = Fields(line, KEYS, prefix=f"{where} ")
+        read = read_as(_Line, line, prefix=f"{where} ")
         yield DocumentRecord(
-            external_id=fields.identifier("_id"),
-            title=fields.string("title", default=""),
-            text=fields.string("text"),
-            uri=fields.string("uri", default=""),
-            metadata=fields.mapping("metadata"),
-            place=where.rstrip(","),
+            read.external_id, read.title, read.text, read.uri, metadata=read.metadata, place=where.rstrip(",")
         )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from benchbench.errors import BenchbenchError
-from benchbench.reading.fields import without_nulls
+from benchbench.reading.objects import without_nulls
 from benchbench.reading.strict_json import canonical, fault, kind
 
 # The keys of a reference to a document, in the order in which resolving asks for them.

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from benchbench.files.errors import FileFormatError
 from benchbench.files.json_writing import lines
-from benchbench.reading.fields import Fields
+from benchbench.reading.objects import Filled, Identifier, Stated, read_as, refuse
 from benchbench.reading.strict_json import read_lines, read_objects
 
 HEADER = ["query-id", "corpus-id", "score"]
@@ -28,12 +28,15 @@ class Qrels:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class Query(Stated):
     """A line of queries.jsonl."""
 
-    key: str
-    text: str
-    metadata: dict[str, Any]
+    KEYS = {"key": "_id"}
+    NULL_IS_A_VALUE = True
+
+    key: Identifier
+    text: Filled
+    metadata: dict[str, Any] = field(default_factory=dict)
 
 
 def read_qrels(path: Path) -> Qrels:
@@ -65,12 +68,11 @@ def read_queries(path: Path) -> Iterator[Query]:
     """Yield the queries of a queries.jsonl in file order: `_id`, `text` and, optionally, `metadata`."""
     seen = set()
     for where, line in read_objects(path):
-        fields = Fields(line, ("_id", "text", "metadata"), prefix=f"{where} ")
-        key = fields.identifier("_id")
-        if key in seen:
-            raise fields.error("_id", f"{key!a} is that of an earlier line")
-        seen.add(key)
-        yield Query(key, fields.filled("text"), fields.mapping("metadata"))
+        query = read_as(Query, line, prefix=f"{where} ")
+        if query.key in seen:
+            refuse(f"{where} _id", f"{query.key!a} is that of an earlier line")
+        seen.add(query.key)
+        yield query
 
 
 def find_queries(directory: Path) -> Path:

@@ -3,13 +3,24 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from benchbench.decimals import counted
 from benchbench.files.json_writing import array, text
-from benchbench.reading.fields import Fields, InvalidKeyError, without_nulls
+from benchbench.reading.objects import (
+    Checked,
+    Filled,
+    InvalidKeyError,
+    Stated,
+    different_strings,
+    fault,
+    filled,
+    read_as,
+    read_list,
+    refuse,
+)
 from benchbench.reading.strict_json import read_value
 
 DIFFICULTIES = ("easy", "medium", "hard")
@@ -20,17 +31,54 @@ INTEGER = re.compile(r"0|-?[1-9][0-9]{0,199}")  # an id as text, which names it 
 TOTALS = ("total_queries", "query_count", "total")
 
 
+def _integer(value: Any) -> Any:
+    if type(value) is not int:
+        raise fault("must be an integer")
+    return value
+
+
+def _difficulty(text: str) -> str:
+    if text not in DIFFICULTIES:
+        raise fault(f"is {text[:40]!a}: it may be {', '.join(DIFFICULTIES)}")
+    return text
+
+
+def _modules(value: Any) -> Any:
+    modules = different_strings(value)
+    if len(modules) not in MODULES or len(modules) < len(value):
+        raise fault("must be a list of one to five modules, each of them once")
+    return modules
+
+
+def _version(value: Any) -> Any:
+    if not isinstance(value, list):
+        return filled(value)
+    versions = different_strings(value)
+    if not versions or len(versions) < len(value):
+        raise fault("must be a version, or a list of versions, each of them once")
+    return versions
+
+
 @dataclass(frozen=True, slots=True)
-class ModuleQuery:
+class ModuleQuery(Stated):
     """A question about one version of the software, or any of several; every expected module is relevant alike."""
 
-    id: int
-    query: str
-    version: str | tuple[str, ...]
-    expected_modules: tuple[str, ...]
-    category: str
-    difficulty: str
+    id: Annotated[int, Checked(_integer, before=True)]
+    query: Filled
+    version: Annotated[str | tuple[str, ...], Checked(_version, before=True)]
+    expected_modules: Annotated[tuple[str, ...], Checked(_modules, before=True)]
+    category: Filled
+    difficulty: Annotated[Filled, Checked(_difficulty)]
     notes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _File(Stated):
+    ALIASES = {"benchmark_queries": "queries"}
+    NULL_IS_A_VALUE = True
+
+    benchmark_queries: list[Any]
+    metadata: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +95,14 @@ def read_module_queries(path: Path) -> ModuleQueries:
 
     Raises a sentence that names the key for whatever is not as docs/formats.md says, a repeated id among it.
     """
-    fields = Fields(read_value(path), ("benchmark_queries", "queries", "metadata"), prefix=f"{path.name}, ")
-    queries = tuple(
-        _query(item, f"benchmark_queries[{index}].")
-        for index, item in enumerate(fields.items("benchmark_queries", alias="queries"))
-    )
+    file = read_as(_File, read_value(path), prefix=f"{path.name}, ")
+    queries = read_list(ModuleQuery, file.benchmark_queries, prefix="benchmark_queries")
     if not queries:
-        raise fields.error("benchmark_queries", "is empty: a dataset needs at least one query")
+        refuse(f"{path.name}, benchmark_queries", "is empty: a dataset needs at least one query")
     repeated = [id for id, count in Counter(query.id for query in queries).items() if count > 1]
     if repeated:
         raise InvalidKeyError(f"{path.name} has the id {repeated[0]} more than once: it names one query.", field="id")
-    metadata = fields.mapping("metadata")
-    return ModuleQueries(queries, metadata, tuple(_contradictions(metadata, queries)))
+    return ModuleQueries(queries, file.metadata, tuple(_contradictions(file.metadata, queries)))
 
 
 def write_module_queries(stated: ModuleQueries) -> Iterator[str]:
@@ -69,39 +113,6 @@ def write_module_queries(stated: ModuleQueries) -> Iterator[str]:
         for query in stated.queries
     )
     yield f',\n"metadata": {text(stated.metadata)}}}\n'
-
-
-def _query(item: Any, prefix: str) -> ModuleQuery:
-    fields = Fields(without_nulls(item), QUERY_KEYS, prefix=prefix)
-    id, difficulty = fields.value("id"), fields.filled("difficulty")
-    if type(id) is not int:
-        raise fields.error("id", "must be an integer")
-    if difficulty not in DIFFICULTIES:
-        raise fields.error("difficulty", f"is {difficulty[:40]!a}: it may be {', '.join(DIFFICULTIES)}")
-    stated = fields.items("expected_modules")
-    modules = tuple(fields.strings("expected_modules"))
-    if len(modules) not in MODULES or len(modules) < len(stated):
-        raise fields.error("expected_modules", "must be a list of one to five modules, each of them once")
-    return ModuleQuery(
-        id=id,
-        query=fields.filled("query"),
-        version=_version(fields),
-        expected_modules=modules,
-        category=fields.filled("category"),
-        difficulty=difficulty,
-        notes=fields.string("notes", default=""),
-    )
-
-
-def _version(fields: Fields) -> str | tuple[str, ...]:
-    """Return the version that is stated, or the versions of which one must match."""
-    stated = fields.value("version")
-    if not isinstance(stated, list):
-        return fields.filled("version")
-    versions = tuple(fields.strings("version"))
-    if not versions or len(versions) < len(stated):
-        raise fields.error("version", "must be a version, or a list of versions, each of them once")
-    return versions
 
 
 def versions_of(stated: str | Sequence[str]) -> Sequence[str]:

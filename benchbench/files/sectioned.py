@@ -3,17 +3,26 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from benchbench.files.errors import FileFormatError
 from benchbench.files.json_writing import array
-from benchbench.reading.fields import Fields, without_nulls
+from benchbench.reading.objects import (
+    Checked,
+    Filled,
+    Identifier,
+    Listed,
+    Stated,
+    Strings,
+    fault,
+    read_as,
+    read_list,
+    refuse,
+)
 from benchbench.reading.strict_json import kind, read_text, read_value
 
-DOCUMENT_KEYS = ("id", "title", "source", "summary", "sections")
-SECTION_KEYS = ("id", "heading", "level", "content", "subsections")
 QUESTION_KEYS = (
     *("id", "question", "answer", "document_id", "section_ids", "evidence"),
     *("difficulty", "query_type"),
@@ -21,39 +30,46 @@ QUESTION_KEYS = (
 LEVELS = range(101)
 
 
+def _level(value: Any) -> Any:
+    if type(value) is not int or value not in LEVELS:
+        raise fault(f"must be an integer from 0 to {LEVELS[-1]}")
+    return value
+
+
 @dataclass(frozen=True, slots=True)
-class Section:
+class Section(Stated):
     """A part of a document; the id is local to it."""
 
-    id: str
+    id: Identifier
+    level: Annotated[int, Checked(_level, before=True)]
     heading: str
-    level: int
     content: str
+    subsections: "Listed[Section]" = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
-    """A document with its sections flattened, depth first."""
+class Document(Stated):
+    """A document; as it is read, with its sections flattened, depth first."""
 
-    id: str
+    id: Identifier
     title: str
-    sections: tuple[Section, ...]
+    sections: Listed[Section] = ()
     source: str = ""
     summary: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Question(Stated):
     """A question, its answer, and the document and sections that hold it."""
 
-    id: str
-    question: str
+    id: Identifier
+    question: Filled
     answer: str
-    document_id: str
-    section_ids: tuple[str, ...]
-    evidence: tuple[Any, ...]
-    difficulty: str
-    query_type: str
+    document_id: Identifier
+    section_ids: Strings
+    evidence: Listed[Any]
+    difficulty: str = "unknown"
+    query_type: str = "unknown"
 
 
 def find_documents(directory: Path) -> list[Path]:
@@ -64,26 +80,20 @@ def find_documents(directory: Path) -> list[Path]:
 
 def read_document(path: Path) -> Document:
     """Return the document that a file states; raises a sentence that names file and key."""
-    fields = Fields(without_nulls(read_value(path)), DOCUMENT_KEYS, prefix=f"{path.name}, ")
-    sections = tuple(_sections(fields, "sections"))
+    document = read_as(Document, read_value(path), prefix=f"{path.name}, ")
+    sections = tuple(_flat(document.sections))
     repeated = [id for id, count in Counter(section.id for section in sections).items() if count > 1]
     if repeated:
-        raise fields.error("sections", f"has the id {repeated[0][:60]!a} more than once")
-    return Document(
-        id=fields.identifier("id"),
-        title=fields.string("title"),
-        sections=sections,
-        source=fields.string("source", default=""),
-        summary=fields.string("summary", default=""),
-    )
+        refuse(f"{path.name}, sections", f"has the id {repeated[0][:60]!a} more than once")
+    return replace(document, sections=sections)
 
 
-def read_ground_truth(path: Path) -> list[Question]:
+def read_ground_truth(path: Path) -> Sequence[Question]:
     """Return the questions of a ground_truth.json in file order; raises a sentence that names file and key."""
     value = read_value(path)
     if not isinstance(value, list):
         raise FileFormatError(f"{path.name} must be a list of questions, not {kind(value)}.")
-    questions = [_question(item, f"{path.name}[{index}].") for index, item in enumerate(value)]
+    questions = read_list(Question, value, prefix=path.name)
     repeated = [id for id, count in Counter(question.id for question in questions).items() if count > 1]
     if repeated or not questions:
         what = f"has the id {repeated[0][:60]!a} more than once" if repeated else "holds no question"
@@ -145,26 +155,7 @@ def _find(section: Section, text: str, after: int) -> int | None:
     return None if at < 0 else at
 
 
-def _sections(fields: Fields, key: str) -> Iterator[Section]:
-    for index, item in enumerate(fields.items(key, default=[])):
-        inner = Fields(without_nulls(item), SECTION_KEYS, prefix=f"{fields.prefix}{key}[{index}].")
-        level = inner.value("level")
-        if type(level) is not int or level not in LEVELS:
-            raise inner.error("level", f"must be an integer from 0 to {LEVELS[-1]}")
-        yield Section(inner.identifier("id"), inner.string("heading"), level, inner.string("content"))
-        yield from _sections(inner, "subsections")
-
-
-def _question(item: Any, prefix: str) -> Question:
-    fields = Fields(without_nulls(item), QUESTION_KEYS, prefix=prefix)
-    fields.items("section_ids")
-    return Question(
-        id=fields.identifier("id"),
-        question=fields.filled("question"),
-        answer=fields.string("answer"),
-        document_id=fields.identifier("document_id"),
-        section_ids=tuple(fields.strings("section_ids")),
-        evidence=tuple(fields.items("evidence")),
-        difficulty=fields.string("difficulty", default="unknown"),
-        query_type=fields.string("query_type", default="unknown"),
-    )
+def _flat(sections: Iterable[Section]) -> Iterator[Section]:
+    for section in sections:
+        yield section
+        yield from _flat(section.subsections)

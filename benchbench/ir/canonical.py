@@ -10,10 +10,11 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Annotated, Any
 from uuid import NAMESPACE_DNS, UUID, uuid5
 
 from benchbench.errors import BenchbenchError
+from benchbench.reading.objects import Filled, Listed, Must, Stated
 
 CURRENT = "v1"
 GENERATED = ("llm", "completion")  # in the `source` of a result that a model wrote: nothing was retrieved
@@ -26,21 +27,21 @@ class CanonicalizationError(BenchbenchError):
 
 
 @dataclass(frozen=True, slots=True)
-class RunEntry:
+class RunEntry(Stated):
     """One retrieved item of one query; ranks count from 1."""
 
-    query_id: str
-    canonical_item_id: str
-    rank: int
+    query_id: Filled
+    canonical_item_id: Filled
+    rank: Annotated[int, Must("an integer from 1", lambda rank: rank >= 1)]
     score: float
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class Run(Stated):
     """What one system retrieved, query by query."""
 
-    run_id: str
-    entries: tuple[RunEntry, ...]
+    run_id: Filled
+    entries: Listed[RunEntry]
 
     def as_dict(self) -> dict[str, Any]:
         """The content of a run.json, of plain texts and numbers."""

@@ -4,7 +4,9 @@ import json
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import CoreSchema
+
+from benchbench.reading.objects import told
 
 STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 
@@ -36,11 +38,7 @@ class Kind:
         return Kind(self._of | None, f"{self.words}, or null")
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        schema = handler.generate_schema(self._of)
-        words = {"words": self.words}
-        return core_schema.custom_error_schema(
-            schema, custom_error_type="kind", custom_error_message="{words}", custom_error_context=words
-        )
+        return told(handler.generate_schema(self._of), self.words)
 
 
 def whole(least: int, most: int) -> Kind:

@@ -1,75 +1,208 @@
-"""Objects in somebody's file, read as the records that they state: `read_as`, and what a record says of its keys."""
+"""Objects in somebody's file, read as the records that they state: `read_as`, and what a record says of its keys.
 
+pydantic does the testing. It is imported by the first object that is read: a command that reads none starts sooner.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NoReturn, TypeVar
 
-from pydantic import ConfigDict, FailFast, GetCoreSchemaHandler, Strict, TypeAdapter, ValidationError
-from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
+from benchbench.errors import BenchbenchError
+from benchbench.reading.strict_json import kind, same
 
-from benchbench.reading.fields import InvalidKeyError, without_nulls
-from benchbench.reading.kinds import shown
-from benchbench.reading.strict_json import kind
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, TypeAdapter
+    from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError
 
 T = TypeVar("T")
-Listed = Annotated[tuple[T, ...], Strict(False), FailFast()]  # a list in the file
+STRICT = {"strict": True, "allow_inf_nan": False}
 TYPES = {
     **{"string_type": "a string", "tuple_type": "a list", "list_type": "a list", "dict_type": "an object"},
-    "model_type": "an object",
     **{"int_type": "a whole number", "float_type": "a number", "bool_type": "true or false"},
+    "model_type": "an object",
 }
 
 
-class Stated:
-    """Base of a dataclass that an object states: key by key, null as if it were not there, no key besides.
+class InvalidKeyError(BenchbenchError):
+    """A key of an input file that is unknown, missing, or holds something else than it must."""
 
-    Its fields are strict: a string or a record is what it is, a list is a `Listed`, and a number has a `Kind`.
+    code = "invalid_key"
+
+
+class Stated:
+    """Base of a dataclass that an object states: key by key, no key besides.
+
+    `KEYS` has the keys of the file that are called otherwise here, `ALIASES` a second name of some, which must agree
+    with the first. Null is as if the key were not there, unless `NULL_IS_A_VALUE`. Fields are strict: a string or a
+    record is what it is, a list is a `Listed`, true is no 1 and 5.0 is no 5; `Must` and `Checked` say what else.
     """
 
     __slots__ = ()
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(strict=True, allow_inf_nan=False)
+    KEYS: ClassVar[Mapping[str, str]] = {}
+    ALIASES: ClassVar[Mapping[str, str]] = {}
+    NULL_IS_A_VALUE: ClassVar[bool] = False
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        schema: Any = handler(source)
-        schema["strict"] = False  # strict, it would take nothing but an instance
-        return core_schema.no_info_before_validator_function(cls._stated, schema)
+        from pydantic_core import core_schema
+
+        names: Any = cls.__dataclass_fields__  # type: ignore[attr-defined]
+        keys = [cls.KEYS.get(name, name) for name in names]
+        known = dict.fromkeys(name for key in keys for name in (key, cls.ALIASES.get(key)) if name)
+        cls.__pydantic_config__ = STRICT | {"alias_generator": lambda name: cls.KEYS.get(name, name)}  # type: ignore[attr-defined]
+        inner: Any = {**handler(source), "strict": False}  # strict, it would take nothing but an instance
+        # Records that stand in several places, or in themselves, are told by their `ref`: that of the whole, not of the
+        # part without what `stated` tests.
+        ref = inner.pop("ref", None)
+        return core_schema.no_info_before_validator_function(lambda value: cls.stated(value, known), inner, ref=ref)
 
     @classmethod
-    def _stated(cls, value: Any) -> Any:
-        if isinstance(value, cls):
-            return value
-        known: dict[str, Any] = cls.__dataclass_fields__  # type: ignore[attr-defined]
+    def stated(cls, value: Any, known: Mapping[str, Any]) -> Any:
+        """Return the object of a value with the keys that it states, or raise a `fault`."""
         if not isinstance(value, dict):
             raise fault(f"must be an object, not {kind(value)}")
         for key in value:
             if key not in known:
                 raise fault(f"has the unknown key {key[:40]!a}: known are {', '.join(known)}", key)
-        return without_nulls(value)
+        for key, alias in cls.ALIASES.items():
+            if alias in value:
+                if key in value and not same(value[key], value[alias]):
+                    raise fault(f"has {key} and its alias {alias} with different values", key)
+                value = {key: value[alias], **value}
+        return value if cls.NULL_IS_A_VALUE else without_nulls(value)
+
+
+class Checked:
+    """In an annotation: `check` takes a value of the type, or with `before` any value, and returns what it stands for.
+
+    It raises a `fault` for what it does not take.
+    """
+
+    def __init__(self, check: Callable[[Any], Any], *, before: bool = False) -> None:
+        self._check = check
+        self._before = before
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        from pydantic_core import core_schema
+
+        if self._before:
+            return core_schema.no_info_before_validator_function(self._check, handler(source))
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+
+class Must:
+    """In an annotation: what is not of the type, or does not hold, "must be WORDS, not VALUE"."""
+
+    def __init__(self, words: str, holds: Callable[[Any], bool] = lambda value: True) -> None:
+        self._words = words
+        self._holds = holds
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        from pydantic_core import core_schema
+
+        return told(core_schema.no_info_after_validator_function(self._held, handler(source)), self._words)
+
+    def _held(self, value: Any) -> Any:
+        if not self._holds(value):
+            raise ValueError
+        return value
+
+
+class _List:
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        schema: Any = handler(source)
+        return schema | {"strict": False, "fail_fast": True}
+
+
+def filled(value: Any) -> str:
+    """Return a string that is not blank, or raise a `fault`."""
+    if not isinstance(value, str):
+        raise fault(f"must be a string, not {kind(value)}")
+    if not value.strip():
+        raise fault("is blank")
+    return value
+
+
+def different_strings(value: Any) -> tuple[str, ...]:
+    """Return a list of strings that are not blank, repeated ones once, or raise a `fault`."""
+    if not isinstance(value, list):
+        raise fault(f"must be a list, not {kind(value)}")
+    if not all(isinstance(text, str) and text.strip() for text in value):
+        raise fault("must be a list of strings that are not blank")
+    return tuple(dict.fromkeys(value))
+
+
+def _digits(value: Any) -> Any:
+    return str(value) if type(value) is int else value
+
+
+Listed = Annotated[tuple[T, ...], _List()]  # a list in the file
+Filled = Annotated[str, Checked(filled, before=True)]  # a string that is not blank
+Identifier = Annotated[Filled, Checked(_digits, before=True)]  # the same; an integer is read as its digits
+Strings = Annotated[tuple[str, ...], Checked(different_strings, before=True)]  # a list of such, repeated ones once
+
+
+def told(schema: CoreSchema, words: str) -> CoreSchema:
+    """What a schema of pydantic tests, with one sentence for whatever fails: "must be WORDS, not VALUE"."""
+    from pydantic_core import core_schema
+
+    return core_schema.custom_error_schema(
+        schema, custom_error_type="kind", custom_error_message="{words}", custom_error_context={"words": words}
+    )
 
 
 def fault(what: str, key: str = "") -> PydanticCustomError:
     """The error of a value, for a validator to raise: what goes on a sentence that begins with the value's path."""
+    from pydantic_core import PydanticCustomError
+
     return PydanticCustomError("fault", "{what}", {"what": what, "key": key})
 
 
-def read_as(record: type[T], value: Any, *, prefix: str = "") -> T:
-    """Return the record that a JSON value states; `prefix` comes before its path in sentences: "e.yaml, ".
+def without_nulls(item: Any) -> Any:
+    """Return an object without its keys that are null, which some programs write for what is not stated."""
+    return {key: value for key, value in item.items() if value is not None} if isinstance(item, dict) else item
+
+
+def read_as(record: type[T], value: Any, *, prefix: str = "", suffix: str = "") -> T:
+    """Return the record that a JSON value states; prefix and suffix surround its path in sentences: "e.yaml, ".
 
     Raises InvalidKeyError, whose sentence has the whole path, for the first key that is not as the record says.
     """
+    from pydantic import ValidationError
+
     try:
         stated: T = _adapter(record).validate_python(value)  # type: ignore[arg-type]  # a TypeVar's class is hashable
         return stated
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
     place, what, key = _fault(first)
-    whole = f"{prefix}{place}" if place else prefix.rstrip("., ")
-    raise InvalidKeyError(f"{whole or 'The file'} {what}.", field=f"{whole}.{key}" if key else whole)
+    refuse(f"{prefix}{place}" if place else prefix.rstrip("., "), what, key, suffix)
+
+
+def read_list(record: type[T], value: Any, *, prefix: str = "") -> tuple[T, ...]:
+    """Return the records that a list of objects states; see `read_as`."""
+    read: tuple[T, ...] = read_as(_listed(record), value, prefix=prefix)  # type: ignore[arg-type]
+    return read
+
+
+def refuse(place: str, what: str, key: str = "", suffix: str = "") -> NoReturn:
+    """Raise the sentence for what is wrong at a place of a file, and with which key of it."""
+    raise InvalidKeyError(f"{place or 'The file'}{suffix} {what}.", field=".".join(filter(None, (place, key))))
 
 
 @cache
 def _adapter(record: Any) -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter
+
     return TypeAdapter(record)
+
+
+@cache
+def _listed(record: Any) -> Any:
+    return Listed[record]
 
 
 def _fault(error: ErrorDetails) -> tuple[str, str, str]:
@@ -80,7 +213,7 @@ def _fault(error: ErrorDetails) -> tuple[str, str, str]:
     if error["type"] == "fault":
         return _path(loc), said["what"], said["key"][:40]
     if error["type"] == "kind":
-        text = shown(value)
+        text = json.dumps(value)
         return _path(loc), f"must be {said['words']}, not {text if len(text) <= 40 else f'{text[:37]}…'}", ""
     return _path(loc), f"must be {TYPES.get(error['type'], 'something else')}, not {kind(value)}", ""
 

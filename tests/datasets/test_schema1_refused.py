@@ -19,7 +19,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "schema null": (query() | {"schema_version": None}, "schema_version must be a string, not null."),
     "metadata a list": (query() | {"metadata": []}, "metadata must be an object, not a list."),
     "query a string": ({"queries": ["q1"]}, "queries[0] must be an object, not a string."),
-    "unknown query key": (query(relevant=[]), "queries[0] has the unknown key 'relevant': known are query_key"),
+    "unknown query key": (
+        query(relevant=[]),
+        "queries[0] (query 'q1') has the unknown key 'relevant': known are query_key",
+    ),
     "no query key": ({"queries": [{"query_text": "x"}]}, "queries[0] lacks the key query_key."),
     "query key a number": (query(query_key=1), "queries[0].query_key must be a string, not a number."),
     "query key blank": (query(query_key=" "), "queries[0].query_key is blank."),

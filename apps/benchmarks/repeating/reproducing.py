@@ -24,8 +24,7 @@ from apps.retrieval.models import Index
 from benchbench.access import usable
 from benchbench.files.experiment import NAME
 from benchbench.reading import strict_yaml
-from benchbench.reading.fields import InvalidKeyError
-from benchbench.reading.objects import read_as
+from benchbench.reading.objects import InvalidKeyError, read_as
 from benchbench.reading.strict_json import decode, parse, read_text, same
 
 M = TypeVar("M", bound=Model)

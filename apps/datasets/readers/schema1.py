@@ -1,10 +1,10 @@
 """Reading BenchBench JSON, schema 1.0: the format of uploads."""
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from django.conf import settings
 
@@ -19,7 +19,7 @@ from apps.datasets.records import (
     doc_ref_fault,
     some_of,
 )
-from benchbench.reading.fields import Fields
+from benchbench.reading.objects import Checked, Filled, Listed, Stated, fault, read_as, refuse
 from benchbench.reading.strict_json import canonical, decode, kind, parse, raw_chunks
 
 SCHEMA_VERSION = "1.0"
@@ -35,6 +35,70 @@ ABOUT: dict[str, type | tuple[type, ...]] = {
     "version": (str, int, float),
     "slice_definitions": dict,
 }
+
+
+def _version(version: str) -> str:
+    if version != SCHEMA_VERSION:
+        raise fault(f'is {version[:40]!a}: this reader knows "{SCHEMA_VERSION}"')
+    return version
+
+
+def _key(key: str) -> str:
+    if len(key) > LENGTHS["key"]:
+        raise fault(f"has more than {LENGTHS['key']} characters")
+    return key
+
+
+def _doc_ref(value: Any) -> dict[str, str]:
+    doc_ref = as_doc_ref(value)
+    if what := doc_ref_fault(doc_ref):
+        raise fault(what)
+    return dict(doc_ref)
+
+
+def _grade(value: Any) -> int:
+    if type(value) in (int, str) and value in GRADES:
+        return GRADES[value]
+    raise fault(f"must be an integer from 0 to 3, not {json.dumps(value)[:40]}")
+
+
+def _about(metadata: Any) -> Any:
+    return {} if metadata is None else metadata
+
+
+Metadata = Annotated[dict[str, Any], Checked(_about, before=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Judgment(Stated):
+    NULL_IS_A_VALUE = True
+
+    doc_ref: Annotated[dict[str, str], Checked(_doc_ref, before=True)]
+    relevance_grade: Annotated[int, Checked(_grade, before=True)] = DEFAULT_GRADE
+
+    @classmethod
+    def stated(cls, value: Any, known: Mapping[str, Any]) -> Any:
+        return super(_Judgment, cls).stated({"doc_ref": value} if isinstance(value, str) else value, known)
+
+
+@dataclass(frozen=True, slots=True)
+class _Query(Stated):
+    ALIASES = {"query_key": "query_id", "query_text": "query", "relevant_docs": "relevant_doc_refs"}
+    NULL_IS_A_VALUE = True
+
+    query_key: Annotated[Filled, Checked(_key)]
+    query_text: Filled
+    metadata: Metadata = field(default_factory=dict)
+    relevant_docs: Listed[_Judgment] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _File(Stated):
+    NULL_IS_A_VALUE = True
+
+    schema_version: Annotated[str, Checked(_version)] = SCHEMA_VERSION
+    metadata: Metadata = field(default_factory=dict)
+    queries: list[Any] = field(kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -89,26 +153,17 @@ def parse_schema1(content: bytes, *, limits: Limits, where: str = "The file") ->
     if len(content) > limits.upload_bytes:
         raise DatasetTooLargeError(f"{where} has more than {limits.upload_bytes:,} bytes, the most that is allowed.")
     value = parse(decode(content, where=where), where=where)
-    fields = Fields(value, ("schema_version", "metadata", "queries"))
-    _check_schema_version(fields)
-    queries = fields.items("queries")
-    if not queries:
-        raise fields.error("queries", "is empty: a dataset needs at least one query")
-    if len(queries) > limits.queries:
-        raise fields.error("queries", f"has {len(queries):,} queries: at most {limits.queries:,} are allowed")
-    read = [_query(item, index, limits) for index, item in enumerate(queries)]
+    file = read_as(_File, value)
+    if not file.queries:
+        refuse("queries", "is empty: a dataset needs at least one query")
+    if len(file.queries) > limits.queries:
+        refuse("queries", f"has {len(file.queries):,} queries: at most {limits.queries:,} are allowed")
+    read = [_query(item, f"queries[{index}]", limits) for index, item in enumerate(file.queries)]
     _refuse_repeated_keys([query for query, _ in read])
-    return _dataset(fields, [query for query, _ in read], sum(duplicates for _, duplicates in read))
+    return _dataset(dict(file.metadata), [query for query, _ in read], sum(duplicates for _, duplicates in read))
 
 
-def _check_schema_version(fields: Fields) -> None:
-    stated = fields.string("schema_version", default=SCHEMA_VERSION)
-    if stated != SCHEMA_VERSION:
-        raise fields.error("schema_version", f'is {stated[:40]!a}: this reader knows "{SCHEMA_VERSION}"')
-
-
-def _dataset(fields: Fields, queries: list[QueryRecord], duplicates: int) -> DatasetRecord:
-    metadata = _metadata(fields)
+def _dataset(metadata: dict[str, Any], queries: list[QueryRecord], duplicates: int) -> DatasetRecord:
     about = {key: metadata.pop(key) for key, held in ABOUT.items() if _holds(metadata.get(key), held)}
     return DatasetRecord(
         name=about.get("name", ""),
@@ -122,10 +177,6 @@ def _dataset(fields: Fields, queries: list[QueryRecord], duplicates: int) -> Dat
         duplicates=duplicates,
         warnings=[*_plain(metadata, queries), *_restricted(queries)],
     )
-
-
-def _metadata(fields: Fields) -> dict[str, Any]:
-    return {} if fields.values.get("metadata") is None else dict(fields.mapping("metadata"))
 
 
 def _holds(value: Any, held: type | tuple[type, ...]) -> bool:
@@ -163,57 +214,37 @@ def _restricted(queries: list[QueryRecord]) -> Iterator[str]:
         )
 
 
-def _query(item: Any, index: int, limits: Limits) -> tuple[QueryRecord, int]:
+def _query(item: Any, place: str, limits: Limits) -> tuple[QueryRecord, int]:
     """Return a query and how many of its judgments were stated before."""
-    known = ("query_key", "query_id", "query_text", "query", "metadata", "relevant_docs", "relevant_doc_refs")
-    fields = Fields(item, known, prefix=f"queries[{index}].")
-    key = fields.filled("query_key", alias="query_id")
-    if len(key) > LENGTHS["key"]:
-        raise fields.error("query_key", f"has more than {LENGTHS['key']} characters")
-    fields = Fields(item, known, prefix=f"queries[{index}].", suffix=f" (query {key[:60]!a})")
-    text = fields.filled("query_text", alias="query")
-    judged = fields.items("relevant_docs", alias="relevant_doc_refs", default=[])
-    if len(judged) > limits.judgments_per_query:
-        raise fields.error(
-            "relevant_docs",
-            f"has {len(judged):,} judgments: at most {limits.judgments_per_query:,} a query are allowed",
-        )
-    metadata = _metadata(fields)
+    query = read_as(_Query, item, prefix=f"{place}.", suffix=_suffix(item))
+    docs, suffix = query.relevant_docs, _said(query.query_key)
+    if len(docs) > limits.judgments_per_query:
+        what = f"has {len(docs):,} judgments: at most {limits.judgments_per_query:,} a query are allowed"
+        refuse(f"{place}.relevant_docs", what, suffix=suffix)
+    metadata = dict(query.metadata)
     own = {name: metadata.pop(name) for name in OWN_FIELDS if name in metadata and is_own(name, metadata[name])}
     own["slices"] = list(dict.fromkeys(own.get("slices", [])))
-    judgments, duplicates = _judgments(judged, fields)
-    return QueryRecord(key=key, text=text, judgments=judgments, metadata=metadata, **own), duplicates
-
-
-def _judgments(items: list[Any], query: Fields) -> tuple[list[JudgmentRecord], int]:
     judgments: dict[str, JudgmentRecord] = {}
-    for index, item in enumerate(items):
-        prefix = f"{query.prefix}relevant_docs[{index}]."
-        if isinstance(item, str):
-            item = {"doc_ref": item}
-        fields = Fields(item, ("doc_ref", "relevance_grade"), prefix=prefix, suffix=query.suffix)
-        judgment = JudgmentRecord(doc_ref=_doc_ref(fields), grade=_grade(fields))
+    for index, stated in enumerate(docs):
+        judgment = JudgmentRecord(doc_ref=dict(stated.doc_ref), grade=stated.relevance_grade)
         before = judgments.setdefault(canonical(judgment.doc_ref), judgment)
         if before.grade != judgment.grade:
-            raise fields.error(
-                "relevance_grade", f"is {judgment.grade}, but the same document was graded {before.grade} before"
-            )
-    return list(judgments.values()), len(items) - len(judgments)
+            what = f"is {judgment.grade}, but the same document was graded {before.grade} before"
+            refuse(f"{place}.relevant_docs[{index}].relevance_grade", what, suffix=suffix)
+    record = QueryRecord(
+        key=query.query_key, text=query.query_text, judgments=list(judgments.values()), metadata=metadata, **own
+    )
+    return record, len(docs) - len(judgments)
 
 
-def _doc_ref(fields: Fields) -> dict[str, str]:
-    value = fields.value("doc_ref")
-    doc_ref = as_doc_ref(value)
-    if found := doc_ref_fault(doc_ref):
-        raise fields.error("doc_ref", found)
-    return dict(doc_ref)
+def _suffix(item: Any) -> str:
+    """Return how sentences name a query that states a sound key."""
+    key = item.get("query_key", item.get("query_id")) if isinstance(item, dict) else None
+    return _said(key) if isinstance(key, str) and key.strip() and item.get("query_id", key) == key else ""
 
 
-def _grade(fields: Fields) -> int:
-    value = fields.value("relevance_grade", default=DEFAULT_GRADE)
-    if type(value) in (int, str) and value in GRADES:
-        return GRADES[value]
-    raise fields.error("relevance_grade", f"must be an integer from 0 to 3, not {json.dumps(value)[:40]}")
+def _said(key: str) -> str:
+    return f" (query {key[:60]!a})"
 
 
 def _refuse_repeated_keys(queries: list[QueryRecord]) -> None:

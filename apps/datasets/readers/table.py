@@ -9,7 +9,7 @@ from typing import Any
 
 from apps.datasets.records import DOC_REF_KEYS, DatasetError, DatasetRecord, JudgmentRecord, QueryRecord, doc_ref_fault
 from benchbench.files.tables import read_table
-from benchbench.reading.fields import without_nulls
+from benchbench.reading.objects import without_nulls
 from benchbench.reading.strict_json import canonical, kind, parse
 
 REQUIRED = ("query_key", "query_text", "grade")

@@ -6,14 +6,25 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from benchbench.files.errors import FileFormatError
 from benchbench.ir import canonical
 from benchbench.ir.canonical import Run, RunEntry
 from benchbench.ir.scored import ScoredDocuments
-from benchbench.reading.fields import Fields, without_nulls
-from benchbench.reading.strict_json import kind, read_value
+from benchbench.reading.objects import (
+    Checked,
+    Filled,
+    Must,
+    Stated,
+    Strings,
+    fault,
+    read_as,
+    read_list,
+    refuse,
+    without_nulls,
+)
+from benchbench.reading.strict_json import read_value
 
 SPLITS = ("train", "validation", "test")
 GRADES = range(3)
@@ -21,27 +32,25 @@ DEFAULT_GRADE = 1
 DEFAULT_SLICE = "default"
 OrderBy = Literal["agree", "rank", "score"]
 
-METADATA_KEYS = (
-    "dataset_id",
-    "version",
-    "description",
-    "slice_definitions",
-    "canonicalization_version",
-    "created",
-    "updated",
-    "notes",
-)
-TOPIC_KEYS = ("query_id", "query_text", "slice_ids", "notes", "expected_positive_count", "split")
+
+def _split(split: str) -> str:
+    if split and split not in SPLITS:
+        raise fault(f"is {split[:40]!a}: it may be {', '.join(SPLITS)}")
+    return split
+
+
+def _from_0(count: int | None) -> bool:
+    return count is None or count >= 0
 
 
 @dataclass(frozen=True, slots=True)
-class Metadata:
+class Metadata(Stated):
     """What a dataset says about itself."""
 
     dataset_id: str
     version: str = "1.0"
     description: str = ""
-    slice_definitions: Mapping[str, Any] = field(default_factory=dict)
+    slice_definitions: dict[str, Any] = field(default_factory=dict)
     canonicalization_version: str = canonical.CURRENT
     created: str = ""
     updated: str = ""
@@ -49,15 +58,26 @@ class Metadata:
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class Topic(Stated):
     """A query; one that states no slice is in `default`."""
 
-    key: str
-    text: str
-    slices: tuple[str, ...]
+    KEYS = {"key": "query_id", "text": "query_text", "slices": "slice_ids"}
+
+    key: Filled
+    text: Filled
+    slices: Annotated[Strings, Checked(lambda slices: slices or (DEFAULT_SLICE,))]
     notes: str = ""
-    expected_positive_count: int | None = None
-    split: str = ""
+    expected_positive_count: Annotated[int | None, Must("an integer from 0", _from_0)] = None
+    split: Annotated[str, Checked(_split)] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment(Stated):
+    """How relevant an item is to a query."""
+
+    query_id: Filled
+    canonical_item_id: Filled
+    relevance: Annotated[int, Must("0, 1 or 2", lambda grade: grade in GRADES)] = DEFAULT_GRADE
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,27 +122,23 @@ def read_dataset(directory: Path) -> Dataset:
     if not directory.is_dir():
         raise FileFormatError(f"{directory} is not a directory: a Flowbaby dataset is one with topics.json in it.")
     metadata = _read_metadata(directory)
-    topics = tuple(_topic(item, f"topics.json[{index}].") for index, item in enumerate(_list(directory, "topics.json")))
+    topics = read_list(Topic, _value(directory, "topics.json"), prefix="topics.json")
     repeated = [key for key, count in Counter(topic.key for topic in topics).items() if count > 1]
     if repeated or not topics:
         what = f"has the query_id {repeated[0][:60]!a} more than once" if repeated else "holds no topic"
         raise FileFormatError(f"topics.json {what}.", field="query_id")
-    qrels, duplicates = _qrels(_list(directory, "qrels.json"), {topic.key for topic in topics})
+    qrels, duplicates = _qrels(_value(directory, "qrels.json"), {topic.key for topic in topics})
     return Dataset(metadata, topics, qrels, duplicates, tuple(_warnings(metadata, topics, qrels)))
 
 
 def read_qrels(path: Path) -> dict[str, dict[str, int]]:
     """Return the grades of each query by item that a qrels.json alone states."""
-    return _qrels(_items(path))[0]
+    return _qrels(read_value(path))[0]
 
 
 def read_run(path: Path) -> Run:
     """Return a run as stated, NaN and infinite scores refused."""
-    known = ("run_id", "entries")
-    fields = Fields(read_value(path), known, prefix=f"{path.name}, ")
-    run_id = fields.filled("run_id")
-    entries = fields.items("entries")
-    return Run(run_id, tuple(_entry(item, f"{path.name}, entries[{index}].") for index, item in enumerate(entries)))
+    return read_as(Run, read_value(path), prefix=f"{path.name}, ")
 
 
 def written_run(run_id: str, entries: Iterable[RunEntry]) -> Iterator[str]:
@@ -168,55 +184,27 @@ def _ranking(place: str, entries: list[RunEntry], order_by: OrderBy) -> list[str
 
 def _read_metadata(directory: Path) -> Metadata:
     path = _path(directory, "metadata.json")
-    stated = read_value(path) if path else {}
-    fields = Fields(without_nulls(stated), METADATA_KEYS, prefix="metadata.json, ")
-    metadata = Metadata(
-        dataset_id=fields.string("dataset_id", default=directory.resolve().name),
-        version=fields.string("version", default="1.0"),
-        slice_definitions=fields.mapping("slice_definitions"),
-        canonicalization_version=fields.string("canonicalization_version", default=canonical.CURRENT),
-        **{key: fields.string(key, default="") for key in ("description", "created", "updated", "notes")},
-    )
+    stated = without_nulls(read_value(path) if path else {})
+    if isinstance(stated, dict):
+        stated.setdefault("dataset_id", directory.resolve().name)
+    metadata = read_as(Metadata, stated, prefix="metadata.json, ")
     canonical.rules(metadata.canonicalization_version)
     return metadata
 
 
-def _topic(item: Any, prefix: str) -> Topic:
-    fields = Fields(without_nulls(item), TOPIC_KEYS, prefix=prefix)
-    split = fields.string("split", default="")
-    if split and split not in SPLITS:
-        raise fields.error("split", f"is {split[:40]!a}: it may be {', '.join(SPLITS)}")
-    expected = fields.value("expected_positive_count", default=-1)
-    if type(expected) is not int or (expected < 0 and "expected_positive_count" in fields.values):
-        raise fields.error("expected_positive_count", "must be an integer from 0")
-    fields.items("slice_ids")
-    return Topic(
-        key=fields.filled("query_id"),
-        text=fields.filled("query_text"),
-        slices=tuple(fields.strings("slice_ids")) or (DEFAULT_SLICE,),
-        notes=fields.string("notes", default=""),
-        expected_positive_count=None if expected < 0 else expected,
-        split=split,
-    )
-
-
-def _qrels(items: list[Any], known: set[str] | None = None) -> tuple[dict[str, dict[str, int]], int]:
+def _qrels(value: Any, known: set[str] | None = None) -> tuple[dict[str, dict[str, int]], int]:
     """The grades of each query by item, and how many judgments are stated again alike; `known` are the topics' keys."""
     qrels: dict[str, dict[str, int]] = {}
-    for index, item in enumerate(items):
-        fields = Fields(
-            without_nulls(item), ("query_id", "canonical_item_id", "relevance"), prefix=f"qrels.json[{index}]."
-        )
-        query, judged = fields.filled("query_id"), fields.filled("canonical_item_id")
-        grade = fields.value("relevance", default=DEFAULT_GRADE)
-        if type(grade) is not int or grade not in GRADES:
-            raise fields.error("relevance", "must be 0, 1 or 2")
+    judgments = read_list(Judgment, value, prefix="qrels.json")
+    for index, judgment in enumerate(judgments):
+        query, item, grade = judgment.query_id, judgment.canonical_item_id, judgment.relevance
         if known is not None and query not in known:
-            raise fields.error("query_id", f"is {query[:60]!a}, which topics.json does not have")
-        before = qrels.setdefault(query, {}).setdefault(judged, grade)
+            refuse(f"qrels.json[{index}].query_id", f"is {query[:60]!a}, which topics.json does not have")
+        before = qrels.setdefault(query, {}).setdefault(item, grade)
         if before != grade:
-            raise fields.error("relevance", f"is {grade}, but item {judged[:60]!a} was graded {before} before")
-    return qrels, len(items) - sum(map(len, qrels.values()))
+            what = f"is {grade}, but item {item[:60]!a} was graded {before} before"
+            refuse(f"qrels.json[{index}].relevance", what)
+    return qrels, len(judgments) - sum(map(len, qrels.values()))
 
 
 def _warnings(metadata: Metadata, topics: Iterable[Topic], qrels: Mapping[str, Mapping[str, int]]) -> Iterable[str]:
@@ -233,29 +221,12 @@ def _warnings(metadata: Metadata, topics: Iterable[Topic], qrels: Mapping[str, M
             )
 
 
-def _entry(item: Any, prefix: str) -> RunEntry:
-    fields = Fields(item, ("query_id", "canonical_item_id", "rank", "score"), prefix=prefix)
-    rank, score = fields.value("rank"), fields.value("score")
-    if type(rank) is not int or rank < 1:
-        raise fields.error("rank", "must be an integer from 1")
-    if type(score) not in (int, float):
-        raise fields.error("score", f"must be a number, not {kind(score)}")
-    return RunEntry(fields.filled("query_id"), fields.filled("canonical_item_id"), rank, float(score))
-
-
 def _path(directory: Path, name: str) -> Path | None:
     return next((path for path in (directory / name, directory / f"{name}.gz") if path.is_file()), None)
 
 
-def _list(directory: Path, name: str) -> list[Any]:
+def _value(directory: Path, name: str) -> Any:
     path = _path(directory, name)
     if path is None:
         raise FileFormatError(f"{directory} holds no {name}: is it a Flowbaby dataset?")
-    return _items(path)
-
-
-def _items(path: Path) -> list[Any]:
-    value = read_value(path)
-    if not isinstance(value, list):
-        raise FileFormatError(f"{path.name} must be a list, not {kind(value)}.")
-    return value
+    return read_value(path)

@@ -1,15 +1,16 @@
 """Writing a Flowbaby dataset, as `benchbench.files.flowbaby.reading` reads them."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
-from benchbench.files.flowbaby.reading import METADATA_KEYS, Dataset, Topic
+from benchbench.files.flowbaby.reading import Dataset, Topic
 from benchbench.files.json_writing import array, text
 
 
 def write_dataset(dataset: Dataset) -> dict[str, Iterator[str]]:
     """Return the files of a valid dataset by name, in pieces."""
-    about = {name: value for name in METADATA_KEYS if (value := getattr(dataset.metadata, name))}
+    about = {name: value for name, value in asdict(dataset.metadata).items() if value}
     return {
         "metadata.json": iter([text(about, indent=2), "\n"]),
         "topics.json": _list(map(_topic, dataset.topics)),
