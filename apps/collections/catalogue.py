@@ -22,14 +22,14 @@ def read_catalogue(id: str) -> tuple[Iterator[DocumentRecord], int | None]:
 
 
 def _document(row: Any) -> DocumentRecord:
-    stated = row._asdict()
-    has_text = isinstance(stated.get("text"), str)
-    others = {name: value for name, value in stated.items() if name not in OWN} if has_text else {}
+    fields = row._asdict()
+    has_text = isinstance(fields.get("text"), str)
+    others = {name: value for name, value in fields.items() if name not in OWN} if has_text else {}
     return DocumentRecord(
         external_id=row.doc_id,
-        title=str(stated.get("title") or "") if has_text else "",
-        text=stated["text"] if has_text else row.default_text(),
-        uri=str(stated.get("url") or ""),
+        title=str(fields.get("title") or "") if has_text else "",
+        text=fields["text"] if has_text else row.default_text(),
+        uri=str(fields.get("url") or ""),
         metadata={name: value for name, value in others.items() if isinstance(value, str | int) and value != ""},
         place=f"document {row.doc_id[:60]!a}",
     )

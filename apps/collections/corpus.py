@@ -47,6 +47,6 @@ def write_corpus(collection: Collection) -> Iterator[str]:
     names = ("external_id", "title", "text", "uri", "metadata")
     documents = collection.documents.filter(removed_at=None).order_by("external_id").values_list(*names)
     for external_id, *values in documents.iterator(chunk_size=1000):
-        stated = dict(zip(names[1:], values, strict=True))
-        own = {name: value for name, value in stated.items() if value or name == "text"}
+        fields = dict(zip(names[1:], values, strict=True))
+        own = {name: value for name, value in fields.items() if value or name == "text"}
         yield text({"_id": external_id} | own) + "\n"

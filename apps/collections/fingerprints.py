@@ -19,13 +19,13 @@ def fingerprint(collection: Collection) -> str:
     Title and text are there beside the content hash, because a later version of a reader may make another text of the
     same bytes. Collections with equal fingerprints resolve, chunk, encode and filter alike.
     """
-    stated = Func(
+    content = Func(
         Concat("title", Value("\n", TextField()), "text"),
         Value("UTF8"),
         function="convert_to",
         output_field=TextField(),
     )
-    text_hash = Func(Func(stated, function="sha256"), Value("hex"), function="encode", output_field=TextField())
+    text_hash = Func(Func(content, function="sha256"), Value("hex"), function="encode", output_field=TextField())
     rows = (
         live(collection)
         .order_by("external_id")

@@ -41,9 +41,9 @@ def scan(path: Path) -> FolderScan:
         raise FolderError(f"{path} is not a folder.")
     folder = Path(os.path.abspath(path))
     files, others = [], 0
-    for parent, names, found in os.walk(folder, onerror=_refuse):
+    for parent, names, file_names in os.walk(folder, onerror=_refuse):
         names[:] = [name for name in names if not name.startswith(".")]
-        for name in found:
+        for name in file_names:
             file = Path(parent, name)
             if name.startswith(".") or not file.resolve().is_relative_to(folder.resolve()):
                 continue
@@ -58,15 +58,15 @@ def scan(path: Path) -> FolderScan:
     return FolderScan(folder, tuple(sorted(files)), others)
 
 
-def read_files(found: FolderScan, *, uri_prefix: str = "") -> Iterator[DocumentRecord]:
+def read_files(folder_scan: FolderScan, *, uri_prefix: str = "") -> Iterator[DocumentRecord]:
     """Yield the documents of a scanned folder.
 
     `external_id` is the relative path with slashes; `uri` is `uri_prefix` followed by it, or `file://` followed by the
     absolute path. `content_hash` is the SHA-256 of the file's bytes. The title is the first Markdown heading, the
     `<title>` or `<h1>` of HTML, else the file name without its ending. Files must be UTF-8.
     """
-    for relative in found.files:
-        yield _document(found.folder, relative, uri_prefix)
+    for relative in folder_scan.files:
+        yield _document(folder_scan.folder, relative, uri_prefix)
 
 
 def _document(folder: Path, relative: str, uri_prefix: str) -> DocumentRecord:

@@ -172,12 +172,12 @@ def _differs(document: Document, record: DocumentRecord) -> bool:
 
 def _stored_sections(known: dict[str, Document]) -> dict[str, list[SectionRecord]]:
     """Return the sections of documents by external_id, in order; none for one that is not known."""
-    found: dict[str, list[SectionRecord]] = defaultdict(list)
+    sections: dict[str, list[SectionRecord]] = defaultdict(list)
     fields = ("section_id", "heading", "level", "start", "end")
     rows = Section.objects.filter(document__in=known.values()).order_by("document", "ordinal")
     for external_id, *values in rows.values_list("document__external_id", *fields):
-        found[external_id].append(SectionRecord(*values))
-    return found
+        sections[external_id].append(SectionRecord(*values))
+    return sections
 
 
 def _store_sections(pairs: Iterable[tuple[Document, DocumentRecord]], stored: dict[str, list[SectionRecord]]) -> None:

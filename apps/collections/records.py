@@ -54,8 +54,8 @@ class DocumentRecord:
 
     def digest(self) -> bytes:
         """16 bytes that two records share when they state the same."""
-        stated = (*self._texts(), self.metadata, [astuple(section) for section in self.sections])
-        return sha256(json.dumps(stated, sort_keys=True).encode()).digest()[:16]
+        content = (*self._texts(), self.metadata, [astuple(section) for section in self.sections])
+        return sha256(json.dumps(content, sort_keys=True).encode()).digest()[:16]
 
     def check(self) -> None:
         """Raise a `DocumentError` for what the database would refuse."""
@@ -64,8 +64,8 @@ class DocumentRecord:
         for name, limit in LIMITS.items():
             if len(getattr(self, name)) > limit:
                 raise self.error(f"has more than {limit} characters in its {name}", name)
-        if found := fault([*self._texts(), self.metadata, [astuple(section)[:2] for section in self.sections]]):
-            raise self.error(found)
+        if problem := fault([*self._texts(), self.metadata, [astuple(section)[:2] for section in self.sections]]):
+            raise self.error(problem)
         if len(self.uri.encode()) > URI_BYTES:  # an index entry of PostgreSQL holds no more
             raise self.error(f"has more than {URI_BYTES} bytes in its uri", "uri")
         self._check_sections()

@@ -41,8 +41,8 @@ def open_source(path: Path, *, uri_prefix: str = "") -> Source:
     if sectioned and not uri_prefix:
         return Source(read_sectioned(sectioned), len(sectioned))
     if corpus is None:
-        found = scan(path)
-        return Source(read_files(found, uri_prefix=uri_prefix), len(found.files), found.others)
+        folder_scan = scan(path)
+        return Source(read_files(folder_scan, uri_prefix=uri_prefix), len(folder_scan.files), folder_scan.others)
     if uri_prefix:
         raise SourceError(f"A URI prefix is for folders of files; the lines of {corpus.name} state a uri each.")
     return Source(read_corpus(corpus))

@@ -59,11 +59,11 @@ class OperationAdmin(FactAdmin):
 
     @display(description="works on")
     def subject(self, operation: Operation) -> str:
-        found = subject_of(operation)
-        if found is None:
+        subject = subject_of(operation)
+        if subject is None:
             return str(operation.subject_id)
-        noun = found._meta.verbose_name
-        return format_html('{} <a class="text-link" href="{}">{}</a>', noun, change_url(found), found)
+        noun = subject._meta.verbose_name
+        return format_html('{} <a class="text-link" href="{}">{}</a>', noun, change_url(subject), subject)
 
     @display(description="works on", ordering="subject_name", empty_value="–")
     def works_on(self, operation: Any) -> str | None:

@@ -83,10 +83,10 @@ class UseCaseCommand(BaseCommand):
         except KeyboardInterrupt:
             raise CommandError("Interrupted.", returncode=130) from None
 
-    def _with_option(self, error: BenchbenchError, stated: Mapping[str, Any]) -> str:
+    def _with_option(self, error: BenchbenchError, options: Mapping[str, Any]) -> str:
         """Return the sentence after the option that it is about, where one was given that it does not name itself."""
         field = error.field if error.field in OPTION_FIELDS else None
-        actions = self.parser._actions if field and stated.get(field) else []
+        actions = self.parser._actions if field and options.get(field) else []
         option = next((name for action in actions if action.dest == field for name in action.option_strings), "")
         if not option or option in error.message:
             return error.message

@@ -36,7 +36,7 @@ def traceback_of(error: BaseException) -> str:
 def tracebacks_of(subject_ids: Iterable[object]) -> dict[str, str]:
     """Return the tracebacks of all work on these subjects, by the message of the error, the latest of each."""
     batches = Batch.objects.filter(operation__subject_id__in=set(subject_ids), result__has_key=KEY).order_by("pk")
-    found: dict[str, str] = {}
+    tracebacks: dict[str, str] = {}
     for told in batches.values_list(f"result__{KEY}", flat=True):
-        found |= told
-    return found
+        tracebacks |= told
+    return tracebacks

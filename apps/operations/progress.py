@@ -38,8 +38,8 @@ def progress_of_each(operations: Sequence[Operation]) -> dict[Operation, Progres
     """Return how far each operation has come, in one query."""
     batches = Batch.objects.filter(operation__in=operations).order_by().values("operation")
     counted = batches.annotate(done=Sum("done_units", default=0), begun=Min("started_at", filter=Q(units__gt=0)))
-    found = {key: (done, begun) for key, done, begun in counted.values_list("operation", "done", "begun")}
-    return {operation: _progress(operation, *found.get(operation.pk, (0, None))) for operation in operations}
+    counts = {key: (done, begun) for key, done, begun in counted.values_list("operation", "done", "begun")}
+    return {operation: _progress(operation, *counts.get(operation.pk, (0, None))) for operation in operations}
 
 
 def _progress(operation: Operation, done: int, begun: datetime | None) -> Progress:

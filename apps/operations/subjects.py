@@ -34,8 +34,8 @@ def owner_id_of(operation: Operation) -> int | None:
 
 def of_subject(field: str) -> Coalesce:
     """Return an expression for lists of operations: a field of the subject of each, NULL where that is deleted."""
-    found = [Subquery(_rows(name).filter(pk=OuterRef("subject_id")).values(field)) for name in SUBJECTS.values()]
-    return Coalesce(*found)
+    subqueries = [Subquery(_rows(name).filter(pk=OuterRef("subject_id")).values(field)) for name in SUBJECTS.values()]
+    return Coalesce(*subqueries)
 
 
 def subject_seen_by(user: Any, prefix: str) -> Q:

@@ -39,5 +39,9 @@ def _lines(row: Row, measures: tuple[str, ...], width: int, shared: list[str]) -
     numbers = "  ".join("   –    " if value is None else f"{value:<8.4f}" for value in values)
     ms = run.timing.get("total_ms")
     yield f"{head}  {numbers} {'–' if ms is None else f'{ms:.1f}'}"
-    notes = [row.unranked, ann_text(run.provenance.get("ann")), *(one for one in run.warnings if one not in shared)]
+    notes = [
+        row.unranked,
+        ann_text(run.provenance.get("ann")),
+        *(warning for warning in run.warnings if warning not in shared),
+    ]
     yield from (f"{'':11}{note}" for note in notes if note)

@@ -38,12 +38,12 @@ def compare_pair(before: Run, after: Run) -> dict[str, Any]:
             **_pair_facts(pair),
         },
         "measures": {
-            one.measure: {
-                **dict(zip(("before", "after"), _means(comparison, one.measure, runs), strict=True)),
-                "difference": one.differences[runs[1]].mean,
-                "interval": _interval(one.differences[runs[1]].interval),
+            row.measure: {
+                **dict(zip(("before", "after"), _means(comparison, row.measure, runs), strict=True)),
+                "difference": row.differences[runs[1]].mean,
+                "interval": _interval(row.differences[runs[1]].interval),
             }
-            for one in described(comparison)
+            for row in described(comparison)
         },
         "warnings": comparison.comparability.warnings,
     }
@@ -54,9 +54,9 @@ def comparison_facts(comparison: RunComparison) -> dict[str, Any]:
 
     A difference is `run` − `against`, which is the reference where that is one of the two.
     """
-    stated, reference = comparison.comparison, comparison.reference
+    statistics, reference = comparison.comparison, comparison.reference
     ids = [str(run.pk) for run in comparison.runs]
-    pairs = [pair.reversed if pair.first == reference else pair for pair in stated.pairs]
+    pairs = [pair.reversed if pair.first == reference else pair for pair in statistics.pairs]
     return {
         "verdict": verdict_sentence(comparison) if comparison.tested else None,
         "tested": comparison.tested,
@@ -64,17 +64,17 @@ def comparison_facts(comparison: RunComparison) -> dict[str, Any]:
         "dataset_version": str(comparison.version),
         "measure": Measure.parse(comparison.measure).wire,
         "slice": comparison.slice and comparison.slice.name,
-        "queries": stated.n,
-        "seed": stated.seed,
-        "alpha": stated.alpha,
-        "baseline": None if stated.baseline is None else ids[stated.baseline],
+        "queries": statistics.n,
+        "seed": statistics.seed,
+        "alpha": statistics.alpha,
+        "baseline": None if statistics.baseline is None else ids[statistics.baseline],
         "reference": ids[reference],
         "runs": [_compared_run_facts(comparison, place) for place in comparison.order],
         "differences": [
             {"run": ids[pair.first], "against": ids[pair.second], **_pair_facts(pair, tested=comparison.tested)}
             for pair in pairs
         ],
-        "measures": {Measure.parse(one.measure).wire: _described_facts(one, ids) for one in described(comparison)},
+        "measures": {Measure.parse(row.measure).wire: _described_facts(row, ids) for row in described(comparison)},
         "warnings": comparison.comparability.warnings,
     }
 
@@ -89,10 +89,10 @@ def _compared_run_facts(comparison: RunComparison, place: int) -> dict[str, Any]
     }
 
 
-def _described_facts(one: Described, ids: Sequence[str]) -> list[dict[str, Any]]:
+def _described_facts(row: Described, ids: Sequence[str]) -> list[dict[str, Any]]:
     return [
         {"run": run, "mean": mean, "difference": change.mean, "interval": _interval(change.interval)}
-        for run, mean, change in zip(ids, one.means, one.differences, strict=True)
+        for run, mean, change in zip(ids, row.means, row.differences, strict=True)
     ]
 
 
@@ -120,7 +120,7 @@ def summary_facts(comparison: SummaryComparison) -> dict[str, Any]:
             for run, sha, execution in zip(comparison.runs, comparison.git_shas, comparison.executions, strict=True)
         ],
         "duration_ms": _change(comparison.duration.before, comparison.duration.after),
-        "measures": {one.name: _change(one.before, one.after) for one in comparison.metrics},
+        "measures": {metric.name: _change(metric.before, metric.after) for metric in comparison.metrics},
         "warnings": comparison.warnings,
     }
 
@@ -131,11 +131,11 @@ def text_of(facts: dict[str, Any]) -> str:
     lines += [*facts.get("about", []), f"Dataset {facts['dataset_version']}."]
     for name, run in zip(("A", "B"), facts["runs"], strict=True):
         timed = run["execution"] and f"times {run['execution']}"
-        stated = [run.get("label"), run["id"], f"git {run['git_sha'] or 'unknown'}", timed]
-        lines.append(f"{name}: {', '.join(part for part in stated if part)}")
+        parts = [run.get("label"), run["id"], f"git {run['git_sha'] or 'unknown'}", timed]
+        lines.append(f"{name}: {', '.join(part for part in parts if part)}")
     lines += ["", _row("", "A", "B", "B − A")]
-    for name, one in facts["measures"].items():
-        lines.append(_row(name, *(_value(one[key]) for key in ("before", "after")), _signed(one)))
+    for name, row in facts["measures"].items():
+        lines.append(_row(name, *(_value(row[key]) for key in ("before", "after")), _signed(row)))
     took = facts["duration_ms"]
     seconds = ["–" if took[key] is None else f"{took[key] / 1000:,.1f} s" for key in ("before", "after")]
     change = "–" if took["difference"] is None else f"{signed(took['difference'] / 1000, 1)} s"
@@ -144,7 +144,7 @@ def text_of(facts: dict[str, Any]) -> str:
 
 
 def _place(comparison: RunComparison, run: Run) -> int:
-    return next(place for place, one in enumerate(comparison.runs) if one.pk == run.pk)
+    return next(place for place, compared in enumerate(comparison.runs) if compared.pk == run.pk)
 
 
 def _means(comparison: RunComparison, measure: str, runs: list[int]) -> list[float | None]:
@@ -183,9 +183,9 @@ def _value(number: float | None) -> str:
     return "–" if number is None else f"{number:z.4f}"
 
 
-def _signed(one: dict[str, Any]) -> str:
-    if one["difference"] is None:
+def _signed(change: dict[str, Any]) -> str:
+    if change["difference"] is None:
         return "–"
-    interval = one.get("interval")
+    interval = change.get("interval")
     between = f" [{signed(interval[0])}, {signed(interval[1])}]" if interval else ""
-    return f"{signed(one['difference'])}{between}"
+    return f"{signed(change['difference'])}{between}"

@@ -23,8 +23,8 @@ def varying(configs: Iterable[Config]) -> list[str]:
 
 def keys_of(configs: Iterable[Config]) -> list[str]:
     """Return every key that one of the configurations states, the axes of the matrix first."""
-    stated = dict.fromkeys(key for config in configs for key in config)
-    return [*(key for key in AXES if key in stated), *(key for key in stated if key not in AXES)]
+    keys = dict.fromkeys(key for config in configs for key in config)
+    return [*(key for key in AXES if key in keys), *(key for key in keys if key not in AXES)]
 
 
 def applies(key: str, config: Config) -> bool:

@@ -60,7 +60,7 @@ class Console:
         if ended:
             return answers
         once = self.benchmark.runs_per_query == 1
-        open_ends = (n for n, one in enumerate(answers) if one.error == NOT_ASKED or (one.error and not once))
+        open_ends = (n for n, answer in enumerate(answers) if answer.error == NOT_ASKED or (answer.error and not once))
         return answers[: next(open_ends, len(answers))]
 
     def close(self, paths: dict[Any, Path]) -> None:

@@ -37,7 +37,7 @@ def _exporter(subject: Benchmark | Run, format: str) -> Exporter:
     own = exporters_of(subject)
     if exporter not in own:
         kind = "benchmark" if isinstance(subject, Benchmark) else "run"
-        there = ", ".join(one.name for one in own)
+        there = ", ".join(other.name for other in own)
         if exporter is not None:
             raise ExportError(f"The format {format} is of a {exporter.exports}; of a {kind} there is {there}.")
         raise ExportError(f"There is no format {format!r}; of a {kind} there is {there}.", field="format")

@@ -60,8 +60,8 @@ def insert_vectors(index: Index, positions: Positions, vectors: NDArray[np.float
         return
     span = index.chunk_set.chunks.filter(position__range=(int(positions[0]), int(positions[-1])))
     some = span.filter(document__isnull=False).exclude(document__metadata={})
-    stated = dict(some.values_list("position", "document__metadata"))
-    metadata = [stated.get(position, {}) for position in positions.tolist()] if stated else None
+    metadata_of = dict(some.values_list("position", "document__metadata"))
+    metadata = [metadata_of.get(position, {}) for position in positions.tolist()] if metadata_of else None
     table_store().insert(index.vector_table, positions, vectors, metadata)
 
 

@@ -55,11 +55,11 @@ def _nominate(matrix: Vectors, queries: Vectors, depth: int, device: str | None)
     kept: list[list[Similarities]] = [[] for _ in queries]
     for start in range(0, len(matrix), rows):
         block = matrix[start : start + rows]
-        found = _by_numpy(block, queries, depth) if device is None else _by_torch(block, queries, depth, device)
-        for number, (chosen, similarities) in enumerate(found):
+        nominated = _by_numpy(block, queries, depth) if device is None else _by_torch(block, queries, depth, device)
+        for number, (chosen, similarities) in enumerate(nominated):
             named[number].append(chosen + start)
             kept[number].append(similarities)
-    return [_of_all_blocks(*one, depth) for one in zip(named, kept, strict=True)]
+    return [_of_all_blocks(*blocks, depth) for blocks in zip(named, kept, strict=True)]
 
 
 def _of_all_blocks(named: list[Positions], kept: list[Similarities], depth: int) -> Positions:

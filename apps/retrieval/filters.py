@@ -65,8 +65,8 @@ def said(filter: Filter) -> str:
     return ", ".join(f"{key} {' or '.join(map(_text, _stated(value)))}" for key, value in sorted(filter.items()))
 
 
-def _equal(one: Any, other: Any) -> bool:
-    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+def _equal(value: Any, other: Any) -> bool:
+    return bool(value == other) and isinstance(value, bool) == isinstance(other, bool)
 
 
 def _values(value: Any) -> list[Any]:

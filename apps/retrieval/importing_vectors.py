@@ -43,18 +43,18 @@ def import_vectors(
     started = time.perf_counter()
     index.refresh_from_db()
     _check_index(index)
-    stated = read_vector_file(file)
-    index.encoder = model or index.encoder or stated.model
-    index.vector_source = stated.sha256
+    vector_file = read_vector_file(file)
+    index.encoder = model or index.encoder or vector_file.model
+    index.vector_source = vector_file.sha256
     index.save(update_fields=["encoder", "vector_source", "updated_at"])
     chunk_set = make_chunk_set(index.collection, strategy=index.strategy, parameters=index.chunk_parameters)
-    vectors = _in_order(stated, _external_ids(chunk_set))
+    vectors = _in_order(vector_file, _external_ids(chunk_set))
     # Never the stated revision alone: vectors of the same name that were made here are others, if only in last bits.
-    revision = f"imported:{stated.sha256[:16]}" + (f" ({stated.revision})" if stated.revision else "")
+    revision = f"imported:{vector_file.sha256[:16]}" + (f" ({vector_file.revision})" if vector_file.revision else "")
     index.dimension = None  # so that a table which an earlier build has begun goes
     prepare_table(index, chunk_set, revision=revision, dimension=vectors.shape[1])
     insert_vectors(index, np.arange(len(vectors)), vectors)
-    report = _keep_queries(index, stated, queries or {})
+    report = _keep_queries(index, vector_file, queries or {})
     if index.lexical:
         index.lexical_index = make_lexical_index(chunk_set)
         index.save(update_fields=["lexical_index"])
@@ -77,29 +77,29 @@ def _external_ids(chunk_set: ChunkSet) -> list[str]:
     return list(chunk_set.chunks.order_by("position").values_list("document__external_id", flat=True))
 
 
-def _in_order(stated: VectorFile, external_ids: Sequence[str]) -> Vectors:
+def _in_order(vector_file: VectorFile, external_ids: Sequence[str]) -> Vectors:
     """Return the documents' vectors by position. Raises VectorFileError unless both know the same documents."""
-    rows = {external_id: row for row, external_id in enumerate(stated.document_ids)}
+    rows = {external_id: row for row, external_id in enumerate(vector_file.document_ids)}
     if unknown := sorted(rows.keys() - set(external_ids)):
         raise VectorFileError(
-            f"{stated.name} has vectors of {some(unknown)} that the collection does not have: import the documents "
-            "first, or leave their vectors out.",
+            f"{vector_file.name} has vectors of {some(unknown)} that the collection does not have: import the "
+            "documents first, or leave their vectors out.",
             field="document_ids",
         )
     if missing := [external_id for external_id in external_ids if external_id not in rows]:
         raise VectorFileError(
-            f"{stated.name} has no vectors of {some(missing)} of the collection: every document needs one.",
+            f"{vector_file.name} has no vectors of {some(missing)} of the collection: every document needs one.",
             field="document_ids",
         )
-    return stated.document_vectors[[rows[external_id] for external_id in external_ids]]
+    return vector_file.document_vectors[[rows[external_id] for external_id in external_ids]]
 
 
-def _keep_queries(index: Index, stated: VectorFile, queries: Mapping[str, str]) -> VectorImport:
+def _keep_queries(index: Index, vector_file: VectorFile, queries: Mapping[str, str]) -> VectorImport:
     """Store the vectors of known queries for good, in the place of any that were encoded before."""
-    known = [row for row, query_id in enumerate(stated.query_ids) if query_id in queries]
+    known = [row for row, query_id in enumerate(vector_file.query_ids) if query_id in queries]
     assert index.dimension is not None
     space = space_of(index.encoder, index.encoder_revision, "query", index.dimension)
-    by_text = {text_hash(queries[stated.query_ids[row]]): stated.query_vectors[row] for row in known}
+    by_text = {text_hash(queries[vector_file.query_ids[row]]): vector_file.query_vectors[row] for row in known}
     CachedVector.objects.bulk_create(
         [cached_vector(space, key, vector, pinned=True) for key, vector in by_text.items()],
         update_conflicts=True,
@@ -108,8 +108,8 @@ def _keep_queries(index: Index, stated: VectorFile, queries: Mapping[str, str]) 
         batch_size=1000,
     )
     return VectorImport(
-        documents=len(stated.document_ids),
+        documents=len(vector_file.document_ids),
         queries=len(known),
-        unknown_queries=len(stated.query_ids) - len(known),
+        unknown_queries=len(vector_file.query_ids) - len(known),
         missing_queries=len(queries) - len(known),
     )

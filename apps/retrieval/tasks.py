@@ -78,15 +78,15 @@ def chunk(index: Index, batch: Batch, lease: Lease) -> None:
     tried = min(int(np.searchsorted(np.cumsum(new), TRIAL, side="right")), MOST_AT_ONCE)
     trial, rest = missing[:tried], missing[tried:]
     started = time.perf_counter()
-    found = encode_chunks(chunk_set, trial, encoder, lease)
-    rate = len(found.made) / (time.perf_counter() - started)
+    vectors = encode_chunks(chunk_set, trial, encoder, lease)
+    rate = len(vectors.made) / (time.perf_counter() - started)
     size = max(TRIAL, int(rate * settings.BENCHBENCH_BATCH_SECONDS))
     batches += [
         ({"part": "encode", "start": start, "end": end}, end - start) for start, end in ranges(rest, new[tried:], size)
     ]
     with lease.commit(batches=batches):
         prepare_table(index, chunk_set, revision=encoder.revision, dimension=encoder.dimension)
-        store_chunks(index, trial, found, encoder)
+        store_chunks(index, trial, vectors, encoder)
     trim_cache()
 
 
@@ -95,17 +95,17 @@ def encode(index: Index, batch: Batch, lease: Lease) -> None:
     assert index.chunk_set is not None
     positions = np.arange(batch.payload["start"], batch.payload["end"])
     encoder = encoder_for(index)
-    found = encode_chunks(index.chunk_set, positions, encoder, lease)
+    vectors = encode_chunks(index.chunk_set, positions, encoder, lease)
     with lease.commit():
-        store_chunks(index, positions, found, encoder)
+        store_chunks(index, positions, vectors, encoder)
     trim_cache()
 
 
-def store_chunks(index: Index, positions: Positions, found: ChunkVectors, encoder: Encoder) -> None:
+def store_chunks(index: Index, positions: Positions, vectors: ChunkVectors, encoder: Encoder) -> None:
     """Store the vectors of chunks with the index, and those that are new in the cache."""
-    insert_vectors(index, positions, found.vectors)
-    add_vectors(document_space(encoder), found.made)
-    count_hits(index, len(positions) - len(found.made))
+    insert_vectors(index, positions, vectors.vectors)
+    add_vectors(document_space(encoder), vectors.made)
+    count_hits(index, len(positions) - len(vectors.made))
 
 
 def encode_chunks(chunk_set: ChunkSet, positions: Positions, encoder: Encoder, lease: Lease) -> ChunkVectors:

@@ -46,7 +46,7 @@ def read_vector_file(file: Path) -> VectorFile:
     """Read and check a file, its vectors scaled to unit length. Raises VectorFileError. Never unpickles."""
     arrays = _arrays(file)
     read = _Reader(file.name, arrays)
-    stated = VectorFile(
+    vector_file = VectorFile(
         name=file.name,
         sha256=_sha256(file),
         document_ids=read.ids("document_ids"),
@@ -57,15 +57,15 @@ def read_vector_file(file: Path) -> VectorFile:
         revision=read.text("revision"),
     )
     for ids, vectors, noun in (
-        (stated.document_ids, stated.document_vectors, "document"),
-        (stated.query_ids, stated.query_vectors, "query"),
+        (vector_file.document_ids, vector_file.document_vectors, "document"),
+        (vector_file.query_ids, vector_file.query_vectors, "query"),
     ):
         if len(ids) != len(vectors):
             raise read.error(f"{noun}_vectors", f"has {len(vectors):,} rows for {len(ids):,} {noun}_ids")
-    dimensions = stated.document_vectors.shape[1], stated.query_vectors.shape[1]
-    if len(stated.query_ids) and dimensions[0] != dimensions[1]:
+    dimensions = vector_file.document_vectors.shape[1], vector_file.query_vectors.shape[1]
+    if len(vector_file.query_ids) and dimensions[0] != dimensions[1]:
         raise read.error("query_vectors", f"has {dimensions[1]} dimensions, document_vectors {dimensions[0]}")
-    return stated
+    return vector_file
 
 
 def some(ids: Sequence[str]) -> str:

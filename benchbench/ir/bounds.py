@@ -108,8 +108,8 @@ def _first_relevant(open_: _Open) -> Bounds:
 
 def _recall(open_: _Open) -> Bounds:
     """(hits + x) / (relevant + x) grows with x."""
-    found, base = open_.relevant.sum(axis=-1) + open_.count, open_.graded.n_relevant + open_.count
-    return open_.value, np.maximum(open_.value, _share(found, base))
+    relevant, base = open_.relevant.sum(axis=-1) + open_.count, open_.graded.n_relevant + open_.count
+    return open_.value, np.maximum(open_.value, _share(relevant, base))
 
 
 def _average_precision(open_: _Open) -> Bounds:

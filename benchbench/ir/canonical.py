@@ -77,14 +77,14 @@ def export_retrieval_results_to_run(
     name = rules(version)
     entries: list[RunEntry] = []
     asked: set[str] = set()
-    for stated, found in results.items():
-        query_id = _id(stated, "query id")
+    for key, hits in results.items():
+        query_id = _id(key, "query id")
         if query_id in asked:
             raise CanonicalizationError(f"Two queries have the id {query_id[:60]!a}.", field="query_id")
         asked.add(query_id)
         scores: dict[str, float] = {}
-        retrieved = [result for result in found if not _is_generated(result)]
-        for result in sorted(retrieved, key=lambda one: _score(one, query_id), reverse=True):
+        retrieved = [result for result in hits if not _is_generated(result)]
+        for result in sorted(retrieved, key=lambda result: _score(result, query_id), reverse=True):
             item = name(_optional_id(result, "topic_id"), _optional_id(result, "topic"))
             if item is not None:
                 scores.setdefault(item, _score(result, query_id))
@@ -129,8 +129,8 @@ def _id(value: Any, what: str) -> str:
 
 
 def _optional_id(result: Any, name: str) -> str | None:
-    stated = _field(result, name)
-    return None if stated is None else _id(stated, name)
+    value = _field(result, name)
+    return None if value is None else _id(value, name)
 
 
 def _field(thing: Any, name: str) -> Any:

@@ -22,8 +22,8 @@ def evidence_recall(evidence: Sequence[str], texts: Sequence[str]) -> float | No
     Passages without a word are no evidence. None without evidence.
     """
     passages = [passage for passage in map(words, evidence) if passage]
-    found = [_spaced(words(text)) for text in texts]
-    return _share([any(_spaced(passage) in text for text in found) for passage in passages])
+    retrieved = [_spaced(words(text)) for text in texts]
+    return _share([any(_spaced(passage) in text for text in retrieved) for passage in passages])
 
 
 def answer_token_overlap(answer: str, texts: Sequence[str]) -> float | None:
@@ -70,5 +70,5 @@ def _spaced(tokens: Sequence[str]) -> str:
     return f" {' '.join(tokens)} "
 
 
-def _share(found: Sequence[bool]) -> float | None:
-    return sum(found) / len(found) if found else None
+def _share(hits: Sequence[bool]) -> float | None:
+    return sum(hits) / len(hits) if hits else None

@@ -63,33 +63,36 @@ def _change(change: Change, evidence: Evidence) -> Check:
     gain = change.must_gain is not None
     limit = (change.must_gain if gain else change.may_lose) or 0.0
     wanted = f"a significant gain, ≥ {number(limit)}" if gain else f"no significant loss > {number(limit)}"
-    found = evidence.differences[change.measure]
-    if isinstance(found, str):
-        return _undecided(name, wanted, found)
-    if found.interval is None:
+    difference = evidence.differences[change.measure]
+    if isinstance(difference, str):
+        return _undecided(name, wanted, difference)
+    if difference.interval is None:
         return _undecided(
-            name, wanted, f"{counted(found.n, 'query')} compared are too few for anything to be significant.", found.n
+            name,
+            wanted,
+            f"{counted(difference.n, 'query')} compared are too few for anything to be significant.",
+            difference.n,
         )
-    low, high = found.interval
+    low, high = difference.interval
     if low == high != 0:
         return _undecided(
-            name, wanted, f"Every query differs by {number(low, signed=True)}: no test can judge that.", found.n
+            name, wanted, f"Every query differs by {number(low, signed=True)}: no test can judge that.", difference.n
         )
-    outcome, note = _gain(found, limit) if gain else _loss(found, low, limit)
-    shown = f"{number(found.mean, signed=True)} [{number(low, signed=True)}, {number(high, signed=True)}]"
-    return Check(name, wanted, shown, outcome, found.n, note, value=found.mean)
+    outcome, note = _gain(difference, limit) if gain else _loss(difference, low, limit)
+    shown = f"{number(difference.mean, signed=True)} [{number(low, signed=True)}, {number(high, signed=True)}]"
+    return Check(name, wanted, shown, outcome, difference.n, note, value=difference.mean)
 
 
-def _gain(found: Difference, limit: float) -> tuple[Outcome, str]:
-    enough = found.mean >= limit
-    unsure = enough and not found.significant
-    return _passed(enough and found.significant), f"Not significant with {counted(found.n, 'query')}." if unsure else ""
+def _gain(difference: Difference, limit: float) -> tuple[Outcome, str]:
+    enough = difference.mean >= limit
+    unsure = f"Not significant with {counted(difference.n, 'query')}."
+    return _passed(enough and difference.significant), unsure if enough and not difference.significant else ""
 
 
-def _loss(found: Difference, low: float, limit: float) -> tuple[Outcome, str]:
-    lost = found.significant and -found.mean > limit
+def _loss(difference: Difference, low: float, limit: float) -> tuple[Outcome, str]:
+    lost = difference.significant and -difference.mean > limit
     possible = not lost and -low > limit
-    said = f"{counted(found.n, 'query')} do not rule out a loss of {number(abs(low))}."
+    said = f"{counted(difference.n, 'query')} do not rule out a loss of {number(abs(low))}."
     return _passed(not lost), said if possible else ""
 
 
@@ -109,8 +112,8 @@ def _must_not_fail(rule: MustNotFail, evidence: Evidence) -> Check:
             below[key] = f"{key} ({number(float(values[places[key]]))})"
     if not below:
         return Check(name, wanted, "none below", Outcome.PASSED, len(rule.queries), value=0.0)
-    found = f"{len(below)} of {len(rule.queries)} below: {_named(list(below.values()))}"
-    return Check(name, wanted, found, Outcome.FAILED, len(rule.queries), value=float(len(below)))
+    observed = f"{len(below)} of {len(rule.queries)} below: {_named(list(below.values()))}"
+    return Check(name, wanted, observed, Outcome.FAILED, len(rule.queries), value=float(len(below)))
 
 
 def _false_answers(at_most: float, evidence: Evidence) -> Check:
@@ -121,8 +124,8 @@ def _false_answers(at_most: float, evidence: Evidence) -> Check:
         return _undecided(name, wanted, "Every query that was answered has a relevant judgment.", 0)
     answered = int((asked & evidence.returned).sum())
     share = answered / n
-    found = f"{_beside(share, at_most)} ({answered} of {n} answered)"
-    return Check(name, wanted, found, _passed(share <= at_most), n, value=share)
+    observed = f"{_beside(share, at_most)} ({answered} of {n} answered)"
+    return Check(name, wanted, observed, _passed(share <= at_most), n, value=share)
 
 
 def _latency(statistic: str, at_most: float, evidence: Evidence) -> Check:
@@ -145,9 +148,9 @@ def _no_latency(statistic: str, evidence: Evidence) -> str:
 def _failed_queries(at_most: int, evidence: Evidence) -> Check:
     failed = int(evidence.failed.sum())
     errors = [key for key, bad in zip(evidence.keys, evidence.failed, strict=True) if bad]
-    found = f"{failed}: {_named(errors)}" if failed else "0"
+    observed = f"{failed}: {_named(errors)}" if failed else "0"
     n = len(evidence.keys)
-    return Check("failed queries", f"≤ {at_most}", found, _passed(failed <= at_most), n, value=float(failed))
+    return Check("failed queries", f"≤ {at_most}", observed, _passed(failed <= at_most), n, value=float(failed))
 
 
 def _undecided(name: str, wanted: str, why: str, n: int | None = None) -> Check:

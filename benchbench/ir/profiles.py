@@ -77,9 +77,9 @@ class Profile:
     def __str__(self) -> str:
         return self.name
 
-    def slices_of(self, stated: Sequence[str]) -> Sequence[str]:
+    def slices_of(self, names: Sequence[str]) -> Sequence[str]:
         """Of the slices that a query states, those in which it counts."""
-        return stated if self.slices == "every" else stated[:1]
+        return names if self.slices == "every" else names[:1]
 
 
 PLAIN = Profile("plain")

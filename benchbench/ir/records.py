@@ -44,7 +44,7 @@ class ScoredList:
         """Bit-equal: the same chunks in the same order with the same scores."""
         if not isinstance(other, ScoredList):
             return NotImplemented
-        mine, others = ((one.ids, one.scores, one.compared_scores) for one in (self, other))
+        mine, others = ((scored.ids, scored.scores, scored.compared_scores) for scored in (self, other))
         return all(map(np.array_equal, mine, others))
 
     __hash__ = None  # type: ignore[assignment]

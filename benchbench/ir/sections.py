@@ -62,7 +62,7 @@ def consistency(rankings: Sequence[Sequence[Sequence[Hashable]]]) -> float | Non
 
     None without queries.
     """
-    same = [all(list(one) == list(repetitions[0]) for one in repetitions) for repetitions in rankings]
+    same = [all(list(ranking) == list(repetitions[0]) for ranking in repetitions) for repetitions in rankings]
     return sum(same) / len(same) if same else None
 
 
@@ -71,4 +71,4 @@ def _distinct(hits: Sequence[SectionHit]) -> list[tuple[Hashable, Hashable | Non
 
 
 def _rank(ranking: Sequence[T], expected: Collection[T]) -> int:
-    return next((rank for rank, one in enumerate(ranking, start=1) if one in expected), NOT_FOUND)
+    return next((rank for rank, item in enumerate(ranking, start=1) if item in expected), NOT_FOUND)

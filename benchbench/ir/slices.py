@@ -98,15 +98,15 @@ def weak_slices(values: Values, slices: Sequence[Slice], *, alpha: float = ALPHA
     small then, and those with fewer than 2 such queries outside, are not compared.
     """
     known = ~np.isnan(values)
-    valued = [one.among(known) for one in slices]
-    tested = [one for one in valued if not one.is_small and np.count_nonzero(known & ~one.members) > 1]
+    valued = [slice_.among(known) for slice_ in slices]
+    tested = [slice_ for slice_ in valued if not slice_.is_small and np.count_nonzero(known & ~slice_.members) > 1]
     weak = []
-    for one in tested:
-        inside, outside = values[one.members], values[known & ~one.members]
+    for slice_ in tested:
+        inside, outside = values[slice_.members], values[known & ~slice_.members]
         p = min(1.0, _below(inside, outside) * len(tested))
         if p < alpha:
-            weak.append(WeakSlice(one, float(inside.mean()), float(outside.mean()), p))
-    return sorted(weak, key=lambda found: found.mean - found.others)
+            weak.append(WeakSlice(slice_, float(inside.mean()), float(outside.mean()), p))
+    return sorted(weak, key=lambda slice_: slice_.mean - slice_.others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +136,18 @@ def reversals(first: Values, second: Values, slices: Sequence[Slice]) -> list[Re
     overall = _difference(first, second)
     if not overall:  # NaN is not 0, but compares with nothing below
         return []
-    found = []
-    for partition, group in groupby(slices, key=lambda one: one.partition):
-        differences = {one: _difference(first[one.members], second[one.members]) for one in group if not one.is_small}
-        counted = [one for one, difference in differences.items() if not math.isnan(difference)]
-        against = [one for one in counted if differences[one] * overall < 0]
+    reversed_groups = []
+    for partition, group in groupby(slices, key=lambda slice_: slice_.partition):
+        differences = {
+            slice_: _difference(first[slice_.members], second[slice_.members])
+            for slice_ in group
+            if not slice_.is_small
+        }
+        counted = [slice_ for slice_, difference in differences.items() if not math.isnan(difference)]
+        against = [slice_ for slice_ in counted if differences[slice_] * overall < 0]
         if len(counted) >= 2 and 2 * len(against) > len(counted):
-            found.append(Reversal(partition, int(overall < 0), tuple(against), tuple(counted)))
-    return found
+            reversed_groups.append(Reversal(partition, int(overall < 0), tuple(against), tuple(counted)))
+    return reversed_groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +173,7 @@ def label_shape(n_relevant: Sequence[int]) -> LabelShape:
     ordered, n = sorted(n_relevant), len(n_relevant)
     if not n:
         return LabelShape(0, 0, 0.0, 0.0, 0, 0.0, 0.0, 0.0, 0)
-    none, one = ordered.count(0), ordered.count(1)
+    none, single = ordered.count(0), ordered.count(1)
     return LabelShape(
         min=ordered[0],
         max=ordered[-1],
@@ -177,8 +181,8 @@ def label_shape(n_relevant: Sequence[int]) -> LabelShape:
         median=float(median(ordered)),
         p95=ordered[95 * (n - 1) // 100],
         pct_zero_positives=100 * none / n,
-        pct_one_positive=100 * one / n,
-        pct_two_plus_positives=100 * (n - none - one) / n,
+        pct_one_positive=100 * single / n,
+        pct_two_plus_positives=100 * (n - none - single) / n,
         total_queries=n,
     )
 

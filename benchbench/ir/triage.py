@@ -83,16 +83,18 @@ def triage(
     is missing raises KeyError: a query that failed has nothing to triage.
     """
     trace = _Trace.of(run, lists, documents)
-    ordered = sorted(relevant, key=lambda one: (-one.grade, one.document))
-    gains = [one.grade / math.log2(place + 1) if place <= k else 0.0 for place, one in enumerate(ordered, start=1)]
+    ordered = sorted(relevant, key=lambda document: (-document.grade, document.document))
+    gains = [
+        document.grade / math.log2(place + 1) if place <= k else 0.0 for place, document in enumerate(ordered, start=1)
+    ]
     ideal = sum(gains)
     lost = []
-    for one, gain in zip(ordered, gains, strict=True):
-        standings = trace.standings(one.document)
+    for document, gain in zip(ordered, gains, strict=True):
+        standings = trace.standings(document.document)
         if not _is_within(standings[FINAL], k):
-            loss = one.unreachable or _loss(run, trace, standings, one.document, k)
+            loss = document.unreachable or _loss(run, trace, standings, document.document, k)
             share = gain / ideal if ideal else 0.0
-            lost.append(LostDocument(one.document, one.grade, loss, tuple(standings.values()), share))
+            lost.append(LostDocument(document.document, document.grade, loss, tuple(standings.values()), share))
     return lost
 
 
@@ -117,8 +119,8 @@ def tally(losses: Iterable[Sequence[LostDocument]]) -> dict[Loss, Tally]:
     out."""
     of_documents, of_queries = Counter[Loss](), Counter[Loss]()
     for lost in losses:
-        of_documents.update(one.loss for one in lost)
-        of_queries.update({one.loss for one in lost})
+        of_documents.update(document.loss for document in lost)
+        of_queries.update({document.loss for document in lost})
     return {loss: Tally(of_documents[loss], of_queries[loss]) for loss in Loss if of_documents[loss]}
 
 
@@ -174,9 +176,9 @@ class _Trace:
     @classmethod
     def of(cls, run: RunPlan, lists: Mapping[str, ScoredList], documents: Mapping[int, int]) -> _Trace:
         keys = [stage.key for stage in run.stages if not isinstance(stage, EncodeStage)]
-        found = lists[run.final].head(run.candidates)
-        compared = unit_scores(run.unit_kind, found.compared_scores)
-        passed = cut(found, unit_scores=compared, threshold=run.threshold, top_k=len(found))
+        ranked = lists[run.final].head(run.candidates)
+        compared = unit_scores(run.unit_kind, ranked.compared_scores)
+        passed = cut(ranked, unit_scores=compared, threshold=run.threshold, top_k=len(ranked))
         stages = {key: _Ranked.of(lists[key], documents, run.candidates) for key in keys}
         stages[FINAL] = _Ranked.of(passed.head(run.top_k), documents, run.top_k)
         first = [stage for stage in run.stages if isinstance(stage, DenseStage | LexicalStage)]

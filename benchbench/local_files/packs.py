@@ -54,11 +54,11 @@ class Packs:
 
     def read(self, keys: Sequence[bytes]) -> dict[bytes, memoryview]:
         """Return the contents of the records that are whole, by their keys, and note that their packs were used."""
-        found = self._read(keys)
-        if missing := [key for key in keys if key not in found]:
+        records = self._read(keys)
+        if missing := [key for key in keys if key not in records]:
             self._look()
-            found |= self._read(missing)
-        return found
+            records |= self._read(missing)
+        return records
 
     def add(self, key: bytes, content: bytes, *, most: int) -> None:
         """Add a record to the newest pack, or to a new one where that would pass `most` bytes or does not end with a
@@ -84,9 +84,9 @@ class Packs:
         self._ends[name] = start + len(record)
 
     def _read(self, keys: Sequence[bytes]) -> dict[bytes, memoryview]:
-        found = {}
+        records = {}
         there = sorted((self._places[key], key) for key in set(keys) & self._places.keys())
-        for name, places in groupby(there, lambda one: one[0].pack):
+        for name, places in groupby(there, lambda place: place[0].pack):
             try:
                 pack = os.open(self.folder / name, os.O_RDONLY)
             except FileNotFoundError:
@@ -98,12 +98,12 @@ class Packs:
                 for place, key in places:
                     content = _content(_bytes(pack, place), key)
                     if content is not None:
-                        found[key] = content
+                        records[key] = content
                     elif name in self._ends:
                         self._forget(name)  # and look at all of it again
             finally:
                 os.close(pack)
-        return found
+        return records
 
     def _look(self) -> None:
         """Learn what others have added and deleted."""
@@ -123,11 +123,11 @@ class Packs:
         with (self.folder / name).open("rb", buffering=0) as pack:
             size, start = os.fstat(pack.fileno()).st_size, self._ends.get(name, 0)
             while start < size:
-                found = _key_and_size(os.pread(pack.fileno(), OVERHEAD, start))
-                if found and start + found[1] <= size:
-                    place = Place(name, start, found[1])
-                    self._places[found[0]] = max(place, self._places.get(found[0], place))
-                    self._ends[name] = start = start + found[1]
+                header = _key_and_size(os.pread(pack.fileno(), OVERHEAD, start))
+                if header and start + header[1] <= size:
+                    place = Place(name, start, header[1])
+                    self._places[header[0]] = max(place, self._places.get(header[0], place))
+                    self._ends[name] = start = start + header[1]
                 elif (skipped := os.pread(pack.fileno(), size - start, start).find(MAGIC, 1)) > 0:
                     start += skipped
                 else:  # the end of one that is being written, or never was to its end

@@ -55,15 +55,15 @@ def kept_array(
     anew, in parts. The first length of `shape` may be -1, for any. Reads the whole file once in a process, as long as
     nobody writes it. Raises OutputError, and what `make` raises.
     """
-    found = _opened(file, np.dtype(dtype), shape, holds)
-    if found is None:
+    array = _opened(file, np.dtype(dtype), shape, holds)
+    if array is None:
         make_folder(file.parent)
         _tidy(file)
         place(lambda out: _write(out, make(), np.dtype(dtype), shape, holds), file, force=True)
-        found = _opened(file, np.dtype(dtype), shape, holds)
-    if found is None:
+        array = _opened(file, np.dtype(dtype), shape, holds)
+    if array is None:
         raise OutputError(f"{file} does not hold what was just written to it: check the disk, or name another folder.")
-    return found
+    return array
 
 
 def checked_as(file: Path) -> Identity:
@@ -139,5 +139,5 @@ def _write(
 
 
 def _seal(dtype: np.dtype[Any], shape: tuple[int, ...], holds: str, checksum: int) -> bytes:
-    stated = {"type": dtype.str, "shape": shape, "holds": holds, "crc32": f"{checksum:08x}"}
-    return json.dumps(stated).encode().ljust(SEAL_BYTES - 1) + b"\n"
+    header = {"type": dtype.str, "shape": shape, "holds": holds, "crc32": f"{checksum:08x}"}
+    return json.dumps(header).encode().ljust(SEAL_BYTES - 1) + b"\n"

@@ -62,7 +62,7 @@ def write(targets: Targets, content: Mapping[str, Any], about: Provenance) -> No
             raise OutputError(f"{path} cannot be written: {error.strerror or error}.") from None
 
 
-def provenance(dataset: Dataset, run_id: str, **stated: Any) -> Provenance:
+def provenance(dataset: Dataset, run_id: str, **facts: Any) -> Provenance:
     """What summary.json says of a run over a dataset, as of now."""
     return Provenance(
         run_id=run_id,
@@ -70,7 +70,7 @@ def provenance(dataset: Dataset, run_id: str, **stated: Any) -> Provenance:
         dataset_id=dataset.metadata.dataset_id,
         dataset_version=dataset.metadata.version,
         canonicalization_version=dataset.metadata.canonicalization_version,
-        **stated,
+        **facts,
     )
 
 

@@ -41,11 +41,11 @@ def read_results(path: Path, queries: Container[str], *, order_by: OrderBy = "ag
     if is_json(path):
         run = flowbaby.read_run(path)
         of_all = flowbaby.rankings(run, order_by=order_by)
-        found = {query: [item.encode() for item in items] for query, items in of_all.items() if query in queries}
-        return Results(run.run_id, found, len(of_all) - len(found))
+        rankings = {query: [item.encode() for item in items] for query, items in of_all.items() if query in queries}
+        return Results(run.run_id, rankings, len(of_all) - len(rankings))
     scored = trec.read_run(path)
-    found = {query: documents.ranking() for query, documents in scored.items() if query in queries}
-    return Results(path.name, found, len(scored) - len(found))
+    rankings = {query: documents.ranking() for query, documents in scored.items() if query in queries}
+    return Results(path.name, rankings, len(scored) - len(rankings))
 
 
 def in_bytes(truth: Mapping[str, Mapping[str, int]]) -> dict[str, dict[bytes, int]]:

@@ -32,9 +32,9 @@ def score(truth: Truth, rankings: Rankings, measures: Sequence[Measure], *, prof
     queries are left out. The profile says how values become means.
     """
     queries = tuple(truth)
-    found = [rankings.get(query, ()) for query in queries]
+    ranked = [rankings.get(query, ()) for query in queries]
     truths = [truth[query] for query in queries]
-    blocks = [evaluate(measures, Truths.of(truths[block]).grade(found[block])) for block in _blocks(found, truths)]
+    blocks = [evaluate(measures, Truths.of(truths[block]).grade(ranked[block])) for block in _blocks(ranked, truths)]
     values = np.concatenate(blocks, axis=1) if blocks else np.empty((len(measures), 0))
     n_judgments = [len(judged) for judged in truths]
     return Scores(tuple(measures), queries, values, np.array([profile.mean.of(row, n_judgments) for row in values]))

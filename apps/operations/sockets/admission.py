@@ -47,7 +47,8 @@ def require_origin(headers: Mapping[bytes, bytes]) -> None:
     if validate_host(split_domain_port(host)[0], settings.ALLOWED_HOSTS):
         trusted.append(urlsplit(f"{'https' if settings.HTTPS else 'http'}://{host}"))
     if not any(
-        given.scheme == one.scheme and is_same_domain(given.netloc, one.netloc.removeprefix("*")) for one in trusted
+        given.scheme == trusted_origin.scheme and is_same_domain(given.netloc, trusted_origin.netloc.removeprefix("*"))
+        for trusted_origin in trusted
     ):
         sentence = f"Pages of {origin} may not connect here: name the origin in CSRF_TRUSTED_ORIGINS."
         raise RefusedError("origin", sentence, close_code=CLOSE_ORIGIN)

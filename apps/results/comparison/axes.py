@@ -66,7 +66,7 @@ def _expanded(configs: Sequence[Config], axes: Sequence[str], asked: str) -> tup
         made: list[dict[str, str]] = [{}]
         for axis in axes:
             choices = [_text(config.get(axis))] if applies(axis, config) else values[axis]
-            made = [{**one, axis: choice} for one in made for choice in choices]
+            made = [{**combination, axis: choice} for combination in made for choice in choices]
         rows += [place] * len(made)
         expanded += made
     return rows, expanded
@@ -85,7 +85,7 @@ def _matched(rows: Sequence[int], configurations: Sequence[dict[str, str]], effe
 def _told(effect: AxisEffect, pairs: int) -> Effect:
     assert effect.difference is not None
     assert effect.interval is not None
-    value, reference = (phrase(effect.axis, json.loads(str(one))) for one in (effect.value, effect.reference))
+    value, reference = (phrase(effect.axis, json.loads(str(text))) for text in (effect.value, effect.reference))
     name = AXES[effect.axis].name if effect.axis in AXES else effect.axis.replace("_", " ")
     return Effect(name, value, reference, pairs, effect.contexts, effect.difference, effect.interval)
 

@@ -133,24 +133,27 @@ def compare_runs(
     measured.
     """
     known, comparability = _ranked(_load(runs), baseline, version)
-    if comparability.version is None:
+    if comparability.version is None:  # no version has values of all of them: there is nothing to pair
         raise IncomparableError(comparability)
-    found = Found.of(known, comparability.measured)
-    primary = found.primary
-    by_wire_name = {Measure.parse(name).wire: name for name in found.values}
+    compared = Found.of(known, comparability.measured)
+    primary = compared.primary
+    # Programs name measures as the API wrote them (`ndcg@10`), people as the pages do (`nDCG@10`): both are known here.
+    by_wire_name = {Measure.parse(name).wire: name for name in compared.values}
     wanted = by_wire_name.get(measure, measure) if measure else primary
-    measure = _chosen(wanted, list(found.values), "measure", "They have no common")
+    measure = _chosen(wanted, list(compared.values), "measure", "They have no common")
+    # The verdict takes the greatest mean for the best. Of a rank that would crown the worst run.
     if falls(measure):
         raise ComparingError(
             f"{measure} falls as a run improves, so it cannot say which run is best: compare by RR, its reciprocal.",
             field="measure",
         )
-    asked = _slice(slice, found.slices)
+    # A slice only narrows the columns: the values are read once, and the page shows other slices from the same ones.
+    asked = _slice(slice, compared.slices)
     place = None if baseline is None else _place(baseline, known)
-    values = found.values[measure] if asked is None else found.values[measure][:, asked.members]
+    values = compared.values[measure] if asked is None else compared.values[measure][:, asked.members]
     labels = tuple(distinct_labels(known))
-    _require_common(values, labels)
-    comparison = _compare(values, seed=found.benchmark.seed if seed is None else seed, baseline=place)
+    _require_common(values, labels)  # before the statistics, which know runs by number only: this names the run
+    comparison = _compare(values, seed=compared.benchmark.seed if seed is None else seed, baseline=place)
     return RunComparison(
         runs=tuple(known),
         labels=labels,
@@ -158,10 +161,11 @@ def compare_runs(
         version=comparability.version,
         primary=primary,
         measure=measure,
-        values=found.values,
-        query_ids=found.query_ids,
-        skipped=found.skipped,
-        slices=found.slices,
+        values=compared.values,
+        query_ids=compared.query_ids,
+        skipped=compared.skipped,
+        slices=compared.slices,
+        # Small is decided by the queries that all answered, which may be fewer than the slice has.
         slice=asked and replace(asked, is_small=comparison.n < MINIMUM),
         comparison=comparison,
         verdict=verdict(comparison),
@@ -265,7 +269,7 @@ def _chosen(name: str, names: Sequence[str], what: str, lacking: str) -> str:
 def _slice(name: str | None, slices: Sequence[Slice]) -> Slice | None:
     if name is None:
         return None
-    by_name = {one.name: one for one in slices}
+    by_name = {slice_.name: slice_ for slice_ in slices}
     return by_name[_chosen(name, list(by_name), "slice", "The dataset has no")]
 
 

@@ -57,7 +57,10 @@ def colour_of(pair: Pair) -> str:
 
 def effect_figure(effects: Sequence[Effect], measure: str) -> Figure:
     """Return what each value of an axis buys against the first of its axis."""
-    lines = [Line(f"{one.value} vs {one.reference}", one.difference, one.interval, COLOURS[0]) for one in effects]
+    lines = [
+        Line(f"{effect.value} vs {effect.reference}", effect.difference, effect.interval, COLOURS[0])
+        for effect in effects
+    ]
     return _forest(lines, f"average difference in {measure}")
 
 
@@ -67,18 +70,20 @@ def slice_figure(comparison: RunComparison, slices: Sequence[SliceDifferences]) 
     A slice that is too small to conclude anything from has numbers, but no colour.
     """
     others = [run for run in comparison.order if run != comparison.reference]
-    labels = [f"{one.slice.name}, n\N{NO-BREAK SPACE}{one.slice.n}" for one in slices]
+    labels = [f"{in_slice.slice.name}, n\N{NO-BREAK SPACE}{in_slice.slice.n}" for in_slice in slices]
     if len(others) == 1:
         (run,) = others
         lines = [
-            Line(label, of.mean, of.interval, OPEN if one.is_small(run) else COLOURS[0])
-            for label, one in zip(labels, slices, strict=True)
-            if (of := one.differences[run]).mean is not None
+            Line(label, of.mean, of.interval, OPEN if in_slice.is_small(run) else COLOURS[0])
+            for label, in_slice in zip(labels, slices, strict=True)
+            if (of := in_slice.differences[run]).mean is not None
         ]
         return _forest(lines, _title(comparison))
-    means = [[one.differences[run].mean for run in others] for one in slices]
+    means = [[in_slice.differences[run].mean for run in others] for in_slice in slices]
     texts = [["" if mean is None else signed(mean, 3) for mean in row] for row in means]
-    shown = [[None if one.is_small(run) else one.differences[run].mean for run in others] for one in slices]
+    shown = [
+        [None if in_slice.is_small(run) else in_slice.differences[run].mean for run in others] for in_slice in slices
+    ]
     return _map([comparison.labels[run] for run in others], labels, shown, texts)
 
 
@@ -101,7 +106,7 @@ def query_figure(differences: Sequence[float], measure: str) -> Figure:
         "type": "bar",
         "x": list(range(1, len(ordered) + 1)),
         "y": ordered,
-        "marker": {"color": [BETTER if one > 0 else WORSE for one in ordered], "line": {"width": 0}},
+        "marker": {"color": [BETTER if gain > 0 else WORSE for gain in ordered], "line": {"width": 0}},
         "hovertemplate": "%{y:+.4f}<extra></extra>",
     }
     layout = {

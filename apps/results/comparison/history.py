@@ -73,24 +73,27 @@ def history(dataset: Dataset, user: Any, *, measure: str = "") -> History:
     best = best.filter(dataset_version=F("run__benchmark__dataset_version")).order_by(
         "run__benchmark_id", "-value", "run__run_order"
     )
-    found = sorted(best.distinct("run__benchmark_id"), key=lambda one: (one.run.benchmark.completed_at, one.pk))
+    evaluations = sorted(
+        best.distinct("run__benchmark_id"),
+        key=lambda evaluation: (evaluation.run.benchmark.completed_at, evaluation.pk),
+    )
     theirs = list(_valued(measure, run__in=[baseline.run_id for baseline in baselines]).order_by("dataset_version"))
-    names = _truth_names([*found, *theirs])
+    names = _truth_names([*evaluations, *theirs])
     points = [
         Point(
-            one.run.benchmark,
-            one.run,
-            one.value,
-            names[_truth(one)],
-            [baseline.name for baseline in baselines if baseline.run_id == one.run_id],
+            evaluation.run.benchmark,
+            evaluation.run,
+            evaluation.value,
+            names[_truth(evaluation)],
+            [baseline.name for baseline in baselines if baseline.run_id == evaluation.run_id],
         )
-        for one in found
+        for evaluation in evaluations
     ]
     lines = [
-        Line(baseline, one.value, names[_truth(one)])
+        Line(baseline, evaluation.value, names[_truth(evaluation)])
         for baseline in baselines
-        for one in theirs
-        if one.run_id == baseline.run_id
+        for evaluation in theirs
+        if evaluation.run_id == baseline.run_id
     ]
     return History(measure, measures, points, lines)
 
@@ -98,8 +101,8 @@ def history(dataset: Dataset, user: Any, *, measure: str = "") -> History:
 def _valued(measure: str, **wanted: Any) -> QuerySet[Any]:
     """Return the evaluations of completed runs under their benchmark's policies that have the measure, as `value`."""
     policies = JSONObject(unresolved=F("run__benchmark__unresolved"), empty_queries=F("run__benchmark__empty_queries"))
-    found = Evaluation.objects.filter(**wanted, run__status=Run.Status.COMPLETED, policies=policies)
-    valued = found.annotate(value=Cast(KeyTextTransform(measure, "means"), FloatField())).exclude(value=None)
+    evaluations = Evaluation.objects.filter(**wanted, run__status=Run.Status.COMPLETED, policies=policies)
+    valued = evaluations.annotate(value=Cast(KeyTextTransform(measure, "means"), FloatField())).exclude(value=None)
     return valued.defer("values", "query_ids").select_related("dataset_version", "run__benchmark__mapping__collection")
 
 

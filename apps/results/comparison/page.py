@@ -65,7 +65,10 @@ def comparison_context(comparison: RunComparison, bounds: Bounds) -> dict[str, A
         "query_labels": [comparison.labels[others[0]], comparison.labels[comparison.reference]],
         **_beside_each_other(comparison, columns, measures, slices),
         "minimum": MINIMUM,
-        "reversals": [reversal_sentence(comparison, one.run, one.reversal) for one in reversed_runs(comparison)],
+        "reversals": [
+            reversal_sentence(comparison, reversed_run.run, reversed_run.reversal)
+            for reversed_run in reversed_runs(comparison)
+        ],
         "effects": effects,
         "counted_again": any(one.sets != one.pairs for one in effects),
         "costs": [
@@ -86,8 +89,8 @@ def _beside_each_other(
     return {
         "columns": [comparison.labels[run] for run in columns],
         "hidden_columns": len(comparison.runs) - len(columns),
-        "measures": [(one.measure, [(one.means[run], one.differences[run]) for run in columns]) for one in measures],
-        "slices": [(one.slice, [(one.means[run], one.differences[run]) for run in columns]) for one in slices],
+        "measures": [(row.measure, [(row.means[run], row.differences[run]) for run in columns]) for row in measures],
+        "slices": [(row.slice, [(row.means[run], row.differences[run]) for run in columns]) for row in slices],
     }
 
 
@@ -113,7 +116,7 @@ def _figures(
 def _uneven(comparison: RunComparison, measures: Sequence[Described]) -> str:
     """Return the warning that the runs are not judged alike; nothing where that is not measured."""
     name = judged_name(comparison.primary)
-    judged = next((one.means for one in measures if one.measure == name), [])
+    judged = next((row.means for row in measures if row.measure == name), [])
     return uneven(dict(zip(comparison.labels, judged, strict=True))) if judged else ""
 
 
@@ -135,7 +138,7 @@ def choices(comparison: RunComparison) -> dict[str, Any]:
         "baselines": [
             (run, label, run in pinned) for run, label in zip(comparison.runs, comparison.labels, strict=True)
         ],
-        "slices": [(one.name, one.n, one.is_small) for one in comparison.slices],
+        "slices": [(slice_.name, slice_.n, slice_.is_small) for slice_ in comparison.slices],
     }
 
 

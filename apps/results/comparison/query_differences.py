@@ -49,14 +49,16 @@ def query_differences(comparison: RunComparison, run: int, *, shown: int = SHOWN
     losses = [place for place in order[::-1][:shown].tolist() if differences[place] < 0]
     wanted = [int(ids[place]) for place in (*gains, *losses)]
     queries = Query.objects.in_bulk(wanted)
-    results = [_results(comparison.runs[one], wanted) for one in (run, reference)]
+    results = [_results(comparison.runs[number], wanted) for number in (run, reference)]
 
     def told(place: int) -> QueryDifference:
         key = int(ids[place])
         mine, other = pair[:, place].tolist()
         return QueryDifference(queries[key], mine, other, results[0].get(key), results[1].get(key))
 
-    return QueryDifferences(run, differences.tolist(), [told(one) for one in gains], [told(one) for one in losses])
+    return QueryDifferences(
+        run, differences.tolist(), [told(place) for place in gains], [told(place) for place in losses]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +96,8 @@ def every_difference(comparison: RunComparison, run: int) -> list[ValuePair]:
 
 def told_differences(pairs: Sequence[ValuePair]) -> list[ToldDifference]:
     """Return the pairs with their queries, in one database query."""
-    queries = Query.objects.in_bulk([one.query_id for one in pairs])
-    return [ToldDifference(queries[one.query_id], one.value, one.reference_value) for one in pairs]
+    queries = Query.objects.in_bulk([pair.query_id for pair in pairs])
+    return [ToldDifference(queries[pair.query_id], pair.value, pair.reference_value) for pair in pairs]
 
 
 def _answered_by_both(comparison: RunComparison, run: int) -> tuple[Values, NDArray[np.int64]]:

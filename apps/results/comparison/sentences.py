@@ -12,48 +12,48 @@ MOST_NAMED = 3
 
 def verdict_sentence(comparison: RunComparison) -> str:
     """Return the verdict on the compared runs in one sentence, and in a second what would settle what is open."""
-    found, labels = comparison.verdict, comparison.labels
-    best = labels[found.reference]
-    if found.against_baseline:
+    verdict, labels = comparison.verdict, comparison.labels
+    best = labels[verdict.reference]
+    if verdict.against_baseline:
         return _against(comparison)
     others = len(comparison.runs) - 1
-    if found.winner is not None:
-        beaten = labels[1 - found.reference] if others == 1 else "every other run"
+    if verdict.winner is not None:
+        beaten = labels[1 - verdict.reference] if others == 1 else "every other run"
         return f"{best} beats {beaten}: the difference is more than the luck of the queries."
-    undecided = len(found.undecided)
+    undecided = len(verdict.undecided)
     if others == 1:
         told = f"{labels[0]} and {labels[1]} cannot be told apart."
     elif undecided == others:
         told = f"None of the other {others} runs can be told apart from {best}, which has the greatest mean."
     else:
-        said = f"{undecided} runs" if undecided > 1 else labels[found.undecided[0]]
+        said = f"{undecided} runs" if undecided > 1 else labels[verdict.undecided[0]]
         told = f"{said} cannot be told apart from the best, {best}; it beats the other {others - undecided}."
     return f"{told} {_settled(comparison)}"
 
 
 def _against(comparison: RunComparison) -> str:
-    found, labels = comparison.verdict, comparison.labels
+    verdict, labels = comparison.verdict, comparison.labels
     parts = [
         f"{_named(labels[run] for run in runs)} {'are' if len(runs) > 1 else 'is'} {said}"
         for runs, said in (
-            (found.better, "better"),
-            (found.worse, "worse"),
-            (found.undecided, "not distinguishable from it"),
+            (verdict.better, "better"),
+            (verdict.worse, "worse"),
+            (verdict.undecided, "not distinguishable from it"),
         )
         if runs
     ]
-    told = f"Against the baseline {labels[found.reference]}: {'; '.join(parts)}."
-    return f"{told} {_settled(comparison)}" if found.undecided else told
+    told = f"Against the baseline {labels[verdict.reference]}: {'; '.join(parts)}."
+    return f"{told} {_settled(comparison)}" if verdict.undecided else told
 
 
 def _settled(comparison: RunComparison) -> str:
     """Say how many more queries would settle what is open."""
-    found = comparison.verdict
-    if found.settled_by is not None:
-        return f"About {counted(found.settled_by, 'more query')} would settle it."
-    if all(number is None for number in found.more_queries):
+    verdict = comparison.verdict
+    if verdict.settled_by is not None:
+        return f"About {counted(verdict.settled_by, 'more query')} would settle it."
+    if all(number is None for number in verdict.more_queries):
         return "No realistic number of queries would settle it."
-    most = max(number for number in found.more_queries if number is not None)
+    most = max(number for number in verdict.more_queries if number is not None)
     return f"About {counted(most, 'more query')} would settle some of it, and no realistic number the rest."
 
 
@@ -84,9 +84,9 @@ def disorder_sentence(comparison: RunComparison) -> str:
     """Return why a run is worse than the reference though one below it is not distinguishable; "" where none is."""
     if not comparison.tested:
         return ""
-    order, found = comparison.order, comparison.verdict
-    last = max((order.index(run) for run in found.undecided), default=0)
-    above = [run for run in order[:last] if run in found.worse]
+    order, verdict = comparison.order, comparison.verdict
+    last = max((order.index(run) for run in verdict.undecided), default=0)
+    above = [run for run in order[:last] if run in verdict.worse]
     if not above:
         return ""
     worse, lower = comparison.labels[above[0]], comparison.labels[order[last]]
@@ -98,17 +98,21 @@ def disorder_sentence(comparison: RunComparison) -> str:
 
 def family_sentence(comparison: RunComparison) -> str:
     """Return what was tested, on what, and how."""
-    stated = comparison.comparison
-    pairs = len(stated.pairs)
-    if stated.baseline is None:
+    statistics = comparison.comparison
+    pairs = len(statistics.pairs)
+    if statistics.baseline is None:
         family = "one pair" if pairs == 1 else f"all {pairs:,} pairs of {len(comparison.runs)} runs"
     else:
         family = f"{counted(pairs, 'run')} against the baseline"
-    flips = f"all {stated.resamples + 1:,} patterns of signs" if stated.exact else f"{stated.resamples:,} sign flips"
+    flips = (
+        f"all {statistics.resamples + 1:,} patterns of signs"
+        if statistics.exact
+        else f"{statistics.resamples:,} sign flips"
+    )
     return (
-        f"{comparison.measure} of {family}, paired by query over {counted(stated.n, 'query')}; {flips}, seed "
-        f"{stated.seed}, "
-        f"family-wise error at most {stated.alpha:.0%} by max-|t|, power {stated.power:.0%}."
+        f"{comparison.measure} of {family}, paired by query over {counted(statistics.n, 'query')}; {flips}, seed "
+        f"{statistics.seed}, "
+        f"family-wise error at most {statistics.alpha:.0%} by max-|t|, power {statistics.power:.0%}."
     )
 
 
@@ -128,7 +132,8 @@ def reversal_sentence(comparison: RunComparison, run: int, reversal: Reversal) -
     leader, behind = pair[reversal.leader], pair[1 - reversal.leader]
     return (
         f"{leader} leads {behind} over all queries, but by {reversal.partition} it is behind in "
-        f"{len(reversal.against)} of {len(reversal.slices)} slices: {listed([one.label for one in reversal.against])}."
+        f"{len(reversal.against)} of {len(reversal.slices)} slices: "
+        f"{listed([slice_.label for slice_ in reversal.against])}."
     )
 
 

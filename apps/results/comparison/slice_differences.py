@@ -46,11 +46,13 @@ def by_slice(comparison: RunComparison, *, only: Sequence[int] | None = None) ->
     values = comparison.values[comparison.measure]
     differences = values - values[comparison.reference]
     answered = (~np.isnan(np.delete(differences, comparison.reference, axis=0))).any(axis=0)
-    found = []
-    for one in comparison.slices:
-        intervals = mean_intervals(differences[:, one.members], seed=seed, resamples=RESAMPLES, only=only)
-        found.append(SliceDifferences(one.among(answered), tuple(means_of(values[:, one.members])), tuple(intervals)))
-    return found
+    rows = []
+    for slice_ in comparison.slices:
+        intervals = mean_intervals(differences[:, slice_.members], seed=seed, resamples=RESAMPLES, only=only)
+        rows.append(
+            SliceDifferences(slice_.among(answered), tuple(means_of(values[:, slice_.members])), tuple(intervals))
+        )
+    return rows
 
 
 def reversed_runs(comparison: RunComparison) -> list[ReversedRun]:
@@ -61,11 +63,11 @@ def reversed_runs(comparison: RunComparison) -> list[ReversedRun]:
     """
     values = comparison.values[comparison.measure]
     reference = comparison.reference
-    found = []
+    rows = []
     for run in comparison.order:
         if run != reference:
             both = ~np.isnan(values[run] + values[reference])
-            first, second = (np.where(both, values[one], np.nan) for one in (reference, run))
-            slices = [one.among(both) for one in comparison.slices]
-            found += [ReversedRun(run, reversal) for reversal in reversals(first, second, slices)]
-    return found
+            first, second = (np.where(both, values[number], np.nan) for number in (reference, run))
+            slices = [slice_.among(both) for slice_ in comparison.slices]
+            rows += [ReversedRun(run, reversal) for reversal in reversals(first, second, slices)]
+    return rows

@@ -45,8 +45,8 @@ class Found:
             {run.benchmark.mapping_id: run for run in reversed(runs)} if benchmark.empty_queries == "skip" else {}
         )
         deciding = {**counting, benchmark.mapping_id: runs[0]}
-        found = slicings_of([(run.benchmark, measured[run.pk]) for run in deciding.values()])
-        slicings = dict(zip(deciding, found, strict=True))
+        found_slicings = slicings_of([(run.benchmark, measured[run.pk]) for run in deciding.values()])
+        slicings = dict(zip(deciding, found_slicings, strict=True))
         slicing = slicings[benchmark.mapping_id]
         for mapping in counting:
             counted &= slicings[mapping].has_relevant
@@ -54,7 +54,7 @@ class Found:
             benchmark,
             {name: array[:, place, counted] for place, name in enumerate(common)},
             np.array(query_ids, np.int64)[counted],
-            tuple(_narrowed(one, counted) for one in slicing.slices),
+            tuple(_narrowed(slice_, counted) for slice_ in slicing.slices),
             int((~counted).sum()),
         )
 
@@ -67,16 +67,16 @@ def _values_on(
     values = np.full((len(names), len(query_ids)), np.nan)
     if not own:
         return values
-    stated = np.array([stored[evaluation.measures.index(name)] for name in names], float)
+    rows = np.array([stored[evaluation.measures.index(name)] for name in names], float)
     if own == query_ids:
-        return stated
+        return rows
     place = {query_id: place for place, query_id in enumerate(own)}
     for column, query_id in enumerate(query_ids):
         if query_id in place:
-            values[:, column] = stated[:, place[query_id]]
+            values[:, column] = rows[:, place[query_id]]
     return values
 
 
-def _narrowed(one: Slice, counted: NDArray[np.bool_]) -> Slice:
-    members = one.members[counted]
-    return replace(one, members=members, is_small=bool(members.sum() < MINIMUM))
+def _narrowed(slice_: Slice, counted: NDArray[np.bool_]) -> Slice:
+    members = slice_.members[counted]
+    return replace(slice_, members=members, is_small=bool(members.sum() < MINIMUM))

@@ -43,13 +43,13 @@ def write_markdown(run: Run, version: DatasetVersion, *, profile: Profile) -> It
 def write_summary(run: Run, version: DatasetVersion, *, profile: Profile) -> Iterator[str]:
     """Its git_sha is that of the code which ran the queries, where all workers ran the same; its duration the run's."""
     content = _content(run, version, profile)
-    stated = version.dataset.metadata
+    metadata = version.dataset.metadata
     about = files.Provenance(
         run_id=str(run.pk),
         timestamp=timestamp(ended(run)),
-        dataset_id=str(stated.get("dataset_id") or version.dataset.name),
+        dataset_id=str(metadata.get("dataset_id") or version.dataset.name),
         dataset_version=version.label or str(version.number),
-        canonicalization_version=str(stated.get("canonicalization_version") or CURRENT),
+        canonicalization_version=str(metadata.get("canonicalization_version") or CURRENT),
         git_sha=git_sha(run),
         evaluation_split=next(iter(content.splits)) or None if len(content.splits) == 1 else None,
         duration_ms=cost_ms(run),
@@ -71,9 +71,9 @@ def _content(run: Run, version: DatasetVersion, profile: Profile) -> _Content:
     measured(run, version)
     grades = truth_of(run.benchmark, version).grades
     queries = {query.pk: query for query in version.queries.order_by("pk")}
-    found = rankings_of(run)
-    judged = {query.key: grades[pk] for pk, query in queries.items() if grades[pk] and pk in found}
-    rankings = {query.key: found[pk] for pk, query in queries.items() if pk in found}
+    ranked = rankings_of(run)
+    judged = {query.key: grades[pk] for pk, query in queries.items() if grades[pk] and pk in ranked}
+    rankings = {query.key: ranked[pk] for pk, query in queries.items() if pk in ranked}
     scores = score(judged, rankings, files.measures_at(run.benchmark.k_values))
     slices = {query.key: query.slices or [DEFAULT_SLICE] for query in queries.values()}
     names = [measure.wire for measure in scores.measures]
@@ -83,7 +83,7 @@ def _content(run: Run, version: DatasetVersion, profile: Profile) -> _Content:
     ]
     judgments = [len(grades[pk]) for pk in queries]
     results = files.results(figures, profile=profile, cutoffs=run.benchmark.k_values, judged=judgments)
-    failed = _failures(run, {pk: query.key for pk, query in queries.items() if pk not in found})
+    failed = _failures(run, {pk: query.key for pk, query in queries.items() if pk not in ranked})
     splits = {query.split for query in queries.values()}
     return _Content(results | ({FAILED: failed} if failed else {}), splits)
 

@@ -34,10 +34,12 @@ def write(run: Run, version: DatasetVersion) -> Iterator[str]:
 
 def _entries(outcomes: Iterator[Outcome], rules: str, *, resolved_by_id: bool) -> Iterator[RunEntry]:
     while part := list(islice(outcomes, AT_ONCE)):
-        found = {key for one in part if one.result and not one.error for key in one.result.document_ids}
-        about = _stated(found)
-        for one in part:
-            results = {one.query.key: _results(one, about, resolved_by_id)}
+        documents = {
+            key for outcome in part if outcome.result and not outcome.error for key in outcome.result.document_ids
+        }
+        about = _stated(documents)
+        for outcome in part:
+            results = {outcome.query.key: _results(outcome, about, resolved_by_id)}
             yield from export_retrieval_results_to_run(results, "", version=rules).entries
 
 
@@ -46,8 +48,8 @@ def _results(outcome: Outcome, about: About, resolved_by_id: bool) -> Iterator[d
     scores = map(float, strictly_falling(outcome.scores))
     for key, name, score in zip(keys, outcome.documents, scores, strict=True):
         topic_id, topic, source = about.get(key, (None, None, None))
-        stated = {} if resolved_by_id else {"topic_id": _text(topic_id), "topic": _text(topic)}
-        named = stated if any(stated.values()) else {"topic_id": name}
+        topic_facts = {} if resolved_by_id else {"topic_id": _text(topic_id), "topic": _text(topic)}
+        named = topic_facts if any(topic_facts.values()) else {"topic_id": name}
         yield {**named, "score": score, "metadata": {"source": source}}
 
 

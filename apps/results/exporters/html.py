@@ -17,9 +17,9 @@ def write(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
     story = story_of(benchmark, version)
     figure = quality_and_cost(story.board)
     page = render_to_string("results/export.html", {"story": story, "figure": figure, "script": SCRIPT})
-    before, found, after = page.partition(SCRIPT)
+    before, script, after = page.partition(SCRIPT)
     yield before
-    if found:
+    if script:
         from plotly.offline import get_plotlyjs  # takes a second, and only this needs it
 
         yield f"<script>{get_plotlyjs()}</script>"

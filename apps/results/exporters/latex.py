@@ -26,7 +26,7 @@ ESCAPED |= {sign: f"\\{sign}" for sign in "&%$#_{}"}
 def latex(text: str) -> str:
     """Return text on one line with what LaTeX would run written out."""
     pattern = "[" + re.escape("".join(ESCAPED)) + "]"
-    return re.sub(pattern, lambda found: ESCAPED[found[0]], " ".join(text.split()))
+    return re.sub(pattern, lambda match: ESCAPED[match[0]], " ".join(text.split()))
 
 
 def write(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:

@@ -55,9 +55,9 @@ def outcomes_at(run: Run, query_ids: Sequence[int], evaluation: Evaluation | Non
     for query_id in query_ids:
         result = results.get(query_id)
         error = NOT_ASKED if result is None else result.error
-        found = [] if result is None or error else [names[key] for key in result.document_ids]
+        documents = [] if result is None or error else [names[key] for key in result.document_ids]
         scores = result.scores if result is not None and not error else []
-        yield Outcome(queries[query_id], found, scores, values.get(query_id, {}), result, error)
+        yield Outcome(queries[query_id], documents, scores, values.get(query_id, {}), result, error)
 
 
 def _values(evaluation: Evaluation, query_ids: Sequence[int]) -> dict[int, dict[str, float | None]]:
@@ -72,5 +72,5 @@ def _values(evaluation: Evaluation, query_ids: Sequence[int]) -> dict[int, dict[
 
 def names_in(results: Iterable[QueryResult]) -> dict[int, str]:
     """Return the external id of every document that results which did not fail have ranked."""
-    found = {key for result in results if not result.error for key in result.document_ids}
-    return dict(Document.objects.filter(pk__in=found).values_list("pk", "external_id"))
+    documents = {key for result in results if not result.error for key in result.document_ids}
+    return dict(Document.objects.filter(pk__in=documents).values_list("pk", "external_id"))

@@ -72,8 +72,8 @@ class Questions:
     def __init__(self, benchmark: Benchmark, version: DatasetVersion) -> None:
         self.query_ids = list(truth_of(benchmark, version).grades)
         self.expected: dict[int, dict[int, None]] = {query_id: {} for query_id in self.query_ids}
-        for one in expected_of(benchmark, version):
-            self.expected[one.query_id][one.key] = None
+        for expected in expected_of(benchmark, version):
+            self.expected[expected.query_id][expected.key] = None
         self.names = names_of({key for keys in self.expected.values() for key in keys}, benchmark)
         self.shared = benchmark.execution == Benchmark.Execution.SHARED
 

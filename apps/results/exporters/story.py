@@ -88,8 +88,10 @@ def _compared(runs: list[Run], version: DatasetVersion) -> tuple[RunComparison |
 
 
 def _standings(comparison: RunComparison) -> dict[object, str]:
-    found = comparison.verdict
-    placed = {found.reference: BEST} | dict.fromkeys(found.undecided, UNDECIDED) | dict.fromkeys(found.worse, WORSE)
+    verdict = comparison.verdict
+    placed = (
+        {verdict.reference: BEST} | dict.fromkeys(verdict.undecided, UNDECIDED) | dict.fromkeys(verdict.worse, WORSE)
+    )
     return {comparison.runs[place].pk: standing for place, standing in placed.items()}
 
 

@@ -94,9 +94,9 @@ def configurations(runs: list[Run]) -> dict[Any, Configuration]:
     for words in (_sizes, _settings, lambda run: run.config_hash[:6], lambda run: f"{run.run_order}"):
         counts = Counter(named.values())
         for run in runs:
-            one = named[run.pk]
-            if counts[one] > 1:
-                named[run.pk] = replace(one, strategy=f"{one.strategy} {words(run)}".rstrip())
+            named_run = named[run.pk]
+            if counts[named_run] > 1:
+                named[run.pk] = replace(named_run, strategy=f"{named_run.strategy} {words(run)}".rstrip())
     return named
 
 

@@ -27,12 +27,12 @@ def config_of(benchmark: Benchmark, version: DatasetVersion, runs: Iterable[Run]
     """
     if config := benchmark.experiment.get("config"):
         return experiment_of(config, where="config").as_yaml()
-    stated = definition_of(benchmark, own_evaluations(benchmark))
-    stated["matrix"] = {key: stated["matrix"][key] for key in KEYS if key in stated["matrix"]}
+    definition = definition_of(benchmark, own_evaluations(benchmark))
+    definition["matrix"] = {key: definition["matrix"][key] for key in KEYS if key in definition["matrix"]}
     told = [EXTERNAL] if benchmark.is_external else [*AGAIN, *_left_out(benchmark, version, runs)]
     comments = "".join(f"# {' '.join(sentence.split())}\n" for sentence in told)
     id = benchmark.experiment.get("id") or slug_of(benchmark)[:MAX_ID]
-    return comments + strict_yaml.dump({"id": id, **stated})
+    return comments + strict_yaml.dump({"id": id, **definition})
 
 
 def _left_out(benchmark: Benchmark, version: DatasetVersion, runs: Iterable[Run]) -> Iterator[str]:

@@ -29,8 +29,8 @@ class Asked:
         isolated = self.benchmark.execution == Benchmark.Execution.ISOLATED
         return self.benchmark.runs_per_query if isolated else 1
 
-    def name_of(self, one: Expected) -> str:
-        return self.names[one.key]
+    def name_of(self, expected: Expected) -> str:
+        return self.names[expected.key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,9 @@ def asked_of(benchmark: Benchmark, version: DatasetVersion) -> Asked:
     """Return what the runs of a benchmark are held against on `version`, in four queries."""
     by_query: dict[int, list[Expected]] = {}
     every = expected_of(benchmark, version)
-    for one in every:
-        by_query.setdefault(one.query_id, []).append(one)
-    keys = {one.key for one in every}
+    for expected in every:
+        by_query.setdefault(expected.query_id, []).append(expected)
+    keys = {expected.key for expected in every}
     queries = list(version.queries.only("key", "text").order_by("pk"))
     return Asked(benchmark, queries, by_query, names_of(keys, benchmark))
 
@@ -69,7 +69,7 @@ def searches_of(run: Run, evaluation: Evaluation, asked: Asked) -> Iterator[Sear
     first repetition: of one that ranked otherwise they are not known, nor are an external run's. Raises KeptError,
     ContentError.
     """
-    sections = {} if run.is_external else {one.expected.judgment_id: one for one in found_sections(evaluation)}
+    sections = {} if run.is_external else {row.expected.judgment_id: row for row in found_sections(evaluation)}
     told = _Told(sections, {} if run.is_external else _contents(evaluation, asked.benchmark.k_values))
     searches = run.query_results.count() or 1
     calls = None if run.is_external else (run.embed_calls // searches, run.llm_calls // searches)
@@ -78,7 +78,7 @@ def searches_of(run: Run, evaluation: Evaluation, asked: Asked) -> Iterator[Sear
         results = _results(run, part)
         for query in part:
             of_query = results.get(query.pk, {})
-            first = next((one for one in of_query.values() if not one.error), None)
+            first = next((row for row in of_query.values() if not row.error), None)
             for repetition in range(1, asked.repetitions + 1):
                 result = of_query.get(repetition)
                 known = result and first and result.document_ids == first.document_ids
@@ -90,8 +90,8 @@ def _contents(evaluation: Evaluation, cutoffs: Sequence[int]) -> dict[int, dict[
         return {}
     return {
         k: {
-            one.query_id: Content(**{name: getattr(one, name) for name in NAMES})
-            for one in content_of(evaluation, k=k).queries
+            row.query_id: Content(**{name: getattr(row, name) for name in NAMES})
+            for row in content_of(evaluation, k=k).queries
         }
         for k in cutoffs
     }
@@ -99,11 +99,11 @@ def _contents(evaluation: Evaluation, cutoffs: Sequence[int]) -> dict[int, dict[
 
 def _results(run: Run, queries: Sequence[Query]) -> dict[int, dict[int, QueryResult]]:
     """Return the results of some queries by query and repetition."""
-    found: dict[int, dict[int, QueryResult]] = {}
+    results: dict[int, dict[int, QueryResult]] = {}
     rows = run.query_results.filter(query__in=[query.pk for query in queries]).defer("chunk_ids", "scores")
     for result in rows.order_by("query_id", "repetition"):
-        found.setdefault(result.query_id, {})[result.repetition] = result
-    return found
+        results.setdefault(result.query_id, {})[result.repetition] = result
+    return results
 
 
 def _searches(
@@ -119,16 +119,16 @@ def _searches(
     error = error or (NOT_ASKED if result is None else result.error)
     ranked = tuple(result.document_ids[: max(asked.benchmark.k_values)]) if result and not error else ()
     content = {k: of_k[query.pk] for k, of_k in told.content.items() if query.pk in of_k}
-    for one in asked.expected.get(query.pk, [None]):
-        found = told.sections.get(one.judgment_id) if one and not error else None
+    for expected in asked.expected.get(query.pk, [None]):
+        sections = told.sections.get(expected.judgment_id) if expected and not error else None
         yield Search(
             query_id=query.key,
             run=repetition,
             question=query.text,
-            expected_doc=asked.name_of(one) if one else "",
-            expected_sections=one.sections if one else (),
-            doc_rank=_doc_rank(one, ranked) if one and not error else None,
-            section_rank=found.section_rank if found else None,
+            expected_doc=asked.name_of(expected) if expected else "",
+            expected_sections=expected.sections if expected else (),
+            doc_rank=_doc_rank(expected, ranked) if expected and not error else None,
+            section_rank=sections.section_rank if sections else None,
             content={} if error else content,
             documents=ranked,
             search_time_ms=result.total_ms if result and not error else None,

@@ -61,9 +61,15 @@ def _query_rows(benchmark: Benchmark, runs: Iterable[Run], version: DatasetVersi
             facts = [*about, None, None, run.status, run.error_message]
             yield csv_line([*facts, *[None] * (len(columns) - len(facts))])
             continue
-        for one in outcomes_of(run, measured(run, version)):
-            values = [one.values[name] for name in names]
-            times = [getattr(one.result, name, None) for name in TIMINGS]
-            times.append(execution_of(benchmark, getattr(one.result, "total_ms", None)))
-            facts = [*about, one.query.key, one.query.text, "failed" if one.error else "completed", one.error]
-            yield csv_line([*facts, *values, *times, json.dumps(one.documents, ensure_ascii=False)])
+        for outcome in outcomes_of(run, measured(run, version)):
+            values = [outcome.values[name] for name in names]
+            times = [getattr(outcome.result, name, None) for name in TIMINGS]
+            times.append(execution_of(benchmark, getattr(outcome.result, "total_ms", None)))
+            facts = [
+                *about,
+                outcome.query.key,
+                outcome.query.text,
+                "failed" if outcome.error else "completed",
+                outcome.error,
+            ]
+            yield csv_line([*facts, *values, *times, json.dumps(outcome.documents, ensure_ascii=False)])

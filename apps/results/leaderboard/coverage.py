@@ -119,7 +119,7 @@ def _coverage(evaluation: Evaluation) -> list[CoverageRow]:
 def _whole(bounds: Values, values: Values, failed: NDArray[np.bool_], means: Sequence[float]) -> list[float]:
     """Return the means of bounds, NaN where a query has none, or no value: a mean over other queries bounds nothing."""
     lacking = [bool(np.isnan(both[:, ~failed]).any()) for both in np.stack([bounds, values], axis=1)]
-    return [float("nan") if lacks else one for lacks, one in zip(lacking, means, strict=True)]
+    return [float("nan") if lacks else mean for lacks, mean in zip(lacking, means, strict=True)]
 
 
 def _known(number: float) -> float | None:

@@ -56,7 +56,7 @@ def moved(benchmark: Benchmark, board: Leaderboard, versions: list[DatasetVersio
     own = benchmark.dataset_version
     if board.version == own or board.evaluation is None:
         return None
-    before = next((one for one in reversed(versions) if one.number < board.version.number), own)
+    before = next((earlier for earlier in reversed(versions) if earlier.number < board.version.number), own)
     old = leaderboard(benchmark, version=before)
     rows: dict[object, Row] = {row.run.pk: row for row in old.rows}
     first, last = sorted((before, board.version), key=lambda version: version.number)

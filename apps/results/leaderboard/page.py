@@ -31,7 +31,7 @@ def board_context(benchmark: Benchmark, k: int, *, version: int | None = None, w
     names the slice over whose queries the means are.
     """
     versions = scored_versions(benchmark)
-    chosen = next((one for one in versions if one.number == version), None)
+    chosen = next((choice for choice in versions if choice.number == version), None)
     board = leaderboard(benchmark, version=chosen, within=within)
     slicing, unsliced = slicing_or_why(benchmark, board.evaluation)
     configs = [row.run.config for row in board.rows]

@@ -93,10 +93,10 @@ def best_runs(benchmarks: Sequence[Benchmark]) -> dict[Any, Row]:
         run__status=Run.Status.COMPLETED,
         dataset_version=F("run__benchmark__dataset_version"),
     )
-    found = own.select_related("run").only("means", "policies", "run__label", "run__benchmark")
+    evaluations = own.select_related("run").only("means", "policies", "run__label", "run__benchmark")
     rows: dict[Any, list[Row]] = {benchmark.pk: [] for benchmark in benchmarks}
     policies = {benchmark.pk: policies_of(benchmark) for benchmark in benchmarks}
-    for evaluation in found.order_by("run__run_order"):
+    for evaluation in evaluations.order_by("run__run_order"):
         run = evaluation.run
         if evaluation.policies == policies[run.benchmark_id]:
             rows[run.benchmark_id].append(Row(run, evaluation.means))
@@ -144,15 +144,17 @@ def evaluations_of(
 
     On the benchmark's own version, or on another that it was re-scored on; `annotated` as `annotate()` takes it.
     """
-    found = Evaluation.objects.filter(
+    evaluations = Evaluation.objects.filter(
         run__benchmark=benchmark,
         run__status=Run.Status.COMPLETED,
         dataset_version=version or benchmark.dataset_version,
     )
-    found = found if with_values else found.defer("values", "query_ids")
+    evaluations = evaluations if with_values else evaluations.defer("values", "query_ids")
     policies = policies_of(benchmark)
     return {
-        evaluation.run_id: evaluation for evaluation in found.annotate(**annotated) if evaluation.policies == policies
+        evaluation.run_id: evaluation
+        for evaluation in evaluations.annotate(**annotated)
+        if evaluation.policies == policies
     }
 
 

@@ -35,7 +35,7 @@ class Slicing:
 
     def find(self, name: str) -> Slice | None:
         """Return the slice of that name, such as `category: billing`."""
-        return next((one for one in self.slices if one.name == name), None)
+        return next((slice_ for slice_ in self.slices if slice_.name == name), None)
 
     def ids_in(self, chosen: Slice) -> frozenset[int]:
         return frozenset(query for query, inside in zip(self.query_ids, chosen.members.tolist(), strict=True) if inside)
@@ -55,10 +55,10 @@ def slicings_of(measured: Sequence[tuple[Benchmark, Evaluation]]) -> list[Slicin
     Raises SlicingError where the judgments have been given other documents since an evaluation was made: which queries
     have a relevant document, and how many, is then not what its values rest on.
     """
-    found = [_kept(*one) for one in measured]
-    unknown = [one for one, slicing in zip(measured, found, strict=True) if slicing is None]
+    slicings = [_kept(*pair) for pair in measured]
+    unknown = [pair for pair, slicing in zip(measured, slicings, strict=True) if slicing is None]
     made = iter(_made(unknown) if unknown else [])
-    return [slicing or next(made) for slicing in found]
+    return [slicing or next(made) for slicing in slicings]
 
 
 def _key(benchmark: Benchmark, evaluation: Evaluation) -> str:
@@ -127,7 +127,7 @@ def means_in(
         has_relevant=slicing.has_relevant[chosen.members],
         empty="skip" if skip else "zero",
     )
-    return {name: None if np.isnan(one) else float(one) for name, one in zip(known, means.values, strict=True)}
+    return {name: None if np.isnan(value) else float(value) for name, value in zip(known, means.values, strict=True)}
 
 
 def _slicing(rows: Mapping[int, Query], query_ids: Sequence[int], counts: Mapping[int, int]) -> Slicing:

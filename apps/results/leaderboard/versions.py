@@ -36,7 +36,7 @@ def version_shown(benchmark: Benchmark, asked: str) -> VersionShown:
     """Return the version that `?version=` asks for; the benchmark's own where it has no values on that."""
     choices = scored_versions(benchmark)
     own = benchmark.dataset_version
-    return VersionShown(next((one for one in choices if str(one.number) == asked), own), own, choices)
+    return VersionShown(next((choice for choice in choices if str(choice.number) == asked), own), own, choices)
 
 
 def version_with_values(benchmark: Benchmark, number: int | None) -> DatasetVersion:

@@ -63,11 +63,11 @@ def slice_groups(evaluation: Evaluation, slicing: Slicing, names: Sequence[str])
     if evaluation.policies.get("empty_queries") == "skip":
         counted[~slicing.has_relevant] = float("nan")
     known = ~np.isnan(counted)
-    weak = {found.slice.name: found for found in weak_slices(counted, slicing.slices)}
+    weak = {weak_slice.slice.name: weak_slice for weak_slice in weak_slices(counted, slicing.slices)}
     rows = []
-    for one in slicing.slices:
-        means = means_in(evaluation, slicing, one, names)
-        rows.append(SliceRow(one.among(known), [means.get(name) for name in names], weak.get(one.name)))
+    for slice_ in slicing.slices:
+        means = means_in(evaluation, slicing, slice_, names)
+        rows.append(SliceRow(slice_.among(known), [means.get(name) for name in names], weak.get(slice_.name)))
     return [
         SliceGroup(partition, list(group)) for partition, group in groupby(rows, key=lambda row: row.slice.partition)
     ]

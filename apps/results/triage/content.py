@@ -95,12 +95,12 @@ def _content(evaluation: Evaluation, k: int) -> Content:
     rankings = rankings_of(run)
     stating: list[Query] = list(_stating(evaluation).only("key", "evidence", "expected_answer"))
     asked = [query for query in stating if query.pk in rankings]
-    found = []
+    compared = []
     for start in range(0, len(asked), QUERIES_AT_ONCE):
         part = asked[start : start + QUERIES_AT_ONCE]
         texts = _texts(run, {query.pk: rankings[query.pk] for query in part}, k)
-        found += [_compared(query, texts[query.pk]) for query in part]
-    return Content(k, sorted(found, key=_place), unanswered=len(stating) - len(asked))
+        compared += [_compared(query, texts[query.pk]) for query in part]
+    return Content(k, sorted(compared, key=_place), unanswered=len(stating) - len(asked))
 
 
 def _texts(run: Run, rankings: Mapping[int, Sequence[int]], k: int) -> dict[int, list[str]]:

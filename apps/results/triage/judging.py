@@ -28,8 +28,8 @@ class Judging:
         """Say what the draft makes of a document that has `grade` on the page; "" where that is the same."""
         if self.drafted is None:
             return ""
-        stated = [judgment.grade for judgment in self.drafted.get(document_id, [])]
-        drafted = max(stated, default=None)
+        grades = [judgment.grade for judgment in self.drafted.get(document_id, [])]
+        drafted = max(grades, default=None)
         if drafted == grade:
             return ""
         return "in the draft: no judgment" if drafted is None else f"in the draft: {drafted}"

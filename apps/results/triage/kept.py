@@ -33,7 +33,7 @@ def kept_chunks(run: Run, rankings: Mapping[int, Sequence[int]]) -> dict[int, li
         raise KeptError("The lists of this run's last stage are not stored: run the benchmark again.")
     kept = {query: _kept(plan, stages[plan.final]) for query, stages in lists.items()}
     documents = documents_of(kept.values())
-    chunks: dict[int, list[int]] = {query: found.ids.tolist() for query, found in kept.items()}
+    chunks: dict[int, list[int]] = {query: ranked.ids.tolist() for query, ranked in kept.items()}
     for query, ids in chunks.items():
         if list(dict.fromkeys(map(documents.get, ids))) != list(rankings[query]):
             raise KeptError(
@@ -43,6 +43,6 @@ def kept_chunks(run: Run, rankings: Mapping[int, Sequence[int]]) -> dict[int, li
 
 
 def _kept(plan: RunPlan, ranked: ScoredList) -> ScoredList:
-    found = ranked.head(plan.candidates)
-    compared = unit_scores(plan.unit_kind, found.compared_scores)
-    return cut(found, unit_scores=compared, threshold=plan.threshold, top_k=plan.top_k)
+    kept = ranked.head(plan.candidates)
+    compared = unit_scores(plan.unit_kind, kept.compared_scores)
+    return cut(kept, unit_scores=compared, threshold=plan.threshold, top_k=plan.top_k)

@@ -75,20 +75,22 @@ class Triage:
         judged = self.judged or judged_of(self.run, self.evaluation.dataset_version, query_ids=wanted)
         traced = dict(lost_documents(self.run, self.plan, judged, k=self.k, query_ids=wanted))
         return [
-            self._described(query_id, one, judged)
+            self._described(query_id, document, judged)
             for query_id, part in wanted.items()
-            for one in [lost for lost in traced.get(query_id) or () if cause in (None, lost.loss)][part]
+            for document in [lost for lost in traced.get(query_id) or () if cause in (None, lost.loss)][part]
         ]
 
     def _order(self) -> list[int]:
         return worst_first(list(self.losses.queries), self.evaluation, self.losses, primary_measure(self.run.benchmark))
 
-    def _described(self, query_id: int, one: LostDocument, judged: Judged) -> LostRow:
-        sentence, remedy = what_happened(self.plan, Configuration.from_dict(self.run.config), one, self.k)
-        name = judged.external_id(one.document)
-        reference = judged.references[one.document] if name is None else name
+    def _described(self, query_id: int, document: LostDocument, judged: Judged) -> LostRow:
+        sentence, remedy = what_happened(self.plan, Configuration.from_dict(self.run.config), document, self.k)
+        name = judged.external_id(document.document)
+        reference = judged.references[document.document] if name is None else name
         key, text = judged.truth.keys[query_id], judged.texts[query_id]
-        return LostRow(query_id, key, text, name, reference, int(one.grade), one.loss, one.share, sentence, remedy)
+        return LostRow(
+            query_id, key, text, name, reference, int(document.grade), document.loss, document.share, sentence, remedy
+        )
 
 
 def triage_of(run: Run, *, version: int | None = None) -> Triage:

@@ -51,7 +51,7 @@ def next_steps(
     return [
         *steps,
         *(_resolve_step(mapping, newest, user) for mapping in stale),
-        *(_rescore_step(one, newest, user) for one in benchmarks[:SHOWN]),
+        *(_rescore_step(outdated, newest, user) for outdated in benchmarks[:SHOWN]),
         *(_values_steps(benchmark, newest) if benchmark else ()),
     ]
 

@@ -79,13 +79,18 @@ def paths_of(result: QueryResult, grades: Mapping[int, int], *, hits: Iterable[i
     documents = documents_of(lists.values())
     relevant = relevant_of(result.query_id, grades, reasons_of(run, result.query_id))
     lost = triage(plan, lists, documents, relevant, k=k)
-    searched = [one for one in lost[:shown] if one.loss not in NEVER_SEARCHED]
-    stops = {one.document: _stops(plan, lists, one.standings) for one in searched}
-    told = {one.document: what_happened(plan, Configuration.from_dict(run.config), one, k) for one in lost[:shown]}
+    searched = [lost_document for lost_document in lost[:shown] if lost_document.loss not in NEVER_SEARCHED]
+    stops = {lost_document.document: _stops(plan, lists, lost_document.standings) for lost_document in searched}
+    told = {
+        lost_document.document: what_happened(plan, Configuration.from_dict(run.config), lost_document, k)
+        for lost_document in lost[:shown]
+    }
     standings = standings_of(plan, lists, documents, hits)
     return Paths(
-        _described(result, [(one.document, int(one.grade)) for one in lost[:shown]], told, stops),
-        {document: _stops(plan, lists, one) for document, one in standings.items()},
+        _described(
+            result, [(lost_document.document, int(lost_document.grade)) for lost_document in lost[:shown]], told, stops
+        ),
+        {document: _stops(plan, lists, stages) for document, stages in standings.items()},
         True,
         len(lost),
     )
@@ -95,7 +100,7 @@ def _not_among(result: QueryResult, grades: Mapping[int, int], k: int) -> list[t
     """Return (document, grade) of the relevant documents that are not among the first k, the highest grade first."""
     first = set(result.document_ids[:k])
     lost = [(document, grade) for document, grade in grades.items() if grade > 0 and document not in first]
-    return sorted(lost, key=lambda one: (-one[1], one[0]))
+    return sorted(lost, key=lambda judged: (-judged[1], judged[0]))
 
 
 def _described(

@@ -66,10 +66,10 @@ def evaluation_of(run: Run, *, version: DatasetVersion | None = None) -> Evaluat
     if run.status != Run.Status.COMPLETED:
         return None
     on = version or run.benchmark.dataset_version
-    found = run.evaluations.filter(dataset_version=on, policies=policies_of(run.benchmark)).first()
-    if found is not None:
-        found.dataset_version = on  # which is known, and need not be asked for again
-    return found
+    evaluation = run.evaluations.filter(dataset_version=on, policies=policies_of(run.benchmark)).first()
+    if evaluation is not None:
+        evaluation.dataset_version = on  # which is known, and need not be asked for again
+    return evaluation
 
 
 def values_on(run: Run, version: int | None = None) -> Evaluation:
@@ -79,8 +79,8 @@ def values_on(run: Run, version: int | None = None) -> Evaluation:
     """
     if version is not None and run.status == Run.Status.COMPLETED:
         scored = run.evaluations.filter(dataset_version__number=version, policies=policies_of(run.benchmark))
-        if found := scored.select_related("dataset_version__dataset").first():
-            return found
+        if scored_evaluation := scored.select_related("dataset_version__dataset").first():
+            return scored_evaluation
     of_version = version_with_values(run.benchmark, version)
     evaluation = evaluation_of(run, version=of_version)
     if evaluation is None and run.status == Run.Status.COMPLETED:
@@ -215,9 +215,9 @@ def other_runs(result: QueryResult, *, version: DatasetVersion | None = None, sh
     benchmark = result.run.benchmark
     same = QueryResult.objects.filter(run__benchmark=benchmark, query=result.query_id, repetition=result.repetition)
     siblings = same.exclude(run=result.run_id).order_by("run__run_order")
-    found = siblings.select_related("run").defer("document_ids", "chunk_ids", "scores")[:shown]
+    results = siblings.select_related("run").defer("document_ids", "chunk_ids", "scores")[:shown]
     values = _values_in_runs(benchmark, result.query_id, version)
-    others = [OtherRun(sibling.run, sibling, values.get(sibling.run_id)) for sibling in found]
+    others = [OtherRun(sibling.run, sibling, values.get(sibling.run_id)) for sibling in results]
     return sorted(others, key=lambda other: -1.0 if other.value is None else -other.value)
 
 
@@ -228,5 +228,5 @@ def _values_in_runs(benchmark: Benchmark, query_id: int, version: DatasetVersion
         [primary_measure(benchmark), query_id],
         output_field=FloatField(),
     )
-    found = evaluations_of(benchmark, version=version, picked=picked)
-    return {key: evaluation.picked for key, evaluation in found.items()}  # type: ignore[attr-defined]
+    evaluations = evaluations_of(benchmark, version=version, picked=picked)
+    return {key: evaluation.picked for key, evaluation in evaluations.items()}  # type: ignore[attr-defined]

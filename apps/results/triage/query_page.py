@@ -46,5 +46,5 @@ def query_context(result: QueryResult, *, version: str = "", against: Run | None
 
 def _same_query(run: Run, result: QueryResult) -> QueryResult | None:
     """Return the run's ranking of the same query, of the same repetition where it has that."""
-    found = run.query_results.filter(query=result.query_id, error="").select_related("run")
-    return found.filter(repetition=result.repetition).first() or found.order_by("repetition").first()
+    results = run.query_results.filter(query=result.query_id, error="").select_related("run")
+    return results.filter(repetition=result.repetition).first() or results.order_by("repetition").first()

@@ -98,8 +98,8 @@ def section_means(evaluation: Evaluation) -> SectionMeans | None:
 
     Each judgment counts once. Raises KeptError as `found_sections` does.
     """
-    found = found_sections(evaluation)
-    return _means(found, evaluation.run.benchmark.k_values) if found else None
+    ranks = found_sections(evaluation)
+    return _means(ranks, evaluation.run.benchmark.k_values) if ranks else None
 
 
 def found_sections(evaluation: Evaluation) -> list[Found]:
@@ -112,9 +112,9 @@ def found_sections(evaluation: Evaluation) -> list[Found]:
     if not names_sections(evaluation):
         return []
     run = evaluation.run
-    expected = [one for one in expected_of(run.benchmark, evaluation.dataset_version) if one.sections]
+    expected = [judgment for judgment in expected_of(run.benchmark, evaluation.dataset_version) if judgment.sections]
     rankings = rankings_of(run)
-    asked = [one for one in expected if one.query_id in rankings]
+    asked = [judgment for judgment in expected if judgment.query_id in rankings]
     if not asked:
         return []
     if truth_hash(truth_of(run.benchmark, evaluation.dataset_version)) != evaluation.truth_hash:
@@ -122,8 +122,8 @@ def found_sections(evaluation: Evaluation) -> list[Found]:
             "The mapping was resolved again since this run was measured, and its judgments stand for other documents: "
             "re-score the benchmark."
         )
-    hits = _hits(kept_chunks(run, {one.query_id: rankings[one.query_id] for one in asked}))
-    return [Found(one, hits[one.query_id]) for one in asked]
+    hits = _hits(kept_chunks(run, {judgment.query_id: rankings[judgment.query_id] for judgment in asked}))
+    return [Found(judgment, hits[judgment.query_id]) for judgment in asked]
 
 
 def expected_of(benchmark: Benchmark, version: DatasetVersion) -> list[Expected]:
@@ -131,31 +131,33 @@ def expected_of(benchmark: Benchmark, version: DatasetVersion) -> list[Expected]
     alive = alive_in(version.number, "judgment__") & alive_in(version.number, "judgment__query__")
     rows = Resolution.objects.filter(alive, mapping=benchmark.mapping_id, judgment__grade__gt=0).order_by("judgment_id")
     columns = ("judgment_id", "judgment__query_id", "document_id", "judgment__section_refs")
-    stated = rows.values_list(*columns)
-    found = [Expected(judgment, query, document, tuple(refs or ())) for judgment, query, document, refs in stated]
-    return [one for one in found if one.document is not None or benchmark.unresolved != "drop"]
+    judgments = rows.values_list(*columns)
+    expected = [Expected(judgment, query, document, tuple(refs or ())) for judgment, query, document, refs in judgments]
+    return [
+        expectation for expectation in expected if expectation.document is not None or benchmark.unresolved != "drop"
+    ]
 
 
-def _means(found: Sequence[Found], k_values: Iterable[int]) -> SectionMeans:
+def _means(ranks: Sequence[Found], k_values: Iterable[int]) -> SectionMeans:
     return SectionMeans(
-        n=len(found),
+        n=len(ranks),
         rows=[
             SectionRow(
                 k,
-                float(np.mean([one.doc_recall(k) for one in found])),
-                float(np.mean([one.section_recall(k) for one in found])),
-                float(np.mean([one.section_share(k) for one in found])),
+                float(np.mean([rank.doc_recall(k) for rank in ranks])),
+                float(np.mean([rank.section_recall(k) for rank in ranks])),
+                float(np.mean([rank.section_share(k) for rank in ranks])),
             )
             for k in k_values
         ],
-        doc_mrr=float(np.mean([reciprocal(one.doc_rank) for one in found])),
-        section_mrr=float(np.mean([reciprocal(one.section_rank) for one in found])),
+        doc_mrr=float(np.mean([reciprocal(rank.doc_rank) for rank in ranks])),
+        section_mrr=float(np.mean([reciprocal(rank.section_rank) for rank in ranks])),
     )
 
 
 def _hits(chunks: Mapping[int, Sequence[int]]) -> dict[int, list[SectionHit]]:
     """Return what each query found, chunk by chunk, best first, in two queries."""
-    every = {chunk for found in chunks.values() for chunk in found}
+    every = {chunk for kept in chunks.values() for chunk in kept}
     rows = Chunk.objects.filter(pk__in=every).values_list("pk", "document_id", "section__section_id", "start", "end")
     known: dict[int, tuple[Any, ...]] = {pk: rest for pk, *rest in rows.iterator(chunk_size=10_000)}  # type: ignore[misc]
     spans = _spans({document for document, *_ in known.values()})
@@ -163,7 +165,7 @@ def _hits(chunks: Mapping[int, Sequence[int]]) -> dict[int, list[SectionHit]]:
         pk: SectionHit(document, stated or section_at(start, end, spans.get(document, ())))
         for pk, (document, stated, start, end) in known.items()
     }
-    return {query: [hit[chunk] for chunk in found] for query, found in chunks.items()}
+    return {query: [hit[chunk] for chunk in kept] for query, kept in chunks.items()}
 
 
 def _spans(documents: set[int]) -> dict[int, list[Span]]:
@@ -177,7 +179,7 @@ def _spans(documents: set[int]) -> dict[int, list[Span]]:
 def section_at(start: int, end: int, spans: Sequence[Span]) -> str | None:
     """Return the section that overlaps [start, end) most, of equals the shortest, then the first; None without one."""
     overlaps = [(min(end, last) - max(start, first), first - last, name) for first, last, name in spans]
-    best = max(overlaps, key=lambda one: one[:2], default=None)
+    best = max(overlaps, key=lambda overlap: overlap[:2], default=None)
     return best[2] if best is not None and best[0] > 0 else None
 
 

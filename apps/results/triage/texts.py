@@ -49,10 +49,10 @@ def marked(text: str, query: str) -> list[Piece]:
         return [Piece(text, False)]
     pieces = []
     position = 0
-    for found in pattern.finditer(text):
-        pieces.append(Piece(text[position : found.start()], False))
-        pieces.append(Piece(found.group(), True))
-        position = found.end()
+    for match in pattern.finditer(text):
+        pieces.append(Piece(text[position : match.start()], False))
+        pieces.append(Piece(match.group(), True))
+        position = match.end()
     pieces.append(Piece(text[position:], False))
     return [piece for piece in pieces if piece.text]
 

@@ -143,9 +143,9 @@ class _Kept:
 
 def _by_cause(documents: Collection[LostDocument]) -> dict[str, tuple[float, int]]:
     causes: dict[str, tuple[float, int]] = {}
-    for one in documents:
-        share, count = causes.get(one.loss, (0.0, 0))
-        causes[one.loss.value] = (share + one.share, count + 1)
+    for document in documents:
+        share, count = causes.get(document.loss, (0.0, 0))
+        causes[document.loss.value] = (share + document.share, count + 1)
     return causes
 
 

@@ -97,8 +97,8 @@ def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: uu
 
 def _standings(comparison: RunComparison) -> list[tuple[Run, str]]:
     """The runs of the group that leads, and what is said of each."""
-    found = comparison.verdict
-    best, *others = found.group
+    verdict = comparison.verdict
+    best, *others = verdict.group
     return [(comparison.runs[best], "best"), *((comparison.runs[run], "not distinguishable") for run in others)]
 
 

@@ -35,8 +35,8 @@ def judge_by_result(request: HttpRequest, model_admin: SiteAdmin, object_id: int
 
     draft = draft_of(mapping.dataset)
     newest = draft or mapping.dataset.versions.latest("number")
-    stated = stated_for(mapping, newest, query).get(document.pk, [])
-    judgment = max(stated, key=lambda one: one.grade, default=None)
+    judgments = stated_for(mapping, newest, query).get(document.pk, [])
+    judgment = max(judgments, key=lambda judgment: judgment.grade, default=None)
     return form_page(
         request,
         model_admin,

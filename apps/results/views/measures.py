@@ -32,7 +32,7 @@ def measures_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
     context = {
         "title": "Measures",
         "ours": list(DEFINITIONS.values()),
-        "theirs": [one for one in catalogue() if one.name not in DEFINITIONS],
+        "theirs": [measure for measure in catalogue() if measure.name not in DEFINITIONS],
     }
     return model_admin.page(request, "results/measures.html", context)
 
@@ -68,15 +68,15 @@ def run_content(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UU
         content = content_of(evaluation)
         shown = content.queries[:SHOWN_QUERIES]
         rows = queries.query_rows(evaluation.run, None, [query.query_id for query in shown], [])
-        return {"content": content, "rows": [(row, one.values) for row, one in zip(rows, shown, strict=True)]}
+        return {"content": content, "rows": [(row, values.values) for row, values in zip(rows, shown, strict=True)]}
 
     return _part(request, "content", found)
 
 
-def _part(request: HttpRequest, name: str, found: Callable[[], dict[str, Any]]) -> HttpResponse:
+def _part(request: HttpRequest, name: str, context_of: Callable[[], dict[str, Any]]) -> HttpResponse:
     """Render a part of a page with what was found, or with the sentence that says why nothing can be."""
     try:
-        context = found()
+        context = context_of()
     except (ContentError, CoverageError, KeptError) as error:
         context = {"error": error.message}
     return render(request, f"results/{name}.html", context)

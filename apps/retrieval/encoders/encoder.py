@@ -128,7 +128,7 @@ class TransformerEncoder(SentenceTransformerEncoder):
         self.token_dimension: int = self._model[0].get_embedding_dimension()
         # The unknown token is one of the text's: it stands for a word.
         tokenizer = self._model.tokenizer
-        self._special = [one for one in tokenizer.all_special_ids if one != tokenizer.unk_token_id]
+        self._special = [token for token in tokenizer.all_special_ids if token != tokenizer.unk_token_id]
         self._prompts = {kind: self._prompt(kind) for kind in ("query", "document")}
         self._prompt_tokens = {
             kind: len(tokenizer(prompt.strip(), add_special_tokens=False)["input_ids"])
@@ -140,12 +140,12 @@ class TransformerEncoder(SentenceTransformerEncoder):
         tokens: list[TokenVectors] = [NO_TOKENS] * len(texts)
         for chosen in length_batches(texts, window=self._model.max_seq_length):
             made = self._encode(texts, chosen, kind, output_value=None)
-            vectors[chosen] = _unit([one["sentence_embedding"] for one in made])
-            for index, one in zip(chosen, made, strict=True):
-                ids = one["input_ids"].cpu().numpy()
+            vectors[chosen] = _unit([output["sentence_embedding"] for output in made])
+            for index, output in zip(chosen, made, strict=True):
+                ids = output["input_ids"].cpu().numpy()
                 own = self._own_tokens(ids, kind)
                 tokens[index] = TokenVectors(
-                    ids[own].astype(np.int32), _unit([one["token_embeddings"]])[0, own].astype(np.float16)
+                    ids[own].astype(np.int32), _unit([output["token_embeddings"]])[0, own].astype(np.float16)
                 )
         return vectors, tokens
 
@@ -228,7 +228,7 @@ class KeywordEncoder:
     def token_ids(self, texts: Sequence[str], *, kind: Kind = "document") -> list[NDArray[np.int32]]:
         numbers = {keyword: number for number, keyword in enumerate(self.keywords)}
         words = (re.findall(r"\w+", text.lower()) for text in texts)
-        return [np.array([numbers[word] for word in found if word in numbers], np.int32) for found in words]
+        return [np.array([numbers[word] for word in text_words if word in numbers], np.int32) for text_words in words]
 
 
 # Kinds of encoder by the prefix of their names; a name without one belongs to sentence-transformers.

@@ -153,7 +153,10 @@ def query_vectors(index: Index, texts: Sequence[str]) -> list[QueryVector]:
     known = _stored(space, list(by_hash))
     if missing := sorted(by_hash.keys() - known.keys()):  # in one order everywhere, or two inserts might deadlock
         made, wrong = _encode_queries(index, [by_hash[key] for key in missing])
-        _store(space, {key: one for row, (key, one) in enumerate(zip(missing, made, strict=True)) if row not in wrong})
+        _store(
+            space,
+            {key: encoded for row, (key, encoded) in enumerate(zip(missing, made, strict=True)) if row not in wrong},
+        )
         known |= _stored(space, missing)
         for row, key in enumerate(missing):
             if key not in known:
@@ -225,7 +228,7 @@ def _stored(space: VectorSpace, hashes: Sequence[str]) -> dict[str, QueryVector]
 
 def _store(space: VectorSpace, made: Mapping[str, QueryVector]) -> None:
     CachedVector.objects.bulk_create(
-        [cached_vector(space, key, one.vector, one.encode_ms) for key, one in made.items()],
+        [cached_vector(space, key, encoded.vector, encoded.encode_ms) for key, encoded in made.items()],
         ignore_conflicts=True,
         batch_size=1000,
     )

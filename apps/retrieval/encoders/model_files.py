@@ -120,7 +120,7 @@ def _look_up(name: str) -> tuple[str, list[str]]:
 
     for repository in _repositories(name):
         try:
-            found = HfApi().model_info(repository, timeout=LOOK_UP_SECONDS)
+            info = HfApi().model_info(repository, timeout=LOOK_UP_SECONDS)
         except GatedRepoError as error:
             raise ModelError(
                 f"The model {name!r} is given only to who has accepted its conditions: accept them on its page on the "
@@ -129,7 +129,7 @@ def _look_up(name: str) -> tuple[str, list[str]]:
             ) from error
         except (RepositoryNotFoundError, HFValidationError):
             continue
-        return repository, [file.rfilename for file in found.siblings or ()]
+        return repository, [file.rfilename for file in info.siblings or ()]
     raise ModelError(
         f"The model {name!r} is not on this machine, and the Hugging Face hub knows none of that name: check the name, "
         "give the path of its folder (./… where it is below the current one), or set HF_TOKEN where it is private.",
@@ -179,11 +179,11 @@ def _in_cache(name: str) -> Path | None:
     for repository in _repositories(name):
         for entry in ENTRY_FILES:
             try:
-                found = try_to_load_from_cache(repository, entry)
+                cached = try_to_load_from_cache(repository, entry)
             except HFValidationError:  # a path, or no name at all
                 return None
-            if isinstance(found, str):
-                return Path(found).parent
+            if isinstance(cached, str):
+                return Path(cached).parent
     return None
 
 

@@ -41,8 +41,8 @@ class TokenFrequencies:
         More than 0 even for a token that every chunk has.
         """
         seen = tokens < len(self.counts)
-        found = np.where(seen, self.counts[np.where(seen, tokens, 0)], 0)
-        weights: Scores = np.log1p((self.chunks - found + 0.5) / (found + 0.5))
+        counts = np.where(seen, self.counts[np.where(seen, tokens, 0)], 0)
+        weights: Scores = np.log1p((self.chunks - counts + 0.5) / (counts + 0.5))
         return weights
 
 
@@ -51,7 +51,7 @@ def _count(chunk_set: ChunkSet, encoder: TokenEncoder) -> NDArray[np.int64]:
     for start in range(0, chunk_set.chunk_count, CHUNKS_AT_ONCE):
         part = chunk_set.chunks.filter(position__range=(start, start + CHUNKS_AT_ONCE - 1))
         occurring = [np.unique(ids) for ids in encoder.token_ids(list(part.values_list("text", flat=True)))]
-        found = np.bincount(np.concatenate(occurring), minlength=len(counts))
-        found[: len(counts)] += counts
-        counts = found
+        occurrences = np.bincount(np.concatenate(occurring), minlength=len(counts))
+        occurrences[: len(counts)] += counts
+        counts = occurrences
     return counts

@@ -97,11 +97,11 @@ class TokenStore:
             raise EncoderError(
                 f"{self.encoder.model_name} read {counted(len(texts), 'text')} and gave tokens of {len(tokens)}."
             )
-        for text, one in zip(texts, tokens, strict=True):
+        for text, vectors in zip(texts, tokens, strict=True):
             name = f"a token of the {self.kind} {text[:80]!r}"
-            if wrong := shape_flaw(one.vectors, len(one.ids), self.encoder.token_dimension):
+            if wrong := shape_flaw(vectors.vectors, len(vectors.ids), self.encoder.token_dimension):
                 raise flawed_vector(self.encoder.model_name, name, f"of the shape {wrong}")
-            for flaw in flaws(one.vectors).values():
+            for flaw in flaws(vectors.vectors).values():
                 raise flawed_vector(self.encoder.model_name, name, flaw)
 
 

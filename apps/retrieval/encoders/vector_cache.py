@@ -71,16 +71,16 @@ def find_vectors(space: VectorSpace, hashes: Sequence[str]) -> dict[str, Vectors
 
     The time of use is right to a day, so that using them often does not write them often.
     """
-    found: dict[str, Vectors] = {}
+    cached: dict[str, Vectors] = {}
     with binary_cursor() as cursor:
         for start in range(0, len(hashes), ROWS_AT_ONCE):
             part = list(hashes[start : start + ROWS_AT_ONCE])
             cursor.execute(FIND, [space.pk, part], binary=True)
             rows = cursor.fetchall()
-            found |= sound_vectors(space, dict(rows))
+            cached |= sound_vectors(space, dict(rows))
             if rows:
                 cursor.execute(TOUCH, [space.pk, [key for key, _ in rows]])
-    return found
+    return cached
 
 
 def sound_vectors(space: VectorSpace, stored: Mapping[str, bytes]) -> dict[str, Vectors]:
@@ -93,11 +93,11 @@ def sound_vectors(space: VectorSpace, stored: Mapping[str, bytes]) -> dict[str, 
     vectors = np.frombuffer(b"".join(whole.values()), "<f4").astype(np.float32, copy=False)
     vectors = vectors.reshape(-1, space.dimension)
     wrong = flaws(vectors)
-    found = {key: vectors[row] for row, key in enumerate(whole) if row not in wrong}
-    if lost := stored.keys() - found.keys():
+    sound = {key: vectors[row] for row, key in enumerate(whole) if row not in wrong}
+    if lost := stored.keys() - sound.keys():
         bad = [stored[key] for key in lost]  # and not what another worker has made anew meanwhile
         space.vectors.filter(text_hash__in=lost, vector__in=bad, pinned=False).delete()
-    return found
+    return sound
 
 
 def add_vectors(space: VectorSpace, vectors: Mapping[str, Vectors]) -> None:

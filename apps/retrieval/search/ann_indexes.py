@@ -90,8 +90,8 @@ def make_ann_index(index: Index, setting: Ann) -> AnnIndex:
     name = ann_index_name(index, setting)
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [name])
-        if found := find_ann_index(name):
-            return found
+        if existing := find_ann_index(name):
+            return existing
         for parameter, value in _build_parameters(index, setting).items():
             cursor.execute("SELECT set_config(%s, %s, true)", [parameter, value])
         started = time.perf_counter()

@@ -77,13 +77,13 @@ class ApproximateView:
             ids = ids[mask[ids]]  # a document's metadata may have changed since it was indexed
         if mask is not None and len(ids) < min(depth, int(mask.sum())):
             self.notes["searched_exactly"] += 1
-            found = exact.nearest(self._vectors, query[None], depth, mask=mask)[0]
+            best = exact.nearest(self._vectors, query[None], depth, mask=mask)[0]
         else:
             if mask is None and len(ids) < min(depth, len(self._vectors)):
                 self.notes["short"] += 1
-            found = top(pair_scores(self._vectors[ids], query), depth, ids=ids)
+            best = top(pair_scores(self._vectors[ids], query), depth, ids=ids)
         self.seconds.append(time.perf_counter() - started)
-        return found
+        return best
 
 
 def explain(index: Index, setting: Ann, depth: int) -> dict[str, Any]:

@@ -84,8 +84,8 @@ class Bm25:
         return scores
 
     def _best(self, scores: Scores, depth: int, mask: NDArray[np.bool_] | None) -> ScoredList:
-        found = np.flatnonzero(scores > 0 if mask is None else (scores > 0) & mask)
-        return top(scores[found], depth, ids=found)
+        matches = np.flatnonzero(scores > 0 if mask is None else (scores > 0) & mask)
+        return top(scores[matches], depth, ids=matches)
 
     @property
     def nbytes(self) -> int:

@@ -79,7 +79,11 @@ class OpenIndex:
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of queries, (q, d), each encoded once and then kept. Raises ModelError, EncoderError."""
         made = query_vectors(self.index, texts)
-        return np.stack([one.vector for one in made]) if made else np.empty((0, self.index.dimension or 0), np.float32)
+        return (
+            np.stack([encoded.vector for encoded in made])
+            if made
+            else np.empty((0, self.index.dimension or 0), np.float32)
+        )
 
     def dense(
         self,
@@ -113,11 +117,11 @@ class OpenIndex:
 
         def search(chosen: list[int], filter: Filter, mask: Mask | None) -> Sequence[ScoredList]:
             view = ApproximateView(self.index, vectors, setting, filter)
-            found = self._strategy.search(view, queries[chosen], depth, mask=mask)
+            lists = self._strategy.search(view, queries[chosen], depth, mask=mask)
             for number, seconds in zip(chosen, view.seconds, strict=True):
                 costs[number] = seconds * 1000
             notes.update(view.notes)
-            return found
+            return lists
 
         return Approximation(self._grouped(len(queries), filters, search), costs, notes)
 
@@ -146,8 +150,8 @@ class OpenIndex:
         wanted = [int(position) for position in positions]
         assert self.index.chunk_set is not None
         chunks = self.index.chunk_set.chunks.filter(position__in=wanted)
-        found = dict(chunks.values_list("position", "text"))
-        return [found[position] for position in wanted]
+        texts = dict(chunks.values_list("position", "text"))
+        return [texts[position] for position in wanted]
 
     def _required_vectors(self) -> Vectors:
         if self._vectors is None:
@@ -180,10 +184,10 @@ class OpenIndex:
         for number in range(count):
             groups.setdefault(json.dumps(filters[number] if filters else {}, sort_keys=True), []).append(number)
         lists = [ScoredList.empty()] * count
-        for stated, chosen in groups.items():
-            filter = json.loads(stated)
-            for number, found in zip(chosen, search(chosen, filter, self._mask(filter)), strict=True):
-                lists[number] = found
+        for key, chosen in groups.items():
+            filter = json.loads(key)
+            for number, ranked in zip(chosen, search(chosen, filter, self._mask(filter)), strict=True):
+                lists[number] = ranked
         return lists
 
     def _mask(self, filter: Filter) -> Mask | None:

@@ -49,8 +49,8 @@ class MemoryStore:
 
     def search(self, collection: str, queries: Vectors, top_k: int, filter: Metadata | None = None) -> list[ScoredList]:
         kept = self._find(collection)
-        found = nearest(kept.vectors, queries, top_k, mask=_mask(kept.metadata, filter) if filter else None)
-        return [ScoredList(kept.ids[rows.ids], rows.scores) for rows in found]
+        lists = nearest(kept.vectors, queries, top_k, mask=_mask(kept.metadata, filter) if filter else None)
+        return [ScoredList(kept.ids[rows.ids], rows.scores) for rows in lists]
 
     def count(self, collection: str) -> int:
         return len(self._collections[collection].ids) if collection in self._collections else 0

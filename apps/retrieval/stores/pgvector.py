@@ -59,16 +59,16 @@ class PgVectorStore:
             "SELECT id, -(embedding <#> %s::vector) FROM {table} WHERE {where} ORDER BY embedding <#> %s::vector, id "
             "LIMIT %s"
         ).format(table=sql.Identifier(collection), where=where)
-        found = []
+        lists = []
         with connection.cursor() as cursor:
             for query in queries:
                 literal = Vector(query).to_text()
                 cursor.execute(statement, [literal, *wanted, literal, top_k])
                 rows = cursor.fetchall()
-                found.append(
+                lists.append(
                     ScoredList(np.array([row[0] for row in rows], np.int64), np.array([row[1] for row in rows], float))
                 )
-        return found
+        return lists
 
     def count(self, collection: str) -> int:
         if not self._exists(collection):
@@ -148,8 +148,8 @@ def _rows(ids: Positions, vectors: Vectors) -> Rows:
 
 def _annotated(rows: Rows, metadata: Sequence[Metadata]) -> Iterator[bytes]:
     """The bytes of each row with its metadata in the place of the null."""
-    for row, stated in zip(rows, metadata, strict=True):
-        value = JSONB_FORMAT + json.dumps(dict(stated)).encode()
+    for row, row_metadata in zip(rows, metadata, strict=True):
+        value = JSONB_FORMAT + json.dumps(dict(row_metadata)).encode()
         yield row.tobytes()[:-4] + struct.pack("!i", len(value)) + value
 
 

@@ -66,12 +66,12 @@ class Ann:
     options: tuple[tuple[str, Value], ...] = ()
 
     @classmethod
-    def parse(cls, stated: str | Mapping[str, Any]) -> Ann:
+    def parse(cls, setting: str | Mapping[str, Any]) -> Ann:
         """Read "exact", "hnsw", "hnsw(ef_search=100, storage=halfvec)", or {"method": "hnsw", "ef_search": 100}.
 
         Raises AnnError, which lists what there is.
         """
-        method, given = _read_object(stated) if isinstance(stated, Mapping) else _read_text(stated)
+        method, given = _read_object(setting) if isinstance(setting, Mapping) else _read_text(setting)
         if not isinstance(method, str) or method not in METHODS:
             raise AnnError(f"There is no method {shown(method)}; there are {', '.join(METHODS)}.")
         for name, value in given.items():
@@ -113,7 +113,7 @@ def split_settings(text: str) -> list[str]:
     return [part.strip() for part in re.split(r",(?![^()]*\))", text) if part.strip()]
 
 
-def recall(found: ScoredList, truth: ScoredList, k: int) -> float:
+def recall(retrieved: ScoredList, truth: ScoredList, k: int) -> float:
     """The share of the first `k` of the exact list that an approximate one has among its first `k`; 1 where none is.
 
     Both are scored alike, and a chunk counts when its score reaches that of the last of the exact ones: of chunks that
@@ -122,13 +122,13 @@ def recall(found: ScoredList, truth: ScoredList, k: int) -> float:
     wanted = min(k, len(truth))
     if not wanted:
         return 1.0
-    return min(int(np.sum(found.head(k).scores >= truth.scores[wanted - 1])), wanted) / wanted
+    return min(int(np.sum(retrieved.head(k).scores >= truth.scores[wanted - 1])), wanted) / wanted
 
 
-def _read_object(stated: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    if "method" not in stated:
-        raise AnnError(f"{shown(dict(stated))} names no method; there are {', '.join(METHODS)}.")
-    return stated["method"], {name: value for name, value in stated.items() if name != "method"}
+def _read_object(setting: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    if "method" not in setting:
+        raise AnnError(f"{shown(dict(setting))} names no method; there are {', '.join(METHODS)}.")
+    return setting["method"], {name: value for name, value in setting.items() if name != "method"}
 
 
 def _read_text(text: object) -> tuple[str, dict[str, Any]]:

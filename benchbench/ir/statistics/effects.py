@@ -75,19 +75,19 @@ def axis_effects(
     require_settings(alpha=alpha, resamples=resamples)
     if not asked:
         return ()
-    per_query = np.array([one.differences for one in asked])
+    per_query = np.array([effect.differences for effect in asked])
     ends = percentile_interval(bootstrap_means(per_query, resamples=resamples, seed=seed), alpha).tolist()
     return tuple(
         AxisEffect(
-            axis=one.axis,
-            reference=one.reference,
-            value=one.value,
-            contexts=one.contexts,
-            difference=float(one.differences.mean()) if one.contexts else None,
-            interval=Interval(*interval) if one.contexts else None,
-            n=len(one.differences),
+            axis=effect.axis,
+            reference=effect.reference,
+            value=effect.value,
+            contexts=effect.contexts,
+            difference=float(effect.differences.mean()) if effect.contexts else None,
+            interval=Interval(*interval) if effect.contexts else None,
+            n=len(effect.differences),
         )
-        for one, interval in zip(asked, ends, strict=True)
+        for effect, interval in zip(asked, ends, strict=True)
     )
 
 

@@ -164,7 +164,7 @@ def mean_intervals(
     array = checked(values)
     require_settings(alpha=alpha, resamples=resamples)
     answered = ~np.isnan(array)
-    found: dict[int, MeanInterval] = {}
+    intervals: dict[int, MeanInterval] = {}
     for mask in answered[:1] if answered.all() else np.unique(answered, axis=0):  # which sorts, and so takes long
         runs = np.flatnonzero((answered == mask).all(axis=1))
         n = int(mask.sum())
@@ -173,8 +173,8 @@ def mean_intervals(
         drawn = np.array([n > 1 and (only is None or run in only) for run in runs.tolist()], bool)
         ends = iter(percentile_interval(bootstrap_means(rows[drawn], resamples=resamples, seed=seed), alpha).tolist())
         for run, mean, has_interval in zip(runs.tolist(), means, drawn, strict=True):
-            found[run] = MeanInterval(mean, Interval(*next(ends)) if has_interval else None, n)
-    return [found[run] for run in range(len(array))]
+            intervals[run] = MeanInterval(mean, Interval(*next(ends)) if has_interval else None, n)
+    return [intervals[run] for run in range(len(array))]
 
 
 def require_settings(*, alpha: float, resamples: int, power: float = 0.8) -> None:

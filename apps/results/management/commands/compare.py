@@ -57,7 +57,7 @@ def run_called(name: str) -> Run:
     benchmark, colon, order = name.rpartition(":")
     if colon and order.isdecimal():
         return find_run(find_named(Benchmark, benchmark), int(order))
-    found = find_subject(name)
-    if not isinstance(found, Run):
-        raise BenchbenchError(f'"{found}" is a benchmark: say which of its runs, as in {name}:1.')
-    return found
+    subject = find_subject(name)
+    if not isinstance(subject, Run):
+        raise BenchbenchError(f'"{subject}" is a benchmark: say which of its runs, as in {name}:1.')
+    return subject

@@ -14,7 +14,9 @@ from benchbench.errors import BenchbenchError
 
 
 def formats() -> str:
-    return "\n".join(f"  {one.name:<24} {one.exports:<10} {one.title}" for one in EXPORTERS.values())
+    return "\n".join(
+        f"  {exporter.name:<24} {exporter.exports:<10} {exporter.title}" for exporter in EXPORTERS.values()
+    )
 
 
 class Command(UseCaseCommand):

@@ -140,7 +140,7 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
     def require_unstated(self, options: dict[str, Any]) -> None:
         """Refuse what a file that is run states itself, rather than leave it unheard."""
         for file, others in (("experiment", STATED), ("manifest", (*STATED, *NOT_AGAIN))):
-            given = [one for one in others if options[name_of(one)] not in (None, False, [])]
+            given = [option for option in others if options[name_of(option)] not in (None, False, [])]
             if options[file] and given:
                 raise self.misuse(f"--{file} FILE says itself what is run, and how: leave out {', '.join(given)}.")
 
@@ -205,7 +205,7 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
 
     def run_definition(self, definition: dict[str, Any], **options: Any) -> None:
         """Run the benchmark that a config.yaml states by the hashes of its data."""
-        given = [one for one in ("--preset", "--dry-run") if options[name_of(one)]]
+        given = [option for option in ("--preset", "--dry-run") if options[name_of(option)]]
         if given:
             raise self.misuse(f"{options['experiment']} states one benchmark, as it was run: leave out {given[0]}.")
         self.require_room(str(definition.get("id")), options)
