@@ -42,12 +42,13 @@ def finish(operation: Operation) -> None:
     unfinished = benchmark.runs.filter(pk__in=operation.parameters["run_ids"], status__in=UNFINISHED)
     runs = list(unfinished.select_related("index__chunk_set", "index__lexical_index"))
     short = short_queries(operation)
-    # The others too: the mapping may have been resolved anew since they completed, and one page holds them together.
+    # The others too: the mapping may have been resolved again since they completed, and one page holds them together.
     others = list(benchmark.runs.filter(status=Run.Status.COMPLETED))
     hashes = hashes_of(benchmark, runs)
     evaluations = {evaluation.run_id: evaluation for evaluation in evaluate_runs(benchmark, runs)}
     if others:
         evaluate_runs(benchmark, others)
+    # A retry adds runs to a benchmark that was re-scored: a page of that version would lack them.
     for version in scored_versions(benchmark):
         if version != benchmark.dataset_version:
             evaluate_runs(benchmark, [*runs, *others], version=version)
@@ -66,6 +67,7 @@ def finish(operation: Operation) -> None:
         run.embed_calls = embed_calls(run, len(evaluations[run.pk].query_ids))
         own = _warnings(benchmark, run, len(short.get(str(run.pk), ())), stalls[str(run.pk)])
         run.warnings = own + unfound + ann_warnings(approximation)
+        # A sample is a search that succeeded. A run without queries has none either, and did not fail.
         worked = run.timing["samples"] or not evaluations[run.pk].query_ids
         run.status = Run.Status.COMPLETED if worked else Run.Status.FAILED
         if run.status == Run.Status.FAILED:
@@ -73,7 +75,7 @@ def finish(operation: Operation) -> None:
             run.error_message = f"Every query failed; the first: {first}"
         run.completed_at = operation.finished_at
         run.save(update_fields=[*RESULT_FIELDS, "updated_at"])
-    forget_values(runs)
+    forget_values(runs)  # their evaluations hold them now
     completed = benchmark.runs.filter(status=Run.Status.COMPLETED).exists()
     _end(benchmark, Status.COMPLETED if completed else Status.FAILED)
 

@@ -133,7 +133,7 @@ def compare_runs(
     measured.
     """
     known, comparability = _ranked(_load(runs), baseline, version)
-    if comparability.version is None:  # no version has values of all of them: there is nothing to pair
+    if comparability.version is None:  # refused: no number may stand beside another
         raise IncomparableError(comparability)
     compared = Found.of(known, comparability.measured)
     primary = compared.primary
@@ -141,7 +141,7 @@ def compare_runs(
     by_wire_name = {Measure.parse(name).wire: name for name in compared.values}
     wanted = by_wire_name.get(measure, measure) if measure else primary
     measure = _chosen(wanted, list(compared.values), "measure", "They have no common")
-    # The verdict takes the greatest mean for the best. Of a rank that would crown the worst run.
+    # The verdict calls the run with the greatest mean the best: of ranks that would be the worst run.
     if falls(measure):
         raise ComparingError(
             f"{measure} falls as a run improves, so it cannot say which run is best: compare by RR, its reciprocal.",
