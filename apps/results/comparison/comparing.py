@@ -124,8 +124,7 @@ def compare_runs(
     The family is all pairs, or every other run against `baseline`, which is one of them. Runs that lost too many
     queries to be ranked are left out of it, with a warning: it is compared on the queries that all of it answered. The
     values are those on `version`, by default as `comparability.differences` chooses. The primary measure and the seed
-    are those of the oldest benchmark among them. The statistics are kept for an hour, under the very values they are
-    made of.
+    are those of the oldest benchmark among them. The statistics are kept for an hour, by the values they are made of.
 
     Raises IncomparableError where the ground truth differs, ComparingError for fewer than 2 runs or more than 64, for
     fewer than 2 that are ranked and a baseline that is not, for fewer than 2 queries with a value in every run, and for
@@ -137,17 +136,15 @@ def compare_runs(
         raise IncomparableError(comparability)
     compared = Found.of(known, comparability.measured)
     primary = compared.primary
-    # Programs name measures as the API wrote them (`ndcg@10`), people as the pages do (`nDCG@10`): both are known here.
+    # Programs name measures as the API does (`ndcg@10`), people as the pages do (`nDCG@10`).
     by_wire_name = {Measure.parse(name).wire: name for name in compared.values}
     wanted = by_wire_name.get(measure, measure) if measure else primary
     measure = _chosen(wanted, list(compared.values), "measure", "They have no common")
-    # The verdict calls the run with the greatest mean the best: of ranks that would be the worst run.
-    if falls(measure):
+    if falls(measure):  # the verdict calls the greatest mean the best, which of ranks is the worst
         raise ComparingError(
             f"{measure} falls as a run improves, so it cannot say which run is best: compare by RR, its reciprocal.",
             field="measure",
         )
-    # A slice only narrows the columns: the values are read once, and the page shows other slices from the same ones.
     asked = _slice(slice, compared.slices)
     place = None if baseline is None else _place(baseline, known)
     values = compared.values[measure] if asked is None else compared.values[measure][:, asked.members]
@@ -165,8 +162,7 @@ def compare_runs(
         query_ids=compared.query_ids,
         skipped=compared.skipped,
         slices=compared.slices,
-        # Small is decided by the queries that all answered, which may be fewer than the slice has.
-        slice=asked and replace(asked, is_small=comparison.n < MINIMUM),
+        slice=asked and replace(asked, is_small=comparison.n < MINIMUM),  # n: those that all answered
         comparison=comparison,
         verdict=verdict(comparison),
     )
@@ -287,8 +283,8 @@ def _require_common(values: Values, labels: Sequence[str]) -> None:
         fewest = int(answered.sum(axis=1).argmin())
         raise ComparingError(
             f"Of {counted(values.shape[1], 'query')} {common} {'has' if common == 1 else 'have'} a value in every "
-            f"compared run, and a comparison needs 2 at "
-            f"least. {labels[fewest]} answered fewest, {answered[fewest].sum():,}."
+            f"compared run, and a comparison needs 2 at least. {labels[fewest]} answered fewest, "
+            f"{answered[fewest].sum():,}."
         )
 
 

@@ -65,10 +65,7 @@ def comparison_context(comparison: RunComparison, bounds: Bounds) -> dict[str, A
         "query_labels": [comparison.labels[others[0]], comparison.labels[comparison.reference]],
         **_beside_each_other(comparison, columns, measures, slices),
         "minimum": MINIMUM,
-        "reversals": [
-            reversal_sentence(comparison, reversed_run.run, reversed_run.reversal)
-            for reversed_run in reversed_runs(comparison)
-        ],
+        "reversals": [reversal_sentence(comparison, row.run, row.reversal) for row in reversed_runs(comparison)],
         "effects": effects,
         "counted_again": any(one.sets != one.pairs for one in effects),
         "costs": [
