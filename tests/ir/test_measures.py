@@ -4,7 +4,16 @@ import random
 import numpy as np
 import pytest
 
-from benchbench.ir.measures import FORMULAS, GradedRankings, Measure, MeasureError, evaluate, grade_matrix, mean
+from benchbench.ir.measures import (
+    FORMULAS,
+    GradedRankings,
+    Measure,
+    MeasureError,
+    Truths,
+    evaluate,
+    grade_matrix,
+    mean,
+)
 from benchbench.ir.ranking import collapse
 
 RANKED = [
@@ -184,6 +193,20 @@ def test_the_grade_matrix_tells_unjudged_from_absent_by_the_lengths():
     grades, lengths = grade_matrix([np.array([4, 9, 2]), [9]], [{4: 3, 2: 0}, {9: 1}])
     np.testing.assert_array_equal(grades, [[3, math.nan, 0], [1, math.nan, math.nan]])
     assert lengths.tolist() == [3, 1]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_arrays_of_ids_are_graded_as_the_same_lists(seed):
+    """Ids of equal remainder, judgments under names, queries and rankings without any."""
+    draw = random.Random(seed)
+    documents = [*range(6), *range(2**16, 2**16 + 6)]
+    ids = [*documents, -3, 2**62, "missing"]
+    truths = [{name: draw.randint(-1, 3) for name in draw.sample(ids, draw.randint(0, 6))} for _ in range(seed)]
+    rankings = [np.array(draw.sample(documents, draw.randint(0, 9)), np.int64) for _ in truths]
+    known = Truths.of(truths)
+    arrays, lists = known.grade_arrays(rankings), known.grade([ranking.tolist() for ranking in rankings])
+    np.testing.assert_array_equal(arrays.grades, lists.grades)
+    np.testing.assert_array_equal(arrays.lengths, lists.lengths)
 
 
 def test_no_queries_and_no_measures_are_no_error():

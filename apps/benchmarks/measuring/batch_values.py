@@ -1,5 +1,6 @@
 """The values of a batch's rankings: measured once, while they are in memory, told as sums so far, and kept by query."""
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -16,6 +17,8 @@ from apps.mappings.fingerprints import truth_hash
 from apps.mappings.truth import Truth
 from apps.operations.models import Batch
 from benchbench.ir.measures import Measure, Truths, Values, evaluate
+
+BRACES = str.maketrans("[]", "{}")
 
 
 class Valued(NamedTuple):
@@ -68,7 +71,7 @@ class Measuring:
                 self._measure(part, new)
 
     def _measure(self, part: _Part, new: Mapping[int, RunResult]) -> None:
-        graded = self._truths(tuple(new)).grade([result.document_ids for result in new.values()])
+        graded = self._truths(tuple(new)).grade_arrays([result.document_ids for result in new.values()])
         part.answered |= dict.fromkeys(new)
         part.short += [query_id for query_id, result in new.items() if result.short]
         part.values.append(evaluate(self._parsed, graded))
@@ -87,8 +90,8 @@ class Measuring:
                 run_id=run_id,
                 batch=batch,
                 measures=self.measures,
-                query_ids=list(part.answered),
-                failed_query_ids=list(part.failed),
+                query_ids=array_literal(list(part.answered)),
+                failed_query_ids=array_literal(list(part.failed)),
                 values=np.hstack(part.values).astype("<f8").tobytes(),
                 truth_hash=self.truth_hash,
                 rankings_hash=hashes.get(run_id, ""),
@@ -108,6 +111,14 @@ def _sums(part: _Part) -> dict[str, Any]:
         "sums": np.nansum(values, axis=1).tolist(),
         "valued": np.count_nonzero(~np.isnan(values), axis=1).tolist(),
     }
+
+
+def array_literal(values: Sequence[Any]) -> str:
+    """Return PostgreSQL's text of an array of numbers, or of arrays. Django would prepare each of thousands by itself.
+
+    It is that of JSON, floats written to the last bit among it, but for the brackets.
+    """
+    return json.dumps(values).translate(BRACES)
 
 
 def keep_values(batch: Batch, measuring: Measuring, hashes: Mapping[UUID, str]) -> None:

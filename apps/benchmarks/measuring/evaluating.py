@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from apps.benchmarks.measuring.batch_values import Valued, kept_values
+from apps.benchmarks.measuring.batch_values import Valued, array_literal, kept_values
 from apps.benchmarks.measuring.reading import Rankings, rankings_of
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.datasets.models import DatasetVersion
@@ -16,7 +16,6 @@ from apps.mappings.fingerprints import truth_hash
 from apps.mappings.truth import Truth, truth, truths
 from benchbench.ir.measures import EmptyQueries, Measure, Truths, Values, evaluate, mean
 
-BRACES = str.maketrans("[]", "{}")
 IDENTITY = ("run", "dataset_version", "policies_hash")
 WHAT_IT_FOUND = (
     "means",
@@ -143,19 +142,11 @@ def _failed(run: Run, missing: list[int]) -> int:
 
 def _store(evaluations: Sequence[Evaluation]) -> None:
     """Insert the evaluations, or put them in the place of those of the same run, version and policies."""
-    values = [evaluation.values for evaluation in evaluations]
+    arrays = [(evaluation.query_ids, evaluation.values) for evaluation in evaluations]
     for evaluation in evaluations:
-        evaluation.values = _array_literal(evaluation.values)
+        evaluation.query_ids, evaluation.values = array_literal(evaluation.query_ids), array_literal(evaluation.values)
     Evaluation.objects.bulk_create(
         evaluations, update_conflicts=True, unique_fields=IDENTITY, update_fields=WHAT_IT_FOUND, batch_size=50
     )
-    for evaluation, lists in zip(evaluations, values, strict=True):
-        evaluation.values = lists
-
-
-def _array_literal(rows: Sequence[Sequence[float | None]]) -> str:
-    """PostgreSQL's text of an array of arrays. Django would prepare each of thousands of values by itself.
-
-    It is that of JSON, floats written to the last bit among it, but for the brackets.
-    """
-    return json.dumps(rows).translate(BRACES)
+    for evaluation, (query_ids, values) in zip(evaluations, arrays, strict=True):
+        evaluation.query_ids, evaluation.values = query_ids, values

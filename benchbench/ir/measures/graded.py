@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Values = NDArray[np.float64]
+MARKS = 2**16
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +102,49 @@ class Truths:
         """Grades one ranking per query (document ids, best first, none twice)."""
         grades, lengths = grade_matrix(rankings, self.grades)
         return GradedRankings(grades, lengths, self.ideal, self.n_relevant, self.grades)
+
+    def grade_arrays(self, rankings: Sequence[NDArray[np.int64]]) -> GradedRankings:
+        """Grades one ranking per query as `grade` does, where ids are whole numbers: all looked up together."""
+        lengths = np.array([len(ranking) for ranking in rankings], np.int64)
+        ids = np.concatenate([np.empty(0, np.int64), *rankings])
+        queries = np.repeat(np.arange(len(rankings)), lengths)
+        documents, keys, judged, marks = self._judged
+        likely = np.flatnonzero(marks[ids % len(marks)])  # most ids have no judgment, and a search costs more than this
+        places, known = _find(documents, ids[likely])
+        there = likely[known]
+        found, known = _find(keys, queries[there] * len(documents) + places)
+        places, rows = there[known], queries[there[known]]
+        grades = np.full((len(rankings), max(lengths.max(initial=0), 1)), math.nan)
+        grades[rows, places - (np.cumsum(lengths) - lengths)[rows]] = judged[found]
+        return GradedRankings(grades, lengths, self.ideal, self.n_relevant, self.grades)
+
+    @cached_property
+    def _judged(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Values, NDArray[np.bool_]]:
+        """The judged ids that are whole numbers, rising; per judgment query * their count + place, rising; its grade;
+        and which remainders of ids have one that is judged.
+
+        An id of another type stands for a document that is not there: no ranking of numbers holds it.
+        """
+        told = [
+            (query, document, grade)
+            for query, truth in enumerate(self.grades)
+            for document, grade in truth.items()
+            if isinstance(document, int)
+        ]
+        queries, ids, grades = zip(*told, strict=True) if told else ((), (), ())
+        documents, places = np.unique(np.array(ids, np.int64), return_inverse=True)
+        keys = np.array(queries, np.int64) * len(documents) + places
+        order = np.argsort(keys)
+        marks = np.zeros(MARKS, bool)
+        marks[documents % MARKS] = True
+        return documents, keys[order], np.array(grades, np.float64)[order], marks
+
+
+def _find(rising: NDArray[np.int64], wanted: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where among `rising` those of `wanted` stand that are there, and which of them are."""
+    places = np.searchsorted(rising, wanted)
+    known = np.flatnonzero(np.append(rising, -1)[places] == wanted) if len(rising) else places[:0]
+    return places[known], known
 
 
 def grade_matrix(
