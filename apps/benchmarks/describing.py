@@ -1,8 +1,15 @@
-"""Descriptions of a benchmark and its runs."""
+"""Facts of benchmarks and runs; texts, JSON and events each pick from those of a run."""
+
+from collections.abc import Mapping
+from typing import Any
 
 from django.db.models import Count, Q, QuerySet
 
 from apps.benchmarks.models import Benchmark, Run
+from benchbench.ir.measures import Measure
+from benchbench.ir.planning.configuration import Configuration
+
+GROUPED = ("ndcg", "precision", "recall")
 
 
 def with_run_counts(benchmarks: QuerySet[Benchmark]) -> QuerySet[Benchmark]:
@@ -12,3 +19,43 @@ def with_run_counts(benchmarks: QuerySet[Benchmark]) -> QuerySet[Benchmark]:
         for status in (Run.Status.COMPLETED.value, Run.Status.FAILED.value)
     }
     return benchmarks.annotate(**counts).defer("manifest", "experiment", "matrix")
+
+
+def run_facts(run: Run, means: Mapping[str, float | None]) -> dict[str, Any]:
+    """Return what may be told of a run: its own columns, and its `means`, by measure, where they are final."""
+    metrics = flat(means)
+    return {
+        "id": str(run.pk),
+        "run_order": run.run_order,
+        "label": run.label,
+        "config": run.config,
+        "config_hash": run.config_hash,
+        "config_summary": Configuration.from_dict(run.config).label if run.config else run.label,
+        "status": run.status,
+        "metrics": nested(metrics),
+        "metrics_flat": metrics,
+        "timing": run.timing,
+        "failed_queries": run.failed_queries,
+        "ann": run.provenance.get("ann"),
+        "warnings": run.warnings,
+        "error_message": run.error_message or None,
+    }
+
+
+def flat(means: Mapping[str, float | None]) -> dict[str, float | None]:
+    return {Measure.parse(name).wire: value for name, value in means.items()}
+
+
+def nested(metrics: dict[str, float | None]) -> dict[str, Any]:
+    """Return flat wire metrics with those of the usual families grouped: {"ndcg": {"10": …}, "mrr": …}.
+
+    Any other keeps its own name, `Judged@10`.
+    """
+    result: dict[str, Any] = {}
+    for name, value in metrics.items():
+        base, _, cutoff = name.partition("@")
+        if base in GROUPED:
+            result.setdefault(base, {})[cutoff] = value
+        else:
+            result[name] = value
+    return result

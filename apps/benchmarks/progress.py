@@ -7,17 +7,17 @@ from typing import Any
 
 from django.db.models import F
 
+from apps.benchmarks.describing import flat, run_facts
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.operations import queueing
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.progress import progress_of
 from apps.operations.waiting import waiting_for
-from benchbench.ir.measures import Measure
-from benchbench.ir.planning.configuration import Configuration
 
-GROUPED = ("ndcg", "precision", "recall")
 ENDED = (Run.Status.COMPLETED, Run.Status.FAILED)
 AHEAD = (Run.Status.PENDING, Run.Status.INDEXING, Run.Status.EVALUATING)
+SUMMARY = ("run_order", "config", "config_summary")
+COMPLETED = (*SUMMARY, "status", "metrics", "metrics_flat", "error_message")
 AT_WORK = {"status": Status.RUNNING.value, "stage": "evaluating", "error": None}  # as which each ended run is told
 
 
@@ -139,58 +139,21 @@ def completions(operation: Operation, after: int) -> list[tuple[int, dict[str, A
     return events
 
 
-def summary(run: Run) -> dict[str, Any]:
-    return {
-        "run_id": str(run.pk),
-        "run_order": run.run_order,
-        "config": run.config,
-        "config_summary": Configuration.from_dict(run.config).label if run.config else run.label,
-    }
-
-
-def metrics_of(run: Run) -> dict[str, float | None]:
-    """Return the run's means by wire name (`ndcg@10`) under its benchmark's own version; none unless it completed."""
-    if run.status != Run.Status.COMPLETED:
-        return {}
-    evaluations = Evaluation.objects.filter(run=run, dataset_version=run.benchmark.dataset_version)
-    means = evaluations.values_list("means", flat=True).first()
-    return flat(means) if means else {}
-
-
-def flat(means: dict[str, float | None]) -> dict[str, float | None]:
-    return {Measure.parse(name).wire: value for name, value in means.items()}
-
-
-def nested(metrics: dict[str, float | None]) -> dict[str, Any]:
-    """Return flat wire metrics with those of the usual families grouped: {"ndcg": {"10": …}, "mrr": …}.
-
-    Any other keeps its own name, `Judged@10`.
-    """
-    result: dict[str, Any] = {}
-    for name, value in metrics.items():
-        base, _, cutoff = name.partition("@")
-        if base in GROUPED:
-            result.setdefault(base, {})[cutoff] = value
-        else:
-            result[name] = value
-    return result
-
-
 def _completed_run(run: Run, means: dict[str, float | None]) -> dict[str, Any]:
-    metrics = flat(means) if run.status == Run.Status.COMPLETED else {}
-    return {
-        **summary(run),
-        "status": run.status,
-        "metrics": nested(metrics),
-        "metrics_flat": metrics,
-        "timing": {name: run.timing.get(name) for name in ("search_ms", "rerank_ms", "total_ms", "execution")},
-        "error_message": run.error_message or None,
-    }
+    facts = run_facts(run, means if run.status == Run.Status.COMPLETED else {})
+    timing = {name: run.timing.get(name) for name in ("search_ms", "rerank_ms", "total_ms", "execution")}
+    return {"run_id": facts["id"], **{name: facts[name] for name in COMPLETED}, "timing": timing}
 
 
 def _current_run(run: Run, so_far: dict[str, dict[str, Any]], total: int) -> dict[str, Any]:
-    done = so_far.get(str(run.pk), {}).get("completed_queries", 0)
-    return {**summary(run), "total_queries": total, "completed_queries": done, "stage": run.status}
+    facts = run_facts(run, {})
+    return {
+        "run_id": facts["id"],
+        **{name: facts[name] for name in SUMMARY},
+        "total_queries": total,
+        "completed_queries": so_far.get(facts["id"], {}).get("completed_queries", 0),
+        "stage": run.status,
+    }
 
 
 def _answered_before(benchmark: Benchmark, operation: Operation, total: int) -> int:

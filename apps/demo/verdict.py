@@ -1,7 +1,7 @@
 """The verdict of the demo: each reranked run beside the same run without reranking."""
 
 from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.progress import metrics_of
+from apps.results.exporters.results_json import run_results
 from benchbench.decimals import signed
 
 
@@ -15,7 +15,7 @@ def reranking_verdict(benchmark: Benchmark) -> str:
         twin = plain.get(_rest(run)) if run.config["use_reranker"] else None
         if twin is None:
             continue
-        before, after = metrics_of(twin)[primary] or 0, metrics_of(run)[primary] or 0
+        before, after = (run_results(one)["metrics_flat"][primary] or 0 for one in (twin, run))
         ms = run.timing["total_ms"] - twin.timing["total_ms"]
         gain = f"{before:.4f} → {after:.4f} ({signed(after - before)})"
         lines.append(f"  {twin.label}: {gain}, {signed(ms, 0)} ms a query")

@@ -1,12 +1,31 @@
-"""The leaderboard for terminals."""
+"""The outcome of a benchmark, for terminals and programs."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.reporting import shared_warnings
 from apps.benchmarks.running.approximations import ann_text
 from apps.benchmarks.running.timing import shared_mark
 from apps.results.leaderboard.runs import Row, leaderboard
+
+TOLD = ("id", "label", "config", "status", "timing", "failed_queries", "unranked", "ann", "warnings", "error_message")
+
+
+def facts_of(benchmark: Benchmark) -> dict[str, Any]:
+    """Return the benchmark and its runs in run order, as commands write JSON."""
+    return {
+        "benchmark": str(benchmark.pk),
+        "name": benchmark.name,
+        "status": benchmark.status,
+        "runs": [_facts(row) for row in sorted(leaderboard(benchmark).rows, key=lambda row: row.run.run_order)],
+    }
+
+
+def _facts(row: Row) -> dict[str, Any]:
+    facts, index = row.facts, row.run.index
+    picked = {name: facts[name] for name in TOLD}
+    return {**picked, "index": str(index) if index else None, "metrics": facts["metrics_flat"]}
 
 
 def text_of(benchmark: Benchmark) -> str:

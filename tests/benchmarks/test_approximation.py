@@ -12,12 +12,11 @@ from django.urls import reverse
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation, Run, StageList
 from apps.benchmarks.progress import benchmark_event
-from apps.benchmarks.reporting import facts_of
 from apps.benchmarks.retrying import retry
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from apps.operations.working import perform_batch, wait
-from apps.results.board_text import text_of
+from apps.results.board_text import facts_of, text_of
 from apps.retrieval.models import Index
 from apps.retrieval.search.ann_indexes import find_ann_index
 from benchbench.ir.planning.matrix import MatrixError

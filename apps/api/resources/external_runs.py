@@ -19,9 +19,9 @@ from apps.benchmarks.external.importing import NewBenchmark, import_runs
 from apps.benchmarks.external.uploading import stored_run
 from apps.benchmarks.measuring.measures import besides_the_usual
 from apps.benchmarks.models import Benchmark
-from apps.benchmarks.progress import metrics_of
 from apps.datasets.finding import find_version
 from apps.datasets.models import Dataset
+from apps.results.exporters.results_json import run_results
 from benchbench.access import may_change
 
 
@@ -60,8 +60,7 @@ class ExternalRuns(Endpoint):
                 format=stated.get("format", ""),
             )
         ((run, report),) = imported.runs
-        told = {"id": run.pk, "run_order": run.run_order, "label": run.label, "metrics_flat": metrics_of(run)}
-        facts = {"benchmark": imported.benchmark, "run": told, "report": report}
+        facts = {"benchmark": imported.benchmark, "run": run_results(run), "report": report}
         return Response(RunImportFacts(facts).data, status=201)
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
+from apps.benchmarks.describing import flat
 from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.progress import flat, nested
 from apps.benchmarks.running.timing import cost_ms, execution_of
 from apps.datasets.models import DatasetVersion
 from apps.results.exporters.outcomes import Outcome, outcomes_at
@@ -14,6 +14,10 @@ from apps.results.leaderboard.runs import Row, leaderboard
 from apps.results.triage.queries import evaluation_of
 
 NO_METRICS: dict[str, Any] = {"mrr": None, "ap": None, "precision": {}, "recall": {}, "ndcg": {}}
+OF_A_RUN = (
+    *("id", "run_order", "config_hash", "config", "status", "error_message", "metrics", "metrics_flat", "timing"),
+    *("label", "failed_queries", "unranked", "warnings"),
+)
 
 
 def results(benchmark: Benchmark, *, version: DatasetVersion | None = None) -> dict[str, Any]:
@@ -69,23 +73,9 @@ def write(benchmark: Benchmark, version: DatasetVersion) -> Iterator[str]:
 
 
 def _run(row: Row) -> dict[str, Any]:
-    run = row.run
-    metrics = {} if row.provisional else flat(dict(row.values))
-    return {
-        "id": str(run.pk),
-        "run_order": run.run_order,
-        "config_hash": run.config_hash,
-        "config": run.config,
-        "status": run.status,
-        "error_message": run.error_message or None,
-        "metrics": NO_METRICS | nested(metrics),
-        "metrics_flat": metrics,
-        "timing": _timing(run),
-        "label": run.label,
-        "failed_queries": run.failed_queries,
-        "unranked": row.unranked or None,
-        "warnings": run.warnings,
-    }
+    facts = row.facts
+    told = {**facts, "metrics": NO_METRICS | facts["metrics"], "timing": _timing(row.run)}
+    return {name: told[name] for name in OF_A_RUN}
 
 
 def _timing(run: Run) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import F
 
+from apps.benchmarks.describing import run_facts
 from apps.benchmarks.measuring.evaluating import policies_of
 from apps.benchmarks.measuring.measures import FAMILIES
 from apps.benchmarks.models import Benchmark, Evaluation, Run
@@ -39,6 +40,11 @@ class Row:
     @property
     def provisional(self) -> bool:
         return self.so_far is not None
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What may be told of the run, with its means where they are final."""
+        return {**run_facts(self.run, {} if self.provisional else self.values), "unranked": self.unranked or None}
 
 
 @dataclass(frozen=True, slots=True)

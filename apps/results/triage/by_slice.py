@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from apps.benchmarks.describing import flat
 from apps.benchmarks.models import Evaluation, Run
-from apps.benchmarks.progress import flat
 from apps.results.charts import height_of_rows, wrapped
 from apps.results.leaderboard.runs import primary_measure
 from apps.results.leaderboard.slicing import Slicing, means_in, slicing_of, values_in

@@ -28,7 +28,7 @@ from apps.benchmarks.repeating.reproducing import (
     read_manifest,
 )
 from apps.benchmarks.repeating.verifying import verify
-from apps.benchmarks.reporting import facts_of, preview_text
+from apps.benchmarks.reporting import preview_text
 from apps.collections.models import Collection
 from apps.datasets.readers import read_dataset
 from apps.mappings.laying import lay
@@ -36,7 +36,7 @@ from apps.mappings.models import Mapping
 from apps.operations.commands import UseCaseCommand
 from apps.operations.models import Operation, Status
 from apps.operations.working import OperationFailedError, wait
-from apps.results.board_text import text_of
+from apps.results.board_text import facts_of, text_of
 from apps.results.console import Console, write_baselines
 from apps.results.exporting import export_to
 from apps.results.run_arguments import add_execution, add_report_of_spec002, add_what_is_run
