@@ -133,7 +133,7 @@ def test_runs_gather_in_one_benchmark_and_none_twice(dataset: Dataset, run_file:
         *((1, "bm25"), (2, "bm25 (other)"), (3, "c"))
     ]
     assert third.benchmark.total_runs == 3
-    with pytest.raises(ConflictError, match=r'rankings that run 1, "bm25", .* already: nothing was imported'):
+    with pytest.raises(ConflictError, match=r'has the same rankings as run 1, "bm25", .*: nothing was imported'):
         imported(dataset, run_file, benchmark=found.benchmark)
     renamed = write(tmp_path / "renamed.run", RUN.replace("bm25", "other-tag"))
     with pytest.raises(ConflictError, match=r"renamed\.run has the same rankings"):
@@ -167,7 +167,7 @@ def test_what_is_asked_wrongly_is_said(dataset: Dataset, run_file: Path, tmp_pat
     draft = add_version(dataset, frozen=False)
     with pytest.raises(BenchbenchError, match="is measured on questions v1"):
         imported(other, run_file, benchmark=found.benchmark)
-    with pytest.raises(BenchbenchError, match="name and measures already"):
+    with pytest.raises(BenchbenchError, match="already has a name and measures"):
         imported(dataset, run_file, benchmark=found.benchmark, k=[3])
     with pytest.raises(BenchbenchError, match="is not a frozen version"):
         imported(dataset, run_file, version=draft)
