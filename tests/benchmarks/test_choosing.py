@@ -113,7 +113,7 @@ def test_without_an_owner_it_is_for_the_owner_of_the_mapping_or_for_everybody(li
     assert newest(library) == "trial"
     library.owner = None
     library.collection.indexes.filter(name="keywords").update(status=Index.Status.FAILED)
-    with pytest.raises(MatrixError, match=r"no ready index that the whole staff sees, .*: say --owner"):
+    with pytest.raises(MatrixError, match=r"no ready index that the whole staff sees\. .*: give --owner"):
         newest(library)
 
 
