@@ -51,6 +51,18 @@ def test_a_pair_that_another_axis_does_not_touch_counts_once_for_each_of_its_val
     assert "weighs every combination alike" in page
 
 
+def test_effects_are_of_the_queries_that_every_run_answered(admin_client: Client) -> None:
+    values = noisy([0.3, 0.5, 0.6], 30)
+    values[0, 4] = np.nan  # of the dense run, which RRF k does not touch
+    runs = make_compared(make_queries(30), values, configs=MODES).runs.all()
+    mode, rrf_k = effects_of(compare_runs(runs))
+    answered = np.delete(values, 4, axis=1)
+    assert mode.difference == pytest.approx(((answered[1] + answered[2]) / 2 - answered[0]).mean())
+    assert rrf_k.difference == pytest.approx((answered[2] - answered[1]).mean())
+    page = admin_client.get(reverse("admin:run_compare"), {"benchmark": runs[0].benchmark_id})
+    assert page.status_code == 200
+
+
 def test_an_axis_without_matched_runs_has_no_effect() -> None:
     configs = [{"search_mode": "dense", "top_k": 10}, {"search_mode": "sparse", "top_k": 20}]
     runs = make_compared(make_queries(30), noisy([0.3, 0.5], 30), configs=configs).runs.all()

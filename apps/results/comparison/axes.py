@@ -9,7 +9,7 @@ from apps.results.comparison.comparing import RunComparison
 from apps.results.configurations import Config, applies, phrase, varying
 from benchbench.ir.planning.configuration import AXES, DEFAULTS, LATE_INTERACTION
 from benchbench.ir.statistics.effects import AxisEffect, Contrast, axis_effects, contrasts
-from benchbench.ir.statistics.resampling import Interval
+from benchbench.ir.statistics.resampling import Interval, common_queries
 
 RESAMPLES = 2_000
 
@@ -40,7 +40,8 @@ def effects_of(comparison: RunComparison) -> list[Effect]:
     """
     known = [place for place, run in enumerate(comparison.runs) if not run.is_external]
     configs = [{**DEFAULTS, "reranker": LATE_INTERACTION, **comparison.runs[place].config} for place in known]
-    values = comparison.compared[known]
+    # Those that every run answered, in the effect of each axis: it may touch some runs alone.
+    values = comparison.compared[:, common_queries(comparison.compared)][known]
     axes = varying(configs)
     asked, pairs = [], []
     for axis in axes:
