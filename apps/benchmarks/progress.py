@@ -168,12 +168,12 @@ def _so_far(
     benchmark: Benchmark, runs: list[Run], at_work: set[str], before: int, parts: list[dict[str, Any]]
 ) -> dict[str, dict[str, Any]]:
     """Return per run that this operation works on: queries done, and the means over them."""
-    names = benchmark.measures
     result = {}
     for run in runs:
         if str(run.pk) not in at_work:
             continue
         mine = [part[str(run.pk)] for part in parts if str(run.pk) in part]
+        names = benchmark.measures[: len(mine[0]["sums"])] if mine else []  # what was added since stands after them
         counted = sum(part["counted"] for part in mine)
         sums = [sum(part["sums"][n] for part in mine) for n in range(len(names))]
         valued = [sum(part["valued"][n] for part in mine) for n in range(len(names))]

@@ -134,6 +134,16 @@ def test_rankings_that_a_later_batch_replaced_are_measured_as_they_are(library: 
     require_as_stored(benchmark)
 
 
+def test_an_operation_tells_what_it_measured_when_measures_were_added_since(library: Mapping) -> None:
+    benchmark = make(library)
+    operation = launch(benchmark)
+    wait(operation)
+    before = benchmark_event(operation)["runs"]
+    add_measures(benchmark, ["Hits@3"])
+    assert benchmark_event(operation)["runs"] == before
+    assert all(one["metrics_flat"]["ndcg@10"] for one in before)
+
+
 def test_provisional_figures_are_the_values_that_are_kept(library: Mapping) -> None:
     benchmark = make(library)
     operation = begin(benchmark)
