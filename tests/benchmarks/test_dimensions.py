@@ -1,14 +1,23 @@
 """Runs that compare the first dimensions of vectors."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
 from apps.benchmarks.launching import launch
+from apps.benchmarks.models import QueryResult
+from apps.benchmarks.running import stages
+from apps.collections.records import DocumentRecord
+from apps.datasets.records import QueryRecord
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.retrieval.models import Index
 from apps.retrieval.search.open_indexes import open_index
+from apps.retrieval.search.truncating import TruncatedView
 from benchbench.ir.planning.matrix import MatrixError
+from tests.benchmarks.conftest import ENCODER, import_all
 from tests.benchmarks.test_approximation import benchmark_of
 
 
@@ -32,6 +41,32 @@ def test_a_run_ranks_by_the_dimensions_that_it_states(library: Mapping) -> None:
             continue
         cosines = vectors @ query / lengths
         assert result.scores[:1] == pytest.approx([cosines.max()], abs=1e-6)
+
+
+def test_a_query_without_a_direction_fails_alone(transactional_db: None, settings: Any) -> None:
+    settings.BENCHBENCH_BATCH_SECONDS = 60  # all in one batch
+    shelf = [DocumentRecord("d", title="d", text="apple pear olive")]
+    queries = [QueryRecord(key, key) for key in ("apple", "olive", "pear")]  # olive is the ninth dimension
+    library = import_all(shelf, queries, name="keywords", encoder=ENCODER)
+    wait(launch(benchmark_of(library, search_modes=["dense"], dimensions=[5])))
+    [(key, error)] = QueryResult.objects.exclude(error="").values_list("query__key", "error")
+    assert key == "olive"
+    assert error == "The first 5 dimensions of the vector of the query are all zero: compare more dimensions."
+
+
+def test_shortening_the_vectors_is_in_no_time(library: Mapping, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(seconds=0.0)
+    made = TruncatedView.__init__
+
+    def slow(self: TruncatedView, *args: Any) -> None:
+        clock.seconds += 10
+        made(self, *args)
+
+    monkeypatch.setattr(TruncatedView, "__init__", slow)
+    monkeypatch.setattr(stages, "time", SimpleNamespace(perf_counter=lambda: clock.seconds))
+    wait(launch(benchmark_of(library, search_modes=["dense"], dimensions=[9])))
+    assert clock.seconds == 10
+    assert set(QueryResult.objects.values_list("search_ms", flat=True)) == {0.0}
 
 
 @pytest.mark.parametrize(

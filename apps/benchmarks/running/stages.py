@@ -19,6 +19,7 @@ from apps.retrieval.encoders.encoder import EncoderError, flawed_vector, vector_
 from apps.retrieval.encoders.encoding import QueryVector, query_vectors, time_encoding
 from apps.retrieval.search import full_text
 from apps.retrieval.search.open_indexes import OpenIndex
+from apps.retrieval.search.truncating import QueryTruncationError
 from benchbench.errors import BenchbenchError, told
 from benchbench.ir.fusion import rrf, weighted
 from benchbench.ir.planning.ann import Ann
@@ -35,7 +36,7 @@ class StageError(BenchbenchError):
     code = "stage"
 
 
-OF_ONE_QUERY = (EncoderError, RankingError, StageError)  # errors that one query of many may bring
+OF_ONE_QUERY = (EncoderError, RankingError, StageError, QueryTruncationError)  # errors that one query of many may bring
 
 
 class Stages:
@@ -203,6 +204,8 @@ class Stages:
             found = index.approximate(vectors, stage.depth, setting, filters)
             self._notes(stage).update(found.notes)
             return [Outcome(ranked, ms) for ranked, ms in zip(found.lists, found.costs, strict=True)]
+        if stage.dimensions is not None:
+            index.truncated_to(stage.dimensions)  # before any query: making it is no part of their cost
         by_number = dict(zip(numbers, vectors, strict=True))
 
         def search(some: list[int]) -> list[ScoredList]:

@@ -97,7 +97,7 @@ class OpenIndex:
 
         `dimensions`: by the first so many of the d alone, of vectors that are of length 1 again.
         """
-        view = self if dimensions is None else self._truncated_to(dimensions)
+        view = self if dimensions is None else self.truncated_to(dimensions)
 
         def search(chosen: list[int], filter: Filter, mask: Mask | None) -> Sequence[ScoredList]:
             return self._strategy.search(view, queries[chosen], depth, mask=mask)
@@ -140,7 +140,8 @@ class OpenIndex:
         """The nearest chunks among those that `mask` (n,) admits, exactly. For the strategy."""
         return exact.nearest(self._required_vectors(), queries, depth, mask=mask)
 
-    def _truncated_to(self, dimensions: int) -> TruncatedView:
+    def truncated_to(self, dimensions: int) -> TruncatedView:
+        """Return the index by the first dimensions of its vectors, which takes a while when it is first asked for."""
         if dimensions not in self._truncated:
             self._truncated[dimensions] = TruncatedView(self._required_vectors(), dimensions)
         return self._truncated[dimensions]

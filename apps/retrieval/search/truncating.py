@@ -3,6 +3,8 @@
 Kusupati et al., "Matryoshka Representation Learning", NeurIPS 2022.
 """
 
+from typing import Literal
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,6 +24,10 @@ class TruncationError(BenchbenchError):
     code = "truncation"
 
 
+class QueryTruncationError(TruncationError):
+    """A query's vector that has none: the others of its batch may have one."""
+
+
 class TruncatedView:
     """An open index as a strategy sees it, by the first `dimensions` of its vectors (n, d). Raises TruncationError."""
 
@@ -38,7 +44,7 @@ class TruncatedView:
         return exact.nearest(self._vectors, truncated(queries, self._dimensions, what="query"), depth, mask=mask)
 
 
-def truncated(vectors: Vectors, dimensions: int, *, what: str) -> Vectors:
+def truncated(vectors: Vectors, dimensions: int, *, what: Literal["chunk", "query"]) -> Vectors:
     """The first `dimensions` of each vector (n, d), of length 1: (n, dimensions). Raises TruncationError.
 
     Lengths are sums of float64 squares, row by row, so that a vector comes out the same bits in any batch.
@@ -48,9 +54,10 @@ def truncated(vectors: Vectors, dimensions: int, *, what: str) -> Vectors:
         part = vectors[start : start + ROWS_AT_ONCE, :dimensions].astype(np.float64, order="C")
         lengths = np.sqrt(np.einsum("nd,nd->n", part, part))
         if not lengths.all():
-            raise TruncationError(
-                f"The first {dimensions} dimensions of the vector of {what} {start + int(np.argmin(lengths))} are all "
-                "zero: compare more dimensions."
+            row = start + int(np.argmin(lengths))
+            error, whose = (QueryTruncationError, "the query") if what == "query" else (TruncationError, f"chunk {row}")
+            raise error(
+                f"The first {dimensions} dimensions of the vector of {whose} are all zero: compare more dimensions."
             )
         kept[start : start + ROWS_AT_ONCE] = part / lengths[:, None]
     return kept
