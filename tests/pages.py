@@ -62,8 +62,13 @@ class Address:
 
 def addresses() -> Iterator[Address]:
     """Yield the pages and their fragments, but what the API has, whose answers are JSON."""
+    yield from (address for address in every_address() if address.name.rpartition(":")[2] not in NO_PAGES)
+
+
+def every_address() -> Iterator[Address]:
+    """Yield the same, and acts and files besides."""
     models = {model._meta.label_lower: model for model in apps.get_models()}
-    yield from (one for one in _walk(get_resolver(), models) if one.name.rpartition(":")[2] not in NO_PAGES)
+    yield from _walk(get_resolver(), models)
 
 
 def _walk(

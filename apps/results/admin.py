@@ -45,7 +45,7 @@ add_to(
 add_to(
     Run,
     pages=(
-        Page("<uuid:object_id>/change/", results.run_page, "benchmarks_run_change"),
+        Page("<path:object_id>/change/", results.run_page, "benchmarks_run_change"),
         Page("<uuid:object_id>/coverage/", measures.run_coverage, "run_coverage"),
         Page("<uuid:object_id>/sections/", measures.run_sections, "run_sections"),
         Page("<uuid:object_id>/content/", measures.run_content, "run_content"),
@@ -56,7 +56,7 @@ add_to(
 add_to(
     QueryResult,
     pages=(
-        Page("<int:object_id>/change/", results.query_page, "benchmarks_queryresult_change"),
+        Page("<path:object_id>/change/", results.query_page, "benchmarks_queryresult_change"),
         Page("<int:object_id>/judge/<int:document_id>/", judging.judge_by_result, "queryresult_judge"),
     ),
 )

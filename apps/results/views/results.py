@@ -82,7 +82,7 @@ def links_of(benchmark: Benchmark) -> list[Button]:
     return [Button("Manifest", "download", href=reverse("admin:benchmark_manifest", args=[benchmark.pk]))]
 
 
-def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> HttpResponse:
+def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
     """A run: its configuration, means and times, what it lost, and its queries, worst first."""
     run: Run = model_admin.viewed(request, object_id)
     context = run_context(run, request.GET, against=_against(request))
@@ -90,7 +90,7 @@ def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID)
     return model_admin.page(request, "results/run.html", context, original=run)
 
 
-def query_page(request: HttpRequest, model_admin: SiteAdmin, object_id: int) -> HttpResponse:
+def query_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
     """One ranking: what stands where, how it was judged and came there, what is lost and why; or two side by side."""
     result: QueryResult = model_admin.viewed(request, object_id)
     context = query_context(result, version=request.GET.get("version", ""), against=_against(request))

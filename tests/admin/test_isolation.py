@@ -1,0 +1,137 @@
+"""Every address of the admin times everybody who may ask: one that is added is asked for here too."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.template.response import SimpleTemplateResponse
+from django.test import Client
+from django.urls import reverse
+
+from apps.benchmarks.gates.baselines import approve
+from apps.benchmarks.models import QueryResult
+from apps.mappings.resolving import resolve
+from apps.retrieval.indexing import build_index
+from apps.retrieval.models import ChunkSet, Index, VectorSpace
+from benchbench.site.panels import change_url
+from tests.admin.conftest import APPS, MakeStaff
+from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
+from tests.pages import Address, every_address
+
+POSTED = {"benchmark_preview", "dataset_preview", "run_import_preview"}  # no other method is answered
+# What only those may open who may change something, besides Django's pages that add and delete.
+ACTS = POSTED | {
+    *("benchmark_choices", "benchmark_from_manifest", "benchmark_measures", "benchmarks_benchmark_import_run"),
+    *("dataset_freeze", "query_add", "query_edit", "query_judge", "queryresult_judge", "resolution_repair"),
+    *("run_import", "run_import_choices"),
+}
+FORMATS = {"run_export": "csv-run", "benchmark_export": "json"}
+Ask = Callable[[Client], dict[str, Any]]
+
+
+def ours() -> Iterator[tuple[Address, str]]:
+    """Yield the addresses of our models, each with its name in the admin."""
+    for address in every_address():
+        if address.model and address.model._meta.app_label in APPS:
+            yield address, address.name.removeprefix("admin:")
+
+
+def is_act(name: str) -> bool:
+    return name in ACTS or name.endswith(("_add", "_delete"))
+
+
+@pytest.fixture
+def owner(make_staff: MakeStaff) -> User:
+    """Somebody who owns one of everything that has an address."""
+    user = make_staff("grace")
+    collection = make_collection("shelf", [{"title": "Pears"}])
+    dataset = make_dataset({"q1": [({"document_id": "d1"}, 1), ({"document_id": "gone"}, 2)]})
+    for row in (collection, dataset):
+        row.owner = user
+        row.save()
+    mapping = make_mapping(dataset, collection, owner=user)
+    resolve(mapping)
+    run = make_benchmark(mapping, [0.5], owner=user).runs.get()
+    documents = [collection.documents.get().pk]
+    query = dataset.queries.get()
+    QueryResult.objects.create(run=run, query=query, document_ids=documents, chunk_ids=[], scores=[1.0])
+    approve(run, name="main", reason="Because.", by=user)
+    index = Index.objects.create(collection=collection, name="words", encoder="keyword:a", owner=user)
+    build_index(index)
+    ChunkSet.objects.create(collection=collection, strategy="flat", fingerprint="f")
+    VectorSpace.objects.create(encoder="keyword:a", revision="1", kind="query", dimension=1)
+    return user
+
+
+@pytest.fixture
+def ask(owner: User) -> Ask:
+    """Ask for every address as somebody, by the method that it answers; return the answers by name."""
+
+    def url(address: Address, name: str) -> str:
+        assert address.model
+        row: Any = address.model._default_manager.order_by("pk").first()
+        values = dict.fromkeys(("object_id", "query_id"), row.pk) | {"format": FORMATS.get(name, "csv")}
+        values["document_id"] = getattr(row, "document_ids", [0])[0]
+        return address.url(values.__getitem__)
+
+    def everything(client: Client) -> dict[str, Any]:
+        with patch.object(SimpleTemplateResponse, "rendered_content", ""):
+            asked = {name: (client.post if name in POSTED else client.get, url(at, name)) for at, name in ours()}
+            return {name: method(path) for name, (method, path) in asked.items()}
+
+    return everything
+
+
+def test_who_is_not_signed_in_is_sent_to_the_login(client: Client, ask: Ask) -> None:
+    answers = ask(client)
+    assert len(answers) > 90
+    login = reverse("admin:login")
+    assert {
+        name: answer.status_code
+        for name, answer in answers.items()
+        if answer.get("Location", "")[: len(login)] != login
+    } == {}
+
+
+def test_who_has_no_permission_is_refused_what_is_ones_own(client: Client, owner: User, ask: Ask) -> None:
+    owner.user_permissions.clear()
+    client.force_login(owner)
+    assert {name: answer.status_code for name, answer in ask(client).items() if answer.status_code != 403} == {}
+
+
+def test_who_may_only_view_is_refused_every_act_and_nothing_else(client: Client, owner: User, ask: Ask) -> None:
+    owner.user_permissions.set(Permission.objects.filter(codename__startswith="view_"))
+    client.force_login(owner)
+    refused = {name for name, answer in ask(client).items() if answer.status_code == 403}
+    assert refused == {name for _, name in ours() if is_act(name)}
+
+
+def test_what_somebody_else_owns_is_not_found(client_of_ada: Client, ask: Ask) -> None:
+    answers = ask(client_of_ada)
+    rows = {
+        name
+        for address, name in ours()
+        if {"object_id", "query_id"} & set(address.parameters) and address.model is not VectorSpace
+    }
+    assert {name: answers[name].status_code for name in rows if answers[name].status_code != 404} == {}
+
+
+def test_a_form_of_another_site_is_accepted_nowhere(owner: User, ask: Ask) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(owner)
+    with patch.object(client, "get", client.post):
+        answers = ask(client)
+    told = {
+        name: (answer.status_code, "Nothing was changed" in answer.content.decode()) for name, answer in answers.items()
+    }
+    assert {name: one for name, one in told.items() if one != (403, True)} == {}
+
+
+def test_the_page_of_a_run_is_the_same_however_its_id_is_written(client: Client, owner: User) -> None:
+    client.force_login(owner)
+    result = QueryResult.objects.get()
+    for row, other in ((result.run, str(result.run_id).upper()), (result, f"+{result.pk}")):
+        (usual,) = client.get(change_url(row)).templates[:1]
+        assert client.get(change_url(row).replace(str(row.pk), other)).templates[0].name == usual.name
