@@ -85,19 +85,22 @@ def as_doc_ref(stated: Any) -> Any:
     return {"uri": stated} if isinstance(stated, str) else without_nulls(stated)
 
 
-def doc_ref_fault(doc_ref: Any) -> str:
-    """Say why a value cannot refer to a document ("has the unknown key …"), or "" where it can."""
+def doc_ref_fault(doc_ref: Any) -> tuple[str, str]:
+    """Say why a value cannot refer to a document ("has the unknown key …"), and which key of it is wrong, "" for none.
+
+    Both are "" where it can.
+    """
     known = ", ".join(DOC_REF_KEYS)
     if not isinstance(doc_ref, dict):
-        return f"must be an object with any of {known}, or a string that is the uri, not {kind(doc_ref)}"
+        return f"must be an object with any of {known}, or a string that is the uri, not {kind(doc_ref)}", ""
     if not doc_ref:
-        return f"is empty: give any of {known}"
+        return f"is empty: give any of {known}", ""
     for key, value in doc_ref.items():
         if key not in DOC_REF_KEYS:
-            return f"has the unknown key {key[:40]!a}: known are {known}"
+            return f"has the unknown key {key[:40]!a}: known are {known}", key
         if not isinstance(value, str) or not value.strip():
-            return f"must hold strings that are not blank: its {key} is {_shown(value)}"
-    return ""
+            return f"must hold strings that are not blank: its {key} is {_shown(value)}", key
+    return "", ""
 
 
 def check(record: DatasetRecord) -> None:

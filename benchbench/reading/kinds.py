@@ -1,14 +1,11 @@
 """Kinds of values: a strict type that tests a value, with its JSON schema and its words."""
 
-import json
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
+from pydantic import Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
 from pydantic_core import CoreSchema
 
-from benchbench.reading.objects import told
-
-STRICT = ConfigDict(strict=True, allow_inf_nan=False)
+from benchbench.reading.objects import STRICT, shown, told
 
 
 class Kind:
@@ -49,11 +46,6 @@ def whole(least: int, most: int) -> Kind:
 def one_of(*names: str) -> Kind:
     """One of several names, which its words give without quotes."""
     return Kind(Literal[names], f"one of {', '.join(names)}")
-
-
-def shown(value: object) -> str:
-    """A value as its author writes it: in JSON."""
-    return json.dumps(value, ensure_ascii=False, default=repr)
 
 
 def _words(schema: dict[str, Any]) -> str:

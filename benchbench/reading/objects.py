@@ -14,11 +14,11 @@ from benchbench.errors import BenchbenchError
 from benchbench.reading.strict_json import kind, same
 
 if TYPE_CHECKING:
-    from pydantic import GetCoreSchemaHandler, TypeAdapter
+    from pydantic import ConfigDict, GetCoreSchemaHandler, TypeAdapter
     from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError
 
 T = TypeVar("T")
-STRICT = {"strict": True, "allow_inf_nan": False}
+STRICT: ConfigDict = {"strict": True, "allow_inf_nan": False}
 TYPES = {
     **{"string_type": "a string", "tuple_type": "a list", "list_type": "a list", "dict_type": "an object"},
     **{"int_type": "a whole number", "float_type": "a number", "bool_type": "true or false"},
@@ -161,6 +161,11 @@ def fault(what: str, key: str = "") -> PydanticCustomError:
     return PydanticCustomError("fault", "{what}", {"what": what, "key": key})
 
 
+def shown(value: object) -> str:
+    """A value as its author writes it: in JSON."""
+    return json.dumps(value, ensure_ascii=False, default=repr)
+
+
 def without_nulls(item: Any) -> Any:
     """Return an object without its keys that are null, which some programs write for what is not stated."""
     return {key: value for key, value in item.items() if value is not None} if isinstance(item, dict) else item
@@ -213,7 +218,7 @@ def _fault(error: ErrorDetails) -> tuple[str, str, str]:
     if error["type"] == "fault":
         return _path(loc), said["what"], said["key"][:40]
     if error["type"] == "kind":
-        text = json.dumps(value)
+        text = shown(value)
         return _path(loc), f"must be {said['words']}, not {text if len(text) <= 40 else f'{text[:37]}…'}", ""
     return _path(loc), f"must be {TYPES.get(error['type'], 'something else')}, not {kind(value)}", ""
 

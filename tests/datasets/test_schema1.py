@@ -173,7 +173,9 @@ def test_filters_that_will_restrict_the_search_say_so() -> None:
         (judged({"doc_ref": "u", "bad": 1}), "queries[0].relevant_docs[0].bad"),
         (query(query_id="q2"), "queries[0].query_key"),
         (query(query_key="q" * 201), "queries[0].query_key"),
-        (judged("u", {"doc_ref": {"url": "x"}}), "queries[0].relevant_docs[1].doc_ref"),
+        (judged("u", {"doc_ref": {"url": "x"}}), "queries[0].relevant_docs[1].doc_ref.url"),
+        (judged({"doc_ref": {"uri": " "}}), "queries[0].relevant_docs[0].doc_ref.uri"),
+        (judged(" "), "queries[0].relevant_docs[0].doc_ref"),
     ],
 )
 def test_an_error_carries_the_whole_path(value: Any, field: str) -> None:

@@ -34,8 +34,10 @@ class DocRefField(AnyValue):
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         doc_ref = as_doc_ref(data)
-        if found := doc_ref_fault(doc_ref):
-            raise serializers.ValidationError(f"doc_ref {found}.")
+        what, key = doc_ref_fault(doc_ref)
+        if what:
+            told = [f"doc_ref {what}."]
+            raise serializers.ValidationError({key: told} if key and isinstance(data, dict) else told)
         return doc_ref
 
 

@@ -122,8 +122,9 @@ def _problem(dataset: Dataset, edit: JudgmentEdit, has_query: bool, row: Judgmen
     query = f"{edit.query_key[:60]!a}"
     if not has_query:
         return "query_key", f'The dataset "{dataset}" has no query {query}.'
-    if (edit.judgment or row is None) and (fault := doc_ref_fault(edit.doc_ref)):
-        return "doc_ref", f"The reference to the document {fault}."
+    what, _ = doc_ref_fault(edit.doc_ref)
+    if what and (edit.judgment or row is None):
+        return "doc_ref", f"The reference to the document {what}."
     if edit.judgment is None and row is None:
         return "doc_ref", f'The query {query} of "{dataset}" has no judgment of that document to take away.'
     if edit.judgment and edit.judgment.grade not in GRADES:

@@ -29,8 +29,9 @@ def add_query(dataset: Dataset, record: QueryRecord, *, judged_by: Any = None) -
     """Add a query with its judgments to the draft; return the row."""
     check_query(record)
     for index, judgment in enumerate(record.judgments):
-        if found := doc_ref_fault(judgment.doc_ref):
-            raise DatasetError(f"The reference to the document {found}.", field=f"judgments[{index}].doc_ref")
+        what, _ = doc_ref_fault(judgment.doc_ref)
+        if what:
+            raise DatasetError(f"The reference to the document {what}.", field=f"judgments[{index}].doc_ref")
     draft = open_draft(dataset)
     if draft.queries.filter(key=record.key).exists():
         raise QueryExistsError(

@@ -51,8 +51,9 @@ def _key(key: str) -> str:
 
 def _doc_ref(value: Any) -> dict[str, str]:
     doc_ref = as_doc_ref(value)
-    if what := doc_ref_fault(doc_ref):
-        raise fault(what)
+    what, key = doc_ref_fault(doc_ref)
+    if what:
+        raise fault(what, key if isinstance(value, dict) else "")
     return dict(doc_ref)
 
 

@@ -115,8 +115,9 @@ def _judge(query: _Query, where: str, cells: Mapping[str, Any]) -> int:
     doc_ref, grade = _doc_ref(where, cells), cells.get("grade")
     if not doc_ref and grade in (None, ""):
         return 0
-    if found := doc_ref_fault(doc_ref):
-        raise DatasetError(f"{where} doc_ref {found}.", field="doc_ref")
+    what, _ = doc_ref_fault(doc_ref)
+    if what:
+        raise DatasetError(f"{where} doc_ref {what}.", field="doc_ref")
     judgment = JudgmentRecord(doc_ref, _grade(where, grade))
     before = query.judgments.get(canonical(doc_ref))
     if before is None:

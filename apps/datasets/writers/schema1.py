@@ -75,8 +75,9 @@ def _item(query: QueryRecord) -> dict[str, Any]:
 
 def _fit(query: QueryRecord) -> QueryRecord:
     for judgment in query.judgments:
-        if found := doc_ref_fault(judgment.doc_ref):
-            raise WriteError(f"The query {query.key[:60]!a} has a judgment whose doc_ref {found}.", field="format")
+        what, _ = doc_ref_fault(judgment.doc_ref)
+        if what:
+            raise WriteError(f"The query {query.key[:60]!a} has a judgment whose doc_ref {what}.", field="format")
     grades = sorted(set(GRADES.values()))
     return kept(
         query,

@@ -51,8 +51,9 @@ def _rows(record: DatasetRecord) -> Iterator[Row]:
 def _fit(query: QueryRecord) -> QueryRecord:
     judgments = []
     for judgment in query.judgments:
-        if found := doc_ref_fault(judgment.doc_ref):
-            raise WriteError(f"The query {query.key[:60]!a} has a judgment whose doc_ref {found}.", field="format")
+        what, _ = doc_ref_fault(judgment.doc_ref)
+        if what:
+            raise WriteError(f"The query {query.key[:60]!a} has a judgment whose doc_ref {what}.", field="format")
         doc_ref = {key: value.strip() for key, value in judgment.doc_ref.items()}
         judgments.append(JudgmentRecord(doc_ref, judgment.grade))
     if query.key != query.key.strip():

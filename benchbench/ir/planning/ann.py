@@ -12,7 +12,8 @@ import numpy as np
 
 from benchbench.errors import BenchbenchError
 from benchbench.ir.records import ScoredList
-from benchbench.reading.kinds import Kind, one_of, shown, whole
+from benchbench.reading.kinds import Kind, one_of, whole
+from benchbench.reading.objects import shown
 
 Value = int | str
 

@@ -13,7 +13,8 @@ from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.ann import AnnError
 from benchbench.ir.planning.axes import CUTOFF
 from benchbench.ir.planning.configuration import AXES, LATE_INTERACTION, Configuration
-from benchbench.reading.kinds import Kind, shown
+from benchbench.reading.kinds import Kind
+from benchbench.reading.objects import shown
 
 __all__ = ["Configuration", "Matrix", "MatrixError"]
 
