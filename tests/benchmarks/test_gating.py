@@ -97,6 +97,11 @@ def test_a_significant_loss_fails_and_a_significant_gain_is_seen(mapping: Mappin
         ("before", "loss"): PASSED,  # the baseline held against itself
         ("before", "gain"): FAILED,
     }
+    *_, warning = gate(before.runs.get(), rules=LOSS, baseline=baseline).warnings
+    assert (
+        warning == 'The run "dense · top 10" is the run of the baseline: compared with itself, it shows no difference.'
+    )
+    assert not any("itself" in warning for warning in gate(worse, rules=LOSS, baseline=baseline).warnings)
 
 
 def test_a_loss_that_is_not_significant_passes_and_says_what_it_leaves_open(mapping: Mapping) -> None:

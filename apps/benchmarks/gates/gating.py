@@ -169,7 +169,12 @@ def _against(
         refusal = f'The baseline "{baseline.name}": {refusal}'
         return {run.run.pk: dict.fromkeys((change.measure for change in rules.changes), refusal) for run in family}, ()
     found = differences(rules.changes, family, measured, alpha=rules.alpha, seed=ground.benchmark.seed)
-    return found, tuple(between.warnings)
+    itself = [
+        f'The run "{one.run.label}" is the run of the baseline: compared with itself, it shows no difference.'
+        for one in judged
+        if one.run.pk == baseline.run_id
+    ]
+    return found, (*between.warnings, *itself)
 
 
 def _missing(benchmark: Benchmark) -> list[Run]:

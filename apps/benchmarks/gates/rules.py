@@ -72,7 +72,7 @@ def _as_written(value: Any) -> Any:
 
 
 def _rules(document: Any) -> Rules:
-    stated = _mapping(document, "the file", KEYS)
+    stated = _mapping(document, known=KEYS)
     coverage = _mapping(stated.get("coverage", {}), "coverage")
     failed = coverage.pop("failed_queries", None)
     rules = Rules(
@@ -165,13 +165,14 @@ def _latency(value: Any) -> Iterator[tuple[str, float]]:
         yield name, _number(limit, f"latency_ms.{name}")
 
 
-def _mapping(value: Any, where: str, known: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return a copy of a mapping whose keys are `known`, where that is given."""
+def _mapping(value: Any, where: str = "", known: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return a copy of a mapping whose keys are `known`, where that is given. The whole file has no `where`."""
+    at = where and f"{where}: "
     if not isinstance(value, dict):
-        raise RulesError(f"{where}: this is {_kind(value)}; it must be a mapping, `key: value`.")
+        raise RulesError(f"{at}this is {_kind(value)}; it must be a mapping, `key: value`.")
     for key in value:
         if known and key not in known:
-            raise RulesError(f"{where}: there is no key {key!r}; there are {', '.join(known)}.")
+            raise RulesError(f"{at}there is no key {key!r}; there are {', '.join(known)}.")
     return dict(value)
 
 
