@@ -28,16 +28,18 @@ class CollectionImportError(BenchbenchError):
 
 @dataclass
 class ImportReport:
-    """What an import did. `duplicates` counts documents that the source states more than once, equal each time."""
+    """What an import did. `duplicates` counts documents that the source states more than once, equal each time;
+    `empty` those of the source without a text."""
 
     created: int = 0
     updated: int = 0
     unchanged: int = 0
     removed: int = 0
     duplicates: int = 0
+    empty: int = 0
 
     def __str__(self) -> str:
-        return ", ".join(f"{count:,} {name}" for name, count in asdict(self).items())
+        return ", ".join(f"{count:,} {name}" for name, count in asdict(self).items() if count or name != "empty")
 
 
 def create_collection(
@@ -128,6 +130,7 @@ def _fresh(chunk: list[DocumentRecord], seen: dict[str, bytes], report: ImportRe
         digest = record.digest()
         if record.external_id not in seen:
             seen[record.external_id] = digest
+            report.empty += not record.text.strip()
             fresh.append(record)
         elif seen[record.external_id] == digest:
             report.duplicates += 1

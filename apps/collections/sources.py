@@ -12,6 +12,7 @@ from apps.collections.sectioned import find_sectioned, read_sectioned
 from benchbench.errors import BenchbenchError
 
 CORPUS_NAMES = ("corpus.jsonl", "corpus.jsonl.gz")
+QUERY_NAMES = ("queries.jsonl", "queries.jsonl.gz")  # in BEIR, and their lines look like documents without titles
 
 
 class SourceError(BenchbenchError):
@@ -56,6 +57,11 @@ def open_catalogue(id: str) -> Source:
 def find_corpus(path: Path) -> Path | None:
     """Return the BEIR corpus that `path` is or holds, or None where `path` is another folder."""
     if path.is_file():
+        if path.name in QUERY_NAMES:
+            raise SourceError(
+                f"{path.name} is the name of a file of queries, not of documents: import those as a dataset. "
+                "If it does hold documents, give it another name."
+            )
         if path.name.endswith((".jsonl", ".jsonl.gz")):
             return path
         raise SourceError(f"{path} is neither a folder nor a corpus: a corpus ends in .jsonl or .jsonl.gz.")

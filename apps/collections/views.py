@@ -9,6 +9,7 @@ from django.template.defaultfilters import filesizeformat
 
 from apps.collections.forms import CollectionForm
 from apps.collections.uploading import upload_collection as import_upload
+from benchbench.decimals import counted
 from benchbench.site.pages import form_page, staff
 from benchbench.site.panels import change_url
 
@@ -20,6 +21,8 @@ def upload_collection(request: HttpRequest, model_admin: ModelAdmin) -> HttpResp
         messages.success(
             request, f"Imported {report.created:,} documents. Next: build an index, so that it can be searched."
         )
+        if report.empty:
+            messages.warning(request, f"{counted(report.empty, 'document')} without a text: only a title is searched.")
         return redirect(change_url(collection))
 
     return form_page(

@@ -75,6 +75,15 @@ def test_a_key_of_the_file_is_no_field_of_the_form_that_has_its_name(client_of_a
     assert "column" in error_at(upload(client_of_ada, DATASET, "f.csv", b"query_key\n1", columns="grade=x"), "columns")
 
 
+def test_a_collection_warns_of_documents_without_a_text_and_takes_no_queries(client_of_ada: Client) -> None:
+    content = CORPUS.encode() + b'\n{"_id": "d9", "title": "Pear 9", "text": " "}'
+    refused = upload(client_of_ada, COLLECTION, "queries.jsonl", content, name="Fruit")
+    assert "name of a file of queries, not of documents" in error_at(refused, "file")
+    shown = upload(client_of_ada, COLLECTION, "corpus.jsonl", content, name="Fruit").content.decode()
+    assert "Imported 4 documents." in shown
+    assert "1 document without a text: only a title is searched." in shown
+
+
 def test_a_file_that_is_too_large_is_not_read(client_of_ada: Client, settings: Any) -> None:
     settings.BENCHMARK_DATASET_MAX_UPLOAD_BYTES = settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES = 100
     assert "at most 100" in error_at(upload(client_of_ada, DATASET, "fruit.json", b"x" * 101), "file")

@@ -48,6 +48,7 @@ def test_it_brings_a_collection_up_to_date_and_reports_as_json(
         "unchanged": 1,
         "removed": 1,
         "duplicates": 0,
+        "empty": 0,
     }
 
 

@@ -222,6 +222,12 @@ def test_a_failed_import_leaves_no_new_collection_behind(db: None) -> None:
     assert not Collection.objects.exists()
 
 
+def test_it_counts_documents_without_a_text(fruit: Collection) -> None:
+    report = import_documents(fruit, [PEAR, replace(PEAR, external_id="blank", text=" \n")])
+    assert (report.empty, str(report)) == (1, "2 created, 0 updated, 0 unchanged, 0 removed, 0 duplicates, 1 empty")
+    assert "empty" not in str(import_documents(fruit, [PEAR]))
+
+
 def test_it_imports_a_folder_and_recognises_its_files_again(fruit: Collection, tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("# A\n\ntext")
     (tmp_path / "b.html").write_text("<h1>B</h1>")
@@ -240,6 +246,9 @@ def test_it_finds_the_corpus_in_a_directory(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("x")
     with pytest.raises(BenchbenchError, match="neither a folder nor a corpus"):
         open_source(tmp_path / "notes.txt")
+    (tmp_path / "corpus.jsonl").rename(tmp_path / "queries.jsonl")
+    with pytest.raises(BenchbenchError, match="import those as a dataset"):
+        open_source(tmp_path / "queries.jsonl")
 
 
 @pytest.mark.django_db(transaction=True)
