@@ -13,8 +13,10 @@ from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation
 from apps.datasets.editing.judgments import set_judgment
 from apps.mappings.models import Mapping
+from apps.mappings.resolving import resolve
 from apps.operations.working import wait
 from apps.results.templatetags.benchbench import signed
+from benchbench.site.panels import change_url
 from tests.admin.test_acts import messages_of, press
 from tests.benchmarks.conftest import make_library
 from tests.benchmarks.test_rescoring import freeze_and_resolve, turn
@@ -49,6 +51,7 @@ def test_the_reader_re_scores_and_chooses_whose_values_to_see(admin_client: Clie
     assert response.redirect_chain[-1][0] == f"{results_url(finished)}?version=2"
     own = admin_client.get(results_url(finished))
     assert "values on v1 v2" in text_of(own)
+    assert "Re-score" not in text_of(own), "it is done"
     assert "These are values on" not in text_of(own), "its own version is shown until another is chosen"
     other = admin_client.get(results_url(finished), {"version": "2", "k": "5"})
     assert "These are values on questions v2, measured from the rankings for questions v1" in text_of(other)
@@ -101,6 +104,15 @@ def test_what_cannot_be_re_scored_says_why(admin_client: Client, finished: Bench
     Mapping.objects.update(dataset_version=finished.dataset_version)
     response = press(admin_client, finished, "rescore_selected", next=results_url(finished))
     assert "is newer: resolve it again" in messages_of(response)
+    page = response.content.decode()
+    assert f'href="{change_url(finished.mapping)}">' in page[page.index("bb-buttons") :]
+    assert "Resolve the mapping for v2" in page
+    assert "Re-score on" not in page
+    resolve(finished.mapping)
+    assert "Re-score on v2" in text_of(admin_client.get(results_url(finished)))
+    press(admin_client, finished, "rescore_selected")
+    resolve(finished.mapping)
+    assert "Re-score on v2" in text_of(admin_client.get(results_url(finished))), "what it was measured on is replaced"
 
 
 def test_a_manifest_goes_out_and_comes_back(admin_client: Client, finished: Benchmark) -> None:

@@ -12,19 +12,20 @@ from unfold.decorators import action, display
 from apps.benchmarks.cancelling import cancel
 from apps.benchmarks.deleting import delete_benchmark
 from apps.benchmarks.launching import launch
-from apps.benchmarks.measuring.rescoring import newest_version, rescore
+from apps.benchmarks.measuring.rescoring import is_scored, newest_version, rescore
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.retrying import retry
 from apps.benchmarks.views import benchmarks as views
 from apps.benchmarks.views import manifests as manifest_views
 from apps.benchmarks.views import runs as run_views
+from apps.datasets.models import DatasetVersion
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation, Status
 from benchbench.access import visible
 from benchbench.site.additions import Page, add_to
 from benchbench.site.admin import OwnedAdmin, VisibleFilter
 from benchbench.site.pages import staff
-from benchbench.site.panels import Button, Panel, changelist_url
+from benchbench.site.panels import Button, Panel, change_url, changelist_url
 
 
 @admin.register(Benchmark)
@@ -142,9 +143,16 @@ class BenchmarkAdmin(OwnedAdmin):
             label = "Start" if obj.status == Status.PENDING else "Resume"
             acts.append(Button(label, "play_circle", "start_selected", primary=True))
         newest = newest_version(obj)
-        if newest.number > obj.dataset_version.number and obj.runs.filter(status=Run.Status.COMPLETED).exists():
-            acts.append(Button(f"Re-score on v{newest.number}", "rule", "rescore_selected"))
+        if newest.number > obj.dataset_version.number and not is_scored(obj, newest):
+            acts.append(self._rescoring(obj.mapping, newest))
         return acts
+
+    def _rescoring(self, mapping: Mapping, newest: DatasetVersion) -> Button:
+        """Return the button that re-scores, or the one that leads to what must be done before."""
+        if mapping.dataset_version_id == newest.pk:
+            return Button(f"Re-score on v{newest.number}", "rule", "rescore_selected")
+        label, needs = f"Resolve the mapping for v{newest.number}", "mappings.change_mapping"
+        return Button(label, "join_inner", href=change_url(mapping), needs=needs)
 
     def panels(self, request: HttpRequest, obj: Benchmark) -> list[Panel]:
         operations = Operation.objects.filter(subject_id=obj.pk).order_by("-created_at")

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 
 from apps.benchmarks.measuring.evaluating import evaluate_runs
 from apps.benchmarks.models import Benchmark, Evaluation, Run
@@ -76,6 +77,14 @@ def newest_version(benchmark: Benchmark) -> DatasetVersion:
     """Return the newest frozen version of the benchmark's dataset."""
     frozen = DatasetVersion.objects.filter(dataset=benchmark.dataset_version.dataset_id, frozen_at__isnull=False)
     return frozen.select_related("dataset").latest("number")
+
+
+def is_scored(benchmark: Benchmark, version: DatasetVersion) -> bool:
+    """Tell whether every completed run has values on `version` that are as new as what the mapping resolved."""
+    resolved_at = benchmark.mapping.resolved_at
+    values = Evaluation.objects.filter(run=OuterRef("pk"), dataset_version=version)
+    newer = values.filter(created_at__gte=resolved_at) if resolved_at else values
+    return not benchmark.runs.filter(~Exists(newer), status=Run.Status.COMPLETED).exists()
 
 
 def find_version(benchmark: Benchmark, number: int) -> DatasetVersion:

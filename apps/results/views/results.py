@@ -49,7 +49,8 @@ def _board(request: HttpRequest, model_admin: SiteAdmin, benchmark: Benchmark) -
     k = int(asked) if asked.isdecimal() and int(asked) in benchmark.k_values else benchmark.primary_k
     number = request.GET.get("version", "")
     version = int(number) if number.isdecimal() and len(number) < 10 else None
-    acts = [button for button in model_admin.offered(request, benchmark) if button.action]
+    here = reverse("admin:benchmark_results", args=[benchmark.pk])
+    acts = [button for button in model_admin.offered(request, benchmark) if button.href != here]
     may_add = request.user.has_perm("benchmarks.add_benchmark")
     edit = "Edit" if model_admin.has_change_permission(request) else "Details"
     return {
@@ -61,7 +62,7 @@ def _board(request: HttpRequest, model_admin: SiteAdmin, benchmark: Benchmark) -
             *acts,
         ],
         "changelist_url": changelist_url(Benchmark),
-        "next": reverse("admin:benchmark_results", args=[benchmark.pk]),
+        "next": here,
     }
 
 
