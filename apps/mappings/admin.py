@@ -8,6 +8,7 @@ from django.urls import reverse
 from unfold.decorators import display
 
 from apps.collections.models import Collection
+from apps.datasets.editing.drafts import draft_of
 from apps.datasets.models import Dataset
 from apps.datasets.writers import WRITERS
 from apps.mappings.deleting import delete_mapping
@@ -85,7 +86,8 @@ class MappingAdmin(OwnedAdmin):
             return "Not resolved yet."
         if vars(mapping)["stale"]:
             return "No: the dataset or the collection has changed since. Resolve it again before the next benchmark."
-        return "Yes: neither the dataset nor the collection has changed since."
+        draft = " The draft is no part of it before it is frozen." if draft_of(mapping.dataset) else ""
+        return f"Yes, for {mapping.dataset_version}: no newer version is frozen, and the collection is the same.{draft}"
 
     def trail(self, obj: Mapping) -> list[Any]:
         return [obj.collection, obj.dataset]

@@ -120,3 +120,8 @@ def test_judgments_are_listed_as_they_are_now_with_their_dataset(admin_client: C
     assert [row[2] for row in listed()] == ["since v3"] * 3
     ended = dataset.queries.get(since=1)
     assert judgments_shown(ended).every == changelist_url(Judgment, query__id__exact=ended.pk, of="all")
+
+
+def test_the_tab_of_a_list_is_called_by_what_is_listed(admin_client: Client) -> None:
+    for model, name in ((Collection, "Collections"), (QueryResult, "Query results"), (User, "Users")):
+        assert f"{name} | BenchBench</title>" in admin_client.get(changelist_url(model)).content.decode()

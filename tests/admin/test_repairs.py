@@ -56,6 +56,7 @@ def document_of(mapping: Mapping, name: str) -> int:
 
 def test_the_list_of_a_mapping_leads_to_what_a_judgment_may_mean(client_of_ada: Client, mapping: Mapping) -> None:
     page = client_of_ada.get(change_url(mapping)).content.decode()
+    assert "Yes, for questions v1: no newer version is frozen, and the collection is the same.<" in page
     for doc_ref in (TWICE, GONE, ODD):
         assert f'href="{repair_url(mapping, doc_ref)}"' in page
     assert offered(client_of_ada, repair_url(mapping, TWICE)) == ["a/pears", "b/pears"]
@@ -84,6 +85,8 @@ def test_judgments_are_pointed_elsewhere_or_dropped_and_the_mapping_is_whole(
     now = Judgment.objects.get(doc_ref={"document_id": "b/pears"})
     assert (now.grade, now.judge, now.note, now.section_refs) == (3, "grace", "Sure.", ["s1"])
     assert (now.source, now.judged_by) == ("import", ada)
+    assert "Import, stated here by ada" in client_of_ada.get(change_url(now.query)).content.decode()
+    assert "the collection is the same. The draft is no part of it" in page
     late = client_of_ada.post(repair_url(mapping, TWICE), chosen)
     assert "was changed or removed since" in messages_of(late)
 

@@ -33,7 +33,7 @@ class JudgmentsShown:
 def judgments_shown(query: Query) -> JudgmentsShown:
     """Return what the page of a query shows of its judgments, highest grade first."""
     draft = draft_of(query.dataset)
-    newest = query.judgments.filter(until=query.until).order_by("-grade", "id")
+    newest = query.judgments.filter(until=query.until).select_related("judged_by").order_by("-grade", "id")
     removed = query.judgments.filter(until=draft.number) if draft and query.until is None else query.judgments.none()
     rows = list(newest[: SHOWN_JUDGMENTS + 1])
     return JudgmentsShown(
