@@ -48,13 +48,11 @@ class Run(Stated):
         return {"run_id": self.run_id, "entries": [asdict(entry) for entry in self.entries]}
 
 
-def canonical_id(*, topic_id: str | None, topic: str | None, version: str = CURRENT) -> str | None:
-    """The id of an item by the rules of `version`; None for an item that has none. Raises CanonicalizationError."""
-    return rules(version)(topic_id, topic)
-
-
 def rules(version: str) -> Callable[[str | None, str | None], str | None]:
-    """The function (topic_id, topic) → id of a version of the rules. Raises CanonicalizationError for another."""
+    """The function (topic_id, topic) → id, None for an item that has none, of a version of the rules.
+
+    Raises CanonicalizationError for another version.
+    """
     if version not in VERSIONS:
         raise CanonicalizationError(
             f"The canonicalization version {version[:40]!a} is not known: known is {', '.join(VERSIONS)}. Ids made by "

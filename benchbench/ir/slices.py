@@ -119,11 +119,6 @@ class Reversal:
     against: tuple[Slice, ...]
     slices: tuple[Slice, ...]
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether the other run leads in every slice: Simpson's paradox in full."""
-        return len(self.against) == len(self.slices)
-
 
 def reversals(first: Values, second: Values, slices: Sequence[Slice]) -> list[Reversal]:
     """The partitions in which the run that leads overall is behind in more than half of the slices.

@@ -9,9 +9,9 @@ import pytest
 
 from benchbench.files.flowbaby.reading import rankings, read_run
 from benchbench.ir.canonical import (
+    CURRENT,
     CanonicalizationError,
     RunEntry,
-    canonical_id,
     export_retrieval_results_to_run,
     rules,
 )
@@ -33,7 +33,7 @@ def result(score, **fields) -> dict:
     ],
 )
 def test_it_names_an_item_by_its_topic(topic_id, topic, expected):
-    assert canonical_id(topic_id=topic_id, topic=topic) == expected
+    assert rules(CURRENT)(topic_id, topic) == expected
 
 
 def test_it_refuses_rules_that_it_does_not_know():

@@ -100,7 +100,7 @@ class TestReversals:
         first, second = np.array([0.9] * 30 + [0.4] * 20), np.array([0.5] * 30 + [0.5] * 20)
         slices = slices_of(facts(50, category=self.CATEGORIES))
         (found,) = reversals(first, second, slices)
-        assert (found.partition, found.leader, found.is_complete) == ("category", 0, False)
+        assert (found.partition, found.leader, len(found.slices)) == ("category", 0, 3)
         assert [one.label for one in found.against] == ["b", "c"]
         (mirrored,) = reversals(second, first, slices)
         assert (mirrored.leader, mirrored.against) == (1, found.against)
@@ -111,7 +111,7 @@ class TestReversals:
         slices = slices_of(facts(50, category=["a"] * 30 + ["b"] * 20))
         (found,) = reversals(first, second, slices)
         assert found.leader == 0
-        assert found.is_complete
+        assert found.against == found.slices
 
     def test_small_slices_equal_means_and_a_lead_everywhere_are_no_reversal(self):
         slices = slices_of(facts(50, category=self.CATEGORIES), minimum=11)

@@ -10,13 +10,13 @@ from apps.benchmarks.measuring.measures import names_in
 from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset, DatasetVersion
+from apps.datasets.upload_forms import DETECT
 from apps.mappings.models import Mapping
 from benchbench.access import visible
 from benchbench.files.runs import FORMATS
 from benchbench.ir.planning.axes import whole_numbers
 from benchbench.site.pages import PageForm, Sections, SizedFileField
 
-DETECT = ("", "Detect from the content")
 ORDERS = (("", "Its scores, where its ranks agree"), ("score", "Its scores"), ("rank", "Its ranks"))
 
 
