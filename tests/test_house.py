@@ -153,6 +153,6 @@ def test_a_docstring_of_a_module_begins_with_the_name_of_a_thing() -> None:
 
 
 def test_lines_of_the_documentation_can_be_read_beside_code() -> None:
-    pages = [CHECKOUT / "README.md", CHECKOUT / "CHANGELOG.md", *(CHECKOUT / "docs").glob("*.md")]
+    pages = [*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").glob("*.md")]
     lines = [(page.name, line) for page in pages for line in page.read_text().splitlines()]
     assert [f"{name}: {line[:60]}" for name, line in lines if len(line) >= 160] == []
