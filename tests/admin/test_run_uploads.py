@@ -80,6 +80,7 @@ def test_a_run_is_imported_and_further_ones_into_its_benchmark(
     assert f"benchmark={benchmark.pk}" in page
     assert "runs were made elsewhere" in page
     again = post(client_of_ada, PAGE, dataset, benchmark=benchmark.pk)
+    assert "has the same rankings as run 1, " in again.content.decode()
     assert ": nothing was imported" in again.content.decode()
     post(client_of_ada, PAGE, dataset, b"q1 Q0 a 1 1 other\n", benchmark=benchmark.pk)
     assert [run.label for run in benchmark.runs.all()] == ["mine", "other"]

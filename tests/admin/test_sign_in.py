@@ -43,4 +43,5 @@ def test_an_address_tries_few_names(rates: Any) -> None:
 
 def test_without_redis_nobody_signs_in_and_is_told_why(rates: Any, settings: Any) -> None:
     settings.CACHES = {"default": settings.CACHES["default"] | {"LOCATION": "redis://127.0.0.1:9"}}
-    assert sign_in("ada", PASSWORD) == "Signing"
+    page = Client().post(reverse("admin:login"), {"username": "ada", "password": PASSWORD})
+    assert "Signing in needs Redis, which does not answer" in str(page.context["form"].non_field_errors())

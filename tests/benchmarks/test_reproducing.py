@@ -2,12 +2,14 @@
 
 import io
 import json
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
 
+from apps.benchmarks.cancelling import cancel
 from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring.measures import add_measures
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult
@@ -21,7 +23,7 @@ from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.models import Operation
-from apps.operations.working import wait
+from apps.operations.working import perform_batch, wait
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 from tests.benchmarks.conftest import ENCODER, make_library, run_key
@@ -114,7 +116,7 @@ def test_it_says_what_differs(library: Mapping) -> None:
     assert "nDCG@10 was 0.25, is 0." in changed
     assert "its rankings or scores are different" in changed
     assert missing == "dense: this run is missing here."
-    assert verification.environment == (f"numpy was 1.0, is {version_of('numpy')}",)
+    assert verification.environment == (f"numpy was 1.0, is {version('numpy')}",)
     told["result"]["means"] = dict(Evaluation.objects.get(run__benchmark=second).means)
     told["result"]["values"] = "0" * 64
     assert "the values of single queries are not" in verify(second).differences[0]
@@ -132,12 +134,6 @@ def test_a_measure_that_was_added_since_differs_from_nothing(library: Mapping) -
     assert before.sentence.endswith(" rankings in 1 run, to the last bit.")
     second.manifest["runs"][0]["result"]["values"] = "0" * 64
     assert "the values of single queries are not" in verify(second).differences[0]
-
-
-def version_of(name: str) -> str:
-    from importlib import metadata
-
-    return metadata.version(name)
 
 
 def test_a_run_that_failed_then_is_expected_to_fail(library: Mapping) -> None:
@@ -268,9 +264,6 @@ def test_the_provenance_of_a_run_is_complete(library: Mapping) -> None:
 def test_it_names_every_worker_that_took_part_also_before_a_cancel(library: Mapping) -> None:
     benchmark = create_benchmark(library, name="b", matrix={"search_modes": ["sparse"]})
     operation = launch(benchmark)
-    from apps.benchmarks.cancelling import cancel
-    from apps.operations.working import perform_batch
-
     batch = operation.batches.order_by("ordinal").first()
     perform_batch(batch.pk, owner="test")
     batch.refresh_from_db()
