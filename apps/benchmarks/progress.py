@@ -39,7 +39,7 @@ def benchmark_event(operation: Operation) -> dict[str, Any]:
     runs = list(benchmark.runs.all())
     total = benchmark.dataset_version.query_count
     at_work = set(operation.parameters["run_ids"])
-    so_far = _so_far(benchmark, runs, at_work, _answered_before(benchmark, operation, total), list(partials(operation)))
+    so_far = _so_far(benchmark, runs, at_work, _answered_before(operation, total), list(partials(operation)))
     current = next((run for run in runs if run.status not in ENDED and str(run.pk) in at_work), None)
     return {
         **_of_operation(operation),
@@ -156,7 +156,7 @@ def _current_run(run: Run, so_far: dict[str, dict[str, Any]], total: int) -> dic
     }
 
 
-def _answered_before(benchmark: Benchmark, operation: Operation, total: int) -> int:
+def _answered_before(operation: Operation, total: int) -> int:
     """Return how many queries had their results before this operation began: those that are in none of its batches."""
     if _preparing(operation):  # and the batches of queries are still to come
         return 0
