@@ -54,7 +54,7 @@ def test_an_import_keeps_all_or_nothing(source: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_format_is_told_or_refused_in_a_sentence(source: str, tmp_path: Path) -> None:
-    fuzz(read_dataset, writer(tmp_path / "data", SOURCES[source]), examples=200)
+    fuzz(read_dataset, writer(tmp_path / "data", SOURCES[source]), examples=60)
 
 
 def test_a_damaged_zip_is_a_sentence(tmp_path: Path) -> None:
