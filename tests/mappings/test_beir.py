@@ -1,4 +1,4 @@
-"""Importing BEIR directories, small ones made here and two real ones from the shared data."""
+"""Importing BEIR directories, small ones made here and a real one. SciFact: tests/benchmarks/test_scifact.py."""
 
 import gzip
 import json
@@ -15,14 +15,12 @@ from apps.datasets.models import Dataset
 from apps.mappings.beir import BeirError, import_beir
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import is_stale
-from apps.mappings.truth import truth
 from apps.operations.launching import cancel_operation
 from apps.operations.models import Operation
 from apps.operations.working import wait
 from apps.retrieval.models import Index
 from apps.retrieval.search.open_indexes import open_index
 from benchbench.errors import BenchbenchError
-from benchbench.ir.measures import GradedRankings, Measure, evaluate
 
 FRUIT = {"d1": "an apple", "d2": "a pear", "d3": "a plum and a pear"}
 ENCODER = "keyword:apple,pear,plum"
@@ -227,26 +225,3 @@ def test_adi_by_words(shared_data, capsys):
     assert 'Mapping "adi" is resolved: 170 of 170 judgments.' in said
     assert 'Index "adi" is ready: 82 chunks, 0 vectors.' in said
     assert "manage.py run_benchmark adi --wait" in said
-
-
-@pytest.mark.django_db
-def test_scifact_with_its_vectors(shared_data):
-    folder = shared_data / "scifact"
-    done = import_beir(folder, name="scifact", vectors=folder / "minilm.npz")
-    assert (done.collection.document_count, done.version.query_count) == (5183, 300)
-    assert (done.mapping.status, done.mapping.counts["resolved"]) == ("resolved", 339)
-    assert (done.indexed.vectors.documents, done.indexed.vectors.missing_queries) == (5183, 0)
-    judged = truth(done.mapping, done.version)
-    texts = dict(done.version.queries.values_list("id", "text"))
-    opened = open_index(done.indexed.index)
-
-    def figures(lists):
-        rankings = [opened.document_ids[found.ids] for found in lists]
-        graded = GradedRankings.of(rankings, [judged.grades[query] for query in texts])
-        return evaluate([Measure("nDCG", 10), Measure("R", 100)], graded).mean(axis=1)
-
-    ndcg, recall = figures(opened.dense(opened.encode(list(texts.values())), 100))
-    assert ndcg == pytest.approx(0.6451, abs=0.0005)
-    assert recall == pytest.approx(0.925, abs=0.002)
-    ndcg, _ = figures(opened.lexical(list(texts.values()), 100))
-    assert ndcg == pytest.approx(0.687, abs=0.01)
