@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from django.conf import settings
@@ -17,9 +16,8 @@ from apps.operations.models import Batch, Operation
 from apps.operations.working import wait
 from tests.benchmarks.conftest import make_library, run_key
 from tests.created import create_benchmark
-from tests.tiny_models import save_cross_encoder
 
-QUERIES = 16
+QUERIES = 9  # in three batches
 SECONDS = 600  # which only a hang takes
 Worker = Callable[[], "subprocess.Popen[bytes]"]
 
@@ -42,11 +40,11 @@ def start_worker(process_environment: dict[str, str]) -> Iterator[Worker]:
         worker.wait()
 
 
-def until(condition: Callable[[], bool], what: str) -> None:
+def until(condition: Callable[[], bool], what: str, *, every: float = 0.01) -> None:
     deadline = time.monotonic() + SECONDS
     while not condition():
         assert time.monotonic() < deadline, f"{what}: not within {SECONDS} s"
-        time.sleep(0.01)
+        time.sleep(every)
 
 
 def kill_in_mid_batch(worker: "subprocess.Popen[bytes]", operation: Operation) -> Batch:
@@ -61,6 +59,7 @@ def kill_in_mid_batch(worker: "subprocess.Popen[bytes]", operation: Operation) -
         os.kill(worker.pid, signal.SIGCONT)
         return False
 
+    until(running.exists, "the first batch", every=0.1)
     until(stopped_in_mid_batch, "the first batches")
     os.kill(worker.pid, signal.SIGKILL)
     worker.wait()
@@ -68,12 +67,11 @@ def kill_in_mid_batch(worker: "subprocess.Popen[bytes]", operation: Operation) -
     return running.get()
 
 
-def test_a_killed_worker_costs_neither_work_nor_truth(start_worker: Worker, tmp_path: Path) -> None:
+def test_a_killed_worker_costs_neither_work_nor_truth(start_worker: Worker) -> None:
     library = make_library(queries=QUERIES, documents=30)
     matrix = {
         "search_modes": ["dense", "hybrid"],
         "use_reranker": [False, True],
-        "rerankers": [str(save_cross_encoder(tmp_path / "tiny"))],
     }
     undisturbed, benchmark = (create_benchmark(library, name=name, matrix=matrix) for name in ("undisturbed", "killed"))
     wait(launch(undisturbed))
@@ -81,7 +79,7 @@ def test_a_killed_worker_costs_neither_work_nor_truth(start_worker: Worker, tmp_
     operation = launch(benchmark)
     killed = kill_in_mid_batch(start_worker(), operation)
     start_worker()
-    until(lambda: Benchmark.objects.get(pk=benchmark.pk).status == "completed", "the end")
+    until(lambda: Benchmark.objects.get(pk=benchmark.pk).status == "completed", "the end", every=0.2)
 
     killed.refresh_from_db()
     assert killed.attempts == 2
