@@ -1,5 +1,6 @@
 """A small library, really imported, indexed and searched, by a keyword encoder whose rankings one can predict."""
 
+import math
 import random
 from collections.abc import Sequence
 from itertools import cycle
@@ -10,6 +11,7 @@ import pytest
 
 from apps.benchmarks.defining.choosing import choose_indexes
 from apps.benchmarks.defining.creating import run_of
+from apps.benchmarks.launching import batch_size
 from apps.benchmarks.models import Benchmark, Run
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.records import DocumentRecord
@@ -24,6 +26,7 @@ from benchbench.ir.planning.configuration import AXES, LATE_INTERACTION
 from benchbench.ir.planning.matrix import Matrix
 from tests.benchmarks.laboratory import make_folder
 from tests.created import create_benchmark
+from tests.kept import made_once
 from tests.tiny_models import save_cross_encoder, save_encoder
 
 FRUITS = ("apple", "pear", "plum", "cherry", "fig", "grape", "lemon", "melon", "olive", "peach")
@@ -65,6 +68,7 @@ def import_all(documents: Sequence[DocumentRecord], queries: Sequence[QueryRecor
     return mapping
 
 
+@made_once
 def make_library(*, documents: int = 30, queries: int = 12, seed: int = 7, filtered: bool = False) -> Mapping:
     """Return a resolved mapping over an index named "keywords"; what is relevant shares words with the query.
 
@@ -90,9 +94,14 @@ def make_library(*, documents: int = 30, queries: int = 12, seed: int = 7, filte
 
 
 @pytest.fixture(autouse=True)
-def short_batches(settings: Any) -> None:
-    """Let a dozen queries make several batches."""
+def short_batches(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the few queries of a test make three batches, where a test does not set longer ones: more show no more."""
     settings.BENCHBENCH_BATCH_SECONDS = 0.001
+
+    def of_three(queries: int, seconds: float) -> int:
+        return max(batch_size(queries, seconds), math.ceil(queries / 3))
+
+    monkeypatch.setattr("apps.benchmarks.launching.batch_size", of_three)
 
 
 @pytest.fixture

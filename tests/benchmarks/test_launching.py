@@ -13,6 +13,12 @@ from apps.retrieval.models import CachedVector
 from tests.created import create_benchmark
 
 
+@pytest.fixture(autouse=True)
+def short_batches(settings: Any) -> None:
+    """Batches as the application cuts them, unlike elsewhere: that is what is tested here."""
+    settings.BENCHBENCH_BATCH_SECONDS = 0.001
+
+
 @pytest.mark.parametrize(
     ("queries", "seconds", "batches"),
     [

@@ -1,0 +1,88 @@
+"""A world of rows that a process of tests makes once, and puts back for each further test that begins with it."""
+
+import re
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from django.db import connection, transaction
+from django.db.models import Model
+
+from apps.retrieval.models import Index
+from apps.retrieval.search.vectors import table_store
+
+ROOMS = ("benchmarks_", "collections_", "datasets_", "mappings_", "operations_", "retrieval_")
+UUID = re.compile(rb"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b")
+Made = TypeVar("Made", bound=Model)
+Rows = dict[str, bytes]  # of each table, as COPY has them
+
+
+def made_once(make: Callable[..., Made]) -> Callable[..., Made]:
+    """Make what `make` returns, with all rows that it rests on, once for each choice of options; then copy those rows.
+
+    The copy has other UUIDs, so that nothing that the process keeps of one is taken for the other's, and the numbers
+    that the first had. Where other tests' rows may be in the way, as in a test that makes two, it is made anew.
+    """
+    kept: dict[tuple[Any, ...], tuple[type[Made], bytes, Rows]] = {}
+
+    @wraps(make)
+    def made(**options: Any) -> Made:
+        key = tuple(sorted(options.items()))
+        if any(_tables().values()):
+            return make(**options)
+        if key in kept:
+            model, pk, rows = kept[key]
+            return model._default_manager.get(pk=_put_back(rows)[pk].decode())
+        first = make(**options)
+        kept[key] = type(first), str(first.pk).encode(), _rows()
+        return first
+
+    return made
+
+
+def _tables() -> dict[str, bool]:
+    """The tables of the rooms, and whether each has rows."""
+    names = connection.introspection.django_table_names(only_existing=True, include_views=False)
+    tables = sorted(name for name in names if name.startswith(ROOMS))
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT " + ", ".join(f"EXISTS (SELECT FROM {table})" for table in tables))
+        return dict(zip(tables, cursor.fetchone(), strict=True))
+
+
+def _rows() -> Rows:
+    tables = [table for table, has_rows in _tables().items() if has_rows]
+    of_indexes = {index.vector_table for index in Index.objects.all()}
+    rows = {}
+    with connection.cursor() as cursor:
+        for table in [*tables, *of_indexes.intersection(connection.introspection.table_names())]:
+            with cursor.cursor.copy(f"COPY {table} TO STDOUT") as copy:
+                rows[table] = b"".join(copy)
+    return rows
+
+
+def _put_back(rows: Rows) -> dict[bytes, bytes]:
+    """Write the rows, and return the new UUID for each of theirs."""
+    new: dict[bytes, bytes] = {}
+    for one in UUID.findall(b"".join(rows.values())):
+        new.setdefault(one, str(uuid4()).encode())
+    shown = new | {old.replace(b"-", b""): one.replace(b"-", b"") for old, one in new.items()}
+    any_of = re.compile(b"|".join(shown))
+
+    def renewed(text: bytes) -> bytes:
+        return any_of.sub(lambda found: shown[found[0]], text)
+
+    of_rooms = {table: text for table, text in rows.items() if table.startswith(ROOMS)}
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL session_replication_role = replica")  # it does not check foreign keys
+        for table, text in of_rooms.items():
+            with cursor.cursor.copy(f"COPY {table} FROM STDIN") as copy:
+                copy.write(renewed(text))
+        cursor.execute("SET LOCAL session_replication_role = origin")
+        for table in rows.keys() - of_rooms.keys():
+            index = Index.objects.get(pk=renewed(table.encode()).decode().removeprefix("vectors_"))
+            assert index.dimension is not None
+            table_store().create_collection(index.vector_table, index.dimension)
+            with cursor.cursor.copy(f"COPY {index.vector_table} FROM STDIN") as copy:
+                copy.write(rows[table])
+    return new
