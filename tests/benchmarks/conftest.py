@@ -117,7 +117,7 @@ def folder(tmp_path: Path) -> Path:
 
 @cache
 def draw_wide(runs: int, seed: int) -> list[Configuration]:
-    """Return configurations of WIDE among which is every value of every axis; all of them take a second to spell out."""
+    """Return configurations of WIDE, among them every value of every axis. To spell all out takes a second."""
     configurations = Matrix.parse(WIDE).configurations()
     chosen = random.Random(seed).sample(configurations, runs)
     for axis in AXES.values():

@@ -27,7 +27,9 @@ from apps.operations.working import perform_batch, wait
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 from tests.benchmarks.conftest import ENCODER, make_library, run_key
+from tests.benchmarks.unfit_manifests import unfit
 from tests.created import create_benchmark
+from tests.kept import made_once
 
 MATRIX = {
     "search_modes": ["dense", "sparse", "hybrid"],
@@ -42,6 +44,17 @@ def run(mapping: Mapping, *, matrix: dict[str, Any] = MATRIX, **options: Any) ->
     wait(launch(benchmark))
     benchmark.refresh_from_db()
     return benchmark
+
+
+@made_once
+def make_sparse() -> Benchmark:
+    return run(make_library(), matrix={"search_modes": ["sparse"]})
+
+
+@pytest.fixture
+def manifest(transactional_db: None) -> dict[str, Any]:
+    """That of a benchmark of one run, by words."""
+    return manifest_of(make_sparse())
 
 
 def again(manifest: dict[str, Any]) -> Benchmark:
@@ -102,8 +115,7 @@ def revise(library: Mapping) -> None:
     library.refresh_from_db()
 
 
-def test_it_says_what_differs(library: Mapping) -> None:
-    manifest = manifest_of(run(library, matrix={"search_modes": ["sparse"]}))
+def test_it_says_what_differs(manifest: dict[str, Any]) -> None:
     second = again(manifest)
     told = second.manifest["runs"][0]
     told["result"]["means"]["nDCG@10"] = 0.25
@@ -122,8 +134,7 @@ def test_it_says_what_differs(library: Mapping) -> None:
     assert "the values of single queries are not" in verify(second).differences[0]
 
 
-def test_a_measure_that_was_added_since_differs_from_nothing(library: Mapping) -> None:
-    manifest = manifest_of(run(library, matrix={"search_modes": ["sparse"]}))
+def test_a_measure_that_was_added_since_differs_from_nothing(manifest: dict[str, Any]) -> None:
     second = again(manifest)
     before = verify(second)
     add_measures(second, ["ERR@10"])
@@ -157,64 +168,13 @@ def test_where_nothing_completed_nothing_is_reproduced(library: Mapping) -> None
     assert verification.sentence == "Nothing to compare with “Which?”: no run of it completed, then or now."
 
 
-def test_a_number_that_was_edited_in_a_manifest_does_not_hide_what_is_missing(library: Mapping) -> None:
-    manifest = manifest_of(run(library, matrix={"search_modes": ["sparse"]}))
+def test_a_number_that_was_edited_in_a_manifest_does_not_hide_what_is_missing(manifest: dict[str, Any]) -> None:
     manifest["collection"] |= {"fingerprint": "0" * 64, "documents": "many"}
     with pytest.raises(ManifestError, match="documents where it had many: import those that were used"):
         benchmark_from(manifest)
 
 
-def unfit(manifest: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """What a manifest may state that is refused, by what is said of it."""
-    return {
-        "no version of a dataset here has its": {"dataset": {**manifest["dataset"], "content_hash": "0" * 64}},
-        "no dataset here has its": {"dataset": {**manifest["dataset"], "content_hash": "0" * 64, "name": "elsewhere"}},
-        "library. has others": {"collection": {**manifest["collection"], "fingerprint": "0" * 64}},
-        "no collection here has its": {"collection": {"name": "elsewhere", "fingerprint": "0" * 64}},
-        "other documents than": {"mapping": {"name": "x", "truth_hash": "0" * 64}},
-        "no index like": {"indexes": [{**manifest["indexes"][0], "name": "x", "content": "0" * 64}]},
-        "encoder is keyword:.*was gone": {
-            "indexes": [{**manifest["indexes"][0], "encoder": "gone", "content": "0" * 64}]
-        },
-        "has no .schema": {"schema": "else"},
-        "only .1.0. is read": {"schema_version": "9"},
-        "matrix must be an object, not a list": {"matrix": []},
-        "seed must be a whole number, not a string": {"seed": "many"},
-        r"runs\[0\] lacks the key config_hash": {"runs": [{"label": "x"}]},
-        r"runs\[0\].result lacks the key means": {
-            "runs": [{"label": "x", "config_hash": "x", "result": {"rankings": "", "values": ""}}]
-        },
-        r"indexes\[0\].named must be a string, not a list": {
-            "indexes": [{**manifest["indexes"][0], "named": ["main"]}]
-        },
-        "dataset.content_hash must be a string, not an object": {
-            "dataset": {**manifest["dataset"], "content_hash": {}}
-        },
-        "mapping.truth_hash must be a string, not a number": {"mapping": {**manifest["mapping"], "truth_hash": 1}},
-        "benchmark.description must be a string, not null": {
-            "benchmark": {**manifest["benchmark"], "description": None}
-        },
-        r"runs\[0\].config_hash must be a string, not a list": {
-            "runs": [{**manifest["runs"][0], "config_hash": ["x"]}]
-        },
-        r"runs\[0\].label must be a string, not a number": {"runs": [{**manifest["runs"][0], "label": 1}]},
-        r"runs\[0\].result must be an object, not a list": {"runs": [{**manifest["runs"][0], "result": []}]},
-        r"runs\[0\].result.means must be an object, not a list": {
-            "runs": [{**manifest["runs"][0], "result": {**manifest["runs"][0]["result"], "means": []}}]
-        },
-        r"runs\[0\].made_by\[0\] must be an object, not a string": {
-            "runs": [{**manifest["runs"][0], "made_by": ["worker"]}]
-        },
-        r"runs\[0\].made_by\[0\].libraries must be an object, not a list": {
-            "runs": [{**manifest["runs"][0], "made_by": [{"libraries": []}]}]
-        },
-        r"measures\[0\] must be a string, not a list": {"measures": [["RR"]]},
-        "search_modes": {"matrix": {"search_modes": ["guess"]}},
-    }
-
-
-def test_it_refuses_what_is_not_here_and_says_what(library: Mapping) -> None:
-    manifest = manifest_of(run(library, matrix={"search_modes": ["sparse"]}))
+def test_it_refuses_what_is_not_here_and_says_what(manifest: dict[str, Any]) -> None:
     for said, change in unfit(manifest).items():
         with pytest.raises(Exception, match=f"(?i){said}") as caught:
             benchmark_from(manifest | change)
@@ -225,8 +185,7 @@ def test_it_refuses_what_is_not_here_and_says_what(library: Mapping) -> None:
         benchmark_from(manifest)
 
 
-def test_only_what_the_owner_may_see_is_found(library: Mapping, django_user_model: Any) -> None:
-    manifest = manifest_of(run(library, matrix={"search_modes": ["sparse"]}))
+def test_only_what_the_owner_may_see_is_found(manifest: dict[str, Any], django_user_model: Any) -> None:
     mara, ann = (django_user_model.objects.create_user(name, is_staff=True) for name in ("mara", "ann"))
     Dataset.objects.update(owner=ann)
     with pytest.raises(ManifestError, match="No dataset here"):
@@ -277,8 +236,7 @@ def test_it_names_every_worker_that_took_part_also_before_a_cancel(library: Mapp
     assert any("Workers with different" in warning for warning in benchmark.runs.get().warnings)
 
 
-def test_the_command_runs_a_manifest_again_and_fails_where_it_differs(library: Mapping, tmp_path: Path) -> None:
-    manifest = manifest_of(run(library, matrix={"search_modes": ["sparse"]}))
+def test_the_command_runs_a_manifest_again_and_fails_where_it_differs(manifest: dict[str, Any], tmp_path: Path) -> None:
     file = tmp_path / "manifest.json"
     file.write_text(json.dumps(manifest))
     out = io.StringIO()

@@ -17,7 +17,7 @@ from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.rerankers import registry
 from apps.retrieval.rerankers.late_interaction import LateInteractionReranker
 from benchbench.ir.planning.matrix import MatrixError
-from tests.benchmarks.conftest import run_key
+from tests.benchmarks.conftest import make_library, run_key
 from tests.created import create_benchmark
 from tests.tiny_models import save_cross_encoder
 
@@ -117,7 +117,8 @@ def test_a_kept_score_that_is_no_number_is_scored_anew(library: Mapping, scored:
     assert all(map(math.isfinite, scores))
 
 
-def test_isolated_execution_scores_anew_and_finds_the_same(library: Mapping, scored: list) -> None:
+def test_isolated_execution_scores_anew_and_finds_the_same(transactional_db: None, scored: list) -> None:
+    library = make_library(queries=4)
     shared, isolated = (
         create_benchmark(library, name=execution, matrix=MATRIX, execution=execution)
         for execution in ("shared", "isolated")

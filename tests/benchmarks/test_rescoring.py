@@ -19,12 +19,19 @@ from apps.mappings.resolving import resolve
 from apps.mappings.truth import TruthError
 from apps.operations.models import Operation
 from apps.operations.working import wait
+from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark
+from tests.kept import made_once
 
 
 @pytest.fixture
-def finished(library: Mapping) -> Benchmark:
-    benchmark = create_benchmark(library, name="Which?", matrix={"search_modes": ["dense", "sparse"]})
+def finished(transactional_db: None) -> Benchmark:
+    return make_finished()
+
+
+@made_once
+def make_finished() -> Benchmark:
+    benchmark = create_benchmark(make_library(), name="Which?", matrix={"search_modes": ["dense", "sparse"]})
     wait(launch(benchmark))
     benchmark.refresh_from_db()
     return benchmark

@@ -12,6 +12,7 @@ from django.core.management import CommandError, call_command
 from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.collections.importing import create_collection, import_documents
+from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord
 from apps.mappings.missing import MissingModulesError, missing_modules
 from apps.mappings.models import Mapping
@@ -19,6 +20,7 @@ from apps.operations.working import wait
 from apps.results.console import Console
 from apps.retrieval.indexing import build_index, create_index
 from benchbench.files.spec002_console import BLOCKS
+from tests.kept import made_once
 
 MODULES = {"einvoice": "electronic invoice", "dock": "cross docking", "tax": "tax of an invoice"}
 QUERIES = [
@@ -29,6 +31,11 @@ QUERIES = [
 
 @pytest.fixture
 def odoo(transactional_db: None) -> None:
+    make_odoo()
+
+
+@made_once
+def make_odoo() -> Collection:
     collection = create_collection("odoo")
     import_documents(
         collection,
@@ -38,6 +45,7 @@ def odoo(transactional_db: None) -> None:
         ],
     )
     wait(build_index(create_index(collection, name="words")))
+    return collection
 
 
 @pytest.fixture

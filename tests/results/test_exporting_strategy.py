@@ -6,6 +6,7 @@ import os
 import re
 import zipfile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from apps.results.exporting import export, export_to
 from apps.results.triage.kept import KeptError
 from apps.results.triage.sections import section_means
 from benchbench.files.experiment import experiment_of
+from tests.kept import made_once
 from tests.results.exported import make_exported
 from tests.results.sectioned import make_sectioned, searching
 
@@ -31,8 +33,14 @@ FILES = ("config.yaml", "run.log", "index_stats.csv", "search_results.csv", "sum
 
 
 @pytest.fixture
-def benchmark(transactional_db: None, tmp_path: Path) -> Benchmark:
-    return make_sectioned(tmp_path / "data")
+def benchmark(transactional_db: None) -> Benchmark:
+    return make_searched()
+
+
+@made_once
+def make_searched() -> Benchmark:
+    with TemporaryDirectory() as folder:
+        return make_sectioned(Path(folder))
 
 
 def rows_of(directory: Path, name: str) -> list[dict[str, str]]:
@@ -213,7 +221,7 @@ def test_without_its_lists_the_sections_are_not_guessed(benchmark: Benchmark, tm
     StageList.objects.all().delete()
     with pytest.raises(KeptError, match="run the benchmark again"):
         export_to(benchmark, "strategy", tmp_path)
-    assert os.listdir(tmp_path) == ["data"]
+    assert os.listdir(tmp_path) == []
 
 
 class TestOfAnyBenchmark:

@@ -14,27 +14,33 @@ from django.urls import reverse
 from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring.rescoring import rescore
 from apps.benchmarks.models import Benchmark, Evaluation
-from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.results.exporters import EXPORTERS
 from apps.results.exporting import export, export_to
 from apps.results.leaderboard.versions import NoValuesError
 from benchbench.site.panels import change_url
+from tests.benchmarks.conftest import make_library
 from tests.benchmarks.test_rescoring import freeze_and_resolve, turn
 from tests.created import create_benchmark
+from tests.kept import made_once
 from tests.results.test_exporting import subject_of, whole
 
 KNOWS_NO_VALUES = {"trec-run", "flowbaby-run"}  # rankings alone, which are those of any version
 
 
 @pytest.fixture
-def rescored(library: Mapping) -> Benchmark:
+def rescored(transactional_db: None) -> Benchmark:
+    return make_rescored()
+
+
+@made_once
+def make_rescored() -> Benchmark:
     """A benchmark with values on versions 1 and 2, in which what a run has first for three queries is irrelevant."""
     matrix = {"search_modes": ["sparse", "dense"], "k_values_for_metrics": [5, 10]}
-    benchmark = create_benchmark(library, name="Which mode?", matrix=matrix)
+    benchmark = create_benchmark(make_library(), name="Which mode?", matrix=matrix)
     wait(launch(benchmark))
     turn(benchmark, queries=3)
-    freeze_and_resolve(library)
+    freeze_and_resolve(benchmark.mapping)
     rescore(benchmark)
     benchmark.refresh_from_db()
     return benchmark

@@ -18,15 +18,14 @@ from apps.operations.models import Operation
 from benchbench.site.panels import change_url
 from tests.admin.conftest import MakeStaff, make_staff  # noqa: F401 (a fixture)
 from tests.admin.test_acts import messages_of, press
-from tests.benchmarks.conftest import make_library
 from tests.benchmarks.test_rescoring import by_query
 from tests.results.test_pages import HOSTILE, results_url, text_of
-from tests.results.test_versions import finish
+from tests.results.test_versions import make_finished
 
 
 @pytest.fixture
 def finished(transactional_db: None) -> Benchmark:
-    return finish(make_library(documents=20, queries=6))
+    return make_finished()
 
 
 def judge_url(result: QueryResult, document_id: int | None = None) -> str:

@@ -25,6 +25,7 @@ from tests.factories import (
     make_dataset,
     make_mapping,
 )
+from tests.kept import made_once
 
 HOSTILE = "<script>alert('x')</script>"
 
@@ -42,6 +43,11 @@ def text_of(response: Any) -> str:
 
 @pytest.fixture
 def finished(transactional_db: None) -> Benchmark:
+    return make_finished()
+
+
+@made_once
+def make_finished() -> Benchmark:
     benchmark = create_benchmark(
         make_library(documents=30, queries=30),
         name="Which mode?",

@@ -14,6 +14,7 @@ from apps.results.triage.sections import section_at, section_means
 from benchbench.site.panels import change_url
 from tests.benchmarks.conftest import import_all
 from tests.created import create_benchmark
+from tests.kept import made_once
 from tests.results.test_pages import text_of
 
 PARTS = {"a": ("apple apple apple   ", "pear pear pear pear "), "b": ("pear plum fig lemon ", "plum plum plum plum ")}
@@ -21,6 +22,11 @@ PARTS = {"a": ("apple apple apple   ", "pear pear pear pear "), "b": ("pear plum
 
 @pytest.fixture
 def benchmark(transactional_db: None) -> Benchmark:
+    return make_sectioned()
+
+
+@made_once
+def make_sectioned() -> Benchmark:
     """Two documents of two sections, a chunk each. "pear" finds (a, s2), (b, s1); "plum" finds (b, s2), (b, s1)."""
     sections = (SectionRecord("s1", start=0, end=20), SectionRecord("s2", start=20, end=40))
     documents = [

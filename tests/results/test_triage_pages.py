@@ -10,13 +10,14 @@ from django.test.utils import CaptureQueriesContext
 
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
-from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.results.triage.queries import evaluation_of
 from apps.results.triage.triaging import losses_of
 from benchbench.ir.triage import Loss
 from benchbench.site.panels import change_url
+from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark
+from tests.kept import made_once
 from tests.results.test_pages import text_of
 
 MATRIX = {"search_modes": ["dense", "hybrid"], "top_k_values": [5], "k_values_for_metrics": [5], "primary_k": 5}
@@ -24,8 +25,13 @@ RERANKED = {"use_reranker": [False, True], "candidates": [15], "rerank_depths": 
 
 
 @pytest.fixture
-def finished(library: Mapping) -> Benchmark:
-    benchmark = create_benchmark(library, name="Which mode?", matrix=MATRIX | RERANKED)
+def finished(transactional_db: None) -> Benchmark:
+    return make_finished()
+
+
+@made_once
+def make_finished() -> Benchmark:
+    benchmark = create_benchmark(make_library(), name="Which mode?", matrix=MATRIX | RERANKED)
     wait(launch(benchmark))
     benchmark.refresh_from_db()
     return benchmark

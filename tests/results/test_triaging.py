@@ -21,8 +21,9 @@ from apps.results.triage.queries import evaluation_of
 from apps.results.triage.relevance import judged_of
 from apps.results.triage.triaging import RunLosses, losses_of, lost_documents
 from benchbench.ir.triage import Loss, standings_of
-from tests.benchmarks.conftest import ENCODER, import_all
+from tests.benchmarks.conftest import ENCODER, import_all, make_library
 from tests.created import create_benchmark
+from tests.kept import made_once
 from tests.tiny_models import save_cross_encoder
 
 
@@ -196,8 +197,17 @@ def test_the_stages_add_up_to_the_stored_rankings(library: Mapping, execution: s
     assert met >= {Loss.BELOW_K, Loss.CUT_BY_THRESHOLD, Loss.BELOW_RERANK_DEPTH, Loss.DEMOTED_BY_RERANKER}
 
 
-def test_it_reads_all_at_once_and_keeps_what_it_found(library: Mapping, statements: list[str]) -> None:
-    (run,) = finish(library, {"search_modes": ["dense"], "top_k_values": [20]}).runs.all()
+@made_once
+def make_dense() -> Run:
+    return finish(make_library(), {"search_modes": ["dense"], "top_k_values": [20]}).runs.get()
+
+
+@pytest.fixture
+def run(transactional_db: None) -> Run:
+    return make_dense()
+
+
+def test_it_reads_all_at_once_and_keeps_what_it_found(run: Run, statements: list[str]) -> None:
     statements.clear()
     whole = losses(run)
     assert len(statements) <= 10
@@ -206,21 +216,19 @@ def test_it_reads_all_at_once_and_keeps_what_it_found(library: Mapping, statemen
     assert len(statements) <= 6
 
 
-def test_new_judgments_are_seen(library: Mapping) -> None:
-    (run,) = finish(library, {"search_modes": ["dense"], "top_k_values": [20]}).runs.all()
+def test_new_judgments_are_seen(run: Run) -> None:
     before = losses(run)
     assert before.is_current
-    first = library.resolutions.filter(document__isnull=False).first()
+    first = run.benchmark.mapping.resolutions.filter(document__isnull=False).first()
     assert first is not None
     Document.objects.filter(pk=first.document_id).update(external_id="renamed")
-    resolve(library)
+    resolve(run.benchmark.mapping)
     after = losses(Run.objects.get(pk=run.pk))
     assert after.tally.get(Loss.NOT_IN_COLLECTION)
     assert not after.is_current
 
 
-def test_documents_that_changed_since_are_seen(library: Mapping) -> None:
-    (run,) = finish(library, {"search_modes": ["dense"], "top_k_values": [20]}).runs.all()
+def test_documents_that_changed_since_are_seen(run: Run) -> None:
     before = losses(run)
     StageList.objects.filter(benchmark=run.benchmark).delete()
     assert losses(Run.objects.get(pk=run.pk)) == before, "kept"
@@ -228,9 +236,8 @@ def test_documents_that_changed_since_are_seen(library: Mapping) -> None:
     assert losses(Run.objects.get(pk=run.pk)) != before, "found again"
 
 
-def test_what_failed_or_was_not_kept_is_not_triaged(library: Mapping) -> None:
-    (run,) = finish(library, {"search_modes": ["dense"], "top_k_values": [20]}).runs.all()
-    failed, unkept = library.dataset.queries.order_by("id")[:2]
+def test_what_failed_or_was_not_kept_is_not_triaged(run: Run) -> None:
+    failed, unkept = run.benchmark.dataset_version.queries.order_by("id")[:2]
     evaluation = Evaluation.objects.get(run=run)
     place = evaluation.query_ids.index(failed.pk)
     for column in evaluation.values:
@@ -242,8 +249,7 @@ def test_what_failed_or_was_not_kept_is_not_triaged(library: Mapping) -> None:
     assert found.judged.isdisjoint({failed.pk, unkept.pk})
 
 
-def test_of_an_external_run_no_stages_are_known(library: Mapping) -> None:
-    (run,) = finish(library, {"search_modes": ["dense"], "top_k_values": [20]}).runs.all()
+def test_of_an_external_run_no_stages_are_known(run: Run) -> None:
     Run.objects.filter(pk=run.pk).update(is_external=True, config={})
     run = Run.objects.get(pk=run.pk)
     evaluation = evaluation_of(run)

@@ -22,15 +22,18 @@ from tests.benchmarks.conftest import make_library
 from tests.benchmarks.test_rescoring import freeze_and_resolve, turn
 from tests.created import create_benchmark
 from tests.factories import make_benchmark
+from tests.kept import made_once
 from tests.results.test_pages import results_url, text_of
 
 
 @pytest.fixture
 def finished(transactional_db: None) -> Benchmark:
-    return finish(make_library(documents=20, queries=6))
+    return make_finished()
 
 
-def finish(mapping: Mapping) -> Benchmark:
+@made_once
+def make_finished() -> Benchmark:
+    mapping = make_library(documents=20, queries=6)
     matrix = {"search_modes": ["dense", "sparse"], "k_values_for_metrics": [5, 10]}
     benchmark = create_benchmark(mapping, name="Which mode?", matrix=matrix)
     wait(launch(benchmark))

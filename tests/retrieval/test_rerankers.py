@@ -77,12 +77,12 @@ class TestAReranker:
         assert reranker.combine(np.empty(0), scores.scores).shape == (0,)
 
     def test_the_same_pair_has_the_same_bits_in_any_batch_and_with_any_number_of_threads(self, reranker, threads):
-        texts = [" ".join(TEXTS[n % 5].split()[: 1 + n % 9]) for n in range(300)]
+        texts = [" ".join(TEXTS[n % 5].split()[: 1 + n % 9]) for n in range(90)]
         found = []
         for count in (1, 2):
             threads(count)
-            for size in (1, 7, 300):
-                parts = [reranker.score(QUERY, texts[start : start + size]) for start in range(0, 300, size)]
+            for size in (1, 7, 90):
+                parts = [reranker.score(QUERY, texts[start : start + size]) for start in range(0, 90, size)]
                 found += [np.concatenate([part.scores for part in parts])]
                 found += [np.concatenate([part.threshold_scores for part in parts])]
         for one in range(2, len(found), 2):

@@ -86,7 +86,7 @@ def by_trec_eval(truth: dict[str, dict[str, int]], run: dict[str, dict[str, str]
 
 
 @settings(
-    max_examples=400, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(truth=TRUTHS, run=RUNS, shuffle=st.integers(0, 99))
 def test_the_figures_of_a_trec_run_are_trec_evals(truth, run, shuffle, tmp_path):
