@@ -93,9 +93,8 @@ def shared_data() -> Path:
     return folder
 
 
-@pytest.fixture
-def process_environment(transactional_db: None) -> dict[str, str]:
-    """The environment of a process (a worker, a server) that is to work on this test's database and Redis."""
+def environment_of_processes() -> dict[str, str]:
+    """The environment of a process (a worker, a server) that is to work on the database and Redis of the tests."""
     return os.environ | {
         "DJANGO_SETTINGS_MODULE": "benchbench.settings",
         "DATABASE_URL": embedded.database_url(str(connection.settings_dict["NAME"])),
@@ -106,9 +105,11 @@ def process_environment(transactional_db: None) -> dict[str, str]:
 
 
 @pytest.fixture
-def processes() -> Iterator[list["subprocess.Popen[bytes]"]]:
-    started: list[subprocess.Popen[bytes]] = []
-    yield started
+def process_environment(transactional_db: None) -> dict[str, str]:
+    return environment_of_processes()
+
+
+def stop(started: list["subprocess.Popen[bytes]"]) -> None:
     for process in started:
         process.terminate()
     for process in started:
@@ -118,9 +119,15 @@ def processes() -> Iterator[list["subprocess.Popen[bytes]"]]:
 
 
 @pytest.fixture
-def manage(process_environment: dict[str, str], processes: list["subprocess.Popen[bytes]"]) -> Any:
-    """Start `manage.py …` (or another module) on this test's database, its work cut so small that a bar moves."""
-    environment = process_environment | {"BENCHBENCH_BATCH_SECONDS": "0"}
+def processes() -> Iterator[list["subprocess.Popen[bytes]"]]:
+    started: list[subprocess.Popen[bytes]] = []
+    yield started
+    stop(started)
+
+
+def starting(processes: list["subprocess.Popen[bytes]"]) -> Any:
+    """Return what starts `manage.py …` (or another module), its work cut so small that a bar moves."""
+    environment = environment_of_processes() | {"BENCHBENCH_BATCH_SECONDS": "0"}
 
     def start(*arguments: str, **more: str) -> "subprocess.Popen[bytes]":
         command = [sys.executable, *arguments]
@@ -130,32 +137,47 @@ def manage(process_environment: dict[str, str], processes: list["subprocess.Pope
     return start
 
 
+def serving(manage: Any, *options: str, **more: str) -> str:
+    """Serve a site by daphne, as in production; return its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    daphne = ("-m", "daphne", "-v", "0", "-b", "127.0.0.1", "-p", str(port), *options)
+    server = manage(*daphne, "benchbench.asgi:application", **more)
+    address = f"http://127.0.0.1:{port}"
+    deadline = time.monotonic() + SERVER_SECONDS
+    while True:
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"{address}/admin/login/", timeout=30):
+            return address
+        assert server.poll() is None, "the server ended"
+        assert time.monotonic() < deadline, f"the server did not answer within {SERVER_SECONDS} s"
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def manage(transactional_db: None, processes: list["subprocess.Popen[bytes]"]) -> Any:
+    """Start `manage.py …` (or another module) on this test's database, with settings by name."""
+    return starting(processes)
+
+
 @pytest.fixture
 def serve(manage: Any) -> Callable[..., str]:
-    """Serve a site by daphne, as in production, with options of daphne's and settings by name; return its address."""
+    """Serve a site of the test's own, with options of daphne's and settings by name; return its address."""
+    return functools.partial(serving, manage)
 
-    def start(*options: str, **more: str) -> str:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        daphne = ("-m", "daphne", "-v", "0", "-b", "127.0.0.1", "-p", str(port), *options)
-        server = manage(*daphne, "benchbench.asgi:application", **more)
-        address = f"http://127.0.0.1:{port}"
-        deadline = time.monotonic() + SERVER_SECONDS
-        while True:
-            with contextlib.suppress(OSError), urllib.request.urlopen(f"{address}/admin/login/", timeout=30):
-                return address
-            assert server.poll() is None, "the server ended"
-            assert time.monotonic() < deadline, f"the server did not answer within {SERVER_SECONDS} s"
-            time.sleep(0.1)
 
-    return start
+@pytest.fixture(scope="session")
+def standing_site(django_db_setup: None) -> Iterator[str]:
+    """One site for all tests: to start it, and its first page, takes seconds."""
+    started: list[subprocess.Popen[bytes]] = []
+    yield serving(starting(started))
+    stop(started)
 
 
 @pytest.fixture
-def site(serve: Callable[..., str]) -> str:
+def site(transactional_db: None, standing_site: str) -> str:
     """The address of a site with the settings that it has where none are set."""
-    return serve()
+    return standing_site
 
 
 @pytest.fixture

@@ -104,9 +104,9 @@ def once_it_may_be(act: Callable[[], Any]) -> Any:
 
 
 def test_one_of_twenty_starts_a_benchmark(
-    serve: Any, token: str, library: Collection, questions_file: Path, statuses: Counter[int]
+    site: str, token: str, library: Collection, questions_file: Path, statuses: Counter[int]
 ) -> None:
-    with Client(serve(), token=token) as client:
+    with Client(site, token=token) as client:
         mapping = client.resolve(client.map(client.upload(questions_file, name="fruits"), library.pk))
         benchmark = client.create_benchmark("which", mapping, MATRIX)
         statuses.clear()
