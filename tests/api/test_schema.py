@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from random import Random
 from typing import Any
+from zlib import crc32
 
 import pytest
 import schemathesis
@@ -21,13 +22,17 @@ from hypothesis import HealthCheck, settings
 from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.core import NotSet
 from schemathesis.core.parameters import ParameterLocation
+from schemathesis.generation import GenerationMode
+from schemathesis.generation.drivers import CoverageGenerator
+from schemathesis.generation.feedback import NO_FEEDBACK
+from schemathesis.generation.overrides import Override
 
 from tests.api.callers import Caller
 from tests.api.test_openapi import CHECKED_IN
 from tests.api.worlds import World, worlds
 
 FUZZED = int(os.environ.get("BENCHBENCH_FUZZ_REQUESTS", "0"))  # so many of each, other ones each time
-FEW = 3  # and the same each time; the boundaries of every field come on top, and are most of what is asked
+FEW = 3  # and the same each time
 UUID_LENGTH = 36
 NAMED = ("manifest", "query_key", "refresh")  # what is there under these is no id
 
@@ -35,7 +40,7 @@ pytestmark = pytest.mark.django_db
 schema = schemathesis.openapi.from_dict(yaml.load(CHECKED_IN.read_text(), yaml.CSafeLoader))
 schema.app = get_wsgi_application()
 schema.config.generation.update(with_security_parameters=False)
-schema.config.phases.update(phases=["coverage", "fuzzing"])
+schema.config.phases.update(phases=["fuzzing"])
 OPERATIONS = {found.ok().definition.raw["operationId"]: found.ok() for found in schema.get_all_operations()}
 load_all_checks()
 NEGATIVE = CHECKS.get_one("negative_data_rejection")
@@ -88,6 +93,39 @@ def test_its_examples_are_done_in_some_world(name: str, made: tuple[Caller, list
         assert any(200 <= status < 300 for status in statuses), (name, media_type, statuses)
 
 
+@pytest.mark.parametrize("name", sorted(OPERATIONS))
+def test_at_its_boundaries_it_answers_as_its_schema_says(name: str, made: tuple[Caller, list[World]]) -> None:
+    """Made here, and not where tests are collected: that would cost every process of the tests ten seconds."""
+    cases = list(boundaries(name))
+    for case in cases if FUZZED else of_each_type(cases):
+        assert_answered(case, made)
+
+
+def boundaries(name: str) -> CoverageGenerator:
+    """Return what asks an operation for every value at a limit of a field and beyond, and for every wrong type."""
+    return CoverageGenerator(
+        operation=OPERATIONS[name],
+        generation_modes=list(GenerationMode),
+        generation_config=schema.config.generation,
+        auth_storage=None,
+        override=Override(),
+        feedback=NO_FEEDBACK,
+    )
+
+
+def of_each_type(cases: list[Any]) -> Iterator[Any]:
+    """Yield all cases, but of the many that give a field a value of a wrong type one: another for another field."""
+    alike: dict[str, list[Any]] = {}
+    for case in cases:
+        about = case.meta.phase.data
+        if about.description.endswith("Incorrect type"):
+            alike.setdefault(f"{about.description} {about.parameter} {about.parameter_location}", []).append(case)
+        else:
+            yield case
+    for field, wrong in alike.items():
+        yield wrong[crc32(field.encode()) % len(wrong)]
+
+
 @schema.parametrize()
 @settings(
     max_examples=FUZZED or FEW,
@@ -97,6 +135,10 @@ def test_its_examples_are_done_in_some_world(name: str, made: tuple[Caller, list
     suppress_health_check=list(HealthCheck),
 )
 def test_it_answers_as_its_schema_says(case: Any, made: tuple[Caller, list[World]]) -> None:
+    assert_answered(case, made)
+
+
+def assert_answered(case: Any, made: tuple[Caller, list[World]]) -> None:
     caller, rows = made
     # What was drawn chooses the world, so that the same case always asks the same.
     world = Random(repr((case.path_parameters, case.query, case.body))).choice(rows)
