@@ -1,10 +1,10 @@
 """A world of rows that a process of tests makes once, and puts back for each further test that begins with it."""
 
 import re
+import uuid
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
-from uuid import uuid4
 
 from django.db import connection, transaction
 from django.db.models import Model
@@ -13,9 +13,9 @@ from apps.retrieval.models import Index
 from apps.retrieval.search.vectors import table_store
 
 ROOMS = ("benchmarks_", "collections_", "datasets_", "mappings_", "operations_", "retrieval_")
-UUID = re.compile(rb"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b")
+UUID = re.compile(rb"\b([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})\b")
 Made = TypeVar("Made", bound=Model)
-Rows = dict[str, bytes]  # of each table, as COPY has them
+Rows = dict[str, list[bytes]]  # of each table, as COPY has them: every second part is a UUID
 
 
 def made_once(make: Callable[..., Made]) -> Callable[..., Made]:
@@ -57,32 +57,27 @@ def _rows() -> Rows:
     with connection.cursor() as cursor:
         for table in [*tables, *of_indexes.intersection(connection.introspection.table_names())]:
             with cursor.cursor.copy(f"COPY {table} TO STDOUT") as copy:
-                rows[table] = b"".join(copy)
+                rows[table] = UUID.split(b"".join(copy))
     return rows
 
 
 def _put_back(rows: Rows) -> dict[bytes, bytes]:
     """Write the rows, and return the new UUID for each of theirs."""
-    new: dict[bytes, bytes] = {}
-    for one in UUID.findall(b"".join(rows.values())):
-        new.setdefault(one, str(uuid4()).encode())
-    shown = new | {old.replace(b"-", b""): one.replace(b"-", b"") for old, one in new.items()}
-    any_of = re.compile(b"|".join(shown))
-
-    def renewed(text: bytes) -> bytes:
-        return any_of.sub(lambda found: shown[found[0]], text)
-
-    of_rooms = {table: text for table, text in rows.items() if table.startswith(ROOMS)}
+    new = {old: str(uuid.uuid4()).encode() for parts in rows.values() for old in parts[1::2]}
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SET LOCAL session_replication_role = replica")  # it does not check foreign keys
-        for table, text in of_rooms.items():
+
+        def write(table: str, parts: list[bytes]) -> None:
             with cursor.cursor.copy(f"COPY {table} FROM STDIN") as copy:
-                copy.write(renewed(text))
+                copy.write(b"".join(new[part] if place % 2 else part for place, part in enumerate(parts)))
+
+        cursor.execute("SET LOCAL session_replication_role = replica")  # it does not check foreign keys
+        of_rooms = [table for table in rows if table.startswith(ROOMS)]
+        for table in of_rooms:
+            write(table, rows[table])
         cursor.execute("SET LOCAL session_replication_role = origin")
-        for table in rows.keys() - of_rooms.keys():
-            index = Index.objects.get(pk=renewed(table.encode()).decode().removeprefix("vectors_"))
+        for table in rows.keys() - set(of_rooms):
+            index = Index.objects.get(pk=new[str(uuid.UUID(table.removeprefix("vectors_"))).encode()].decode())
             assert index.dimension is not None
             table_store().create_collection(index.vector_table, index.dimension)
-            with cursor.cursor.copy(f"COPY {index.vector_table} FROM STDIN") as copy:
-                copy.write(rows[table])
+            write(index.vector_table, rows[table])
     return new

@@ -23,8 +23,9 @@ from apps.retrieval.models import LexicalPiece
 from apps.retrieval.search.open_indexes import close_indexes
 from benchbench.errors import ConflictError
 from benchbench.ir.planning.matrix import MatrixError
-from tests.benchmarks.conftest import ENCODER
+from tests.benchmarks.conftest import ENCODER, make_library
 from tests.created import create_benchmark
+from tests.kept import made_once
 
 
 def change_documents(library: Mapping) -> None:
@@ -79,6 +80,14 @@ def test_runs_of_one_benchmark_are_held_against_one_truth(library: Mapping, monk
     assert counts != {0}
 
 
+@made_once
+def make_pieces() -> Mapping:
+    """The library, in pieces of a word too."""
+    mapping = make_library()
+    wait(build_index(create_index(mapping.collection, name="pieces", encoder=ENCODER, chunk_parameters={"size": 6})))
+    return mapping
+
+
 @pytest.mark.parametrize(
     "matrix",
     [
@@ -88,8 +97,8 @@ def test_runs_of_one_benchmark_are_held_against_one_truth(library: Mapping, monk
     ],
     ids=["chunks of one document", "few candidates", "top_k"],
 )
-def test_a_run_warns_where_its_depth_leaves_too_few_documents(library: Mapping, matrix: dict[str, Any]) -> None:
-    wait(build_index(create_index(library.collection, name="pieces", encoder=ENCODER, chunk_parameters={"size": 6})))
+def test_a_run_warns_where_its_depth_leaves_too_few_documents(transactional_db: None, matrix: dict[str, Any]) -> None:
+    library = make_pieces()
     base = {"top_k_values": [10], "k_values_for_metrics": [10], "indexes": ["pieces"]}
     benchmark = create_benchmark(library, name="b", matrix=base | matrix)
     wait(launch(benchmark))

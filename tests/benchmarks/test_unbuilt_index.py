@@ -16,13 +16,20 @@ from apps.retrieval.availability import UnavailableError
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 from benchbench.errors import ConflictError
-from tests.benchmarks.conftest import ENCODER
+from tests.benchmarks.conftest import ENCODER, make_library
 from tests.created import create_benchmark
+from tests.kept import made_once
 
 
 @pytest.fixture
-def benchmark(library: Mapping) -> Benchmark:
+def benchmark(transactional_db: None) -> Benchmark:
+    return make_broken()
+
+
+@made_once
+def make_broken() -> Benchmark:
     """A completed benchmark over one index that is ready and one whose encoder names no words."""
+    library = make_library()
     broken = create_index(library.collection, name="broken", encoder="keyword:")
     with pytest.raises(OperationFailedError):
         wait(build_index(broken))

@@ -1,6 +1,8 @@
 """Approximate search by pgvector's indexes, held against exact search over a few hundred random vectors."""
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from apps.retrieval.search.open_indexes import open_index
 from apps.retrieval.search.vectors import VectorsError
 from benchbench.ir.planning.ann import Ann, recall
 from tests.factories import make_collection
+from tests.kept import made_once
 
 pytestmark = pytest.mark.django_db
 
@@ -30,7 +33,12 @@ SETTINGS = [
 
 
 @pytest.fixture
-def index(db, tmp_path):
+def index(db):
+    return make_random()
+
+
+@made_once
+def make_random():
     """Random vectors of documents, a tenth of them red and the rest green."""
     random = np.random.default_rng(1).standard_normal((COUNT, DIMENSION)).astype(np.float32)
     documents = [
@@ -38,15 +46,15 @@ def index(db, tmp_path):
         for n in range(COUNT)
     ]
     index = create_index(make_collection("random", documents), name="random")
-    file = tmp_path / "vectors.npz"
-    np.savez(
-        file,
-        document_ids=np.array([document["external_id"] for document in documents]),
-        document_vectors=random,
-        query_ids=np.array([], str),
-        query_vectors=np.empty((0, DIMENSION), np.float32),
-    )
-    import_vectors(index, file)
+    with NamedTemporaryFile(suffix=".npz") as file:
+        np.savez(
+            file.name,
+            document_ids=np.array([document["external_id"] for document in documents]),
+            document_vectors=random,
+            query_ids=np.array([], str),
+            query_vectors=np.empty((0, DIMENSION), np.float32),
+        )
+        import_vectors(index, Path(file.name))
     return index
 
 
