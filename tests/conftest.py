@@ -74,12 +74,16 @@ def empty_tables() -> None:
         cursor.execute(emptying())
 
 
+@functools.cache
+def kept_redis() -> "redis.Redis":
+    return redis.Redis.from_url(settings.REDIS_URL)  # to connect takes longer than to empty
+
+
 @pytest.fixture(autouse=True)
 def empty_redis() -> Iterator[None]:
     """Leave no job, cached answer or throttle count of one test to the next."""
     yield
-    with redis.Redis.from_url(settings.REDIS_URL) as client:
-        client.flushall()
+    kept_redis().flushall()
 
 
 @pytest.fixture
