@@ -28,7 +28,6 @@ LANDMARKS = """() => ["main", "a[href='#main-content']"].map((one) => document.q
 
 def test_no_page_has_a_grave_fault(page: Page) -> None:
     found = outside(make_paths)
-    assert len(found) > 90
     context = page.context
     context.add_init_script(AXE_SCRIPT)
     visitor = Visitor(context.new_page())  # which may be shown an error, where `page` may not
@@ -43,7 +42,11 @@ def test_no_page_has_a_grave_fault(page: Page) -> None:
 def make_paths() -> dict[str, str]:
     ada = User.objects.get(username="ada")
     make_world(ada)
-    return paths(ada)
+    found = paths(ada)
+    assert len(found) > 90
+    # Django's page for what was done by hand: the same for every model, and here without a row.
+    _, *histories = (name for name in found if layout_of(name) == "history")
+    return {name: path for name, path in found.items() if name not in histories}
 
 
 class Visitor:
