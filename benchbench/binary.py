@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import psycopg
 from django.db import connection
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from psycopg import sql
 
 # The format: https://www.postgresql.org/docs/current/sql-copy.html, "Binary Format".
@@ -18,7 +18,7 @@ HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0)
 TRAILER = struct.pack("!h", -1)
 NULL_SIZE = -1
 NULL = struct.pack("!i", NULL_SIZE)
-INT8_OID, FLOAT8_OID = 20, 701
+INT8_OID, INT4_OID, FLOAT8_OID = 20, 23, 701
 FLUSH_BYTES = 2**20
 ARRAY = struct.Struct("!iiiiii")  # the size of the field and the header of an array
 ARRAYS_AT_ONCE = 500
@@ -53,20 +53,25 @@ def int8_arrays(column: Iterable[NDArray[np.int64]]) -> Iterator[bytes]:
     return _arrays(column, INT8_OID, ">i8")
 
 
+def int4_arrays(column: Iterable[ArrayLike]) -> Iterator[bytes]:
+    return _arrays(column, INT4_OID, ">i4")
+
+
 def float8_arrays(column: Iterable[NDArray[np.float64]]) -> Iterator[bytes]:
     return _arrays(column, FLOAT8_OID, ">f8")
 
 
-def _arrays(column: Iterable[NDArray[np.generic]], oid: int, kind: str) -> Iterator[bytes]:
+def _arrays(column: Iterable[ArrayLike], oid: int, kind: str) -> Iterator[bytes]:
     """One-dimensional arrays without nulls: dimensions, null flag, type, length, lower bound, then (size, value)s.
 
     Many are converted at once: NumPy's calls, not the bytes, are what takes time.
     """
     for some in batched(column, ARRAYS_AT_ONCE):
-        lengths = [len(values) for values in some]
+        arrays = [np.asarray(values, kind) for values in some]
+        lengths = [len(values) for values in arrays]
         cells = np.empty(sum(lengths), dtype=[("size", ">i4"), ("value", kind)])
-        cells["size"] = 8
-        cells["value"] = np.concatenate(some)
+        cells["size"] = np.dtype(kind).itemsize
+        cells["value"] = np.concatenate(arrays)
         data, end = cells.tobytes(), 0
         for length in lengths:
             start, end = end, end + length * cells.itemsize

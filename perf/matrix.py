@@ -40,8 +40,9 @@ from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, PairList
 from apps.benchmarks.planning import plan_of
 from apps.benchmarks.running.pinning import PinnedRerankers
-from apps.benchmarks.running.rankings import results_of
+from apps.benchmarks.running.rankings import final_lists
 from apps.benchmarks.running.stages import Stages
+from apps.benchmarks.sources import add_sources, shared_lists
 from apps.mappings.beir import import_beir
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
@@ -101,13 +102,15 @@ def stages_alone(benchmark: Benchmark, *, known: bool = False) -> float:
     """Seconds that the distinct stages take: see above. `known`: with the query vectors that are there."""
     if not known:
         forget_queries()
+    add_sources(benchmark)
     runs = list(benchmark.runs.select_related("index", "benchmark"))
     queries = list(benchmark.dataset_version.queries.order_by("pk"))
     indexes = {run.config.get("index"): open_index(run.index) for run in runs if run.index}
     plan, query_ids = plan_of(runs), [query.pk for query in queries]
+    lists = shared_lists(runs, plan)
     started = time.perf_counter()
     outcomes = Stages(queries, indexes, PinnedRerankers(benchmark), tolerant=False).run(plan)
-    list(results_of(plan, outcomes, query_ids, indexes, max_k=max(benchmark.k_values)))
+    list(final_lists(lists, outcomes, query_ids, indexes, max_k=max(benchmark.k_values)))
     return time.perf_counter() - started
 
 

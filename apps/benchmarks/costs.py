@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db.models import Avg, F, FloatField, Func, QuerySet, Sum
 from django.db.models.functions import Cast
 
-from apps.benchmarks.models import Benchmark, PairList, QueryResult, StageList
+from apps.benchmarks.models import Benchmark, ListSource, PairList, StageList
 from apps.retrieval.models import CachedVector, Index
 from benchbench.ir.planning.configuration import LATE_INTERACTION
 from benchbench.ir.planning.plan import DenseStage, EncodeStage, FuseStage, LexicalStage, Plan, RerankStage, Stage
@@ -58,14 +58,15 @@ def _encode_ms(index: Index) -> float | None:
     return _mean(timed, "encode_ms") or _mean(_earlier_results(index), "encode_ms")
 
 
-def _earlier_results(index: Index) -> QuerySet[QueryResult]:
+def _earlier_results(index: Index) -> QuerySet[StageList]:
     """The newest results over this index that tell what encoding cost: they outlive the cache of query vectors."""
-    return QueryResult.objects.filter(run__index=index, encode_ms__isnull=False).order_by("-pk")
+    sources = ListSource.objects.filter(runs__index=index)
+    return StageList.objects.filter(source__in=sources, encode_ms__isnull=False).order_by("-pk")
 
 
 def _stage_ms(stage: Stage, latest: list[UUID]) -> float | None:
     """The mean cost of the same stage in the latest benchmarks over the same index."""
-    lists = StageList.objects.filter(stage_key=stage.key, benchmark__in=latest)
+    lists = StageList.objects.filter(source__key=stage.key, source__benchmark__in=latest)
     return _mean(lists.order_by("-pk"), "duration_ms")
 
 

@@ -7,14 +7,15 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Count, Q
+from django.db.models import Count
 from django.db.models.functions import Length, Now
 
 from apps.benchmarks.costs import costs_of
 from apps.benchmarks.defining.choosing import is_current
 from apps.benchmarks.defining.creating import require_current
-from apps.benchmarks.models import Benchmark, QueryResult, Run
+from apps.benchmarks.models import Benchmark, Run, StageList
 from apps.benchmarks.planning import needs_preparing, plan_of, query_units
+from apps.benchmarks.sources import add_sources
 from apps.operations.launching import start_operation
 from apps.operations.models import Operation, Status
 from apps.retrieval.availability import require_available
@@ -45,6 +46,7 @@ def launch(benchmark: Benchmark, *, by: User | None = None) -> Operation:
         )
         if not started:
             raise ConflictError(f"The benchmark {benchmark.name!r} is running already.")
+        add_sources(benchmark)
         unfinished = benchmark.runs.filter(status__in=UNFINISHED, is_external=False)
         runs = list(unfinished.select_related("index__chunk_set", "index__collection"))
         if not runs:
@@ -131,11 +133,12 @@ def batch_size(queries: int, seconds: float) -> int:
 def _unanswered(benchmark: Benchmark, runs: Sequence[Run]) -> list[int]:
     """Return the queries that lack a result in some run, the longest texts first."""
     repetitions = benchmark.runs_per_query if benchmark.execution == Benchmark.Execution.ISOLATED else 1
+    sources = {run.source_id for run in runs}
     answered = (
-        QueryResult.objects.filter(run__in=[run.pk for run in runs])
+        StageList.objects.filter(source__in=sources, lengths__isnull=False, repetition__lte=repetitions)
         .values("query_id")
-        .annotate(results=Count("pk", filter=Q(repetition__lte=repetitions)))
-        .filter(results=len(runs) * repetitions)
+        .annotate(lists=Count("pk"))
+        .filter(lists=len(sources) * repetitions)
         .values_list("query_id", flat=True)
     )
     done = set(answered)

@@ -4,7 +4,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from apps.benchmarks.launching import launch, require_searched
-from apps.benchmarks.models import Benchmark, QueryResult, Run
+from apps.benchmarks.models import Benchmark, Run, StageList
 from apps.operations.models import Operation, Status
 from apps.retrieval.availability import lack, require_available
 from apps.retrieval.models import Index
@@ -36,6 +36,6 @@ def retry(benchmark: Benchmark, *, by: User | None = None) -> Operation:
             raise ConflictError(
                 f"The failed runs of {benchmark.name!r} have no index that is ready: build their indexes, then retry."
             )
-        QueryResult.objects.filter(run__in=run_ids).exclude(error="").delete()
+        StageList.objects.filter(source__runs__in=run_ids).exclude(error="").delete()
         Run.objects.filter(pk__in=run_ids).update(status=Run.Status.PENDING, error_message="", failed_queries=0)
         return launch(benchmark, by=by)

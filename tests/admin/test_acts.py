@@ -18,6 +18,7 @@ from benchbench.site.panels import change_url, changelist_url
 from tests.admin.conftest import MakeStaff
 from tests.benchmarks.conftest import ENCODER
 from tests.factories import make_collection, make_dataset, make_mapping
+from tests.rankings import change_rankings
 
 
 def press(client: Client, row: Any, action: str, **more: str) -> Any:
@@ -271,8 +272,9 @@ class TestBenchmark:
         self.post(admin_client, library, start="1")
         benchmark = Benchmark.objects.get()
         wait(Operation.objects.get(kind="benchmark"))
-        failed = QueryResult.objects.filter(run=benchmark.runs.get(run_order=1))[:1].get()
-        QueryResult.objects.filter(pk=failed.pk).update(error="The index was away.")
+        change_rankings(
+            QueryResult.objects.filter(run=benchmark.runs.get(run_order=1))[:1], error="The index was away."
+        )
         benchmark.runs.filter(run_order=1).update(failed_queries=1)
         assert "retry_selected" in admin_client.get(change_url(benchmark)).content.decode()
         press(admin_client, benchmark, "retry_selected")

@@ -19,6 +19,7 @@ from benchbench.site.panels import change_url
 from tests.admin.conftest import APPS, MakeStaff
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 from tests.pages import Address, every_address
+from tests.rankings import add_ranking
 
 POSTED = {"benchmark_preview", "dataset_preview", "run_import_preview"}  # no other method is answered
 # What only those may open who may change something, besides Django's pages that add and delete.
@@ -56,7 +57,7 @@ def owner(make_staff: MakeStaff) -> User:
     run = make_benchmark(mapping, [0.5], owner=user).runs.get()
     documents = [collection.documents.get().pk]
     query = dataset.queries.get()
-    QueryResult.objects.create(run=run, query=query, document_ids=documents, chunk_ids=[], scores=[1.0])
+    add_ranking(run, query, documents, scores=[1.0])
     approve(run, name="main", reason="Because.", by=user)
     index = Index.objects.create(collection=collection, name="words", encoder="keyword:a", owner=user)
     build_index(index)

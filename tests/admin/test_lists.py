@@ -24,6 +24,7 @@ from apps.operations.models import Batch, Operation, Status
 from apps.retrieval.models import CachedVector, ChunkSet, Index, VectorSpace
 from benchbench.site.panels import change_url, changelist_url
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
+from tests.rankings import add_ranking
 
 MOST = 12
 OURS = sorted(
@@ -46,7 +47,7 @@ def make_row_everywhere(number: int) -> None:
     run, query = benchmark.runs.get(), dataset.queries.get()
     Baseline.objects.create(dataset=dataset, run=run, name=name, reason=name, approved_by=owner)
     document = collection.documents.get()
-    QueryResult.objects.create(run=run, query=query, document_ids=[document.pk], chunk_ids=[], scores=[1.0])
+    add_ranking(run, query, [document.pk], scores=[1.0])
     Resolution.objects.create(mapping=mapping, judgment=query.judgments.get(), document=document, outcome="resolved")
     operation = Operation.objects.create(
         kind="index", subject_id=index.pk, started_by=owner, status=Status.COMPLETED, queue=uuid.uuid4().hex

@@ -10,11 +10,12 @@ from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.urls import reverse
 
-from apps.benchmarks.models import Benchmark, QueryResult
+from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
 from benchbench.site.panels import change_url, changelist_url
 from tests.admin.conftest import MakeStaff
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
+from tests.rankings import add_ranking
 
 
 @pytest.fixture
@@ -30,13 +31,7 @@ def benchmark_of(db: None) -> Callable[[User | None], Benchmark]:
         mapping = make_mapping(dataset, collection, owner=owner)
         benchmark = make_benchmark(mapping, [0.5], owner=owner)
         document = collection.documents.get()
-        QueryResult.objects.create(
-            run=benchmark.runs.get(),
-            query=dataset.queries.get(),
-            document_ids=[document.pk],
-            chunk_ids=[],
-            scores=[1.0],
-        )
+        add_ranking(benchmark.runs.get(), dataset.queries.get(), [document.pk], scores=[1.0])
         return benchmark
 
     return make

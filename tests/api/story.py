@@ -10,6 +10,7 @@ from apps.operations.working import perform_batch, wait
 from tests.api.callers import ROOT, Caller
 from tests.api.handbook import ANSWERS, HANDBOOK, WARRANTY, corpus, questions
 from tests.api.recording import Walk
+from tests.rankings import change_rankings
 
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 STAND_IN = "keyword:password,reset,invoice,battery,charge,start"
@@ -157,7 +158,9 @@ def run(walk: Walk, mapping: str) -> str:
     walk.ask("GET", f"/operations/{operation.pk}")
     walk.ask("GET", "/operations", kind="benchmark")
     wait(operation)
-    QueryResult.objects.filter(run__benchmark=made["id"], query__key="q2").update(error="The database was away.")
+    change_rankings(
+        QueryResult.objects.filter(run__benchmark=made["id"], query__key="q2"), error="The database was away."
+    )
     Run.objects.filter(benchmark=made["id"]).update(failed_queries=1)
     wait(Operation.objects.get(pk=walk.ask("POST", f"{path}/retry")["operation_uuid"]))
     walk.ask("GET", path)

@@ -15,6 +15,7 @@ from apps.operations.models import Status
 from tests.api.callers import Callers
 from tests.benchmarks.gated import GOOD, POOR, make_gated, search
 from tests.factories import add_version
+from tests.rankings import change_rankings, delete_rankings
 
 METRICS = {"mrr", "ap", "precision", "recall", "ndcg"}
 ANSWER = {"query_id", "query_key", "query_text", "retrieved_doc_ids", "precision_at_k", "recall_at_k"}
@@ -124,7 +125,7 @@ def test_it_tells_about_a_run(callers: Callers, nightly: Benchmark) -> None:
 
 def test_it_tells_what_a_run_answered(callers: Callers, nightly: Benchmark) -> None:
     run = nightly.runs.get(run_order=2)
-    run.query_results.update(search_ms=3.5, rerank_ms=1.25, total_ms=6.0)
+    change_rankings(run.query_results.all(), search_ms=3.5, rerank_ms=1.25, total_ms=6.0)
     answer = callers.owner.get(path(nightly, run, tail="/queries"), per_page=100)
     assert answer.status_code == 200, answer.content
     facts = answer.json()
@@ -147,7 +148,7 @@ def test_it_tells_what_a_run_answered(callers: Callers, nightly: Benchmark) -> N
 
 def test_a_run_that_goes_on_has_answers_without_values(callers: Callers, nightly: Benchmark) -> None:
     run = nightly.runs.get(run_order=1)
-    run.query_results.exclude(query__key="q01").delete()
+    delete_rankings(run.query_results.exclude(query__key="q01"))
     Run.objects.filter(pk=run.pk).update(status=Run.Status.EVALUATING)
     facts = callers.owner.get(path(nightly, run, tail="/queries")).json()
     (row,) = facts["results"]

@@ -12,6 +12,7 @@ from apps.operations.working import wait
 from tests.api.callers import Callers
 from tests.api.test_benchmarks import FIELDS, PATH, asked, made
 from tests.benchmarks.conftest import make_library
+from tests.rankings import change_rankings
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def test_it_runs_what_failed_again(callers: Callers, library: Mapping) -> None:
     row.refresh_from_db()
     assert row.operation is not None
     wait(row.operation)
-    QueryResult.objects.filter(run__benchmark=row, query__key="q000").update(error="The index was away.")
+    change_rankings(QueryResult.objects.filter(run__benchmark=row, query__key="q000"), error="The index was away.")
     row.runs.update(failed_queries=1)
     answer = callers.owner.post(f"{PATH}/{row.pk}/retry")
     assert (answer.status_code, answer.json()["message"]) == (200, "The failed runs are started again.")

@@ -22,6 +22,7 @@ from tests.benchmarks.conftest import make_library
 from tests.benchmarks.gated import GOOD, POOR, make_gated, pinned, search
 from tests.created import create_benchmark
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
+from tests.rankings import change_rankings
 
 World = dict[str, Any]  # values as they stand in JSON
 ASKED: Any = {"q1": [({"document_id": "d1"}, 1)], "q3": [({"document_id": "start"}, 1)], "q4": []}  # as in the examples
@@ -70,7 +71,7 @@ def repeated(mapping: Mapping) -> World:
     again = benchmark_from(manifest)
     operation = wait(launch(again))
     again.refresh_from_db()
-    QueryResult.objects.filter(run__benchmark=again, query__key="q001").update(error="The database was away.")
+    change_rankings(QueryResult.objects.filter(run__benchmark=again, query__key="q001"), error="The database was away.")
     again.runs.update(failed_queries=1)
     index = mapping.collection.indexes.get(name="keywords")
     return told(mapping, again, again.runs.get(), index, operation) | {"manifest": manifest}

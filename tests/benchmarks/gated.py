@@ -7,10 +7,11 @@ from django.contrib.auth.models import User
 
 from apps.benchmarks.gates.baselines import approve
 from apps.benchmarks.measuring.evaluating import evaluate_runs
-from apps.benchmarks.models import Baseline, Benchmark, Evaluation, QueryResult, Run
+from apps.benchmarks.models import Baseline, Benchmark, Evaluation, Run
 from apps.datasets.models import Judgment, Query
 from apps.mappings.models import Mapping, Resolution
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
+from tests.rankings import add_ranking
 
 ANSWERABLE = [f"q{n:02}" for n in range(1, 21)]
 GOOD = [1] * 10 + [2] * 10
@@ -39,18 +40,16 @@ def search(mapping: Mapping, *runs: Sequence[int], name: str = "nightly", **fiel
     others = list(mapping.collection.documents.order_by("pk").values_list("pk", flat=True))[20:]
     relevant = dict(mapping.collection.documents.values_list("external_id", "pk"))
     queries = list(mapping.dataset.queries.all())
-    results = []
     for run, ranks in zip(benchmark.runs.order_by("run_order"), runs, strict=True):
         for query in queries:
             ranking = list(others[:9])
             rank = 1 if query.key == "none" else ranks[int(query.key[1:]) - 1]
             if query.key != "none":
                 ranking.insert(rank - 1, relevant[f"d{int(query.key[1:])}"])
-            result = QueryResult(run=run, query=query, document_ids=ranking, chunk_ids=[], scores=[1.0] * len(ranking))
-            if not rank:
-                result.document_ids, result.scores, result.error = [], [], "The index was away."
-            results.append(result)
-    QueryResult.objects.bulk_create(results)
+            if rank:
+                add_ranking(run, query, ranking, scores=[1.0] * len(ranking))
+            else:
+                add_ranking(run, query, error="The index was away.")
     runs_made = benchmark.runs.order_by("run_order")
     runs_made.update(timing={"total_ms": 12.5, "samples": 21, "execution": "shared"})
     Evaluation.objects.filter(run__benchmark=benchmark).delete()

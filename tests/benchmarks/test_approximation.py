@@ -107,7 +107,7 @@ class TestTruth:
     def test_the_exact_lists_are_made_though_no_run_asks_for_them(self, library: Mapping) -> None:
         benchmark = benchmark_of(library, ann=[WIDE])
         wait(launch(benchmark))
-        keys = set(StageList.objects.filter(benchmark=benchmark).values_list("stage_key", flat=True))
+        keys = set(StageList.objects.filter(source__benchmark=benchmark).values_list("source__key", flat=True))
         assert keys == {"dense(exact)", f"dense({WIDE}, 20)"}
         run = benchmark.runs.get()
         assert run.provenance["ann"]["ndcg"]["cost"] == 0

@@ -18,7 +18,7 @@ class TestFullTextAndWeights:
         assert {run.status for run in benchmark.runs.all()} == {"completed"}
         for run in benchmark.runs.all():
             assert Evaluation.objects.get(run=run).means["nDCG@10"] > 0.5
-        keys = set(StageList.objects.filter(benchmark=benchmark).values_list("stage_key", flat=True))
+        keys = set(StageList.objects.filter(source__benchmark=benchmark).values_list("source__key", flat=True))
         assert {"lexical(fts)", "lexical(bm25)"} <= keys
 
     def test_an_index_without_a_lexical_side_has_full_text(self, library: Mapping) -> None:

@@ -5,24 +5,40 @@ from hashlib import sha256
 
 import numpy as np
 
-from apps.benchmarks.measuring.hashes import Written, hash_of_rankings, rankings_hash
-from apps.benchmarks.measuring.reading import Stored
+from apps.benchmarks.launching import launch
+from apps.benchmarks.measuring.hashes import hash_of_rankings
+from apps.benchmarks.models import Run
+from apps.mappings.models import Mapping
+from apps.operations.working import wait
+from tests.created import create_benchmark
 
-NAMES = {1: 'a "quoted" \\ one', 2: "é\n☃", 3: ""}
-STORED = [
-    Stored('k"1', 7, 1, "", [2, 1, 3], [0.5, 0.25, 1 / 3]),
-    Stored("é", 8, 2, "The query took too long.", [], []),
-    Stored("z", 9, 1, "", [], []),
+RANKINGS = [
+    ('k"1', 1, ["é\n☃", 'a "quoted" \\ one', ""], [0.5, 0.25, 1 / 3]),
+    ("é", 2, None, []),
+    ("z", 1, [], []),
 ]
+
+
+def told(key: str, repetition: int, ids: list[str] | None, scores: list[float]) -> bytes:
+    return json.dumps([key, repetition, ids]).encode() + b"\n" + np.array(scores, "<f8").tobytes()
 
 
 def test_rankings_are_hashed_as_json_and_the_bytes_of_their_scores() -> None:
     """Manifests hold such hashes: how they are computed may change, and they may not."""
-    digest = sha256()
-    for one in STORED:
-        ids = None if one.error else [NAMES[document] for document in one.document_ids]
-        digest.update(json.dumps([one.key, one.repetition, ids]).encode() + b"\n")
-        digest.update(np.array(one.scores, "<f8").tobytes())
-    assert rankings_hash(STORED, Written(NAMES)) == digest.hexdigest()
-    named = [(one.key, one.repetition, [NAMES[pk] for pk in one.document_ids], one.scores) for one in STORED[::2]]
-    assert hash_of_rankings(named) == rankings_hash(STORED[::2], Written(NAMES))
+    assert hash_of_rankings(RANKINGS) == sha256(b"".join(told(*one) for one in RANKINGS)).hexdigest()
+
+
+def test_that_of_a_run_is_of_what_it_returns_of_the_lists_that_it_shares(library: Mapping) -> None:
+    matrix = {"search_modes": ["hybrid"], "top_k_values": [20, 30], "score_thresholds": [None, 0.9]}
+    benchmark = create_benchmark(library, name="b", matrix=matrix)
+    wait(launch(benchmark))
+    names = dict(library.collection.documents.values_list("pk", "external_id"))
+    hashes = set()
+    for run in Run.objects.filter(benchmark=benchmark):
+        rows = run.query_results.order_by("query__key", "repetition").select_related("query")
+        whole = b"".join(
+            told(row.query.key, row.repetition, [names[one] for one in row.document_ids], row.scores) for row in rows
+        )
+        hashes.add(run.provenance["rankings"])
+        assert run.provenance["rankings"] == sha256(whole).hexdigest()
+    assert len(hashes) == 3  # the threshold leaves less than either depth

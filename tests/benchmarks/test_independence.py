@@ -8,11 +8,13 @@ import pytest
 import torch
 from threadpoolctl import threadpool_limits
 
+from apps.benchmarks.measuring.final_list import FinalList
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.planning import plan_of
 from apps.benchmarks.running.pinning import PinnedRerankers
-from apps.benchmarks.running.rankings import results_of
+from apps.benchmarks.running.rankings import final_lists
 from apps.benchmarks.running.stages import Stages
+from apps.benchmarks.sources import add_sources, shared_lists
 from apps.datasets.models import Query
 from apps.retrieval import exact
 from apps.retrieval.search.ann_indexes import make_ann_index
@@ -36,6 +38,7 @@ def wide(
         library = make_library(documents=200, queries=QUERIES, filtered=True)
         benchmark = make_wide(library, tmp_path_factory.mktemp("models"), runs=RUNS)
         prepare(benchmark)
+        add_sources(benchmark)
         yield benchmark
         close_indexes()
         empty_tables()
@@ -64,6 +67,13 @@ def prepare(benchmark: Benchmark) -> None:
                 make_full_text(run.index.chunk_set)
 
 
+def head(one: FinalList, length: int) -> tuple[list[int], list[int], list[float]]:
+    """Return the first documents of a list, the chunk that brought each, and its score."""
+    assert one.chunk_ids is not None
+    chunks = slice(length) if one.chunk_ranks is None else one.chunk_ranks[:length] - 1
+    return one.document_ids[:length].tolist(), one.chunk_ids[chunks].tolist(), one.scores[chunks].tolist()
+
+
 @contextmanager
 def on_threads(count: int) -> Iterator[None]:
     """Let NumPy and torch compute on so many threads."""
@@ -84,10 +94,11 @@ def rankings(runs: Sequence[Run], *, batch: int, threads: int) -> Rankings:
         for start in range(0, len(queries), batch):
             part = queries[start : start + batch]
             outcomes = Stages(part, indexes, PinnedRerankers(runs[0].benchmark), tolerant=False).run(plan)
-            for result in results_of(plan, outcomes, [query.pk for query in part], indexes, max_k=10):
-                assert not result.error
-                lists = result.document_ids.tolist(), result.chunk_ids.tolist(), result.scores.tolist()
-                found[str(result.run_id), result.query_id] = lists
+            shared = shared_lists(runs, plan)
+            for one in final_lists(shared, outcomes, [query.pk for query in part], indexes, max_k=10):
+                assert not one.error
+                for run_id, length in zip(one.run_ids, one.lengths, strict=True):
+                    found[str(run_id), one.query_id] = head(one, length)
     return found
 
 

@@ -9,18 +9,17 @@ from apps.benchmarks.cancelling import cancel
 from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring import evaluating
 from apps.benchmarks.measuring.evaluating import evaluate_runs
-from apps.benchmarks.measuring.hashes import Written, external_ids, rankings_hash
+from apps.benchmarks.measuring.hashes import Written, external_ids, rankings_hashes
 from apps.benchmarks.measuring.measures import add_measures
-from apps.benchmarks.measuring.reading import stored_results
 from apps.benchmarks.models import BatchValues, Benchmark, Evaluation, QueryResult
 from apps.benchmarks.progress import benchmark_event
 from apps.benchmarks.retrying import retry
-from apps.benchmarks.running import finishing
 from apps.benchmarks.running.stages import Stages
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from apps.operations.working import perform_batch, wait
 from tests.created import create_benchmark
+from tests.rankings import delete_rankings
 
 MATRIX = {"search_modes": ["dense", "hybrid"], "score_thresholds": [None, 0.4], "top_k_values": [20]}
 
@@ -56,8 +55,8 @@ def require_as_stored(benchmark: Benchmark) -> None:
     assert kept == figures(benchmark)
     assert len(kept) == benchmark.runs.count()
     names = Written(external_ids(benchmark.mapping.collection_id))
-    for run in benchmark.runs.all():
-        assert run.provenance["rankings"] == rankings_hash(stored_results(run), names)
+    hashes = rankings_hashes(benchmark.runs.all(), names)
+    assert hashes == {run.pk: run.provenance["rankings"] for run in benchmark.runs.all()}
 
 
 @pytest.mark.parametrize("seconds", [0.001, 60], ids=["batches", "one batch"])
@@ -68,9 +67,7 @@ def test_nothing_is_measured_twice(
     settings.BENCHBENCH_BATCH_SECONDS = seconds
     benchmark = make(library, execution=execution, runs_per_query=2)
     with monkeypatch.context() as patched:
-        patched.delattr(evaluating, "rankings_of")
-        if seconds > 1:
-            patched.delattr(finishing, "stored_results")
+        patched.delattr(evaluating, "documents_by_query")
         wait(launch(benchmark))
     require_as_stored(benchmark)
 
@@ -126,8 +123,7 @@ def test_rankings_that_a_later_batch_replaced_are_measured_as_they_are(library: 
     begin(benchmark)
     cancel(benchmark)
     run = benchmark.runs.first()
-    QueryResult.objects.filter(run=run).delete()  # so that the others are asked these queries again
-    BatchValues.objects.exclude(run=run).update(rankings_hash="0" * 64)
+    delete_rankings(QueryResult.objects.filter(run=run))  # so that the others are asked these queries again
     for kept in BatchValues.objects.all():
         BatchValues.objects.filter(pk=kept.pk).update(values=np.full(len(kept.values) // 8, 9.0).tobytes())
     wait(launch(benchmark))

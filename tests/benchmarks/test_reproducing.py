@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from apps.benchmarks.cancelling import cancel
 from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring.measures import add_measures
-from apps.benchmarks.models import Benchmark, Evaluation, QueryResult
+from apps.benchmarks.models import Benchmark, Evaluation
 from apps.benchmarks.repeating.manifests import ManifestError, manifest_of
 from apps.benchmarks.repeating.reproducing import benchmark_from
 from apps.benchmarks.repeating.verifying import verify
@@ -82,7 +82,7 @@ def test_a_second_run_of_a_manifest_reproduces_every_value(transactional_db: Non
 def test_a_manifest_finds_the_same_data_under_other_ids_and_names(library: Mapping) -> None:
     """As on another site: everything is imported and built anew, and the first is gone."""
     manifest = manifest_of(run(library))
-    for model in (QueryResult, Benchmark, Mapping, Dataset, Index, Collection):
+    for model in (Benchmark, Mapping, Dataset, Index, Collection):
         for row in model.objects.all():
             if model is Index:
                 row.chunk_set.chunks.all().delete()

@@ -66,7 +66,7 @@ def test_thresholds_compare_the_plain_mean_of_similarities(library: Mapping) -> 
         (kept,) = benchmark.pair_lists.filter(query=result.query)
         both = [position for position, mean in zip(kept.positions, kept.threshold_scores, strict=True) if mean == 1]
         assert len(result.document_ids) == len(both)
-    assert StageList.objects.filter(benchmark=benchmark, stage_key__startswith="rerank").count() == 12
+    assert StageList.objects.filter(source__benchmark=benchmark, source__key__startswith="rerank").count() == 12
     assert all(len(result.document_ids) == 30 for result in whole.query_results.all())
 
 
@@ -84,14 +84,14 @@ def test_a_pair_is_scored_once_whatever_runs_and_attempts_read_it(library: Mappi
 @pytest.fixture
 def full_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk without room for the first results."""
-    store, failures = execution.store_results, iter([OSError("No space left on device")])
+    store, failures = execution.store_final_lists, iter([OSError("No space left on device")])
 
     def store_later(results: object) -> None:
         for error in failures:
             raise error
         store(results)
 
-    monkeypatch.setattr(execution, "store_results", store_later)
+    monkeypatch.setattr(execution, "store_final_lists", store_later)
 
 
 def test_a_batch_that_fails_has_not_scored_in_vain(library: Mapping, scored: list, full_once: None) -> None:

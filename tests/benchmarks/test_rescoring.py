@@ -22,6 +22,7 @@ from apps.operations.working import wait
 from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark
 from tests.kept import made_once
+from tests.rankings import change_rankings
 
 
 @pytest.fixture
@@ -134,8 +135,7 @@ def test_a_retry_brings_the_values_on_every_version_up_to_date(finished: Benchma
     turn(finished)
     version = freeze_and_resolve(finished.mapping)
     run = finished.runs.get(config__search_mode="dense")
-    hit = run.query_results.first()
-    QueryResult.objects.filter(pk=hit.pk).update(error="It timed out.")
+    change_rankings(run.query_results.all()[:1], error="It timed out.")
     Run.objects.filter(pk=run.pk).update(failed_queries=1)
     rescore(finished)
     assert Evaluation.objects.get(run=run, dataset_version=version).failed_queries == 1

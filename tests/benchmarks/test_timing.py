@@ -6,6 +6,7 @@ from apps.benchmarks.running.timing import consistency_score, percentiles
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from tests.created import create_benchmark
+from tests.rankings import change_rankings
 
 
 @pytest.mark.parametrize(
@@ -29,8 +30,7 @@ def test_the_consistency_score_is_the_share_of_queries_answered_alike(library: M
     run = benchmark.runs.get()
     assert consistency_score(run) == 1.0
     other, failed, *_ = run.query_results.filter(repetition=2)
-    other.document_ids.reverse()
-    other.save()
-    failed.error = "It timed out."
-    failed.save()
+    second = run.query_results.filter(repetition=2)
+    change_rankings(second.filter(query=other.query_id), document_ids=other.document_ids[::-1])
+    change_rankings(second.filter(query=failed.query_id), error="It timed out.")
     assert consistency_score(run) == pytest.approx(10 / 12)

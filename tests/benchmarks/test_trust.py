@@ -26,6 +26,7 @@ from benchbench.ir.planning.matrix import MatrixError
 from tests.benchmarks.conftest import ENCODER, make_library
 from tests.created import create_benchmark
 from tests.kept import made_once
+from tests.rankings import change_rankings, delete_rankings
 
 
 def change_documents(library: Mapping) -> None:
@@ -72,7 +73,7 @@ def test_runs_of_one_benchmark_are_held_against_one_truth(library: Mapping, monk
     wait(launch(benchmark))
     sparse = benchmark.runs.get(config__search_mode="sparse")
     Run.objects.filter(pk=sparse.pk).update(status=Run.Status.FAILED)
-    sparse.query_results.all().delete()
+    delete_rankings(sparse.query_results.all())
     library.resolutions.filter(judgment__grade=1).update(outcome="not_found", document=None)
     wait(retry(benchmark))
     counts = set(Evaluation.objects.values_list("unresolved_count", flat=True))
@@ -130,7 +131,7 @@ def test_a_retry_keeps_the_lists_that_finished_runs_read(library: Mapping) -> No
     wait(launch(benchmark))
     before = {row.query_id: row.chunk_ids for row in StageList.objects.all()}
     shallow = benchmark.runs.get(config__top_k=20)
-    shallow.query_results.filter(pk=shallow.query_results.first().pk).update(error="It timed out.")
+    change_rankings(shallow.query_results.all()[:1], error="It timed out.")
     Run.objects.filter(pk=shallow.pk).update(failed_queries=1)
     wait(retry(benchmark))
     assert {row.query_id: row.chunk_ids for row in StageList.objects.all()} == before

@@ -4,10 +4,11 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
+from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.datasets.models import DatasetVersion, Judgment, Query
 from apps.mappings.models import Mapping, Resolution
 from tests.factories import judged, make_collection, make_dataset, make_mapping, make_run
+from tests.rankings import add_ranking
 from tests.results.compared import make_compared
 
 HOSTILE = "=cmd|' /C calc'!A0 <b>_50%_</b>"
@@ -79,9 +80,7 @@ def _store_rankings(run: Run, mapping: Mapping) -> None:
         "search_ms": 10.0 * run.run_order,
         "total_ms": 10.0 * run.run_order,
     }
-    nothing = {"document_ids": [], "scores": [], "error": "The query took 60 s."}
+    nothing = {"error": "The query took 60 s."}
     failed = f"q{QUERIES - 1}" if run.run_order == 2 else None
-    QueryResult.objects.bulk_create(
-        QueryResult(run=run, query=query, chunk_ids=[], **(nothing if query.key == failed else found))
-        for query in mapping.dataset.queries.order_by("pk")
-    )
+    for query in mapping.dataset.queries.order_by("pk"):
+        add_ranking(run, query, **(nothing if query.key == failed else found))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Benchmark, QueryResult, Run
+from apps.benchmarks.models import Benchmark, QueryResult, Run, StageList
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.sectioned import find_sectioned, read_sectioned
 from apps.datasets.importing import import_dataset
@@ -97,7 +97,7 @@ def _set_times(benchmark: Benchmark) -> None:
     benchmark.runs.update(completed_at=ended)
     benchmark.runs.filter(started_at__isnull=False).update(started_at=started)
     for place, result in enumerate(QueryResult.objects.order_by("query__key", "repetition"), start=1):
-        QueryResult.objects.filter(pk=result.pk).update(total_ms=10.0 * place)
+        StageList.objects.filter(pk=result.stage_list_id).update(total_ms=10.0 * place)
     index = Index.objects.get(name="flat")
     index.stats["duration_sec"] = 1.5
     Index.objects.filter(pk=index.pk).update(stats=index.stats)

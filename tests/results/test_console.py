@@ -10,7 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from apps.benchmarks.defining.previewing import preview
-from apps.benchmarks.models import Benchmark, QueryResult, Run
+from apps.benchmarks.models import Benchmark, QueryResult, Run, StageList
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord
@@ -21,6 +21,7 @@ from apps.results.console import Console
 from apps.retrieval.indexing import build_index, create_index
 from benchbench.files.spec002_console import BLOCKS
 from tests.kept import made_once
+from tests.rankings import change_rankings
 
 MODULES = {"einvoice": "electronic invoice", "dock": "cross docking", "tax": "tax of an invoice"}
 QUERIES = [
@@ -139,7 +140,9 @@ def test_several_runs_are_told_one_after_the_other(odoo: None, queries: Path) ->
 
 def test_a_failed_query_is_told_with_its_reason_and_is_no_zero(odoo: None, queries: Path) -> None:
     run("--queries", queries, "--collection", "odoo", "--wait")
-    QueryResult.objects.filter(query__key="2").update(error="The query took 60 s.", document_ids=[], scores=[])
+    change_rankings(
+        QueryResult.objects.filter(query__key="2"), error="The query took 60 s.", document_ids=[], scores=[]
+    )
     lines: list[str] = []
     Console(Benchmark.objects.get(), lines.append).close({})
     told = "\n".join(lines)
@@ -150,8 +153,8 @@ def test_a_failed_query_is_told_with_its_reason_and_is_no_zero(odoo: None, queri
 
 def test_lines_wait_for_the_query_that_is_next_in_order(odoo: None, queries: Path) -> None:
     run("--queries", queries, "--collection", "odoo", "--wait")
-    kept = list(QueryResult.objects.order_by("query"))
-    QueryResult.objects.all().delete()
+    kept = list(StageList.objects.order_by("query"))
+    StageList.objects.all().delete()
     lines: list[str] = []
     console = Console(Benchmark.objects.get(), lines.append)
     for result, told in ((kept[1], 0), (kept[0], 2)):

@@ -8,12 +8,13 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.benchmarks.measuring.evaluating import evaluate_runs
-from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
+from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.mappings.models import Mapping, Resolution
 from apps.results.leaderboard import coverage
 from apps.results.leaderboard.coverage import CoverageError, coverage_of, uneven
 from benchbench.site.panels import change_url
 from tests.factories import add_judgment, make_benchmark
+from tests.rankings import add_ranking
 from tests.results.test_pages import results_url, text_of
 
 
@@ -28,11 +29,10 @@ def measured(mapping: Mapping, *rankings: dict[str, list[str]]) -> Benchmark:
     benchmark = make_benchmark(mapping, [0.0] * len(rankings), measures=names, k_values=[2, 10])
     for run, ranking in zip(benchmark.runs.all(), rankings, strict=True):
         for key, ids in ranking.items():
-            QueryResult.objects.create(
-                run=run,
-                query=mapping.dataset.queries.get(key=key),
-                document_ids=[documents[one].pk for one in ids],
-                chunk_ids=[],
+            add_ranking(
+                run,
+                mapping.dataset.queries.get(key=key),
+                [documents[one].pk for one in ids],
                 scores=[float(-rank) for rank in range(len(ids))],
             )
     Evaluation.objects.all().delete()

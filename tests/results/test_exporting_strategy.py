@@ -24,6 +24,7 @@ from apps.results.triage.kept import KeptError
 from apps.results.triage.sections import section_means
 from benchbench.files.experiment import experiment_of
 from tests.kept import made_once
+from tests.rankings import change_rankings, own_rankings
 from tests.results.exported import make_exported
 from tests.results.sectioned import make_sectioned, searching
 
@@ -117,9 +118,9 @@ def test_the_summary_follows_from_the_rows(benchmark: Benchmark, tmp_path: Path)
 
 def test_a_repetition_that_failed_or_differs_is_told_and_not_counted(benchmark: Benchmark, tmp_path: Path) -> None:
     second = QueryResult.objects.filter(run=searching(benchmark), repetition=2)
-    second.filter(query__key="q1").update(error="It took 60 s.", document_ids=[], scores=[])
+    change_rankings(second.filter(query__key="q1"), error="It took 60 s.", document_ids=[], scores=[])
     other = second.get(query__key="q2")
-    second.filter(pk=other.pk).update(document_ids=other.document_ids[::-1])
+    change_rankings(second.filter(query__key="q2"), document_ids=other.document_ids[::-1])
     directory = export_to(benchmark, "strategy", tmp_path)
     rows = {
         (row["query_id"], row["run"], row["top_k"]): row
@@ -138,9 +139,8 @@ def test_a_repetition_that_failed_or_differs_is_told_and_not_counted(benchmark: 
 def test_the_log_has_tracebacks_errors_of_queries_revisions_and_what_never_started(
     benchmark: Benchmark, tmp_path: Path
 ) -> None:
-    QueryResult.objects.filter(run=searching(benchmark), query__key="q2", repetition=2).update(
-        error="It took 60 s.", document_ids=[], scores=[]
-    )
+    second = QueryResult.objects.filter(run=searching(benchmark), query__key="q2", repetition=2)
+    change_rankings(second, error="It took 60 s.", document_ids=[], scores=[])
     batch = Batch.objects.filter(operation__subject_id=benchmark.pk).order_by("pk").last()
     assert batch is not None
     batch.result["tracebacks"] = {"It took 60 s.": "Traceback (most recent call last):\nTimeoutError"}
@@ -218,7 +218,8 @@ def test_what_an_experiment_states_is_its_config_and_its_id_the_directory(benchm
 
 
 def test_without_its_lists_the_sections_are_not_guessed(benchmark: Benchmark, tmp_path: Path) -> None:
-    StageList.objects.all().delete()
+    own_rankings(benchmark)
+    StageList.objects.filter(lengths=None).delete()
     with pytest.raises(KeptError, match="run the benchmark again"):
         export_to(benchmark, "strategy", tmp_path)
     assert os.listdir(tmp_path) == []

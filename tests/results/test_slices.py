@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from apps.benchmarks.measuring.evaluating import truth_of
-from apps.benchmarks.models import Benchmark, Evaluation, QueryResult
+from apps.benchmarks.models import Benchmark, Evaluation
 from apps.datasets.models import Query
 from apps.mappings.fingerprints import truth_hash
 from apps.results.comparison.comparing import compare_runs
@@ -18,6 +18,7 @@ from apps.results.leaderboard.slicing import SlicingError, slicing_of
 from apps.results.triage.by_slice import slice_groups
 from benchbench.site.panels import change_url
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
+from tests.rankings import add_ranking
 from tests.results.test_pages import results_url, text_of
 
 HARD, EASY = 15, 25
@@ -43,7 +44,7 @@ def benchmark(db: None) -> Benchmark:
     for key in keys:
         query = Query.objects.get(key=key)
         for run in benchmark.runs.all():
-            QueryResult.objects.create(run=run, query=query, document_ids=[], chunk_ids=[], scores=[])
+            add_ranking(run, query)
     return benchmark
 
 

@@ -18,6 +18,7 @@ from benchbench.site.panels import change_url
 from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark
 from tests.kept import made_once
+from tests.rankings import change_rankings
 from tests.results.test_pages import text_of
 
 MATRIX = {"search_modes": ["dense", "hybrid"], "top_k_values": [5], "k_values_for_metrics": [5], "primary_k": 5}
@@ -142,8 +143,8 @@ def test_what_one_may_not_see_one_may_not_compare_with(client: Client, finished:
 def test_an_external_run_says_that_no_stages_are_known(admin_client: Client, finished: Benchmark) -> None:
     run = run_of(finished, "dense")
     Run.objects.filter(pk=run.pk).update(is_external=True, config={}, index=None)
-    QueryResult.objects.filter(run=run).update(chunk_ids=[])
-    StageList.objects.all().delete()
+    change_rankings(QueryResult.objects.filter(run=run), chunk_ids=[])
+    StageList.objects.filter(lengths=None).delete()
     assert "No stages are known of this run" in text_of(admin_client.get(change_url(run)))
     worst = min(values_of(run).items(), key=lambda item: item[1])[0]
     page = text_of(admin_client.get(change_url(QueryResult.objects.get(run=run, query=worst))))

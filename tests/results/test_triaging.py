@@ -230,7 +230,7 @@ def test_new_judgments_are_seen(run: Run) -> None:
 
 def test_documents_that_changed_since_are_seen(run: Run) -> None:
     before = losses(run)
-    StageList.objects.filter(benchmark=run.benchmark).delete()
+    StageList.objects.filter(source__benchmark=run.benchmark).delete()
     assert losses(Run.objects.get(pk=run.pk)) == before, "kept"
     Collection.objects.update(fingerprint="f" * 64)
     assert losses(Run.objects.get(pk=run.pk)) != before, "found again"
@@ -243,7 +243,7 @@ def test_what_failed_or_was_not_kept_is_not_triaged(run: Run) -> None:
     for column in evaluation.values:
         column[place] = None
     evaluation.save()
-    StageList.objects.filter(benchmark=run.benchmark, query=unkept).delete()
+    StageList.objects.filter(source__benchmark=run.benchmark, query=unkept).delete()
     found = losses(run)
     assert found.untraced == 1
     assert found.judged.isdisjoint({failed.pk, unkept.pk})

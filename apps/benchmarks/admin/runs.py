@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.contrib import admin
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -58,7 +58,7 @@ class QueryResultAdmin(LargeAdmin):
     list_select_related = ("run", "query")
     search_fields = ("=query__key",)
     search_help_text = "The key of a query"
-    ordering = ("id",)
+    ordering = ("stage_list", "place")
 
     def get_queryset(self, request: HttpRequest) -> Any:
         results = super().get_queryset(request)
@@ -67,6 +67,12 @@ class QueryResultAdmin(LargeAdmin):
         made_from = ("query__dataset", "run__index", "run__benchmark__dataset_version__dataset")
         mapping = ("run__benchmark__mapping__dataset", "run__benchmark__mapping__dataset_version")
         return results.select_related(*made_from, *mapping) if on_its_page else results
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        found = self.get_queryset(request).filter(QueryResult.numbered(int(object_id))).first()
+        if found is None:
+            raise Http404(f"There is no ranking {object_id} that you may see.")
+        return found
 
     def trail(self, obj: QueryResult) -> list[Any]:
         return [obj.run.benchmark.mapping, obj.run.benchmark, obj.run]

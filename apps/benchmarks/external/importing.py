@@ -13,13 +13,14 @@ from django.utils import timezone
 from apps.benchmarks.defining.options import check_policies
 from apps.benchmarks.external.reports import RunImportError, RunReport, read_for
 from apps.benchmarks.measuring.evaluating import evaluate_runs
+from apps.benchmarks.measuring.final_list import FinalList
 from apps.benchmarks.measuring.hashes import hash_of_rankings
 from apps.benchmarks.measuring.measures import measures_of
 from apps.benchmarks.measuring.rescoring import scored_versions
-from apps.benchmarks.measuring.run_result import RunResult
-from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.models import Benchmark, ListSource, Run
 from apps.benchmarks.provenance import code_version, provenance_of
-from apps.benchmarks.running.storing import store_results
+from apps.benchmarks.running.storing import store_final_lists
+from apps.benchmarks.sources import own_key
 from apps.collections.stubs import add_ids
 from apps.datasets.models import Dataset, DatasetVersion
 from apps.mappings.external import external_mapping
@@ -209,6 +210,7 @@ def _store_run(benchmark: Benchmark, found: RunFile, order_by: OrderBy | None) -
             "imported_by": code_version(),
         }
     }
+    run.source = ListSource.objects.create(benchmark=benchmark, key=own_key(run))
     run.save(force_insert=True)
     return run
 
@@ -232,15 +234,16 @@ def _store_rankings(run: Run, found: RunFile) -> None:
     queries = list(run.benchmark.dataset_version.queries.order_by("id").values_list("pk", "key"))
     for start in range(0, len(queries), AT_ONCE):
         part = queries[start : start + AT_ONCE]
-        store_results([_result(run, pk, found, key, keys) for pk, key in part])
+        store_final_lists([_list(run, pk, found, key, keys) for pk, key in part])
 
 
-def _result(run: Run, query_id: int, found: RunFile, key: str, keys: dict[str, int]) -> RunResult:
+def _list(run: Run, query_id: int, found: RunFile, key: str, keys: dict[str, int]) -> FinalList:
+    asked = run.source_id or 0, (run.pk,), query_id
     ranked = found.rankings.get(key)
     if ranked is None:
-        return RunResult(run.pk, query_id)
+        return FinalList(*asked)
     documents = np.fromiter((keys[document] for document in ranked.documents), np.int64, len(ranked.documents))
-    return RunResult(run.pk, query_id, document_ids=documents, scores=ranked.scores)
+    return FinalList(*asked, document_ids=documents, scores=ranked.scores, lengths=(len(documents),))
 
 
 def _finish(benchmark: Benchmark) -> None:

@@ -10,13 +10,13 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from apps.benchmarks.measuring.final_list import FinalList
 from apps.benchmarks.measuring.reading import rows_of
-from apps.benchmarks.measuring.run_result import RunResult
 from apps.benchmarks.models import BatchValues, Benchmark, Run
 from apps.mappings.fingerprints import truth_hash
 from apps.mappings.truth import Truth
 from apps.operations.models import Batch
-from benchbench.ir.measures import Measure, Truths, Values, evaluate
+from benchbench.ir.measures import GradedRankings, Measure, Truths, Values, evaluate
 
 BRACES = str.maketrans("[]", "{}")
 
@@ -40,10 +40,11 @@ class _Part:
 
 
 class Measuring:
-    """Measures the rankings of one batch's queries, in any run: of several repetitions the first that did not fail."""
+    """Measures the rankings of one batch's queries for its runs: of several repetitions the first that did not fail."""
 
-    def __init__(self, benchmark: Benchmark, truth: Truth) -> None:
+    def __init__(self, benchmark: Benchmark, runs: Iterable[Run], truth: Truth) -> None:
         """`truth` is that of the batch's queries."""
+        self._runs = {run.pk for run in runs}
         self.measures = list(benchmark.measures)
         self.truth_hash = truth_hash(truth)
         self._parsed = [Measure.parse(name) for name in benchmark.measures]
@@ -52,29 +53,47 @@ class Measuring:
         # Most runs have all queries.
         self._truths = lru_cache(lambda query_ids: Truths.of([truth.grades[one] for one in query_ids]))
 
-    def add(self, results: Iterable[RunResult]) -> None:
-        """Measure what is new among `results`; repetitions of a query come in their order."""
-        fresh: dict[UUID, dict[int, RunResult]] = {}
-        for result in results:
-            part = self._parts.setdefault(result.run_id, _Part())
-            new = fresh.setdefault(result.run_id, {})
-            if result.query_id in part.answered or result.query_id in new:
-                continue
-            if result.error:
-                part.failed[result.query_id] = None
-                continue
-            part.failed.pop(result.query_id, None)
-            new[result.query_id] = result
-        for run_id, new in fresh.items():
-            part = self._parts[run_id]
-            if new or not part.values:
-                self._measure(part, new)
+    def add(self, lists: Iterable[FinalList]) -> None:
+        """Measure what is new among `lists`, for each run of its own first documents; repetitions come in order."""
+        by_source: dict[int, list[FinalList]] = {}
+        for one in lists:
+            by_source.setdefault(one.source, []).append(one)
+        for some in by_source.values():
+            self._add(some)
 
-    def _measure(self, part: _Part, new: Mapping[int, RunResult]) -> None:
-        graded = self._truths(tuple(new)).grade_arrays([result.document_ids for result in new.values()])
+    def _add(self, lists: Sequence[FinalList]) -> None:
+        """Measure lists of one source, which all of its runs answered alike, or failed."""
+        parts = {place: self._parts.setdefault(run, _Part()) for place, run in self._places(lists[0])}
+        if not parts:
+            return
+        first = next(iter(parts.values()))
+        new: dict[int, FinalList] = {}
+        lost: dict[int, None] = {}
+        for one in lists:
+            if one.query_id in first.answered or one.query_id in new:
+                continue
+            if one.error:
+                lost[one.query_id] = None
+            else:
+                new[one.query_id] = one
+        is_new = not first.values
+        for part in parts.values():
+            part.failed |= lost
+            part.failed = {query_id: None for query_id in part.failed if query_id not in new}
+        if new or is_new:
+            graded = self._truths(tuple(new)).grade_arrays([one.document_ids for one in new.values()])
+            for place, part in parts.items():
+                self._measure(part, place, new, graded)
+
+    def _places(self, one: FinalList) -> list[tuple[int, UUID]]:
+        """Return the places of the runs that are measured."""
+        return [(place, run) for place, run in enumerate(one.run_ids) if run in self._runs]
+
+    def _measure(self, part: _Part, place: int, new: Mapping[int, FinalList], graded: GradedRankings) -> None:
+        heads = graded.heads(np.array([one.lengths[place] for one in new.values()], np.int64))
         part.answered |= dict.fromkeys(new)
-        part.short += [query_id for query_id, result in new.items() if result.short]
-        part.values.append(evaluate(self._parsed, graded))
+        part.short += [query_id for query_id, one in new.items() if one.short[place]]
+        part.values.append(evaluate(self._parsed, heads))
         part.counted.append(graded.has_relevant if self._skips_empty else np.ones(len(new), bool))
 
     def told(self) -> dict[str, dict[str, Any]]:
@@ -83,7 +102,7 @@ class Measuring:
         (`FirstRelevant`)."""
         return {str(run_id): _sums(part) for run_id, part in self._parts.items()}
 
-    def rows(self, batch: Batch, hashes: Mapping[UUID, str]) -> list[BatchValues]:
+    def rows(self, batch: Batch) -> list[BatchValues]:
         """Return the rows that keep the values."""
         return [
             BatchValues(
@@ -94,7 +113,6 @@ class Measuring:
                 failed_query_ids=array_literal(list(part.failed)),
                 values=np.hstack(part.values).astype("<f8").tobytes(),
                 truth_hash=self.truth_hash,
-                rankings_hash=hashes.get(run_id, ""),
             )
             for run_id, part in self._parts.items()
         ]
@@ -121,20 +139,14 @@ def array_literal(values: Sequence[Any]) -> str:
     return json.dumps(values).translate(BRACES)
 
 
-def keep_values(batch: Batch, measuring: Measuring, hashes: Mapping[UUID, str]) -> None:
-    """Store the values of a batch, with its rankings; `hashes` are those of the runs that it ranked every query for."""
-    BatchValues.objects.bulk_create(measuring.rows(batch, hashes))
+def keep_values(batch: Batch, measuring: Measuring) -> None:
+    """Store the values of a batch, with its lists."""
+    BatchValues.objects.bulk_create(measuring.rows(batch))
 
 
 def forget_values(runs: Iterable[Run]) -> None:
     """Delete what batches kept of runs that have ended."""
     BatchValues.objects.filter(run__in=list(runs)).delete()
-
-
-def kept_hashes(runs: Iterable[Run]) -> dict[UUID, str]:
-    """Return the hash of the rankings of each run whose newest batch made them all."""
-    rows = BatchValues.objects.filter(run__in=list(runs)).order_by("pk").values_list("run_id", "rankings_hash")
-    return {run_id: known for run_id, known in dict(rows).items() if known}
 
 
 def kept_values(run_ids: Collection[UUID], measures: Sequence[str], truth: Truth) -> dict[UUID, Valued]:

@@ -3,13 +3,16 @@
 import hashlib
 import json
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, cast
+from uuid import UUID
 
 import numpy as np
+from numpy.typing import NDArray
 
 from apps.benchmarks.measuring.batch_values import Valued, array_literal, kept_values
-from apps.benchmarks.measuring.reading import Rankings, rankings_of
+from apps.benchmarks.measuring.final_list import NO_IDS
+from apps.benchmarks.measuring.reading import by_source, documents_by_query
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.datasets.models import DatasetVersion
 from apps.mappings.fingerprints import truth_hash
@@ -39,8 +42,8 @@ def evaluate_runs(
 ) -> list[Evaluation]:
     """Measure runs of a benchmark against `version` (its own by default) under its policies, and store that.
 
-    What batches measured against this truth is taken as they kept it; all else is measured from the stored rankings,
-    one run after the other: those of all at once may be more than memory holds.
+    What batches measured against this truth is taken as they kept it; all else is measured from the stored lists, one
+    source after the other: those of all at once may be more than memory holds.
 
     An evaluation of the same run, version and policies is replaced. A query that failed, or that the run was never
     asked, has no values, is left out of the means and counted. Of several repetitions the first that did not fail is
@@ -58,10 +61,9 @@ def evaluate_runs(
     measures = [Measure.parse(name) for name in benchmark.measures]
     runs = list(runs)
     kept = kept_values([run.pk for run in runs], benchmark.measures, ground_truth)
-    evaluations = []
-    for run in runs:
-        valued = kept.get(run.pk) or _measured(measures, query_ids, truths, rankings_of(run))
-        evaluations.append(_evaluation(benchmark, run, version, query_ids, truths, valued, stated))
+    for source_id, sharing in by_source(run for run in runs if run.pk not in kept).items():
+        kept |= _measured(measures, query_ids, truths, documents_by_query(source_id), sharing)
+    evaluations = [_evaluation(benchmark, run, version, query_ids, truths, kept[run.pk], stated) for run in runs]
     _store(evaluations)
     return evaluations
 
@@ -86,11 +88,24 @@ def policy_of(benchmark: Benchmark) -> Literal["count", "drop"]:
     return cast(Literal["count", "drop"], benchmark.unresolved)  # the database admits no other
 
 
-def _measured(measures: Sequence[Measure], query_ids: list[int], truths: Truths, rankings: Rankings) -> Valued:
-    missing = np.array([query_id not in rankings for query_id in query_ids], dtype=bool)
-    values = evaluate(measures, truths.grade([rankings.get(query_id, []) for query_id in query_ids]))
-    values[:, missing] = np.nan
-    return Valued(values, missing)
+def _measured(
+    measures: Sequence[Measure],
+    query_ids: list[int],
+    truths: Truths,
+    lists: Mapping[int, tuple[NDArray[np.int64], list[int]]],
+    runs: Iterable[Run],
+) -> dict[UUID, Valued]:
+    """Return the values of runs that return the first documents of the same lists, each read and graded once."""
+    found = [lists.get(query_id, (NO_IDS, [])) for query_id in query_ids]
+    missing = np.array([query_id not in lists for query_id in query_ids], dtype=bool)
+    graded = truths.grade_arrays([documents for documents, _ in found])
+    valued = {}
+    for run in runs:
+        lengths = np.array([lengths[run.place - 1] if lengths else 0 for _, lengths in found], np.int64)
+        values = evaluate(measures, graded.heads(lengths))
+        values[:, missing] = np.nan
+        valued[run.pk] = Valued(values, missing)
+    return valued
 
 
 def _evaluation(

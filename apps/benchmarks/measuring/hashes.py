@@ -1,22 +1,25 @@
 """Hashes of rankings and of values, equal on any site where both are equal."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
-from typing import TypeVar
+from itertools import accumulate
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from apps.benchmarks.measuring.reading import Stored
-from apps.benchmarks.measuring.run_result import RunResult
-from apps.benchmarks.models import Evaluation
+from apps.benchmarks.measuring.reading import by_source, stored_lists
+from apps.benchmarks.models import Evaluation, Run
 from apps.collections.models import Document
 from apps.datasets.models import Query
+from benchbench.ir.records import Scores
 
-Id = TypeVar("Id")
-Ranking = tuple[str, int, Sequence[Id] | None, ArrayLike]  # query key, repetition, documents, scores
+if TYPE_CHECKING:
+    from hashlib import _Hash as Hash
+
+Ranking = tuple[str, int, Sequence[str] | None, ArrayLike]  # query key, repetition, external ids, scores
 
 
 class Written(dict[int, str]):
@@ -30,40 +33,57 @@ class Written(dict[int, str]):
         return written
 
 
-def rankings_hash(results: Iterable[Stored], names: Written) -> str:
-    """Return the `hash_of_rankings` of all that is stored of a run. `names` knows every document of the collection."""
-    rankings = ((one.key, one.repetition, None if one.error else one.document_ids, one.scores) for one in results)
-    return hash_of_rankings(rankings, written=names.__getitem__)
+def rankings_hashes(runs: Iterable[Run], names: Written) -> dict[UUID, str]:
+    """Return the `hash_of_rankings` of all that is stored of each run, every list read once for the runs that share it.
 
-
-def results_hash(results: Iterable[RunResult], keys: Mapping[int, str], names: Written) -> str:
-    """Return the `rankings_hash` of a run before it is stored: of its results for all queries of `keys`, key by id.
-
-    `keys` are in the database's order of them, which is that of the hash.
+    `names` knows every document of the collection.
     """
-    by_query: dict[int, list[RunResult]] = {query_id: [] for query_id in keys}
-    for result in results:
-        by_query[result.query_id].append(result)
-    rankings = (
-        (key, one.repetition, None if one.error else one.document_ids.tolist(), one.scores)
-        for query_id, key in keys.items()
-        for one in sorted(by_query[query_id], key=lambda one: one.repetition)
-    )
-    return hash_of_rankings(rankings, written=names.__getitem__)
+    hashes: dict[UUID, str] = {}
+    for source_id, sharing in by_source(runs).items():
+        digests = [(run.place - 1, sha256()) for run in sharing]
+        for one in stored_lists(source_id):
+            written = None if one.error else [names[document] for document in one.document_ids.tolist()]
+            ranking = _Hashed(one.key, one.repetition, written, one.document_scores)
+            for place, digest in digests:
+                ranking.enter(digest, one.lengths[place])
+        hashes |= {run.pk: digest.hexdigest() for run, (_, digest) in zip(sharing, digests, strict=True)}
+    return hashes
 
 
-def hash_of_rankings(rankings: Iterable[Ranking[Id]], *, written: Callable[[Id], str] = json.dumps) -> str:
-    """Return the SHA-256 over rankings: query keys in order, repetitions, external ids, bytes of scores.
+def hash_of_rankings(rankings: Iterable[Ranking]) -> str:
+    """Return the SHA-256 over rankings, by query key, then repetition.
 
-    Each ranking enters as the JSON of [key, repetition, ids], in which `written` writes the external id of a document.
-    Of a query that failed, whose documents are None, only the failure enters: its words may name a time.
+    Of each enter the JSON of [key, repetition, external ids] in a line, and the bytes of its scores, float64, the
+    lowest byte first. Of a query that failed, whose ids are None, only the failure enters: its words may name a time.
     """
     digest = sha256()
-    for key, repetition, ranked, scores in rankings:
-        ids = "null" if ranked is None else f"[{', '.join(map(written, ranked))}]"
-        digest.update(f"[{json.dumps(key)}, {repetition}, {ids}]\n".encode())
-        digest.update(b"" if ranked is None else np.asarray(scores, "<f8").tobytes())
+    for key, repetition, ids, scores in rankings:
+        written = None if ids is None else [json.dumps(one) for one in ids]
+        _Hashed(key, repetition, written, np.asarray(scores, np.float64)).enter(digest, len(ids or ()))
     return digest.hexdigest()
+
+
+class _Hashed:
+    """A ranking as bytes, of which its first documents may enter a hash as well."""
+
+    def __init__(self, key: str, repetition: int, written: Sequence[str] | None, scores: Scores) -> None:
+        """`written` are the external ids as JSON writes them, all in ASCII; None of a query that failed."""
+        self._head = f"[{json.dumps(key)}, {repetition}, ".encode()
+        self._ids = memoryview(", ".join(written or ()).encode())
+        self._ends = [0, *accumulate(len(one) + len(", ") for one in written or ())]
+        self._scores = memoryview(scores.astype("<f8").tobytes())
+        self._failed = written is None
+
+    def enter(self, digest: "Hash", length: int) -> None:
+        """Add the first `length` documents, and what stands around them."""
+        digest.update(self._head)
+        if self._failed:
+            digest.update(b"null]\n")
+            return
+        digest.update(b"[")
+        digest.update(self._ids[: max(self._ends[length] - len(", "), 0)])
+        digest.update(b"]]\n")
+        digest.update(self._scores[: length * 8])
 
 
 def values_hash(evaluation: Evaluation, *, keys: dict[int, str], measures: Collection[str]) -> str:

@@ -1,27 +1,44 @@
 """Stored rankings, read in bulk."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
 from django.core.exceptions import EmptyResultSet
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import BinaryField, Func, QuerySet
+from numpy.typing import NDArray
 
-from apps.benchmarks.models import Run
+from apps.benchmarks.models import Run, StageList
 from benchbench.binary import binary_cursor
+from benchbench.ir.records import Scores
 
+ARRAY_HEAD = 20  # bytes: dimensions, null flag, type, length, lower bound
+NOTHING = np.empty(0)
 Rankings = dict[int, list[int]]  # document ids, best first, by query
 
 
-class Stored(NamedTuple):
-    """A query result as it is stored; without documents and scores where there is an `error`."""
+class StoredList(NamedTuple):
+    """A final list as it is stored: its documents, and how many each run returns by its place; none of an `error`."""
 
     key: str
     query_id: int
     repetition: int
     error: str
-    document_ids: list[int]
-    scores: list[float]
+    lengths: list[int]
+    chunk_ranks: list[int] | None
+    sent_document_ids: bytes
+    sent_scores: bytes
+
+    @property
+    def document_ids(self) -> NDArray[np.int64]:
+        return _array(self.sent_document_ids, ">i8").astype(np.int64)
+
+    @property
+    def document_scores(self) -> Scores:
+        """The score that brought each document."""
+        scores = _array(self.sent_scores, ">f8").astype(np.float64)
+        return scores if self.chunk_ranks is None else scores[np.array(self.chunk_ranks, np.intp) - 1]
 
 
 def rows_of(values: QuerySet[Any, Any]) -> Iterator[Any]:
@@ -52,15 +69,42 @@ def _statement(values: QuerySet[Any, Any]) -> bytes:
     return whole.encode()
 
 
-def stored_results(run: Run) -> list[Stored]:
-    """Return all that the run stored, failures too, by query key, then repetition."""
-    ordered = run.query_results.order_by("query__key", "query_id", "repetition")
-    return [
-        Stored(*row)
-        for row in rows_of(
-            ordered.values_list("query__key", "query_id", "repetition", "error", "document_ids", "scores")
-        )
-    ]
+def by_source(runs: Iterable[Run]) -> dict[int | None, list[Run]]:
+    """Return the runs by the source of their lists."""
+    sources: dict[int | None, list[Run]] = {}
+    for run in runs:
+        sources.setdefault(run.source_id, []).append(run)
+    return sources
+
+
+def stored_lists(source_id: int | None) -> Iterator[StoredList]:
+    """Yield the final lists of a source, failures too, by query key, then repetition."""
+    lists = StageList.objects.filter(source=source_id, lengths__isnull=False)
+    ordered = lists.order_by("query__key", "query_id", "repetition")
+    columns = ("repetition", "error", "lengths", "chunk_ranks", _sent("document_ids"), _sent("scores"))
+    return (StoredList(*row) for row in rows_of(ordered.values_list("query__key", "query_id", *columns)))
+
+
+def documents_by_query(source_id: int | None) -> dict[int, tuple[NDArray[np.int64], list[int]]]:
+    """Return the documents and lengths of each query that did not fail; of several repetitions the first."""
+    lists = StageList.objects.filter(source=source_id, lengths__isnull=False, error="")
+    rows = lists.order_by("query_id", "repetition").values_list("query_id", _sent("document_ids"), "lengths")
+    found: dict[int, tuple[NDArray[np.int64], list[int]]] = {}
+    for query_id, documents, lengths in rows_of(rows):
+        found.setdefault(query_id, (_array(documents, ">i8").astype(np.int64), lengths))
+    return found
+
+
+def _sent(column: str) -> Func:
+    """An array as PostgreSQL sends it, to be read by NumPy at once: to make an object of each number takes long."""
+    return Func(column, function="array_send", output_field=BinaryField())
+
+
+def _array(sent: bytes, kind: str) -> NDArray[Any]:
+    """Read a one-dimensional array without nulls; see `benchbench.binary`."""
+    cells = np.dtype([("size", ">i4"), ("value", kind)])
+    whole: NDArray[Any] = np.frombuffer(sent, cells, offset=ARRAY_HEAD)["value"] if len(sent) > ARRAY_HEAD else NOTHING
+    return whole
 
 
 def rankings_of(run: Run) -> Rankings:

@@ -5,7 +5,7 @@ from itertools import groupby
 
 import numpy as np
 from django.contrib.postgres.fields import ArrayField
-from django.db.models import BigIntegerField
+from django.db.models import BigIntegerField, QuerySet
 from django.db.models.expressions import RawSQL
 
 from apps.benchmarks.measuring.reading import rows_of, streamed_rows_of
@@ -42,11 +42,9 @@ def read_lists(
 
     A stage that failed for a query left no list.
     """
-    rows = StageList.objects.filter(benchmark=benchmark, stage_key__in=stage_keys)
-    if query_ids is not None:
-        rows = rows.filter(query__in=query_ids)
+    rows = _lists(benchmark, stage_keys, query_ids)
     lists: dict[int, Lists] = {}
-    values = rows.values_list("query_id", "stage_key", "chunk_ids", "scores", "threshold_scores")
+    values = rows.values_list("query_id", "source__key", "chunk_ids", "scores", "threshold_scores")
     for query_id, key, *stored in rows_of(values):
         lists.setdefault(query_id, {})[key] = _list(*stored)
     return lists
@@ -59,11 +57,12 @@ def stream_lists(
 
     As `read_lists` else; a query without any list is not there. Until the last nothing else can be asked.
     """
-    rows = StageList.objects.filter(benchmark=benchmark, stage_key__in=stage_keys).order_by("query_id")
-    if query_ids is not None:
-        rows = rows.filter(query__in=query_ids)
-    rows = rows.annotate(documents=RawSQL(DOCUMENTS, [], output_field=ArrayField(BigIntegerField())))
-    values = rows.values_list("query_id", "documents", "stage_key", "chunk_ids", "scores", "threshold_scores")
+    rows = (
+        _lists(benchmark, stage_keys, query_ids)
+        .order_by("query_id")
+        .annotate(documents=RawSQL(DOCUMENTS, [], output_field=ArrayField(BigIntegerField())))
+    )
+    values = rows.values_list("query_id", "documents", "source__key", "chunk_ids", "scores", "threshold_scores")
     for query_id, of_query in groupby(streamed_rows_of(values), key=lambda row: row[0]):
         lists: Lists = {}
         documents: dict[int, int] = {}
@@ -71,6 +70,11 @@ def stream_lists(
             lists[key] = _list(chunks, *scores)
             documents.update(zip(chunks, found, strict=True))
         yield query_id, lists, documents
+
+
+def _lists(benchmark: Benchmark, stage_keys: Collection[str], query_ids: Collection[int] | None) -> QuerySet[StageList]:
+    such = {"source__benchmark": benchmark, "source__key__in": stage_keys, "chunk_ids__isnull": False}
+    return StageList.objects.filter(**such, **({} if query_ids is None else {"query__in": query_ids}))
 
 
 def _list(chunks: list[int], scores: list[float], compared: list[float] | None) -> ScoredList:

@@ -1,8 +1,6 @@
 """Execution of one batch of a benchmark: its queries, through every run that is not finished."""
 
-from collections.abc import Sequence
 from typing import Any
-from uuid import UUID
 
 from django.conf import settings
 from django.db.models.functions import Now
@@ -10,8 +8,7 @@ from django.db.models.functions import Now
 from apps.benchmarks.launching import UNFINISHED
 from apps.benchmarks.measuring.batch_values import Measuring, keep_values
 from apps.benchmarks.measuring.evaluating import truth_of
-from apps.benchmarks.measuring.hashes import Written, external_ids, results_hash
-from apps.benchmarks.measuring.run_result import RunResult
+from apps.benchmarks.measuring.final_list import FinalList
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.planning import plan_of, stage_units
 from apps.benchmarks.provenance import environment
@@ -21,9 +18,10 @@ from apps.benchmarks.running.outcomes import Notes, Outcome
 from apps.benchmarks.running.pairs import Pairs
 from apps.benchmarks.running.pinning import PinnedRerankers
 from apps.benchmarks.running.preparing import prepare
-from apps.benchmarks.running.rankings import results_of
-from apps.benchmarks.running.storing import store_results, store_stage_lists
+from apps.benchmarks.running.rankings import final_lists
+from apps.benchmarks.running.storing import store_final_lists, store_stage_lists
 from apps.benchmarks.running.work import Work
+from apps.benchmarks.sources import shared_lists, source_ids
 from apps.datasets.models import Query
 from apps.operations.faults import Faults
 from apps.operations.leasing import Lease
@@ -41,19 +39,19 @@ def execute(batch: Batch, lease: Lease) -> None:
         return
     work = _work(batch, lease)
     benchmark, query_ids = work.benchmark, work.query_ids
-    measuring = Measuring(benchmark, truth_of(benchmark, benchmark.dataset_version, query_ids=query_ids))
+    truth = truth_of(benchmark, benchmark.dataset_version, query_ids=query_ids)
+    measuring = Measuring(benchmark, work.runs, truth)
     if benchmark.execution == Benchmark.Execution.ISOLATED:
-        results, outcomes, notes = isolated.run_queries(work, measuring)
+        lists, outcomes, notes = isolated.run_queries(work, measuring)
     else:
-        results, outcomes, notes = shared_queries(work)
+        lists, outcomes, notes = shared_queries(work)
     lease.check()
     made_by = _made_by(work, outcomes)
-    measuring.add(results)
-    hashes = _hashes(benchmark, results) if len(query_ids) == benchmark.dataset_version.query_count else {}
+    measuring.add(lists)
     with lease.commit({"made_by": made_by, "runs": measuring.told(), "notes": notes, **work.faults.as_result()}):
-        store_results(results)
-        keep_values(batch, measuring, hashes)
-        store_stage_lists(benchmark, work.plan, outcomes, query_ids, work.indexes)
+        store_final_lists(lists)
+        keep_values(batch, measuring)
+        store_stage_lists(work.plan, outcomes, query_ids, work.indexes, source_ids(benchmark), lists)
 
 
 def _work(batch: Batch, lease: Lease) -> Work:
@@ -63,6 +61,9 @@ def _work(batch: Batch, lease: Lease) -> Work:
     unfinished = benchmark.runs.filter(pk__in=operation.parameters["run_ids"], status__in=UNFINISHED)
     runs = list(unfinished.select_related("index"))
     keys = [str(run.pk) for run in runs]
+    searched = list(benchmark.runs.filter(is_external=False).order_by("run_order"))
+    whole = plan_of(searched)
+    sources = {run.source_id for run in runs}
     waiting = (Run.Status.PENDING, Run.Status.INDEXING)
     benchmark.runs.filter(pk__in=keys, status__in=waiting).update(status=Run.Status.EVALUATING, started_at=Now())
     return Work(
@@ -70,7 +71,8 @@ def _work(batch: Batch, lease: Lease) -> Work:
         runs,
         # Lists as deep as any run of the benchmark reads them, finished ones included: they are stored over what was
         # there.
-        plan=plan_of(list(benchmark.runs.filter(is_external=False))).only(keys),
+        plan=whole.only(keys),
+        lists=shared_lists([run for run in searched if run.source_id in sources], whole),
         queries=list(Query.objects.filter(pk__in=batch.payload["query_ids"]).order_by("pk")),
         indexes=OpenIndexes({run.config.get("index"): run.index for run in runs if run.index}),
         rerankers=PinnedRerankers(benchmark),
@@ -81,16 +83,6 @@ def _work(batch: Batch, lease: Lease) -> Work:
     )
 
 
-def _hashes(benchmark: Benchmark, results: Sequence[RunResult]) -> dict[UUID, str]:
-    """Return the hashes of whole runs' rankings, by run."""
-    keys = dict(benchmark.dataset_version.queries.order_by("key", "pk").values_list("pk", "key"))
-    names = Written(external_ids(benchmark.mapping.collection_id))
-    by_run: dict[UUID, list[RunResult]] = {}
-    for result in results:
-        by_run.setdefault(result.run_id, []).append(result)
-    return {run_id: results_hash(mine, keys, names) for run_id, mine in by_run.items()}
-
-
 def _made_by(work: Work, outcomes: dict[str, list[Outcome]]) -> dict[str, Any]:
     """Return the environment of this process, with the rerankers that worked."""
     reranks = [stage for stage in work.plan.stages if isinstance(stage, RerankStage)]
@@ -98,7 +90,7 @@ def _made_by(work: Work, outcomes: dict[str, list[Outcome]]) -> dict[str, Any]:
     return environment(work.rerankers.load(stage.reranker, work.indexes[stage.index].index) for stage in worked)
 
 
-def shared_queries(work: Work) -> tuple[list[RunResult], dict[str, list[Outcome]], Notes]:
+def shared_queries(work: Work) -> tuple[list[FinalList], dict[str, list[Outcome]], Notes]:
     """Do every distinct stage of the runs once for all the queries."""
     done = 0
 
@@ -109,5 +101,5 @@ def shared_queries(work: Work) -> tuple[list[RunResult], dict[str, list[Outcome]
 
     stages = work.stages(work.queries, pairs=Pairs(work.benchmark))
     outcomes = stages.run(work.plan, on_stage=report)
-    results = results_of(work.plan, outcomes, work.query_ids, work.indexes, max_k=work.max_k)
-    return list(results), outcomes, stages.notes
+    lists = final_lists(work.lists, outcomes, work.query_ids, work.indexes, max_k=work.max_k)
+    return list(lists), outcomes, stages.notes

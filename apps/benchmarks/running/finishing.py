@@ -2,15 +2,13 @@
 
 from collections import Counter
 from typing import Any
-from uuid import UUID
 
 from django.db.models.functions import Now
 
 from apps.benchmarks.launching import UNFINISHED
-from apps.benchmarks.measuring.batch_values import forget_values, kept_hashes
+from apps.benchmarks.measuring.batch_values import forget_values
 from apps.benchmarks.measuring.evaluating import evaluate_runs
-from apps.benchmarks.measuring.hashes import Written, external_ids, rankings_hash
-from apps.benchmarks.measuring.reading import stored_results
+from apps.benchmarks.measuring.hashes import Written, external_ids, rankings_hashes
 from apps.benchmarks.measuring.rescoring import scored_versions
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.planning import plan_of
@@ -44,7 +42,7 @@ def finish(operation: Operation) -> None:
     short = short_queries(operation)
     # The others too: the mapping may have been resolved again since they completed, and one page holds them together.
     others = list(benchmark.runs.filter(status=Run.Status.COMPLETED))
-    hashes = hashes_of(benchmark, runs)
+    hashes = rankings_hashes(runs, Written(external_ids(benchmark.mapping.collection_id)))
     evaluations = {evaluation.run_id: evaluation for evaluation in evaluate_runs(benchmark, runs)}
     if others:
         evaluate_runs(benchmark, others)
@@ -78,16 +76,6 @@ def finish(operation: Operation) -> None:
     forget_values(runs)  # their evaluations hold them now
     completed = benchmark.runs.filter(status=Run.Status.COMPLETED).exists()
     _end(benchmark, Status.COMPLETED if completed else Status.FAILED)
-
-
-def hashes_of(benchmark: Benchmark, runs: list[Run]) -> dict[UUID, str]:
-    """Return the hash of each run's rankings: the one its batch kept; where several made them, from what is stored."""
-    hashes = kept_hashes(runs)
-    parted = [run for run in runs if run.pk not in hashes]
-    if parted:
-        names = Written(external_ids(benchmark.mapping.collection_id))
-        hashes |= {run.pk: rankings_hash(stored_results(run), names) for run in parted}
-    return hashes
 
 
 def stop(operation: Operation) -> None:

@@ -7,18 +7,19 @@ from collections.abc import Sequence
 from itertools import product
 
 from apps.benchmarks.measuring.batch_values import Measuring
-from apps.benchmarks.measuring.run_result import RunResult
+from apps.benchmarks.measuring.final_list import FinalList
 from apps.benchmarks.planning import plan_of, query_units
 from apps.benchmarks.running.outcomes import Notes, Outcome
-from apps.benchmarks.running.rankings import results_of
+from apps.benchmarks.running.rankings import final_lists
 from apps.benchmarks.running.work import Work
+from apps.benchmarks.sources import shared_lists
 from apps.datasets.models import Query
 from apps.operations.leasing import Lease
 
 TOLD_SECONDS = 2  # seldom: nothing else is to disturb what is timed
 
 
-def run_queries(work: Work, measuring: Measuring) -> tuple[list[RunResult], dict[str, list[Outcome]], Notes]:
+def run_queries(work: Work, measuring: Measuring) -> tuple[list[FinalList], dict[str, list[Outcome]], Notes]:
     """Do each (repetition, query, run) alone, runs in an order shuffled per query by the benchmark's seed.
 
     The first query is done once before, unmeasured, so that models and caches are warm. The batch has its host to
@@ -28,7 +29,8 @@ def run_queries(work: Work, measuring: Measuring) -> tuple[list[RunResult], dict
     """
     benchmark, queries, lease = work.benchmark, work.queries, work.lease
     plans = {str(run.pk): plan_of([run]) for run in work.runs}
-    results: list[RunResult] = []
+    own = {str(run.pk): shared_lists([run], plans[str(run.pk)])[0] for run in work.runs}
+    lists: list[FinalList] = []
     outcomes: dict[str, list[Outcome]] = {}
     notes: Notes = {}
     telling = Telling(lease, measuring)
@@ -39,14 +41,14 @@ def run_queries(work: Work, measuring: Measuring) -> tuple[list[RunResult], dict
         for key in _shuffled(list(plans), benchmark.seed, query, repetition):
             stages = work.stages([query], encode_afresh=True)
             made = stages.run(plans[key].only([key], truth=repetition == 1))
-            results += results_of(plans[key], made, [query.pk], work.indexes, max_k=work.max_k, repetition=repetition)
+            lists += final_lists([own[key]], made, [query.pk], work.indexes, max_k=work.max_k, repetition=repetition)
             done += query_units(plans[key])
             lease.report(done)
             _keep(outcomes, made, number, repetition)
             for stage_key, told in stages.notes.items() if repetition == 1 else ():
                 notes.setdefault(stage_key, Counter()).update(told)
-        telling.tell(results, done)
-    return results, outcomes, notes
+        telling.tell(lists, done)
+    return lists, outcomes, notes
 
 
 class Telling:
@@ -57,11 +59,11 @@ class Telling:
         self._counted = 0
         self._told = time.monotonic()
 
-    def tell(self, results: Sequence[RunResult], done: int) -> None:
+    def tell(self, lists: Sequence[FinalList], done: int) -> None:
         if time.monotonic() - self._told < TOLD_SECONDS:
             return
-        self._measuring.add(results[self._counted :])
-        self._counted = len(results)
+        self._measuring.add(lists[self._counted :])
+        self._counted = len(lists)
         self._lease.report(done, {"runs": self._measuring.told()}, always=True)
         self._told = time.monotonic()
 

@@ -1,16 +1,20 @@
-"""Rankings of documents, from the outcome of a run's last stage."""
+"""Final lists of queries: the outcome of a last stage, its documents, and where each run cuts it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
-from uuid import UUID
 
+import numpy as np
 from django.conf import settings
+from numpy.typing import NDArray
 
-from apps.benchmarks.measuring.run_result import RunResult
+from apps.benchmarks.measuring.final_list import FinalList
 from apps.benchmarks.running.outcomes import Outcome
+from apps.benchmarks.sources import SharedList
 from apps.retrieval.search.open_indexes import OpenIndex
-from benchbench.ir.planning.plan import DenseStage, EncodeStage, FuseStage, LexicalStage, Plan, RerankStage, RunPlan
-from benchbench.ir.ranking import collapse, cut, unit_scores
+from benchbench.ir.planning.plan import DenseStage, EncodeStage, FuseStage, LexicalStage, RerankStage, RunPlan
+from benchbench.ir.ranking import UnitKind, collapse, cut, unit_scores
+from benchbench.ir.records import ScoredList
 
 TIMED = {
     EncodeStage: "encode_ms",
@@ -21,54 +25,107 @@ TIMED = {
 }
 
 
-def results_of(
-    plan: Plan,
+def final_lists(
+    shared: Iterable[SharedList],
     outcomes: Mapping[str, Sequence[Outcome]],
     query_ids: Sequence[int],
     indexes: Mapping[str | None, OpenIndex],
     *,
     max_k: int,
     repetition: int = 1,
-) -> Iterator[RunResult]:
-    """Yield the result of every run of the plan for every query: threshold, cut at top_k chunks, collapse to documents.
+) -> Iterator[FinalList]:
+    """Yield each list for every query, collapsed to documents, with how many of them each of its runs returns.
 
-    A query's time in a run is the sum of what its own stages cost, as if the run were alone; past
+    That is: those that the first `candidates` chunks of the list bring, above the threshold, and of those the first
+    `top_k`. A query's time is the sum of what the stages of one run cost, as if that were alone; past
     BENCHBENCH_QUERY_TIMEOUT_MS it is an error.
     """
-    for run in plan.runs:
-        run_id = UUID(run.run_key)
-        index_of = cache(lambda name: indexes[name])  # opened only where a query needs it, and once a run
+    for one in shared:
+        cuts = Cuts.of(one.plans)
+        index_of = cache(lambda name: indexes[name])  # opened only where a query needs it, and once a list
         for number, query_id in enumerate(query_ids):
-            yield _result(run, outcomes, number, (run_id, query_id, repetition), index_of, max_k)
+            yield _final_list(one, cuts, outcomes, number, (query_id, repetition), index_of, max_k)
 
 
-def _result(
-    run: RunPlan,
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """Where runs cut the list that they share: each keeps at most `most` of its chunks, above its threshold.
+
+    `limits` are what a run keeps at most where it asks for it: a reranked list is no longer than what was reranked.
+    """
+
+    kind: UnitKind
+    most: tuple[int, ...]
+    thresholds: tuple[float | None, ...]
+    limits: tuple[int, ...]
+
+    @classmethod
+    def of(cls, plans: Sequence[RunPlan]) -> "Cuts":
+        return cls(
+            plans[0].unit_kind,
+            tuple(min(plan.candidates, plan.top_k) for plan in plans),
+            tuple(plan.threshold if plan.list_key == plan.final else None for plan in plans),
+            tuple(_limit(plan) for plan in plans),
+        )
+
+    def kept(self, found: ScoredList) -> NDArray[np.int64]:
+        """How many chunks of the list each run keeps. What passes a threshold comes first: its scores fall."""
+        counts = np.minimum(self.most, len(found))
+        stated = {one for one in self.thresholds if one is not None}
+        if stated:
+            units = unit_scores(self.kind, found.compared_scores)
+            passing: dict[float | None, int] = {one: int(np.count_nonzero(units >= one)) for one in stated}
+            counts = np.minimum(counts, [passing.get(one, len(found)) for one in self.thresholds])
+        return counts
+
+
+def _final_list(
+    shared: SharedList,
+    cuts: Cuts,
     outcomes: Mapping[str, Sequence[Outcome]],
     number: int,
-    key: tuple[UUID, int, int],
+    asked: tuple[int, int],
     index_of: Callable[[str | None], OpenIndex],
     max_k: int,
-) -> RunResult:
+) -> FinalList:
+    run, *_ = shared.plans  # what made the list is the same of all
+    made = outcomes[run.final][number]
     timings = _timings(run, outcomes, number)
     errors = (outcomes[stage.key][number].error for stage in run.stages)
     error = next(filter(None, errors), "") or _too_slow(timings["total_ms"])
-    if error:
-        return RunResult(*key, timings=timings, error=error)
-    found = outcomes[run.final][number].value.head(run.candidates)
-    compared = unit_scores(run.unit_kind, found.compared_scores)
-    kept = cut(found, unit_scores=compared, threshold=run.threshold, top_k=run.top_k)
+    key = shared.source, shared.run_ids, *asked
+    nothing = (0,) * len(shared.plans)
+    if made.error or made.value is None:
+        return FinalList(*key, chunk_ids=None, lengths=nothing, duration_ms=made.ms, timings=timings, error=error)
+    found = _own(run, made.value)
     index = index_of(run.index)  # opened only now: one that cannot be is an error of the stages, told already
-    documents = index.document_ids[kept.ids]
+    documents = index.document_ids[found.ids]
     first = collapse(documents)
-    return RunResult(
+    kept = np.zeros(len(shared.plans), np.int64) if error else cuts.kept(found)
+    lengths = np.searchsorted(first, kept)
+    short = (lengths < max_k) & (kept >= cuts.limits) & (kept < len(index.chunk_ids)) & (not error)
+    return FinalList(
         *key,
+        chunk_ids=index.chunk_ids[found.ids],
+        scores=found.scores,
+        threshold_scores=found.threshold_scores,
         document_ids=documents[first],
-        chunk_ids=index.chunk_ids[kept.ids[first]],
-        scores=kept.scores[first],
+        chunk_ranks=first + 1 if len(first) < len(documents) else None,
+        lengths=tuple(lengths.tolist()),
+        short=tuple(short.tolist()),
+        duration_ms=made.ms,
         timings=timings,
-        short=len(first) < max_k and _limit(run) <= len(kept) < len(index.chunk_ids),
+        error=error,
     )
+
+
+def _own(run: RunPlan, found: ScoredList) -> ScoredList:
+    """The list of a run: that of its last stage, without what its threshold drops from the midst of it."""
+    if run.list_key == run.final:
+        return found
+    head = found.head(run.candidates)
+    units = unit_scores(run.unit_kind, head.compared_scores)
+    return cut(head, unit_scores=units, threshold=run.threshold, top_k=len(head))
 
 
 def _limit(run: RunPlan) -> int:

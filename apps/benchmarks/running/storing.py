@@ -1,81 +1,102 @@
-"""Storing the results of a batch by COPY: rankings and stage lists. A second write replaces the first."""
+"""Storing the lists of a batch by COPY. A second write replaces the first."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
-from itertools import repeat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from typing import Any
 
 import numpy as np
+from django.db.models import QuerySet
 
-from apps.benchmarks.measuring.run_result import RunResult
-from apps.benchmarks.models import Benchmark, QueryResult, StageList
+from apps.benchmarks.measuring.final_list import NO_IDS, FinalList
+from apps.benchmarks.models import StageList
 from apps.benchmarks.running.outcomes import Outcome
 from apps.retrieval.search.open_indexes import OpenIndex
 from benchbench import binary
-from benchbench.ir.planning.plan import EncodeStage, Plan
-from benchbench.ir.records import ScoredList
+from benchbench.ir.planning.plan import EncodeStage, Plan, Stage
 
 TIMINGS = ("encode_ms", "search_ms", "fuse_ms", "rerank_ms", "total_ms")
+LIST = ("source_id", "query_id", "repetition", "chunk_ids", "scores", "threshold_scores", "duration_ms", "error")
+FINAL = ("document_ids", "chunk_ranks", "lengths", *TIMINGS)
 
 
-def store_results(results: Sequence[RunResult]) -> None:
-    QueryResult.objects.filter(
-        run__in={result.run_id for result in results}, query__in={result.query_id for result in results}
-    ).delete()
-    columns = ("run_id", "query_id", "repetition", "document_ids", "chunk_ids", "scores", *TIMINGS, "error")
+def store_final_lists(lists: Sequence[FinalList]) -> None:
+    """Store final lists, with what each run returns of them."""
+    _lists({one.source for one in lists}, {one.query_id for one in lists}).delete()
     rows = zip(
-        (binary.uuid_field(result.run_id) for result in results),
-        (binary.int8(result.query_id) for result in results),
-        (binary.int2(result.repetition) for result in results),
-        binary.int8_arrays(result.document_ids for result in results),
-        binary.int8_arrays(result.chunk_ids for result in results),
-        binary.float8_arrays(result.scores for result in results),
-        *(map(binary.float8, _timings(results, name)) for name in TIMINGS),
-        (binary.text(result.error.replace("\0", "")) for result in results),
+        (binary.int8(one.source) for one in lists),
+        (binary.int8(one.query_id) for one in lists),
+        (binary.int2(one.repetition) for one in lists),
+        _optional(binary.int8_arrays, [one.chunk_ids for one in lists]),
+        binary.float8_arrays(one.scores for one in lists),
+        _optional(binary.float8_arrays, [_compared(one.scores, one.threshold_scores) for one in lists]),
+        (binary.float8(one.duration_ms) for one in lists),
+        (binary.text(one.error.replace("\0", "")) for one in lists),
+        binary.int8_arrays(one.document_ids for one in lists),
+        _optional(binary.int4_arrays, [one.chunk_ranks for one in lists]),
+        binary.int4_arrays(one.lengths for one in lists),
+        *(map(binary.float8, _timings(lists, name)) for name in TIMINGS),
         strict=True,
     )
-    binary.copy_rows(QueryResult._meta.db_table, columns, rows)
-
-
-def _timings(results: Sequence[RunResult], name: str) -> Iterator[float | None]:
-    return ((result.timings or {}).get(name) for result in results)
+    binary.copy_rows(StageList._meta.db_table, (*LIST, *FINAL), rows)
 
 
 def store_stage_lists(
-    benchmark: Benchmark,
     plan: Plan,
     outcomes: Mapping[str, Sequence[Outcome]],
     query_ids: Sequence[int],
     indexes: Mapping[str | None, OpenIndex],
+    sources: Mapping[str, int],
+    final: Iterable[FinalList],
 ) -> None:
-    """Keep each distinct stage's list of each query once; stages that failed have none."""
-    stages = [stage for stage in plan.stages if not isinstance(stage, EncodeStage)]
-    StageList.objects.filter(
-        benchmark=benchmark, query__in=query_ids, stage_key__in=[stage.key for stage in stages]
-    ).delete()
+    """Store each distinct stage's list of each query, but for those that are `final`; `sources` are by stage key.
+
+    A list that is the final one of other runs, which have ended, stays as it is: their figures rest on it.
+    """
+    stored = {one.source for one in final}
+    stages = [one for one in plan.stages if not isinstance(one, EncodeStage) and sources[one.key] not in stored]
+    there = _lists({sources[stage.key] for stage in stages}, set(query_ids))
+    there.filter(lengths__isnull=True).delete()
+    others = set(there.values_list("source_id", "query_id"))
     made = [
         (stage, query_id, outcome)
         for stage in stages
         for query_id, outcome in zip(query_ids, outcomes[stage.key], strict=True)
-        if not outcome.error
+        if not outcome.error and (sources[stage.key], query_id) not in others
     ]
-    chunks_of = cache(lambda name: indexes[name].chunk_ids)  # each index is looked up once, not for every list
+    chunks_of = cache(partial(_chunk_ids, indexes))  # each index is looked up once, not for every list
+    compared = [_compared(outcome.value.scores, outcome.value.threshold_scores) for _, _, outcome in made]
     rows = zip(
-        repeat(binary.uuid_field(benchmark.pk), len(made)),
-        (binary.text(stage.key) for stage, _, _ in made),
+        (binary.int8(sources[stage.key]) for stage, _, _ in made),
         (binary.int8(query_id) for _, query_id, _ in made),
-        binary.int8_arrays(chunks_of(stage.index)[outcome.value.ids] for stage, _, outcome in made),
+        (binary.int2(1) for _ in made),
+        binary.int8_arrays(chunks_of(stage)[outcome.value.ids] for stage, _, outcome in made),
         binary.float8_arrays(outcome.value.scores for _, _, outcome in made),
-        (_compared(outcome.value) for _, _, outcome in made),
+        _optional(binary.float8_arrays, compared),
         (binary.float8(outcome.ms) for _, _, outcome in made),
+        (binary.text("") for _ in made),
         strict=True,
     )
-    columns = ("benchmark_id", "stage_key", "query_id", "chunk_ids", "scores", "threshold_scores", "duration_ms")
-    binary.copy_rows(StageList._meta.db_table, columns, rows)
+    binary.copy_rows(StageList._meta.db_table, LIST, rows)
 
 
-def _compared(ranked: ScoredList) -> bytes:
-    """What thresholds compare; null where it is what orders."""
-    compared = ranked.threshold_scores
-    if compared is None or np.array_equal(compared, ranked.scores):
-        return binary.NULL
-    return next(binary.float8_arrays([compared]))
+def _timings(lists: Sequence[FinalList], name: str) -> Iterator[float | None]:
+    return ((one.timings or {}).get(name) for one in lists)
+
+
+def _lists(sources: set[int], query_ids: set[int]) -> QuerySet[StageList]:
+    return StageList.objects.filter(source__in=sources, query__in=query_ids)
+
+
+def _chunk_ids(indexes: Mapping[str | None, OpenIndex], stage: Stage) -> Any:
+    return indexes[stage.index].chunk_ids
+
+
+def _compared(scores: Any, compared: Any) -> Any:
+    """What thresholds compare; None where it is what orders."""
+    return None if compared is None or np.array_equal(compared, scores) else compared
+
+
+def _optional(encode: Callable[[Iterable[Any]], Iterator[bytes]], column: Sequence[Any]) -> Iterator[bytes]:
+    """Encode arrays, of which some are None: nulls."""
+    encoded = encode(NO_IDS if values is None else values for values in column)
+    return (binary.NULL if values is None else one for values, one in zip(column, encoded, strict=True))

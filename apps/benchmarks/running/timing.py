@@ -8,7 +8,7 @@ import numpy as np
 from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import Count
 
-from apps.benchmarks.models import Benchmark, QueryResult, Run
+from apps.benchmarks.models import Benchmark, Run, StageList
 from apps.benchmarks.running.storing import TIMINGS
 
 LEAST_FOR_P99 = 100  # of fewer samples the 99th percentile is the worst, or nearly so
@@ -22,10 +22,11 @@ def timings_of(runs: Sequence[Run]) -> dict[UUID, dict[str, Any]]:
     `consistency_score`, the share of queries that were answered alike in all of them.
     """
     columns = {f"{name}_samples": ArrayAgg(name) for name in TIMINGS}
-    answered = QueryResult.objects.filter(run__in=[run.pk for run in runs], error="").order_by()
-    rows = answered.values("run_id").annotate(samples=Count("pk"), **columns)
-    found = {row["run_id"]: row for row in rows}
-    return {run.pk: _timing(run, found.get(run.pk, {"samples": 0})) for run in runs}
+    sources = {run.source_id for run in runs}  # whose runs have their times in common
+    answered = StageList.objects.filter(source__in=sources, lengths__isnull=False, error="").order_by()
+    rows = answered.values("source_id").annotate(samples=Count("pk"), **columns)
+    found: dict[int | None, Any] = {row["source_id"]: row for row in rows}
+    return {run.pk: _timing(run, found.get(run.source_id, {"samples": 0})) for run in runs}
 
 
 def cost_ms(run: Run) -> int | None:

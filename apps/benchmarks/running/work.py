@@ -8,6 +8,7 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.running.open_indexes import OpenIndexes
 from apps.benchmarks.running.pinning import PinnedRerankers
 from apps.benchmarks.running.stages import Stages
+from apps.benchmarks.sources import SharedList
 from apps.datasets.models import Query
 from apps.operations.faults import Faults
 from apps.operations.leasing import Lease
@@ -18,12 +19,14 @@ from benchbench.ir.planning.plan import Plan
 class Work:
     """One batch of a benchmark. `plan` is that of its runs, their lists as deep as any run of the benchmark reads them.
 
+    `lists` are those that the runs return the first documents of; each names every run that shares it, finished or not.
     `tolerant`: an error that might pass is recorded with the queries it hit, not raised. `faults` collects tracebacks.
     """
 
     benchmark: Benchmark
     runs: Sequence[Run]
     plan: Plan
+    lists: Sequence[SharedList]
     queries: Sequence[Query]
     indexes: OpenIndexes
     rerankers: PinnedRerankers

@@ -17,7 +17,7 @@ from benchbench.site.panels import change_url
 def judge_by_result(request: HttpRequest, model_admin: SiteAdmin, object_id: int, document_id: int) -> HttpResponse:
     """State, change or remove in the draft the grade of a document for the query of a ranking."""
     results = QueryResult.objects.select_related("query", "run__benchmark__mapping__dataset")
-    result = visible(results, request.user, through="run__benchmark").filter(pk=object_id).first()
+    result = visible(results, request.user, through="run__benchmark").filter(QueryResult.numbered(object_id)).first()
     if result is None:
         raise Http404(f"There is no ranking {object_id} that you may see.")
     mapping, query = result.run.benchmark.mapping, result.query

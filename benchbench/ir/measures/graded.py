@@ -42,6 +42,13 @@ class GradedRankings:
         """Grades `rankings[i]` (document ids, best first, none twice) by `truths[i]` (document id → grade)."""
         return Truths.of(truths).grade(rankings)
 
+    def heads(self, lengths: NDArray[np.int64]) -> GradedRankings:
+        """The first `lengths` (q,) documents of each ranking, as if it held no more. None may be above its length."""
+        if np.array_equal(lengths, self.lengths):
+            return self
+        grades = np.where(np.arange(self.grades.shape[-1]) < lengths[:, None], self.grades, math.nan)
+        return GradedRankings(grades, lengths, self.ideal, self.n_relevant, self.truths)
+
     @property
     def has_relevant(self) -> NDArray[np.bool_]:
         return self.n_relevant > 0

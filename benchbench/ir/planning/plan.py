@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import get_args
+from typing import cast, get_args
 
 from benchbench.decimals import counted
 from benchbench.ir.planning.configuration import LATE_INTERACTION, Configuration
@@ -138,6 +138,16 @@ class RunPlan:
         return self.stages[-1].key
 
     @property
+    def list_key(self) -> str:
+        """The key of the list of which the run returns the first documents.
+
+        One of its own where its threshold compares other scores than those that order, and drops some from the midst.
+        """
+        if self.threshold is None or self.unit_kind != "late_interaction":
+            return self.final
+        return _key("above", self.final, self.candidates, self.threshold)
+
+    @property
     def dense(self) -> DenseStage | None:
         """The dense search that the run does, if it does one."""
         return next((stage for stage in self.stages if isinstance(stage, DenseStage)), None)
@@ -169,13 +179,9 @@ class Plan:
         reads overlap is only known once they exist.
         """
         counts = Counter(type(stage) for stage in self.stages)
-        return {
-            "encode": counts[EncodeStage] * queries,
-            "dense": counts[DenseStage] * queries,
-            "lexical": counts[LexicalStage] * queries,
-            "fuse": counts[FuseStage] * queries,
-            "rerank_pairs_at_most": _pairs_at_most(self.stages) * queries,
-        }
+        done = {"encode": EncodeStage, "dense": DenseStage, "lexical": LexicalStage, "fuse": FuseStage}
+        pairs = _pairs_at_most(self.stages) * queries
+        return {name: counts[kind] * queries for name, kind in done.items()} | {"rerank_pairs_at_most": pairs}
 
     def explain(self, queries: int) -> str:
         """The work in a few lines: what is done, and what the runs would do one by one."""
@@ -228,11 +234,8 @@ def _run_plan(run_key: str, configuration: Configuration, depths: dict[str, int]
 
 def _unit_kind(configuration: Configuration) -> UnitKind:
     if not configuration.use_reranker:
-        return UNIT_KINDS[configuration.search_mode]
+        return cast(UnitKind, configuration.search_mode)
     return "late_interaction" if configuration.effective_reranker == LATE_INTERACTION else "cross_encoder"
-
-
-UNIT_KINDS: dict[str, UnitKind] = {"dense": "dense", "sparse": "sparse", "hybrid": "hybrid"}
 
 
 def _stages(run: Configuration, depths: dict[str, int]) -> list[Stage]:
@@ -292,6 +295,6 @@ def _pairs_at_most(stages: Iterable[Stage]) -> int:
 
 
 @lru_cache(maxsize=10_000)  # asked for every query of every run
-def _key(kind: str, *parts: str | int | None) -> str:
+def _key(kind: str, *parts: str | float | None) -> str:
     """A name for a stage that tells it from every other of its benchmark, and that a reader can make out."""
     return f"{kind}({', '.join(str(part) for part in parts if part is not None)})"

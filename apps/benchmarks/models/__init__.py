@@ -1,0 +1,20 @@
+"""Tables of benchmarks: what is run, the lists that it found, and the values of these.
+
+Imported by the whole room and by the rooms above.
+"""
+
+from apps.benchmarks.models.benchmarks import Baseline, Benchmark, Run
+from apps.benchmarks.models.lists import ListSource, PairList, QueryResult, StageList
+from apps.benchmarks.models.values import BatchValues, Evaluation
+
+__all__ = [
+    "Baseline",
+    "BatchValues",
+    "Benchmark",
+    "Evaluation",
+    "ListSource",
+    "PairList",
+    "QueryResult",
+    "Run",
+    "StageList",
+]

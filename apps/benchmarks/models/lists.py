@@ -1,0 +1,129 @@
+"""Lists of chunks, best first, as stages made them; the rankings that runs return of them; and scores of pairs."""
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+
+from apps.datasets.models import Query
+from apps.retrieval.models import ChunkSet
+
+
+class ListSource(models.Model):
+    """What made lists: one distinct stage of a benchmark's plan, or one run whose rankings are its own."""
+
+    benchmark = models.ForeignKey("Benchmark", on_delete=models.CASCADE, related_name="list_sources")
+    key = models.CharField(max_length=1000)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["benchmark", "key"], name="list_source_once")]
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class StageList(models.Model):
+    """The list of one stage for one query, its chunks best first; many runs may read it.
+
+    Where runs end with it, it is a final list: it has its documents too, and how many of them each run returns. What a
+    run returns is always its first so many: `QueryResult` shows that.
+    """
+
+    source = models.ForeignKey(ListSource, on_delete=models.CASCADE, related_name="lists", db_index=False)
+    query = models.ForeignKey(Query, on_delete=models.PROTECT, related_name="+")
+    repetition = models.PositiveSmallIntegerField(default=1)
+    chunk_ids = ArrayField(
+        models.BigIntegerField(), null=True, help_text="Empty for external runs; none where the stage failed."
+    )
+    scores = ArrayField(models.FloatField())
+    threshold_scores = ArrayField(
+        models.FloatField(), null=True, help_text="What thresholds compare, where that is not what orders."
+    )
+    duration_ms = models.FloatField(null=True)
+    document_ids = ArrayField(models.BigIntegerField(), null=True, help_text="Of a final list: best first.")
+    chunk_ranks = ArrayField(
+        models.IntegerField(),
+        null=True,
+        help_text="The rank of the chunk that brought each document; none where each chunk is a document of its own.",
+    )
+    lengths = ArrayField(
+        models.IntegerField(),
+        null=True,
+        help_text="Of a final list: how many documents each run returns, by its place.",
+    )
+    encode_ms = models.FloatField(null=True)
+    search_ms = models.FloatField(null=True)
+    fuse_ms = models.FloatField(null=True)
+    rerank_ms = models.FloatField(null=True)
+    total_ms = models.FloatField(null=True)
+    error = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["source", "query", "repetition"], name="stage_list_once"),
+            models.CheckConstraint(condition=Q(repetition__gte=1), name="stage_list_repetition"),
+            models.CheckConstraint(
+                condition=Q(document_ids__isnull=True, lengths__isnull=True)
+                | Q(document_ids__isnull=False, lengths__isnull=False),
+                name="stage_list_final",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.source} / {self.query}"
+
+
+class PairList(models.Model):
+    """What a reranker scored of one query's pairs at once. A pair is in one list: none is scored twice."""
+
+    benchmark = models.ForeignKey("Benchmark", on_delete=models.CASCADE, related_name="pair_lists")
+    reranker = models.CharField(max_length=500)
+    revision = models.CharField(max_length=1000)
+    chunk_set = models.ForeignKey(ChunkSet, on_delete=models.CASCADE, related_name="+")
+    query = models.ForeignKey(Query, on_delete=models.CASCADE, related_name="+")
+    positions = ArrayField(models.BigIntegerField(), help_text="Of the chunks in their set.")
+    scores = ArrayField(models.FloatField(), help_text="What orders, raw.")
+    threshold_scores = ArrayField(models.FloatField(), help_text="What thresholds compare, raw.")
+    duration_ms = models.FloatField()
+
+    class Meta:
+        indexes = [models.Index(fields=["benchmark", "query"], name="pair_list_query")]
+
+    def __str__(self) -> str:
+        return f"{len(self.positions)} pairs by {self.reranker}"
+
+
+class QueryResult(models.Model):
+    """One ranking of one run: documents best first, each with the chunk that brought it and its score.
+
+    A view: the first documents of a final list, as many as the run returns. To write one, write its list.
+    """
+
+    PLACES = 2**16  # more than runs share a list
+
+    run = models.ForeignKey("Run", on_delete=models.DO_NOTHING, related_name="query_results")
+    stage_list = models.ForeignKey(StageList, on_delete=models.DO_NOTHING, related_name="+")
+    place = models.PositiveIntegerField()
+    query = models.ForeignKey(Query, on_delete=models.DO_NOTHING, related_name="results")
+    repetition = models.PositiveSmallIntegerField()
+    document_ids = ArrayField(models.BigIntegerField())
+    chunk_ids = ArrayField(models.BigIntegerField(), help_text="Empty for external runs.")
+    scores = ArrayField(models.FloatField())
+    encode_ms = models.FloatField(null=True)
+    search_ms = models.FloatField(null=True)
+    fuse_ms = models.FloatField(null=True)
+    rerank_ms = models.FloatField(null=True)
+    total_ms = models.FloatField(null=True)
+    error = models.TextField()
+
+    class Meta:
+        managed = False
+        db_table = "benchmarks_queryresult"
+        ordering = ["run", "query", "repetition"]
+
+    def __str__(self) -> str:
+        return f"{self.run} / {self.query}"
+
+    @classmethod
+    def numbered(cls, number: int) -> Q:
+        """Return which row has this primary key, by what the database has indexes of."""
+        return Q(stage_list=number // cls.PLACES, place=number % cls.PLACES)

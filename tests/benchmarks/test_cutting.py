@@ -1,0 +1,85 @@
+"""A run's ranking is the first documents of a list: any cut of a shared list is what the run finds alone."""
+
+from types import SimpleNamespace
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from apps.benchmarks.running.outcomes import Outcome
+from apps.benchmarks.running.rankings import final_lists
+from apps.benchmarks.sources import SharedList
+from benchbench.ir.planning.configuration import Configuration
+from benchbench.ir.planning.plan import RunPlan, plan
+from benchbench.ir.ranking import collapse, cut, unit_scores
+from benchbench.ir.records import ScoredList
+
+MODES = ("dense", "sparse", "cross-encoder", "late-interaction")
+CHUNKS = 40
+
+
+def configuration(mode: str, top_k: int, threshold: float | None) -> Configuration:
+    cut_at = {"top_k": top_k, "score_threshold": threshold}
+    if mode in ("dense", "sparse"):
+        return Configuration(search_mode=mode, **cut_at)
+    reranker = None if mode == "late-interaction" else mode
+    return Configuration(use_reranker=True, reranker=reranker, rerank_depth=CHUNKS, candidates=CHUNKS, **cut_at)
+
+
+@st.composite
+def searches(draw: Any) -> tuple[list[RunPlan], ScoredList, Any]:
+    """Runs of one last stage, the list of that, and the documents of its chunks."""
+    mode = draw(st.sampled_from(MODES))
+    cuts = draw(st.lists(st.tuples(st.integers(1, CHUNKS), st.sampled_from([None, 0.0, 0.3, 0.5, 1.0])), min_size=1))
+    runs = [(str(uuid4()), configuration(mode, *one)) for one in dict.fromkeys(cuts)]
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    size = draw(st.integers(0, CHUNKS))
+    scores = np.sort(rng.integers(-8, 9, size) / 8)[::-1]  # with ties
+    scores = np.abs(scores) if mode == "sparse" else scores
+    scores = np.sort(scores)[::-1]
+    compared = rng.integers(0, 9, size) / 8 if mode == "late-interaction" else None
+    found = ScoredList(rng.permutation(CHUNKS)[:size], scores, compared)
+    documents = rng.integers(0, draw(st.integers(1, CHUNKS)), CHUNKS)
+    return list(plan(runs).runs), found, SimpleNamespace(chunk_ids=np.arange(CHUNKS) + 1000, document_ids=documents)
+
+
+def alone(run: RunPlan, found: ScoredList, index: Any) -> tuple[list[int], list[int], list[float]]:
+    """Return what the run makes of the list by itself: threshold, cut at top_k chunks, collapse to documents."""
+    head = found.head(run.candidates)
+    units = unit_scores(run.unit_kind, head.compared_scores)
+    kept = cut(head, unit_scores=units, threshold=run.threshold, top_k=run.top_k)
+    documents = index.document_ids[kept.ids]
+    first = collapse(documents)
+    return documents[first].tolist(), index.chunk_ids[kept.ids[first]].tolist(), kept.scores[first].tolist()
+
+
+@settings(max_examples=200, deadline=None)
+@given(searches())
+def test_any_cut_of_a_list_is_what_the_run_finds_alone(search: tuple[list[RunPlan], ScoredList, Any]) -> None:
+    runs, found, index = search
+    outcomes = {stage.key: [Outcome(found, 1.0)] for run in runs for stage in run.stages}
+    by_list: dict[str, list[RunPlan]] = {}
+    for run in runs:
+        by_list.setdefault(run.list_key, []).append(run)
+    shared = [SharedList(1, tuple(run.run_key for run in some), tuple(some)) for some in by_list.values()]  # type: ignore[arg-type]
+    for one, made in zip(shared, final_lists(shared, outcomes, [7], {None: index}, max_k=5), strict=True):
+        for run, length in zip(one.plans, made.lengths, strict=True):
+            assert made.chunk_ids is not None
+            places = np.arange(length) if made.chunk_ranks is None else made.chunk_ranks[:length] - 1
+            returned = (
+                made.document_ids[:length].tolist(),
+                made.chunk_ids[places].tolist(),
+                made.scores[places].tolist(),
+            )
+            assert returned == alone(run, found, index)
+
+
+@pytest.mark.parametrize(("mode", "lists"), [("dense", 1), ("late-interaction", 2)])
+def test_a_threshold_on_other_scores_than_those_that_order_makes_a_list_of_its_own(mode: str, lists: int) -> None:
+    runs = plan(
+        [(str(uuid4()), configuration(mode, top_k, threshold)) for top_k in (10, 20) for threshold in (None, 0.5)]
+    )
+    assert len({run.list_key for run in runs.runs}) == lists

@@ -1,0 +1,77 @@
+"""Rankings written straight into the tables: `QueryResult` is a view of the lists that hold them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import QuerySet
+
+from apps.benchmarks.models import Benchmark, ListSource, QueryResult, Run, StageList
+from apps.benchmarks.running.storing import TIMINGS
+from apps.benchmarks.sources import own_key
+from apps.datasets.models import Query
+
+
+def add_ranking(
+    run: Run,
+    query: Query,
+    document_ids: Sequence[int] = (),
+    *,
+    chunk_ids: Sequence[int] = (),
+    scores: Sequence[float] = (),
+    repetition: int = 1,
+    **fields: Any,
+) -> QueryResult:
+    """Add a ranking to a list of the run's own; `fields` are times and the error."""
+    run.refresh_from_db(fields=["source"])
+    if run.source is None:
+        run.source, _ = ListSource.objects.get_or_create(benchmark=run.benchmark, key=own_key(run))
+        run.save(update_fields=["source"])
+    StageList.objects.create(
+        source=run.source,
+        query=query,
+        repetition=repetition,
+        chunk_ids=list(chunk_ids),
+        scores=list(scores),
+        document_ids=list(document_ids),
+        lengths=[len(document_ids)],
+        **fields,
+    )
+    return QueryResult.objects.get(run=run, query=query, repetition=repetition)
+
+
+def change_rankings(results: QuerySet[QueryResult], **fields: Any) -> None:
+    """Change the lists of these rankings, and so whatever runs share them."""
+    lists = StageList.objects.filter(pk__in=list(results.values_list("stage_list", flat=True)))
+    if "document_ids" in fields:
+        for one in lists:
+            one.lengths = [len(fields["document_ids"])] * len(one.lengths or ())
+            one.save(update_fields=["lengths"])
+    lists.update(**fields)
+
+
+def delete_rankings(results: QuerySet[QueryResult]) -> None:
+    """Delete the lists of these rankings, and so those of whatever runs share them."""
+    StageList.objects.filter(pk__in=list(results.values_list("stage_list", flat=True))).delete()
+
+
+def own_rankings(benchmark: Benchmark) -> None:
+    """Give the runs their rankings in lists of their own, beside those of the stages, as migrated benchmarks have them.
+
+    The lists of the stages are then those without `lengths`.
+    """
+    for run in benchmark.runs.exclude(source=None).exclude(source__key__startswith="run "):
+        rows = list(run.query_results.select_related("query"))
+        Run.objects.filter(pk=run.pk).update(source=None, place=1)
+        for row in rows:
+            times = {name: getattr(row, name) for name in TIMINGS}
+            add_ranking(
+                run,
+                row.query,
+                row.document_ids,
+                chunk_ids=row.chunk_ids,
+                scores=row.scores,
+                repetition=row.repetition,
+                error=row.error,
+                **times,
+            )
+    StageList.objects.filter(source__benchmark=benchmark, source__runs=None).update(document_ids=None, lengths=None)
