@@ -3,7 +3,6 @@
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
-from itertools import accumulate
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -70,7 +69,8 @@ class _Hashed:
         """`written` are the external ids as JSON writes them, all in ASCII; None of a query that failed."""
         self._head = f"[{json.dumps(key)}, {repetition}, ".encode()
         self._ids = memoryview(", ".join(written or ()).encode())
-        self._ends = [0, *accumulate(len(one) + len(", ") for one in written or ())]
+        sizes = np.fromiter(map(len, written or ()), np.int64) + len(", ")
+        self._ends = [0, *np.cumsum(sizes).tolist()]
         self._scores = memoryview(scores.astype("<f8").tobytes())
         self._failed = written is None
 
