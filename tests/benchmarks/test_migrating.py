@@ -1,0 +1,96 @@
+"""Benchmarks of before lists were shared: their rankings are the same to the last bit."""
+
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from django.conf import settings
+from django.db import connection
+
+from benchbench import embedded
+
+DEFAULTS: dict[str, Any] = {
+    "uuid": uuid.UUID(int=1),
+    "jsonb": "{}",
+    "ARRAY": [],
+    "boolean": False,
+    "text": "",
+    "character varying": "",
+    "timestamp with time zone": "2026-01-01T00:00Z",
+}
+COLUMNS = "document_ids, chunk_ids, scores, encode_ms, total_ms, error"
+RANKINGS = [
+    ([3, 1, 2], [30, 10, 20], [1 / 3, 0.1, -0.0], 7.25, 1 / 7, ""),
+    ([], [], [], None, 0.5, "It timed out."),
+    ([5], [50], [5e-324], None, None, ""),
+]
+
+
+@pytest.fixture
+def old(db: None) -> Iterator[psycopg.Connection[Any]]:
+    """A database as it was before, whose foreign keys are not checked."""
+    name = f"old_{uuid.uuid4().hex}"
+    with psycopg.connect(embedded.database_url(str(connection.settings_dict["NAME"])), autocommit=True) as here:
+        here.execute(f"CREATE DATABASE {name}")
+        try:
+            migrate(name, "0003")
+            with psycopg.connect(embedded.database_url(name), autocommit=True) as there:
+                there.execute("SET session_replication_role = replica")
+                yield there
+        finally:
+            here.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def migrate(database: str, to: str) -> None:
+    environment = os.environ | {
+        "DJANGO_SETTINGS_MODULE": "benchbench.settings",
+        "DATABASE_URL": embedded.database_url(database),
+        "REDIS_URL": settings.REDIS_URL,
+        "SECRET_KEY": settings.SECRET_KEY,
+    }
+    command = [sys.executable, "manage.py", "migrate", "benchmarks", to, "--verbosity", "0"]
+    subprocess.run(command, cwd=Path(settings.BASE_DIR), env=environment, check=True, timeout=300)
+
+
+def add(there: psycopg.Connection[Any], table: str, **row: Any) -> None:
+    """Insert a row; what it needs besides is made up."""
+    needed = there.execute(
+        "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = %s AND is_nullable = 'NO' "
+        "AND column_default IS NULL AND is_identity = 'NO'",
+        [table],
+    )
+    row = {name: DEFAULTS.get(kind, 1) for name, kind in needed} | row
+    names, places = ", ".join(f'"{name}"' for name in row), ", ".join(["%s"] * len(row))
+    there.execute(f"INSERT INTO {table} ({names}) VALUES ({places})", list(row.values()))
+
+
+def test_rankings_of_before_are_what_they_were(old: psycopg.Connection[Any]) -> None:
+    benchmark, runs = uuid.uuid4(), [uuid.uuid4(), uuid.uuid4()]
+    policies = {"execution": "shared", "unresolved": "count", "empty_queries": "zero"}
+    add(old, "benchmarks_benchmark", id=benchmark, status="completed", **policies)
+    for order, run in enumerate(runs, start=1):
+        known = {"id": run, "benchmark_id": benchmark, "run_order": order, "config_hash": str(order)}
+        add(old, "benchmarks_run", **known, status="failed")
+    for query, ranking in enumerate(RANKINGS, start=7):
+        add(old, "datasets_query", id=query, key=str(query), text="apple")
+        for run in runs[: 1 if query == 7 else 2]:
+            values = dict(zip(COLUMNS.split(", "), ranking, strict=True))
+            add(old, "benchmarks_queryresult", run_id=run, query_id=query, repetition=2, **values)
+    stage = {"benchmark_id": benchmark, "stage_key": "dense(exact)", "query_id": 7}
+    add(old, "benchmarks_stagelist", **stage, chunk_ids=[30, 10, 20, 40], scores=[4.0, 3.0, 2.0, 1.0])
+    asked = f"SELECT run_id, query_id, repetition, {COLUMNS} FROM benchmarks_queryresult ORDER BY run_id, query_id"
+    before = old.execute(asked).fetchall()
+    migrate(old.info.dbname, "0004")
+    assert repr(old.execute(asked).fetchall()) == repr(before), "-0.0 too"
+    assert len(before) == 5
+    kept = old.execute(
+        "SELECT source.key, list.chunk_ids FROM benchmarks_stagelist AS list JOIN benchmarks_listsource AS source "
+        "ON source.id = list.source_id WHERE list.lengths IS NULL"
+    )
+    assert kept.fetchall() == [("dense(exact)", [30, 10, 20, 40])]
