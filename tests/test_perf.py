@@ -16,6 +16,7 @@ def test_it_finds_what_it_imports_and_tells_of_its_arguments(
 ) -> None:
     no_site = SimpleNamespace(open_site=lambda: None, ROOT=script.parent.parent)
     monkeypatch.setitem(sys.modules, "throwaway", no_site)
+    monkeypatch.syspath_prepend(script.parent)  # as Python does for a script: one may take from another
     monkeypatch.setattr(sys, "argv", [str(script), "--help"])
     if script.stem == "gpu":
         monkeypatch.setattr("torch.cuda.is_available", lambda: True)
