@@ -172,7 +172,8 @@ def test_times_of_shared_execution_are_marked_wherever_they_stand(
     Run.objects.update(timing={**run.timing, "execution": execution})
     query = mapping.dataset.queries.get(key="pear")
     result = add_ranking(run, query, total_ms=5.0)
-    for path in (results_url(run.benchmark), change_url(run), change_url(result)):
+    pages = (results_url(run.benchmark), change_url(run), change_url(result), changelist_url(QueryResult))
+    for path in pages:
         assert ("shared" in text_of(admin_client.get(path)).split()) is marked, path
 
 

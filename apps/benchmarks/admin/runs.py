@@ -8,7 +8,8 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from apps.benchmarks.models import Evaluation, QueryResult, Run
+from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
+from apps.benchmarks.running.timing import execution_of
 from apps.benchmarks.views import gates as gate_views
 from apps.retrieval.models import Index
 from benchbench.access import visible
@@ -53,9 +54,9 @@ class RunAdmin(FactAdmin):
 @admin.register(QueryResult)
 class QueryResultAdmin(LargeAdmin):
     through = "run__benchmark"
-    list_display = ("query", "run", "repetition", "total_ms", "error")
+    list_display = ("query", "run", "repetition", "time", "error")
     list_filter = (("run__benchmark", VisibleFilter), ("error", admin.EmptyFieldListFilter))
-    list_select_related = ("run", "query")
+    list_select_related = ("run__benchmark", "query")
     search_fields = ("=query__key",)
     search_help_text = "The key of a query"
     ordering = ("stage_list", "place")
@@ -67,6 +68,13 @@ class QueryResultAdmin(LargeAdmin):
         made_from = ("query__dataset", "run__index", "run__benchmark__dataset_version__dataset")
         mapping = ("run__benchmark__mapping__dataset", "run__benchmark__mapping__dataset_version")
         return results.select_related(*made_from, *mapping) if on_its_page else results
+
+    @admin.display(description="Time")
+    def time(self, obj: QueryResult) -> str:
+        if obj.total_ms is None:
+            return "–"
+        shared = execution_of(obj.run.benchmark, obj.total_ms) == Benchmark.Execution.SHARED
+        return f"{obj.total_ms:.1f} ms{', shared' if shared else ''}"
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         found = self.get_queryset(request).filter(QueryResult.numbered(int(object_id))).first()
