@@ -29,8 +29,10 @@ import numpy as np
 from torch.utils.flop_counter import FlopCounterMode
 
 from apps.retrieval import exact
-from apps.retrieval.encoders.encoder import BATCH, SentenceTransformerEncoder, length_batches, load_encoder
+from apps.retrieval.encoders import load_encoder
+from apps.retrieval.encoders.batching import BATCH, length_batches
 from apps.retrieval.encoders.model_files import find_model
+from apps.retrieval.encoders.sentence_transformer import SentenceTransformerEncoder
 from apps.retrieval.rerankers.cross_encoder import CrossEncoderReranker
 
 TEXTS, PAIR_QUERIES, PAIR_TEXTS, LAYERS = 20_000, 20, 100, 12

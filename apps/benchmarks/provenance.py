@@ -13,7 +13,7 @@ from django.db import connection
 from apps.benchmarks.measuring.evaluating import policies_of
 from apps.benchmarks.models import Run
 from apps.retrieval.describing import identity_of
-from apps.retrieval.encoders.encoder import device_name
+from apps.retrieval.encoders.model_files import device_name
 from apps.retrieval.rerankers import Reranker
 from benchbench.timestamps import timestamp
 

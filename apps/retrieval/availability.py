@@ -3,7 +3,7 @@
 import re
 from typing import Protocol
 
-from apps.retrieval.encoders.encoder import ENCODERS
+from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.models import Index
 from apps.retrieval.stores import STORES
 from apps.retrieval.strategies import STRATEGIES

@@ -29,7 +29,7 @@ from apps.retrieval.building import (
     ranges,
 )
 from apps.retrieval.chunking import make_chunk_set
-from apps.retrieval.encoders.encoder import Encoder, load_encoder
+from apps.retrieval.encoders import Encoder, load_encoder
 from apps.retrieval.encoders.encoding import ChunkVectors, chunk_vectors, encoder_for
 from apps.retrieval.encoders.vector_cache import add_vectors, document_space, known_positions, trim_cache
 from apps.retrieval.models import ChunkSet, Index

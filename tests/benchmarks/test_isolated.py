@@ -15,7 +15,7 @@ from apps.operations.leasing import Lease
 from apps.operations.models import Operation
 from apps.operations.working import OperationFailedError, wait
 from apps.results.leaderboard.runs import leaderboard
-from apps.retrieval.encoders.encoder import KeywordEncoder
+from apps.retrieval.encoders.keyword import KeywordEncoder
 from tests.benchmarks.conftest import make_library, make_wide, run_key
 from tests.created import create_benchmark
 

@@ -17,7 +17,8 @@ from apps.collections.records import DocumentRecord
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import perform_batch, wait
-from apps.retrieval.encoders.encoder import KeywordEncoder, load_encoder
+from apps.retrieval.encoders import load_encoder
+from apps.retrieval.encoders.keyword import KeywordEncoder
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import LexicalPiece
 from apps.retrieval.search.open_indexes import close_indexes

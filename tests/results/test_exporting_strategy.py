@@ -158,7 +158,7 @@ def test_the_log_has_tracebacks_errors_of_queries_revisions_and_what_never_start
     told = log.partition(f"ERROR {broken}: never started")[2].splitlines()
     assert told[1] == "    Traceback (most recent call last):"
     assert any('File "apps/retrieval/' in line for line in told), "in the project, wherever that lies"
-    error = "apps.retrieval.encoders.encoder.EncoderError"
+    error = "apps.retrieval.encoders.base.EncoderError"
     assert told[-2].startswith(f"    {error}: 'keyword:' names no distinct keywords")
 
 

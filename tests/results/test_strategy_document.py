@@ -17,7 +17,7 @@ import pytest
 import yaml
 from django.core.management import call_command
 
-from apps.retrieval.encoders.encoder import KeywordEncoder
+from apps.retrieval.encoders.keyword import KeywordEncoder
 
 INDEX = (
     "strategy backend embedding_model llm_model duration_sec num_documents num_chunks num_vectors llm_calls embed_calls"

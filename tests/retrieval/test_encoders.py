@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from apps.retrieval.encoders.encoder import BATCH, EncoderError, length_batches, load_encoder
+from apps.retrieval.encoders import EncoderError, load_encoder
+from apps.retrieval.encoders.batching import BATCH, length_batches
 from apps.retrieval.encoders.model_files import ModelError, find_model, revision_of
 
 KEYWORDS = "keyword:apple,pear"

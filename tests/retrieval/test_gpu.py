@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from apps.retrieval import exact
-from apps.retrieval.encoders.encoder import load_encoder
+from apps.retrieval.encoders import load_encoder
 from apps.retrieval.encoders.model_files import load_model
 from apps.retrieval.exact import nearest
 from apps.retrieval.rerankers.cross_encoder import CrossEncoderReranker

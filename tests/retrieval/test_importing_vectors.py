@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from apps.retrieval.describing import identity_of
-from apps.retrieval.encoders.encoder import EncoderError
+from apps.retrieval.encoders import EncoderError
 from apps.retrieval.importing_vectors import VectorImport, import_vectors
 from apps.retrieval.indexing import create_index
 from apps.retrieval.models import CachedVector, Index

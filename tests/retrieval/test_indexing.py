@@ -10,8 +10,8 @@ from apps.operations.models import Batch, Operation
 from apps.operations.working import OperationFailedError, perform_batch, wait
 from apps.retrieval.availability import UnavailableError
 from apps.retrieval.building import IndexingError, ranges
-from apps.retrieval.encoders import encoder as encoders
-from apps.retrieval.encoders.encoder import KeywordEncoder, load_encoder
+from apps.retrieval.encoders import load_encoder, registry
+from apps.retrieval.encoders.keyword import KeywordEncoder
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import CachedVector, Index
 from apps.retrieval.search.vectors import table_store
@@ -164,7 +164,7 @@ class Counting(KeywordEncoder):
 @pytest.fixture
 def counting(monkeypatch, settings):
     settings.BENCHBENCH_BATCH_SECONDS = 0
-    monkeypatch.setitem(encoders.ENCODERS, "counting:", lambda name: Counting(name.removeprefix("counting:")))
+    monkeypatch.setitem(registry.ENCODERS, "counting:", lambda name: Counting(name.removeprefix("counting:")))
     monkeypatch.setattr(Counting, "encoded", 0)
     yield Counting
     load_encoder.cache_clear()

@@ -5,7 +5,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from apps.retrieval.encoders.encoder import KeywordEncoder, TokenVectors, load_encoder
+from apps.retrieval.encoders import load_encoder
+from apps.retrieval.encoders.base import TokenVectors
+from apps.retrieval.encoders.keyword import KeywordEncoder
 from apps.retrieval.encoders.token_store import TokenStore, _packs_in
 from apps.retrieval.rerankers import load_reranker, registry
 from apps.retrieval.search.open_indexes import close_indexes, open_index

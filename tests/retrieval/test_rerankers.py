@@ -4,7 +4,7 @@ import math
 import numpy as np
 import pytest
 
-from apps.retrieval.encoders.encoder import load_encoder
+from apps.retrieval.encoders import load_encoder
 from apps.retrieval.encoders.encoding import encoder_for
 from apps.retrieval.encoders.model_files import ModelError
 from apps.retrieval.encoders.token_store import TokenStore, forget_tokens

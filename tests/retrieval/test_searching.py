@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from apps.retrieval.encoders.encoder import EncoderError, KeywordEncoder, load_encoder
+from apps.retrieval.encoders import EncoderError, load_encoder
+from apps.retrieval.encoders.keyword import KeywordEncoder
 from apps.retrieval.fingerprints import text_hash
 from apps.retrieval.indexing import create_index
 from apps.retrieval.models import CachedVector, VectorSpace

@@ -9,7 +9,8 @@ from django.utils import timezone
 
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.records import DocumentRecord
-from apps.retrieval.encoders.encoder import KeywordEncoder, load_encoder
+from apps.retrieval.encoders import load_encoder
+from apps.retrieval.encoders.keyword import KeywordEncoder
 from apps.retrieval.encoders.vector_cache import (
     add_vectors,
     clear_cache,

@@ -9,8 +9,8 @@ from rest_framework import serializers
 
 from apps.api.fields import AnyObject, Choice, Flag, Moment, StrictSerializer, Text
 from apps.api.paging import Page
-from apps.retrieval.encoders.encoder import ENCODERS
 from apps.retrieval.encoders.model_files import PUBLISHED
+from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.models import Index
 from apps.retrieval.stores import STORES
 from apps.retrieval.strategies import STRATEGIES

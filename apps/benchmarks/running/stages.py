@@ -15,7 +15,8 @@ from apps.benchmarks.running.pinning import PinnedRerankers
 from apps.datasets.models import Query
 from apps.operations.faults import Faults
 from apps.operations.leasing import Stopped, UnfitWorkerError
-from apps.retrieval.encoders.encoder import EncoderError, flawed_vector, vector_flaws
+from apps.retrieval.encoders import EncoderError
+from apps.retrieval.encoders.base import flawed_vector, vector_flaws
 from apps.retrieval.encoders.encoding import QueryVector, query_vectors, time_encoding
 from apps.retrieval.search import full_text
 from apps.retrieval.search.open_indexes import OpenIndex

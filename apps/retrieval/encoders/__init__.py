@@ -1,4 +1,9 @@
-"""Vectors of texts: the encoders, and caches of the vectors that they made.
+"""Vectors of texts: the encoders, and caches of the vectors that they made. `registry` has the kinds of encoder.
 
-`ENCODERS` in `encoder` has their kinds. Imports models and fingerprints; `search`, building and rerankers import it.
+Imports models and fingerprints; `search`, building and rerankers import it.
 """
+
+from apps.retrieval.encoders.base import Encoder, EncoderError, TokenEncoder
+from apps.retrieval.encoders.registry import load_encoder
+
+__all__ = ["Encoder", "EncoderError", "TokenEncoder", "load_encoder"]

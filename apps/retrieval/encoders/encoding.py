@@ -5,26 +5,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from apps.operations.leasing import UnfitWorkerError
-from apps.retrieval.encoders.encoder import (
-    BATCH,
-    Encoder,
-    EncoderError,
-    TokenEncoder,
-    flawed_vector,
-    load_encoder,
-    vector_flaws,
-)
+from apps.retrieval.encoders.base import Encoder, EncoderError, TokenEncoder, Vectors, flawed_vector, vector_flaws
+from apps.retrieval.encoders.batching import BATCH
+from apps.retrieval.encoders.registry import load_encoder
 from apps.retrieval.encoders.token_store import TokenStore
 from apps.retrieval.encoders.vector_cache import document_space, find_vectors, sound_vectors, space_of
 from apps.retrieval.fingerprints import text_hash
 from apps.retrieval.models import CachedVector, ChunkSet, Index, VectorSpace
 from benchbench.decimals import counted
 from benchbench.ir.records import Positions
-
-Vectors = NDArray[np.float32]
 
 TEXTS_BETWEEN_CHECKS = 4 * BATCH
 

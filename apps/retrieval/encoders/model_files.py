@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 import logging
 import re
+import sys
 from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import sha256
@@ -198,3 +199,13 @@ def _in_wheel(name: str) -> Path | None:
         return None
     folder = Path(importlib.import_module(module).get_model_path())
     return folder if folder.is_dir() else None
+
+
+def device_name() -> str:
+    """Return what models of this process run on: "cuda (NVIDIA …)", "mps", or "cpu", also where none was loaded."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return "cpu"
+    if torch.cuda.is_available():
+        return f"cuda ({torch.cuda.get_device_name()})"
+    return "mps" if torch.backends.mps.is_available() else "cpu"

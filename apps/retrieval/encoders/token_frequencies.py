@@ -8,7 +8,7 @@ import numpy as np
 from django.conf import settings
 from numpy.typing import NDArray
 
-from apps.retrieval.encoders.encoder import TokenEncoder
+from apps.retrieval.encoders.base import TokenEncoder
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.models import ChunkSet
 from benchbench.ir.records import Scores

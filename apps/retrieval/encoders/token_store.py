@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 from django.conf import settings
 
-from apps.retrieval.encoders.encoder import BATCH, EncoderError, Kind, TokenEncoder, TokenVectors, flawed_vector
+from apps.retrieval.encoders.base import EncoderError, Kind, TokenEncoder, TokenVectors, flawed_vector
+from apps.retrieval.encoders.batching import BATCH
 from apps.retrieval.fingerprints import fingerprint
 from benchbench.decimals import counted
 from benchbench.ir.unit_vectors import flaws, shape_flaw

@@ -15,7 +15,7 @@ from django.db import connection
 from django.db.models import Count, F, Max, QuerySet
 
 from apps.operations.models import Operation, Status
-from apps.retrieval.encoders.encoder import Encoder, EncoderError, Kind, Vectors
+from apps.retrieval.encoders.base import Encoder, EncoderError, Kind, Vectors
 from apps.retrieval.encoders.token_store import forget_tokens
 from apps.retrieval.models import ChunkSet, VectorSpace
 from benchbench.binary import binary_cursor

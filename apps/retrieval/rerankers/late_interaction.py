@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.retrieval.encoders.encoder import TokenEncoder
+from apps.retrieval.encoders import TokenEncoder
 from apps.retrieval.encoders.encoding import encoder_for
 from apps.retrieval.encoders.threads import one_thread
 from apps.retrieval.encoders.token_frequencies import TokenFrequencies

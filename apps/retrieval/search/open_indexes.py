@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from apps.collections.models import Document
 from apps.retrieval import exact
-from apps.retrieval.encoders.encoder import Encoder
+from apps.retrieval.encoders import Encoder
 from apps.retrieval.encoders.encoding import encoder_for, query_vectors
 from apps.retrieval.filters import Filter, admitted
 from apps.retrieval.models import Index

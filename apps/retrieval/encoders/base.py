@@ -1,0 +1,85 @@
+"""The protocols of encoders, and what they share: token vectors, and the error of vectors that are not sound."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apps.retrieval.encoders.model_files import ModelError
+from benchbench.ir.unit_vectors import flaws, shape_flaw
+
+Vectors = NDArray[np.float32]
+Kind = Literal["query", "document"]
+
+
+class EncoderError(ModelError):
+    """An encoder that cannot make the vectors that are wanted."""
+
+    code = "encoder"
+
+
+class Encoder(Protocol):
+    """Makes vectors of unit length. Equal model name, revision and kind mean equal vectors, but for the last bits.
+
+    The kind says what a text is for: a model may put one prompt before queries and another before documents.
+    """
+
+    @property
+    def model_name(self) -> str: ...
+
+    @property
+    def revision(self) -> str: ...
+
+    @property
+    def dimension(self) -> int: ...
+
+    def embed_batch(self, texts: Sequence[str], *, kind: Kind = "document") -> Vectors:
+        """Return the vectors of texts in their order, (n, d). A text may be empty; there may be none."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenVectors:
+    """The tokens that a model read of a text, as ids (t,), and a vector of unit length for each, (t, d), float16.
+
+    Without the tokens that it adds to every text, and without those of its prompt: a text may have none left.
+    """
+
+    ids: NDArray[np.int32]
+    vectors: NDArray[np.float16]
+
+
+NO_TOKENS = TokenVectors(np.empty(0, np.int32), np.empty((0, 0), np.float16))
+
+
+@runtime_checkable
+class TokenEncoder(Encoder, Protocol):
+    """An encoder that has a vector for each token of a text too, in its context."""
+
+    @property
+    def token_dimension(self) -> int: ...
+
+    def embed_tokens(self, texts: Sequence[str], *, kind: Kind = "document") -> tuple[Vectors, list[TokenVectors]]:
+        """Return what `embed_batch` does, and the tokens of each text, from one pass through the model."""
+
+    def token_ids(self, texts: Sequence[str], *, kind: Kind = "document") -> list[NDArray[np.int32]]:
+        """Return the ids that `embed_tokens` would, without encoding: thousands of texts a second."""
+
+
+def vector_flaws(encoder: Encoder, vectors: Vectors, count: int) -> dict[int, str]:
+    """Return what is wrong with each of the vectors that `encoder` made of `count` texts and that is not sound, by row.
+
+    Raises EncoderError where they are not one for each text, of its dimension.
+    """
+    if wrong := shape_flaw(vectors, count, encoder.dimension):
+        raise EncoderError(f"{encoder.model_name} made vectors of the shape {wrong}: look at the model's files.")
+    return flaws(vectors)
+
+
+def flawed_vector(encoder: str, of: str, flaw: str) -> EncoderError:
+    """The error of a model whose vector `of` something is what `flaws` says."""
+    return EncoderError(
+        f"{encoder} made a vector of {of} that is {flaw}: look at the text, at the model's files, and at the precision "
+        "and the device that it runs on."
+    )
