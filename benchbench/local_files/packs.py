@@ -1,8 +1,8 @@
 """A cache of records by key, packed in a few files of a folder that many processes read and add to.
 
 A pack only grows, one record after the other: a header (key, size, checksums), then the content. Whatever is read is
-checked, so nothing need be on the disk before it is used: a record that a power cut, a killed process or a bad disk has
-spoilt counts as missing, and is added anew. Of two records of one key the later counts.
+checked, so nothing need be on the disk before it is used (`sync` puts it there): a record that a power cut, a killed
+process or a bad disk has spoilt counts as missing, and is added anew. Of two records of one key the later counts.
 """
 
 import fcntl
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
 
-from benchbench.local_files.placing import OutputError, make_folder
+from benchbench.local_files.placing import OutputError, make_folder, sync_path
 
 HEADER = struct.Struct("<4s32sII")  # magic, key, bytes of content, CRC-32 of key and content
 HEADER_CHECK = struct.Struct("<I")  # CRC-32 of the header
@@ -45,6 +45,7 @@ class Packs:
         self.folder = folder
         self._places: dict[bytes, Place] = {}
         self._ends: dict[str, int] = {}  # where the last record of each pack ends
+        self._unsynced: set[str] = set()  # packs that this process added to
 
     def known(self, keys: Sequence[bytes]) -> set[bytes]:
         """Return those of the keys that have a record, without reading it."""
@@ -82,6 +83,18 @@ class Packs:
             ) from None
         self._places[key] = Place(name, start, len(record))
         self._ends[name] = start + len(record)
+        self._unsynced.add(name)
+
+    def sync(self) -> None:
+        """Put on the disk what was added: one `fsync` of each pack, and one of the folder. Raises OutputError."""
+        names, self._unsynced = self._unsynced, set()
+        for path in [self.folder / name for name in names] + ([self.folder] if names else []):
+            try:
+                sync_path(path)
+            except FileNotFoundError:
+                continue  # another made room
+            except OSError as error:
+                raise OutputError(f"{path} cannot be put on the disk: {error.strerror or error}.") from None
 
     def _read(self, keys: Sequence[bytes]) -> dict[bytes, memoryview]:
         records = {}

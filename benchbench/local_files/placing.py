@@ -70,7 +70,7 @@ def place(write: Callable[[IO[bytes]], None], path: Path, *, force: bool = False
                 os.fsync(part.fileno())
             os.chmod(part.name, 0o666 & ~_umask())
             (os.replace if force else os.link)(part.name, path)
-            _sync_folder(path.parent)
+            sync_path(path.parent)
     finally:
         Path(part.name).unlink(missing_ok=True)
 
@@ -120,9 +120,9 @@ def _refuse(path: Path) -> NoReturn:
     raise OutputError(f"{path} exists already: choose another --output, or give --force to replace it.")
 
 
-def _sync_folder(folder: Path) -> None:
-    """Put the names in a folder on the disk, as `fsync` of a file does its content."""
-    descriptor = os.open(folder, os.O_RDONLY)
+def sync_path(path: Path) -> None:
+    """Put the content of a file on the disk; of a folder, the names in it."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -1,6 +1,8 @@
 """Every file of this machine that figures are computed from, damaged in every way: the figures stay what they are."""
 
+import os
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -77,6 +79,43 @@ def test_no_damage_changes_a_figure(index, settings, ending, is_new):
             file.unlink()
         new_process()
         assert figures(index) == right, name
+
+
+@pytest.mark.parametrize("way", ["emptied", "cut to half", "bits flipped"])
+def test_a_third_of_the_packs_may_be_damaged(index, settings, way):
+    """As a power cut leaves them: each in its way, the others whole."""
+    right = figures(index)
+    settings.BENCHBENCH_TOKEN_BYTES = 4800  # a pack holds a 16th
+    for file in settings.BENCHBENCH_VECTOR_DIR.rglob("*.pack"):
+        file.unlink()
+    new_process()
+    assert figures(index) == right
+    packs = sorted(settings.BENCHBENCH_VECTOR_DIR.rglob("*.pack"))
+    assert len(packs) > 5
+    for file in packs[::3]:
+        spoil(file, ways(row=8, header=slice(0, OVERHEAD))[way])
+    new_process()
+    assert figures(index) == right
+
+
+def test_what_is_kept_of_documents_is_on_the_disk_and_a_query_does_not_wait_for_it(index, settings, monkeypatch):
+    """One `fsync` of the pack for all the texts of a call, and one of its folder."""
+    synced, fsync = [], os.fsync
+    for file in settings.BENCHBENCH_VECTOR_DIR.rglob("*.pack"):
+        file.unlink()
+    new_process()
+
+    def noted(descriptor):
+        fsync(descriptor)
+        synced.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
+
+    monkeypatch.setattr(os, "fsync", noted)
+    store = TokenStore(load_encoder(KEYWORDS), "document")
+    store.tokens(["apple", "pear", "plum"])
+    assert synced == [*store.folder.glob("*.pack"), store.folder]
+    store.tokens(["apple", "pear"])
+    TokenStore(load_encoder(KEYWORDS), "query").tokens(["apple"])
+    assert len(synced) == 2
 
 
 def test_what_is_open_maps_the_file_that_was_checked_and_no_other(index):
