@@ -9,7 +9,7 @@ from django.db import transaction
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.models import Collection, Section
 from apps.collections.records import DocumentRecord
-from benchbench.names import free_name
+from benchbench.names import under_free_name
 from benchbench.reading.strict_json import canonical
 
 
@@ -22,7 +22,7 @@ def collection_with(records: Iterable[DocumentRecord], *, name: str, owner: Any 
     """
     before = transaction.savepoint()
     mine = Collection.objects.filter(owner=owner)
-    made = create_collection(free_name(name, mine.values_list("name", flat=True)), owner=owner)
+    made = under_free_name(name, [mine], lambda free: create_collection(free, owner=owner))
     import_documents(made, records)
     equal = mine.filter(fingerprint=made.fingerprint, kind=made.kind).exclude(pk=made.pk).order_by("created_at")
     sections = _sections_hash(made)

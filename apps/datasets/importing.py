@@ -65,8 +65,8 @@ def import_dataset(
     version = None if created else _settled(dataset, record, digest, is_next=next_of is not None)
     outcome: Literal["created", "new version", "unchanged"] = "unchanged"
     if version is None:
-        outcome = "created" if created else "new version"
         version = _write(dataset, record, digest)
+        outcome = "created" if version.number == 1 else "new version"
         _describe(dataset, record, description)
     return DatasetImport(version, report_of(record, version, outcome))
 

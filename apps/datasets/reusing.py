@@ -9,7 +9,7 @@ from apps.datasets.content import content_hash
 from apps.datasets.importing import DatasetImport, import_dataset, report_of
 from apps.datasets.models import Dataset, DatasetVersion
 from apps.datasets.records import DatasetRecord, check
-from benchbench.names import free_name
+from benchbench.names import checked_name, under_free_name
 
 
 @transaction.atomic
@@ -21,12 +21,17 @@ def dataset_with(record: DatasetRecord, *, name: str, source: str, owner: Any = 
     `import_dataset` does.
     """
     check(record)
+    mine = Dataset.objects.filter(owner=owner)
+    return under_free_name(name, [mine], lambda free: _found_or_imported(record, free, source, owner))
+
+
+def _found_or_imported(record: DatasetRecord, name: str, source: str, owner: Any) -> DatasetImport:
     digest = content_hash(record.queries)
     mine = Dataset.objects.filter(owner=owner)
     equal = DatasetVersion.objects.filter(dataset__in=mine, content_hash=digest, frozen_at__isnull=False)
     if version := equal.select_related("dataset").order_by("created_at").first():
         return DatasetImport(version, report_of(record, version, "unchanged"))
-    of_source = mine.filter(metadata__source=source).order_by("created_at").first()
     stated = replace(record, label=digest[:12], metadata={**record.metadata, "source": source})
-    new_name = of_source.name if of_source else free_name(name, mine.values_list("name", flat=True))
-    return import_dataset(stated, name=new_name, owner=owner)
+    of_source = mine.filter(metadata__source=source).order_by("created_at").first()
+    dataset = of_source or Dataset.objects.create(owner=owner, name=checked_name(name, "dataset"))
+    return import_dataset(stated, owner=owner, next_of=dataset)

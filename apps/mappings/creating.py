@@ -9,7 +9,7 @@ from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
 from benchbench.access import usable
 from benchbench.errors import ConflictError
-from benchbench.names import checked_name, free_name
+from benchbench.names import checked_name, under_free_name
 
 
 class MappingExistsError(ConflictError):
@@ -33,8 +33,12 @@ def create_mapping(dataset: Dataset, collection: Collection, *, name: str = "", 
             field="collection",
         )
     mine = Mapping.objects.filter(owner=owner)
-    after_both = f"{dataset.name} on {collection.name}"
-    called = checked_name(name or free_name(after_both, mine.values_list("name", flat=True)), "mapping")
+    if not name:
+        after_both = f"{dataset.name} on {collection.name}"
+        return under_free_name(
+            after_both, [mine], lambda free: create_mapping(dataset, collection, name=free, owner=owner)
+        )
+    called = checked_name(name, "mapping")
     try:
         with transaction.atomic():
             return Mapping.objects.create(name=called, dataset=dataset, collection=collection, owner=owner)
@@ -42,8 +46,6 @@ def create_mapping(dataset: Dataset, collection: Collection, *, name: str = "", 
         _refuse_second(dataset, collection, owner)  # somebody mapped them in the same moment
         if not mine.filter(name=called).exists():
             raise
-        if not name:  # somebody took it in the same moment
-            return create_mapping(dataset, collection, owner=owner)
         raise MappingExistsError(f'A mapping "{called}" exists already: choose another name.', field="name") from error
 
 

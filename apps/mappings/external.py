@@ -8,7 +8,7 @@ from apps.datasets.models import Dataset
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import add_judged_documents, is_stale, resolve_now
-from benchbench.names import MAX_LENGTH
+from benchbench.names import MAX_LENGTH, under_free_name
 
 ENDING = " (external runs)"
 
@@ -36,11 +36,11 @@ def find_external_mapping(dataset: Dataset) -> Mapping | None:
 
 def _make(dataset: Dataset) -> Mapping:
     name = dataset.name[: MAX_LENGTH - len(ENDING)] + ENDING
-    taken = Collection.objects.filter(owner=dataset.owner, name=name) or Mapping.objects.filter(
-        owner=dataset.owner, name=name
-    )
-    if taken:
-        name = f"{dataset.name[:100]} {dataset.pk}{ENDING}"
+    mine = [Collection.objects.filter(owner=dataset.owner), Mapping.objects.filter(owner=dataset.owner)]
+    return under_free_name(name, mine, lambda free: _make_named(free, dataset))
+
+
+def _make_named(name: str, dataset: Dataset) -> Mapping:
     stub = create_collection(
         name,
         owner=dataset.owner,

@@ -3,7 +3,6 @@ import pytest
 from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset, Judgment
-from apps.mappings import creating
 from apps.mappings.creating import MappingExistsError, create_mapping, mapping_of
 from apps.mappings.deleting import delete_dataset, delete_mapping
 from apps.mappings.models import Mapping, Resolution
@@ -30,21 +29,6 @@ def test_a_name_that_nobody_stated_is_one_that_is_free(admin_user):
     mine = Dataset.objects.create(name="adi", owner=admin_user)
     names = [create_mapping(dataset, docs, owner=admin_user).name for dataset in (shared, mine)]
     assert names == ["adi on library", "adi on library (2)"]
-
-
-def test_a_free_name_that_somebody_takes_in_the_same_moment_gives_way_to_the_next(monkeypatch):
-    other, free = (make_dataset(name="other"), make_collection("elsewhere")), creating.free_name
-    rivals = iter([other])
-
-    def taken_at_once(name, taken):
-        chosen = free(name, taken)
-        for dataset, collection in rivals:
-            create_mapping(dataset, collection, name=chosen)
-        return chosen
-
-    monkeypatch.setattr(creating, "free_name", taken_at_once)
-    assert create_mapping(make_dataset(), make_collection()).name == "questions on library (2)"
-    assert Mapping.objects.get(name="questions on library").dataset == other[0]
 
 
 def test_it_refuses_a_second_mapping_of_the_same_two():

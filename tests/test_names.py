@@ -1,0 +1,112 @@
+"""Names that are taken where nobody stated one."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from apps.collections.importing import create_collection, import_documents
+from apps.collections.records import DocumentRecord
+from apps.collections.reusing import collection_with
+from apps.datasets.importing import import_dataset
+from apps.datasets.records import DatasetRecord, QueryRecord
+from apps.datasets.reusing import dataset_with
+from apps.mappings.creating import create_mapping
+from apps.mappings.external import external_mapping
+from benchbench import names
+from tests.factories import make_collection, make_dataset
+
+pytestmark = pytest.mark.django_db
+
+
+def record(key: str) -> DatasetRecord:
+    return DatasetRecord("asked", [QueryRecord(key, f"What is {key}?")])
+
+
+def document(id: str) -> DocumentRecord:
+    return DocumentRecord(id, "", f"text of {id}")
+
+
+def fill(name: str, id: str) -> Any:
+    collection = create_collection(name)
+    import_documents(collection, [document(id)])
+    return collection
+
+
+Act = Callable[[], Any]
+Rival = Callable[[str], Any]
+TAKEN: dict[str, tuple[Act, Rival, str]] = {
+    "a mapping": (
+        lambda: create_mapping(make_dataset(), make_collection()),
+        lambda name: create_mapping(make_dataset(name="other"), make_collection("elsewhere"), name=name),
+        "questions on library (2)",
+    ),
+    "a collection": (
+        lambda: collection_with([document("a")], name="docs")[0],
+        lambda name: fill(name, "b"),
+        "docs (2)",
+    ),
+    "a dataset": (
+        lambda: dataset_with(record("a"), name="asked", source="mine").version.dataset,
+        lambda name: import_dataset(record("b"), name=name).version.dataset,
+        "asked (2)",
+    ),
+    "an external mapping": (
+        lambda: external_mapping(make_dataset()),
+        lambda name: create_mapping(make_dataset(name="other"), make_collection("elsewhere"), name=name),
+        "questions (external runs) (2)",
+    ),
+    "a collection of external runs": (
+        lambda: external_mapping(make_dataset()).collection,
+        create_collection,
+        "questions (external runs) (2)",
+    ),
+}
+SAME: dict[str, tuple[Act, Rival]] = {
+    "a collection": (lambda: collection_with([document("a")], name="docs")[0], lambda name: fill(name, "a")),
+    "a dataset": (
+        lambda: dataset_with(record("a"), name="asked", source="mine").version.dataset,
+        lambda name: import_dataset(record("a"), name=name).version.dataset,
+    ),
+}
+
+
+@pytest.fixture
+def rivals(monkeypatch: pytest.MonkeyPatch) -> Callable[[Rival], list[Any]]:
+    """Let somebody take the first free name in the moment in which it is chosen; return what they made."""
+
+    def set_up(rival: Rival) -> list[Any]:
+        made: list[Any] = []
+        free_name = names.free_name
+
+        def taken_at_once(name: str, taken: Any) -> str:
+            chosen = free_name(name, taken)
+            if not made:
+                made.append(None)  # a rival that chooses a name too has none
+                made[0] = rival(chosen)
+            return chosen
+
+        monkeypatch.setattr(names, "free_name", taken_at_once)
+        return made
+
+    return set_up
+
+
+@pytest.mark.parametrize("kind", TAKEN)
+def test_a_free_name_that_somebody_takes_in_the_same_moment_gives_way_to_the_next(rivals: Any, kind: str) -> None:
+    act, rival, name = TAKEN[kind]
+    theirs = rivals(rival)
+    made = act()
+    (other,) = theirs
+    assert (made.name, other.name) == (name, name.removesuffix(" (2)"))
+    other.refresh_from_db()
+    assert other.name == name.removesuffix(" (2)"), "theirs stays as it was"
+    if kind == "a dataset":
+        assert [dataset.versions.count() for dataset in (made, other)] == [1, 1]
+
+
+@pytest.mark.parametrize("kind", SAME)
+def test_what_somebody_makes_of_the_same_content_in_the_same_moment_is_found(rivals: Any, kind: str) -> None:
+    act, rival = SAME[kind]
+    theirs = rivals(rival)
+    assert act() == theirs[0]
