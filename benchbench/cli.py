@@ -72,11 +72,13 @@ def commands() -> dict[str, str]:
 
     Read from the files, since importing them takes a second.
     """
-    found = {}
+    summaries = {}
     for room in ROOMS:
         for path in sorted((CHECKOUT / "apps" / room / "management" / "commands").glob("[a-z]*.py")):
-            found[path.stem] = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
-    return found
+            summaries[path.stem] = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition(
+                "\n"
+            )[0]
+    return summaries
 
 
 def misspelt(name: str) -> str:

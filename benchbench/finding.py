@@ -23,10 +23,10 @@ def find_named(model: type[Owned], named: str, *, owner: User | None = None) -> 
     """
     objects: Any = model._default_manager if owner is None else usable(model._default_manager.all(), owner)
     noun = model._meta.verbose_name
-    found = named_rows(objects, named)
-    if len(found) == 1:
-        return found[0]
-    if found:
+    matching = named_rows(objects, named)
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
         several = model._meta.verbose_name_plural
         raise BenchbenchError(f"Several {several} are called {named!r}: give the {noun}'s id.", field=str(noun))
     names = list(objects.values_list("name", flat=True)[: SHOWN + 1])

@@ -52,10 +52,10 @@ def env_rate(name: str, default: str) -> tuple[int, int]:
     """Return a rate such as 600/min as (requests, seconds)."""
     value = env_str(name, default)
     seconds = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
-    stated = re.fullmatch(r"([1-9][0-9]{0,8})/(s|min|h|d)", value)
-    if stated is None:
+    match = re.fullmatch(r"([1-9][0-9]{0,8})/(s|min|h|d)", value)
+    if match is None:
         raise ImproperlyConfigured(f"{name} is {value!r}: write a number and a unit, such as 600/min (s, min, h, d).")
-    return int(stated[1]), seconds[stated[2]]
+    return int(match[1]), seconds[match[2]]
 
 
 def package_folder(name: str) -> Path:

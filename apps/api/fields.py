@@ -71,8 +71,8 @@ def valid(serializer: type[serializers.Serializer], data: Any) -> dict[str, Any]
 def require_empty(data: Any) -> None:
     """Refuse a body where nothing can be stated: a key that does nothing must not look as if it did."""
     if data:
-        stated = ", ".join(repr(str(key)[:40]) for key in data) if isinstance(data, Mapping) else kind(data)
-        raise ValidationError({api_settings.NON_FIELD_ERRORS_KEY: [f"No key is allowed here: leave out {stated}."]})
+        keys = ", ".join(repr(str(key)[:40]) for key in data) if isinstance(data, Mapping) else kind(data)
+        raise ValidationError({api_settings.NON_FIELD_ERRORS_KEY: [f"No key is allowed here: leave out {keys}."]})
 
 
 def typed(field: Any, data: Any, kinds: tuple[type, ...], wanted: str) -> Any:

@@ -102,5 +102,5 @@ def _forget_old(user: Any, path: str, key: str) -> None:
     past = timezone.now() - timedelta(hours=settings.BENCHBENCH_IDEMPOTENCY_HOURS)
     old = KeptAnswer.objects.filter(user=user, created_at__lt=past).select_for_update(skip_locked=True)
     first = Case(When(path=path, key=key, then=0), default=1)
-    if found := list(old.order_by(first, "pk").values_list("pk", flat=True)[:FORGOTTEN]):
-        KeptAnswer.objects.filter(pk__in=found).delete()
+    if oldest := list(old.order_by(first, "pk").values_list("pk", flat=True)[:FORGOTTEN]):
+        KeptAnswer.objects.filter(pk__in=oldest).delete()

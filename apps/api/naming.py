@@ -44,5 +44,5 @@ def naming_options() -> Iterator[None]:
     try:
         yield
     except BenchbenchError as error:
-        error.message = OPTION.sub(lambda found: found[1].replace("-", "_"), error.message)
+        error.message = OPTION.sub(lambda match: match[1].replace("-", "_"), error.message)
         raise

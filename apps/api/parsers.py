@@ -48,8 +48,8 @@ class UploadParser(MultiPartParser):
     ) -> Any:
         assert parser_context is not None
         most = getattr(settings, self.limit)
-        stated = parser_context["request"].META.get("CONTENT_LENGTH") or "0"
-        if stated.isdecimal() and int(stated) > most + FORM_BYTES:
+        length = parser_context["request"].META.get("CONTENT_LENGTH") or "0"
+        if length.isdecimal() and int(length) > most + FORM_BYTES:
             raise self.too_large()
         parsed = super().parse(stream, media_type, parser_context)
         if any((file.size or 0) > most for _, files in parsed.files.lists() for file in files):

@@ -82,8 +82,8 @@ def of_refusal(error: APIException, context: dict[str, Any]) -> str | None:
         return f"{context['request'].method} is not possible at this address: there is {methods}."
     if isinstance(error, UnsupportedMediaType):
         read = " or ".join(parser.media_type for parser in context["view"].parser_classes)
-        stated = context["request"].content_type[:80] or "no type"
-        return f"The type {stated} is not accepted here: send Content-Type: {read}."
+        content_type = context["request"].content_type[:80] or "no type"
+        return f"The type {content_type} is not accepted here: send Content-Type: {read}."
     if isinstance(error, ParseError):
         return "The form cannot be read: send multipart/form-data with the boundary that its header names."
     if isinstance(error, AuthenticationFailed) and isinstance(error.detail, dict):  # simplejwt's

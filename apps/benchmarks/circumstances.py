@@ -135,8 +135,8 @@ def _execution(runs: Sequence[Run]) -> Iterator[Difference]:
 
 
 def _made_by(run: Run) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = run.provenance.get("made_by", [])
-    return found
+    machines: list[dict[str, Any]] = run.provenance.get("made_by", [])
+    return machines
 
 
 def _part(run: Run, name: str) -> dict[str, Any]:

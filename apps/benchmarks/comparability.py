@@ -32,11 +32,11 @@ class Comparability:
 
     @property
     def refusals(self) -> list[str]:
-        return [one.sentence for one in self.differences if one.severity == "refuse"]
+        return [difference.sentence for difference in self.differences if difference.severity == "refuse"]
 
     @property
     def warnings(self) -> list[str]:
-        return [one.sentence for one in self.differences if one.severity == "warn"]
+        return [difference.sentence for difference in self.differences if difference.severity == "warn"]
 
     @property
     def comparable(self) -> bool:
@@ -53,16 +53,20 @@ def differences(runs: Iterable[Run], *, version: DatasetVersion | None = None) -
     are mappings to collections that differ, and queries.
     """
     known = whole(runs)
-    found = [*_unfinished(known), *_datasets(known)]
-    if found or not known:
-        return Comparability(None, tuple(found))
+    all_differences = [*_unfinished(known), *_datasets(known)]
+    if all_differences or not known:
+        return Comparability(None, tuple(all_differences))
     evaluations = _evaluations(known)
     version = version or _common_version(known, evaluations)
     measured = {key: of_run[version.number] for key, of_run in evaluations.items() if version.number in of_run}
     checks = (_versions(known, evaluations, version), _policies(known), _mappings(known, measured, version))
-    found = [*(one for check in checks for one in check), *_queries(known, measured), *circumstances(known)]
-    refused = any(one.severity == "refuse" for one in found)
-    return Comparability(None if refused else version, tuple(found), measured)
+    all_differences = [
+        *(difference for check in checks for difference in check),
+        *_queries(known, measured),
+        *circumstances(known),
+    ]
+    refused = any(difference.severity == "refuse" for difference in all_differences)
+    return Comparability(None if refused else version, tuple(all_differences), measured)
 
 
 def whole(runs: Iterable[Run]) -> list[Run]:
@@ -86,11 +90,11 @@ def _evaluations(runs: Sequence[Run]) -> dict[Any, dict[int, Evaluation]]:
     """Return each run's evaluations under its benchmark's policies, values left out: {run id: {version: …}}."""
     policies = {run.pk: policies_of(run.benchmark) for run in runs}
     rows = Evaluation.objects.filter(run__in=policies).select_related("dataset_version__dataset")
-    found: dict[Any, dict[int, Evaluation]] = {key: {} for key in policies}
+    by_version: dict[Any, dict[int, Evaluation]] = {key: {} for key in policies}
     for row in rows.defer("values", "query_ids").annotate(answered=RawSQL(ANSWERED, [])):
         if row.policies == policies[row.run_id]:
-            found[row.run_id][row.dataset_version.number] = row
-    return found
+            by_version[row.run_id][row.dataset_version.number] = row
+    return by_version
 
 
 def _common_version(runs: Sequence[Run], evaluations: dict[Any, dict[int, Evaluation]]) -> DatasetVersion:
@@ -172,9 +176,9 @@ def _mappings(runs: Sequence[Run], measured: Measured, version: DatasetVersion) 
     hashes: set[str] = set()
     by_mapping = grouped(known, lambda run: run.benchmark.mapping)
     for mapping, mine in by_mapping.items():
-        stated = {measured[run.pk].truth_hash for run in mine}
-        hashes |= stated
-        if len(stated) > 1:
+        truths = {measured[run.pk].truth_hash for run in mine}
+        hashes |= truths
+        if len(truths) > 1:
             yield Difference(
                 "mapping",
                 "refuse",
@@ -183,8 +187,8 @@ def _mappings(runs: Sequence[Run], measured: Measured, version: DatasetVersion) 
             )
     alike = grouped(by_mapping, lambda mapping: mapping.collection_fingerprint)
     for mappings in alike.values():
-        found = {measured[run.pk].truth_hash for mapping in mappings for run in by_mapping[mapping]}
-        if len(mappings) > 1 and len(found) > 1:
+        truths = {measured[run.pk].truth_hash for mapping in mappings for run in by_mapping[mapping]}
+        if len(mappings) > 1 and len(truths) > 1:
             yield Difference(
                 "mapping",
                 "refuse",

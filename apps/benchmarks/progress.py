@@ -124,7 +124,7 @@ def completions(operation: Operation, after: int) -> list[tuple[int, dict[str, A
     means = dict(evaluations.order_by("created_at").values_list("run_id", "means"))
     told = Counter(Run.objects.filter(benchmark=operation.subject_id).values_list("status", flat=True))
     told.subtract(run.status for run in ended)
-    so_far = {one["run_id"]: one for one in benchmark_event(operation)["runs"]} if ended else {}
+    so_far = {facts["run_id"]: facts for facts in benchmark_event(operation)["runs"]} if ended else {}
     events = []
     for run in ended:
         told[run.status] += 1

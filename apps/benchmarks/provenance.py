@@ -72,7 +72,7 @@ def environment(rerankers: Iterable[Reranker]) -> dict[str, Any]:
         **_code(),
         "device": device_name(),
         "settings": {name: getattr(settings, name) for name in SETTINGS},
-        "rerankers": {name: ", ".join(sorted(found)) for name, found in sorted(revisions.items())},
+        "rerankers": {name: ", ".join(sorted(versions)) for name, versions in sorted(revisions.items())},
     }
 
 

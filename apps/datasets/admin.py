@@ -121,8 +121,8 @@ class DatasetVersionAdmin(FactAdmin):
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[list[str], dict[Any, int], set[str], list]:
         """Name what is lost: the edits. What the draft shares with frozen versions stays."""
         changes = {version: changes_of(version) for version in objs}
-        names = [f"Edits since the newest frozen version, {found.sentence}" for found in changes.values()]
-        return names, {"edits": sum(found.total for found in changes.values())}, set(), []
+        names = [f"Edits since the newest frozen version, {counts.sentence}" for counts in changes.values()]
+        return names, {"edits": sum(counts.total for counts in changes.values())}, set(), []
 
     def response_delete(self, request: HttpRequest, obj_display: str, obj_id: int) -> HttpResponse:
         self.message_user(request, f"Discarded {obj_display}: the newest frozen version is the newest again.")

@@ -66,8 +66,8 @@ def read_source(options: Mapping[str, Any]) -> DatasetRecord:
     )
 
 
-def column(stated: str) -> tuple[str, str]:
-    field, separator, name = stated.partition("=")
+def column(text: str) -> tuple[str, str]:
+    field, separator, name = text.partition("=")
     if not separator or not name:
-        raise ArgumentTypeError(f"{stated!r} is not FIELD=COLUMN, such as query_text=question")
+        raise ArgumentTypeError(f"{text!r} is not FIELD=COLUMN, such as query_text=question")
     return field, name

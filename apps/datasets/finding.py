@@ -11,10 +11,10 @@ def find_version(dataset: Dataset, number: int | None = None, *, edited: bool = 
     """
     versions = dataset.versions.select_related("dataset").order_by("-number")
     if number is not None:
-        found = versions.filter(number=number).first()
+        version = versions.filter(number=number).first()
     else:
-        found = (None if edited else versions.filter(frozen_at__isnull=False).first()) or versions.first()
-    if found is None:
-        there = ", ".join(str(one) for one in versions.values_list("number", flat=True)) or "none"
+        version = (None if edited else versions.filter(frozen_at__isnull=False).first()) or versions.first()
+    if version is None:
+        there = ", ".join(str(known) for known in versions.values_list("number", flat=True)) or "none"
         raise BenchbenchError(f'The dataset "{dataset}" has no version {number}; there is {there}.', field="version")
-    return found
+    return version

@@ -122,9 +122,9 @@ def _settled(dataset: Dataset, record: DatasetRecord, digest: str, *, is_next: b
         if version.content_hash == digest:
             return version
     if frozen and (labelled or not (record.label or is_next)):
-        stated = f'version "{record.label}"' if record.label else "no version"
+        label = f'version "{record.label}"' if record.label else "no version"
         raise ConflictError(
-            f'The dataset "{dataset.name}" is frozen with other content, and the import states {stated}: bump the '
+            f'The dataset "{dataset.name}" is frozen with other content, and the import states {label}: bump the '
             "version (metadata.version of JSON, --label of the command, Version of the upload), or choose another "
             "name.",
             field="version",

@@ -63,13 +63,13 @@ class JSONText(Prose):
         if not text.strip():
             return self.type()
         try:
-            found = strict_json.parse(text, where="What stands here")
+            parsed = strict_json.parse(text, where="What stands here")
         except BenchbenchError as error:
             raise forms.ValidationError(error.message) from None
-        if not isinstance(found, self.type):
+        if not isinstance(parsed, self.type):
             expected = strict_json.kind(self.type())
-            raise forms.ValidationError(f"This is {strict_json.kind(found)}; it must be {expected}.")
-        return found
+            raise forms.ValidationError(f"This is {strict_json.kind(parsed)}; it must be {expected}.")
+        return parsed
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         return super().has_changed(self.prepare_value(initial), data)
@@ -109,7 +109,7 @@ class QueryForm(RemovableForm):
     evidence = JSONText(list, help_text="Passages that hold the answer: [&quot;It is free.&quot;].")
     metadata = JSONText(dict, help_text="Anything else, kept as it is.")
 
-    def stated(self) -> dict[str, Any]:
+    def values(self) -> dict[str, Any]:
         """Return what the form states, under the names of a record."""
         return {RECORDED.get(name, name): value for name, value in self.cleaned_data.items() if name in self.data}
 
@@ -118,7 +118,7 @@ class QueryForm(RemovableForm):
         names = {RECORDED.get(name, name): name for name in self.fields}
         return {
             name: value
-            for name, value in self.stated().items()
+            for name, value in self.values().items()
             if self.fields[names[name]].has_changed(getattr(query, name), self.data[names[name]])
         }
 
@@ -131,4 +131,4 @@ class NewQueryForm(QueryForm):
     query_key = _short("key", "Names the query in all versions, in files and in runs. It never changes.", required=True)
 
     def record(self) -> QueryRecord:
-        return QueryRecord(**self.stated())
+        return QueryRecord(**self.values())

@@ -80,9 +80,9 @@ JUDGMENT_FIELDS = tuple(field.name for field in fields(JudgmentRecord))
 QUERY_FIELDS = tuple(field.name for field in fields(QueryRecord) if field.name != "judgments")
 
 
-def as_doc_ref(stated: Any) -> Any:
+def as_doc_ref(value: Any) -> Any:
     """Return a reference as it is kept: a string is a uri, and a key whose value is null is not stated."""
-    return {"uri": stated} if isinstance(stated, str) else without_nulls(stated)
+    return {"uri": value} if isinstance(value, str) else without_nulls(value)
 
 
 def doc_ref_fault(doc_ref: Any) -> tuple[str, str]:
@@ -109,8 +109,8 @@ def check(record: DatasetRecord) -> None:
         raise DatasetError("The dataset has no query: it needs at least one.", field="queries")
     if len(record.label) > LABEL_LENGTH:
         raise DatasetError(f"The stated version has more than {LABEL_LENGTH} characters.", field="version")
-    if found := fault([record.description, record.label, record.metadata, record.slice_definitions]):
-        raise DatasetError(f"What the dataset says about itself {found}.", field="metadata")
+    if flaw := fault([record.description, record.label, record.metadata, record.slice_definitions]):
+        raise DatasetError(f"What the dataset says about itself {flaw}.", field="metadata")
     keys = set()
     for query in record.queries:
         check_query(query)
@@ -131,8 +131,8 @@ def check_query(query: QueryRecord) -> None:
     if any(len(name) > SLICE_LENGTH for name in query.slices):
         raise DatasetError(f"{where} has a slice of more than {SLICE_LENGTH} characters.", field="slices")
     judgments = [[getattr(judgment, name) for name in JUDGMENT_FIELDS] for judgment in query.judgments]
-    if found := fault([[getattr(query, name) for name in QUERY_FIELDS], judgments]):
-        raise DatasetError(f"{where} {found}.")
+    if flaw := fault([[getattr(query, name) for name in QUERY_FIELDS], judgments]):
+        raise DatasetError(f"{where} {flaw}.")
     for judgment in query.judgments:
         if judgment.grade not in GRADES:
             raise DatasetError(f"{where} has the grade {judgment.grade}, which is out of range.", field="grade")

@@ -31,7 +31,7 @@ def _found_or_imported(record: DatasetRecord, name: str, source: str, owner: Any
     equal = DatasetVersion.objects.filter(dataset__in=mine, content_hash=digest, frozen_at__isnull=False)
     if version := equal.select_related("dataset").order_by("created_at").first():
         return DatasetImport(version, report_of(record, version, "unchanged"))
-    stated = replace(record, label=digest[:12], metadata={**record.metadata, "source": source})
+    labelled = replace(record, label=digest[:12], metadata={**record.metadata, "source": source})
     of_source = mine.filter(metadata__source=source).order_by("created_at").first()
     dataset = of_source or Dataset.objects.create(owner=owner, name=checked_name(name, "dataset"))
-    return import_dataset(stated, owner=owner, next_of=dataset)
+    return import_dataset(labelled, owner=owner, next_of=dataset)

@@ -57,9 +57,9 @@ class MappingAdmin(OwnedAdmin):
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         """Return the mapping and whether it is stale, which the page asks several times."""
-        found = super().get_object(request, object_id, from_field)
-        vars(found)["stale"] = is_stale(cast(Mapping, found))
-        return found
+        mapping = super().get_object(request, object_id, from_field)
+        vars(mapping)["stale"] = is_stale(cast(Mapping, mapping))
+        return mapping
 
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         return super().render_change_form(request, context | {"writers": WRITERS}, *args, **kwargs)

@@ -35,8 +35,8 @@ def check_references(record: DatasetRecord, collection: Collection) -> Reference
     """Look up the judgments of `record` among the live documents of `collection`, by the rules of resolving."""
     dangling: list[Dangling] = []
     checked = 0
-    stated = ((query.key, judgment) for query in record.queries for judgment in query.judgments)
-    while chunk := list(islice(stated, CHUNK)):
+    judgments = ((query.key, judgment) for query in record.queries for judgment in query.judgments)
+    while chunk := list(islice(judgments, CHUNK)):
         checked += len(chunk)
         dangling.extend(_dangling(chunk, collection))
     return References(checked, tuple(dangling))

@@ -69,8 +69,8 @@ def _named(query: QueryRecord, names: Names, made: Iterator[int]) -> list[Judgme
     for judgment in query.judgments:
         name = names.get((query.key, ref_hash(judgment.doc_ref)))
         if name is None:
-            stated = judgment.doc_ref.get("document_id")
-            name = stated if stated and stated not in best else f"{UNRESOLVED}{next(made)}"
+            id = judgment.doc_ref.get("document_id")
+            name = id if id and id not in best else f"{UNRESOLVED}{next(made)}"
         before = best.get(name)
         if before is None or before.grade < judgment.grade:
             best[name] = replace(judgment, doc_ref={"document_id": name})

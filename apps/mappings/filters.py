@@ -12,11 +12,11 @@ SHOWN = 3
 
 def filters_of(version: DatasetVersion) -> dict[str, int]:
     """Return the distinct filters of a version's queries, each as JSON, and how many queries state it."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for filter in version.queries.exclude(filters={}).order_by().values_list("filters", flat=True):
         text = json.dumps(filter, sort_keys=True)
-        found[text] = found.get(text, 0) + 1
-    return found
+        counts[text] = counts.get(text, 0) + 1
+    return counts
 
 
 def filter_warnings(mapping: Mapping, version: DatasetVersion) -> list[str]:

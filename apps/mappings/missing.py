@@ -28,14 +28,14 @@ def missing_modules(mapping: Mapping) -> dict[str, list[str]]:
     if mapping.dataset.source_format != "module-queries" or mapping.dataset_version is None:
         return {}
     expected = Judgment.objects.filter(pk__in=mapping.dataset_version.judgments, grade__gt=0)
-    found = Resolution.objects.filter(mapping=mapping, document__isnull=False)
-    lost = expected.exclude(pk__in=found.values("judgment"))
+    resolved = Resolution.objects.filter(mapping=mapping, document__isnull=False)
+    lost = expected.exclude(pk__in=resolved.values("judgment"))
     absent = {_name(doc_ref) for doc_ref in lost.values_list("doc_ref", flat=True)}
     hidden: dict[str, list[str]] = {}
     documents = Document.objects.filter(collection=mapping.collection_id)
     for text in sorted(filters_of(mapping.dataset_version)):
         filter = json.loads(text)
-        unseen = found.filter(judgment__in=expected.filter(query__filters=filter)).exclude(
+        unseen = resolved.filter(judgment__in=expected.filter(query__filters=filter)).exclude(
             document__in=admitted(documents, filter).values("pk")
         )
         for doc_ref in unseen.order_by().values_list("judgment__doc_ref", flat=True):

@@ -205,13 +205,13 @@ def _count(mapping: Mapping) -> None:
     # then only go to its judgment and its query, by their keys, and not through all judgments for each.
     alive = alive_in(version.number, "judgment__") & alive_in(version.number, "judgment__query__")
     current = Resolution.objects.filter(alive, mapping=mapping).order_by()
-    found = dict(current.values_list("outcome").annotate(Count("id")))
+    counts = dict(current.values_list("outcome").annotate(Count("id")))
     graded = current.filter(document__isnull=False).values("judgment__query", "document")
     disputed = graded.annotate(grades=Count("judgment__grade", distinct=True)).filter(grades__gt=1)
-    mapping.counts = {outcome: found.get(outcome, 0) for outcome in Resolution.Outcome.values}
+    mapping.counts = {outcome: counts.get(outcome, 0) for outcome in Resolution.Outcome.values}
     mapping.counts["conflicts"] = disputed.count()
-    mapping.mapped_count = found.get(Resolution.Outcome.RESOLVED, 0)
-    mapping.total_count = sum(found.values())
+    mapping.mapped_count = counts.get(Resolution.Outcome.RESOLVED, 0)
+    mapping.total_count = sum(counts.values())
     complete = mapping.mapped_count == mapping.total_count
     mapping.status = Mapping.Status.RESOLVED if complete else Mapping.Status.PARTIAL
 

@@ -104,8 +104,8 @@ def judgments_of(
     for mapping in mappings:
         require_resolved(mapping, version)
     alive = alive_in(version.number, "judgment__") & alive_in(version.number, "judgment__query__")
-    found = Resolution.objects.filter(alive, mapping__in=mappings).order_by()
-    return found if query_ids is None else found.filter(judgment__query__in=query_ids)
+    resolutions = Resolution.objects.filter(alive, mapping__in=mappings).order_by()
+    return resolutions if query_ids is None else resolutions.filter(judgment__query__in=query_ids)
 
 
 def truths_in(
@@ -116,7 +116,9 @@ def truths_in(
     unresolved: Literal["count", "drop"] = "count",
 ) -> list[Truth]:
     """Return the truths that rows of FIELDS of `judgments_of` make."""
-    judged: dict[Any, dict[int, dict[int, int]]] = {one.pk: {query_id: {} for query_id in keys} for one in mappings}
+    judged: dict[Any, dict[int, dict[int, int]]] = {
+        mapping.pk: {query_id: {} for query_id in keys} for mapping in mappings
+    }
     names: dict[int, str] = {}
     for mapping_id, query_id, judgment_id, document_id, grade, external_id, ref_hash in rows:
         of_query = judged[mapping_id][query_id]

@@ -46,8 +46,8 @@ def shared(configs: Sequence[Config]) -> list[str]:
     common = []
     for key in keys_of(configs):
         touched = [config for config in configs if applies(key, config)]
-        words = phrases(next((one for one in touched if key in one), {}), [key]) if key not in differ else []
-        common += words if len(touched) == len(configs) else [f"{one} where it applies" for one in words]
+        words = phrases(next((config for config in touched if key in config), {}), [key]) if key not in differ else []
+        common += words if len(touched) == len(configs) else [f"{word} where it applies" for word in words]
     return common
 
 

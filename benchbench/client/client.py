@@ -54,8 +54,8 @@ class Client:
         A name and content that are there already are no error. Other content under a name needs a new
         `metadata.version` in the file, and makes the next version of the dataset.
         """
-        stated = {"name": name, "description": description, "format": format, "split": split}
-        form = {key: value for key, value in stated.items() if value}
+        fields = {"name": name, "description": description, "format": format, "split": split}
+        form = {key: value for key, value in fields.items() if value}
         with Path(file).open("rb") as content:
             files = {"file": (Path(file).name, content)}
             return cast(
@@ -64,15 +64,15 @@ class Client:
 
     def find_collection(self, name: str) -> answers.Collection:
         """Return the collection of a name; raise ClientError where you see none, or, of several owners, several."""
-        found = [collection for collection in self.rows("/collections") if collection["name"] == name]
-        if len(found) == 1:
-            return cast(answers.Collection, found[0])
-        several = "".join(f" {collection['id']}" for collection in found)
+        matching = [collection for collection in self.rows("/collections") if collection["name"] == name]
+        if len(matching) == 1:
+            return cast(answers.Collection, matching[0])
+        several = "".join(f" {collection['id']}" for collection in matching)
         raise ClientError(
-            f"There are {len(found)} collections named {name!r}: choose by the id.{several}"
-            if found
+            f"There are {len(matching)} collections named {name!r}: choose by the id.{several}"
+            if matching
             else f"You see no collection named {name!r}.",
-            code="ambiguous" if found else "not_found",
+            code="ambiguous" if matching else "not_found",
         )
 
     def map(self, dataset: Thing, collection: Thing) -> answers.Mapping:
@@ -116,8 +116,8 @@ class Client:
 
         An error about the matrix has its key in `errors`.
         """
-        stated = {"name": name, "mapping_id": id_of(mapping), "config_matrix": dict(config_matrix or {})}
-        body = stated | {"metrics_to_compute": list(metrics)} | more
+        fields = {"name": name, "mapping_id": id_of(mapping), "config_matrix": dict(config_matrix or {})}
+        body = fields | {"metrics_to_compute": list(metrics)} | more
         return cast(answers.Benchmark, self._site.ask("POST", "/benchmarks", once=True, json=body))
 
     def start(self, benchmark: Thing) -> answers.Started:
@@ -219,7 +219,7 @@ def operation_of(thing: Thing) -> str:
     """Return the id of the operation that an answer tells of."""
     if not isinstance(thing, Mapping):
         return str(thing)
-    found = thing.get("operation_uuid") or thing.get("operation_id")
-    if found is None:
+    id = thing.get("operation_uuid") or thing.get("operation_id")
+    if id is None:
         raise ClientError("Nothing is running: start it first.", code="not_started")
-    return str(found)
+    return str(id)

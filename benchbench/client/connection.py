@@ -86,11 +86,11 @@ class Connection:
 
 def _asked_for(answer: httpx.Response, otherwise: float) -> float:
     """Return the seconds of Retry-After, which states them or the moment."""
-    stated = answer.headers.get("Retry-After", "")
-    if stated.isascii() and stated.isdecimal():
-        return float(stated)
+    header = answer.headers.get("Retry-After", "")
+    if header.isascii() and header.isdecimal():
+        return float(header)
     with suppress(ValueError, TypeError):  # TypeError: a moment without a zone
-        return max(0.0, (parsedate_to_datetime(stated) - datetime.now(UTC)).total_seconds())
+        return max(0.0, (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds())
     return otherwise
 
 

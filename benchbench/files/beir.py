@@ -94,11 +94,11 @@ def find_qrels(directory: Path, split: str) -> Path:
 
 
 def _rows(path: Path) -> Iterator[tuple[str, str, str, int]]:
-    found = read_lines(path)
-    where, header = next(found, (f"{path.name}, line 1,", ""))
+    lines = read_lines(path)
+    where, header = next(lines, (f"{path.name}, line 1,", ""))
     if header.split("\t") != HEADER:
         raise FileFormatError(f"{where} must be the header {'<TAB>'.join(HEADER)}.")
-    for where, line in found:
+    for where, line in lines:
         cells = line.split("\t")
         if len(cells) != len(HEADER) or not all(cell.strip() for cell in cells):
             raise FileFormatError(f"{where} must have three cells between tabs: {', '.join(HEADER)}.")

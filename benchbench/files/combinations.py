@@ -57,7 +57,7 @@ def combinations(experiment: Experiment, *, where: str) -> dict[str, Combination
     Of combinations that differ only in what does not touch them the first stays. Raises FileFormatError, in
     which `where` names the file, for a strategy that asks a language model where none is stated.
     """
-    found: dict[tuple[Any, ...], Combination] = {}
+    distinct: dict[tuple[Any, ...], Combination] = {}
     for index, strategy in enumerate(experiment.strategies):
         asks = strategy.name in ASKS_LLM
         if asks and not experiment.llms:
@@ -67,8 +67,8 @@ def combinations(experiment: Experiment, *, where: str) -> dict[str, Combination
             for embedding in experiment.embeddings:
                 for llm in experiment.llms if asks else (None,):
                     combination = Combination(strategy, backend, embedding, llm)
-                    found.setdefault(combination._identity, combination)
-    return _named(list(found.values()))
+                    distinct.setdefault(combination._identity, combination)
+    return _named(list(distinct.values()))
 
 
 def kept_documents(ids: Sequence[str], expected: Collection[str], most: int | None) -> list[str]:
@@ -85,9 +85,9 @@ def kept_documents(ids: Sequence[str], expected: Collection[str], most: int | No
     return [id for id in ids if id in chosen]
 
 
-def _named(found: list[Combination]) -> dict[str, Combination]:
+def _named(distinct: list[Combination]) -> dict[str, Combination]:
     named: dict[str, Combination] = {}
-    for combination in found:
+    for combination in distinct:
         name, number = combination.name, 1
         while name in named:
             number += 1

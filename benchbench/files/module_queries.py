@@ -105,27 +105,27 @@ def read_module_queries(path: Path) -> ModuleQueries:
     return ModuleQueries(queries, file.metadata, tuple(_contradictions(file.metadata, queries)))
 
 
-def write_module_queries(stated: ModuleQueries) -> Iterator[str]:
+def write_module_queries(file: ModuleQueries) -> Iterator[str]:
     """Yield the file that states these queries, valid ones, and metadata."""
     yield '{"benchmark_queries": '
     yield from array(
         {name: value for name in QUERY_KEYS if (value := getattr(query, name)) != "" or name != "notes"}
-        for query in stated.queries
+        for query in file.queries
     )
-    yield f',\n"metadata": {text(stated.metadata)}}}\n'
+    yield f',\n"metadata": {text(file.metadata)}}}\n'
 
 
-def versions_of(stated: str | Sequence[str]) -> Sequence[str]:
+def versions_of(version: str | Sequence[str]) -> Sequence[str]:
     """Return the versions that a query may be about."""
-    return [stated] if isinstance(stated, str) else stated
+    return [version] if isinstance(version, str) else version
 
 
 def _contradictions(metadata: dict[str, Any], queries: Sequence[ModuleQuery]) -> Iterator[str]:
     """Compare a total, and objects of counts whose key speaks of categories, difficulties or versions."""
     for key in TOTALS:
-        stated = metadata.get(key)
-        if type(stated) is int and stated != len(queries):
-            yield f"metadata.{key} says {stated}, and there {_are(len(queries))}."
+        count = metadata.get(key)
+        if type(count) is int and count != len(queries):
+            yield f"metadata.{key} says {count}, and there {_are(len(queries))}."
     for key, counts in metadata.items():
         name = next((name for part, name in PARTS.items() if part in key.lower()), "")
         if name and isinstance(counts, dict):
@@ -133,8 +133,8 @@ def _contradictions(metadata: dict[str, Any], queries: Sequence[ModuleQuery]) ->
             yield from _wrong_counts(f"metadata.{key}", counts, counted)
 
 
-def _wrong_counts(place: str, stated: dict[str, Any], counted: Counter[str]) -> Iterator[str]:
-    numbers = {name: count for name, count in stated.items() if type(count) is int}
+def _wrong_counts(place: str, counts: dict[str, Any], counted: Counter[str]) -> Iterator[str]:
+    numbers = {name: count for name, count in counts.items() if type(count) is int}
     if not numbers:
         return
     for name in dict.fromkeys([*numbers, *counted]):

@@ -104,7 +104,7 @@ def _detect(path: Path) -> str:
 
 
 def _read_trec(path: Path, queries: Container[str]) -> Read:
-    found, others = {}, []
+    rankings, others = {}, []
     for query, scored in trec.read_run(path).items():
         if query not in queries:
             others.append(query)
@@ -114,8 +114,8 @@ def _read_trec(path: Path, queries: Container[str]) -> Read:
         except RepeatedDocumentError:
             raise trec.repeated_document(path, query) from None
         documents = trec.as_text(ranking, where=f"{path.name}, query {query[:60]!a},")
-        found[query] = _ranked(documents, map(dict(zip(scored.documents, scored.scores, strict=True)).get, ranking))
-    return *trec.read_tags(path), found, others
+        rankings[query] = _ranked(documents, map(dict(zip(scored.documents, scored.scores, strict=True)).get, ranking))
+    return *trec.read_tags(path), rankings, others
 
 
 def _read_flowbaby(path: Path, queries: Container[str], order_by: OrderBy | None) -> Read:
@@ -129,16 +129,16 @@ def _read_flowbaby(path: Path, queries: Container[str], order_by: OrderBy | None
                 f"{entry.query_id[:60]!a} again, after entries[{first}]: a ranking holds it once."
             )
     rankings = flowbaby.rankings(run, order_by=order_by or "agree")
-    found = {
+    ranked = {
         query: _ranked(items, (run.entries[places[query, item]].score for item in items))
         for query, items in rankings.items()
         if query in queries
     }
-    return (run.run_id,), 0, found, [query for query in rankings if query not in queries]
+    return (run.run_id,), 0, ranked, [query for query in rankings if query not in queries]
 
 
 def _ranked(documents: Sequence[str], scores: Iterable[float | None]) -> Ranked:
-    stated = np.nan_to_num(np.array(list(scores), np.float64))
+    numbers = np.nan_to_num(np.array(list(scores), np.float64))
     with np.errstate(over="ignore"):
-        singles = stated.astype(np.float32)
-    return Ranked(documents, stated, tied=bool((singles[1:] == singles[:-1]).any()))
+        singles = numbers.astype(np.float32)
+    return Ranked(documents, numbers, tied=bool((singles[1:] == singles[:-1]).any()))

@@ -148,8 +148,8 @@ def _find(section: Section, text: str, after: int) -> int | None:
     heading = section.heading.strip()
     if heading:
         line = re.compile(rf"^ {{0,3}}#{{1,6}}[ \t]+{re.escape(heading)}[ \t]*#*[ \t]*$", re.MULTILINE)
-        if found := line.search(text, after):
-            return found.start()
+        if match := line.search(text, after):
+            return match.start()
     content = section.content.strip()
     at = text.find(content, after) if content else -1
     return None if at < 0 else at

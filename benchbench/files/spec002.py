@@ -101,7 +101,7 @@ def _by_kind(metrics: Sequence[Mapping[str, float]], kinds: Sequence[str]) -> di
 
 
 def _details(answers: Sequence[Answer], metrics: Sequence[Mapping[str, float]], limit: int) -> list[dict[str, Any]]:
-    found = iter(metrics)
+    remaining = iter(metrics)
     return [
         {
             "query_id": answer.query_id,
@@ -111,7 +111,7 @@ def _details(answers: Sequence[Answer], metrics: Sequence[Mapping[str, float]], 
             "difficulty": answer.difficulty,
             "expected_modules": list(answer.expected),
             "returned_modules": list(answer.returned[:limit]),
-            "metrics": dict(next(found)) | _places(answer, limit) if answer.error is None else None,
+            "metrics": dict(next(remaining)) | _places(answer, limit) if answer.error is None else None,
             "execution_time_ms": answer.milliseconds,
             **(SHARED if answer.shared else {}),
             "error": answer.error,

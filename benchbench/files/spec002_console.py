@@ -34,14 +34,14 @@ def query_lines(detail: Mapping[str, Any], place: int, of: int, *, noun: str = "
     A query that failed has its reason where the others have their time and values: it has neither.
     """
     number = f"[{place}/{of}] "
-    stated = {
+    facts = {
         "Version": " or ".join(versions_of(detail["version"] or [])),
         "Category": detail["category"],
         "Difficulty": detail["difficulty"],
     }
     expected = len(detail["expected_modules"])
     lines = [
-        " | ".join(f"{name}: {on_one_line(str(value))}" for name, value in stated.items() if value),
+        " | ".join(f"{name}: {on_one_line(str(value))}" for name, value in facts.items() if value),
         f"Expected: {expected} {_plural(expected, noun, noun + 's')}",
     ]
     if detail["error"] is not None:
@@ -116,5 +116,5 @@ def _percent(share: float | None) -> str:
     return "–" if share is None else f"{share:.1%}"
 
 
-def _plural(count: int, one: str, several: str) -> str:
-    return one if count == 1 else several
+def _plural(count: int, singular: str, plural: str) -> str:
+    return singular if count == 1 else plural

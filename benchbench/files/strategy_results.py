@@ -200,8 +200,8 @@ def consistency_of(searches: Iterable[Search], k: int) -> float | None:
     lists: dict[str, dict[int, Sequence[Hashable]]] = defaultdict(dict)
     for search in searches:
         lists[search.query_id][search.run] = FAILED if search.error else search.documents[:k]
-    found = [list(of_query.values()) for of_query in lists.values()]
-    return consistency([of_query for of_query in found if any(one != FAILED for one in of_query)])
+    repetitions = [list(of_query.values()) for of_query in lists.values()]
+    return consistency([of_query for of_query in repetitions if any(list_ != FAILED for list_ in of_query)])
 
 
 def _quality(rows: Sequence[SearchRow]) -> dict[str, float | None]:
@@ -209,8 +209,8 @@ def _quality(rows: Sequence[SearchRow]) -> dict[str, float | None]:
     for name in ("doc", "section"):
         ranks = _best_ranks(rows, f"{name}_rank")
         for k in CUTOFFS:
-            found = [float(rank != NOT_FOUND) for (_, top_k), rank in ranks.items() if top_k == k]
-            values[f"{name}_recall_at_{k}"] = _mean(found)
+            hits = [float(rank != NOT_FOUND) for (_, top_k), rank in ranks.items() if top_k == k]
+            values[f"{name}_recall_at_{k}"] = _mean(hits)
         greatest = max((top_k for _, top_k in ranks), default=0)
         values[f"{name}_mrr"] = _mean([reciprocal(rank) for (_, top_k), rank in ranks.items() if top_k == greatest])
     return values
@@ -271,7 +271,7 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _names(record: type) -> list[str]:
-    return [one.name for one in fields(record)]
+    return [field.name for field in fields(record)]
 
 
 def _table(columns: list[str], lines: list[list[Any]]) -> Iterator[str]:

@@ -78,14 +78,14 @@ def _csv(path: Path, delimiter: str) -> tuple[list[str], Iterator[Row]]:
         except csv.Error as error:
             raise FileFormatError(f"{path.name}, line {line}, is not CSV: {error}.") from None
 
-    found = cells()
-    _, header = next(found, ("", []))
+    rows = cells()
+    _, header = next(rows, ("", []))
     header = [name.strip() for name in header]
-    return header, _rows(header, found)
+    return header, _rows(header, rows)
 
 
-def _rows(header: list[str], found: Iterator[tuple[str, list[str]]]) -> Iterator[Row]:
-    for where, row in found:
+def _rows(header: list[str], rows: Iterator[tuple[str, list[str]]]) -> Iterator[Row]:
+    for where, row in rows:
         if len(row) != len(header):
             raise FileFormatError(f"{where} has {len(row)} cells, and the header has {len(header)}.")
         yield where, dict(zip(header, map(plain, row), strict=True))

@@ -46,7 +46,7 @@ def read_run(path: Path) -> dict[str, ScoredDocuments[bytes]]:
     Rank and what follows the score are not read: the score alone orders, see `ScoredDocuments.ranking`. About half a
     second and 130 MB for a million lines, so the loop does for a line only what must be done for each.
     """
-    found: dict[bytes, tuple[list[bytes], list[float]]] = {}
+    by_query: dict[bytes, tuple[list[bytes], list[float]]] = {}
     current = None
     documents: list[bytes] = []
     scores: list[float] = []
@@ -62,13 +62,13 @@ def read_run(path: Path) -> dict[str, ScoredDocuments[bytes]]:
             if b"_" in score:  # Python reads 1_0 as 10
                 raise _fault_of_run(path, first + at, line)
             if query != current:
-                documents, scores = found.setdefault(query, ([], []))
+                documents, scores = by_query.setdefault(query, ([], []))
                 current = query
             documents.append(document)
             scores.append(scored)
-    if not found:
+    if not by_query:
         raise FileFormatError(f"{path.name} holds no result.")
-    return {key: _scored(path, key, *of) for key, of in ((_key(path, query), of) for query, of in found.items())}
+    return {key: _scored(path, key, *of) for key, of in ((_key(path, query), of) for query, of in by_query.items())}
 
 
 def read_tags(path: Path) -> tuple[tuple[str, ...], int]:

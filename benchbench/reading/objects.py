@@ -55,12 +55,12 @@ class Stated:
         cls.__pydantic_config__ = STRICT | {"alias_generator": lambda name: cls.KEYS.get(name, name)}  # type: ignore[attr-defined]
         inner: Any = {**handler(source), "strict": False}  # strict, it would take nothing but an instance
         # Records that stand in several places, or in themselves, are told by their `ref`: that of the whole, not of the
-        # part without what `stated` tests.
+        # part without what `as_object` tests.
         ref = inner.pop("ref", None)
-        return core_schema.no_info_before_validator_function(lambda value: cls.stated(value, known), inner, ref=ref)
+        return core_schema.no_info_before_validator_function(lambda value: cls.as_object(value, known), inner, ref=ref)
 
     @classmethod
-    def stated(cls, value: Any, known: Mapping[str, Any]) -> Any:
+    def as_object(cls, value: Any, known: Mapping[str, Any]) -> Any:
         """Return the object of a value with the keys that it states, or raise a `fault`."""
         if not isinstance(value, dict):
             raise fault(f"must be an object, not {kind(value)}")
@@ -179,8 +179,8 @@ def read_as(record: type[T], value: Any, *, prefix: str = "", suffix: str = "") 
     from pydantic import ValidationError
 
     try:
-        stated: T = _adapter(record).validate_python(value)  # type: ignore[arg-type]  # a TypeVar's class is hashable
-        return stated
+        read: T = _adapter(record).validate_python(value)  # type: ignore[arg-type]  # a TypeVar's class is hashable
+        return read
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
     place, what, key = _fault(first)

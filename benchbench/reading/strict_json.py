@@ -46,8 +46,8 @@ def parse(text: str, *, where: str) -> Any:
         raise MalformedFileError(f"{where} is nested deeper than {MAX_DEPTH} levels.") from None
     except ValueError as error:
         raise MalformedFileError(f"{where} {error}.") from None
-    if found := fault(value):
-        raise MalformedFileError(f"{where} {found}.")
+    if flaw := fault(value):
+        raise MalformedFileError(f"{where} {flaw}.")
     return value
 
 
@@ -198,16 +198,16 @@ def canonical(value: Any) -> str:
     return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def same(one: Any, other: Any) -> bool:
+def same(first: Any, second: Any) -> bool:
     """Whether two values are the same JSON: `True == 1` in Python, and here it is not."""
-    return canonical(one) == canonical(other)
+    return canonical(first) == canonical(second)
 
 
 def _is_deep(text: str) -> bool:
     """Tell whether the beginning of a JSON text opens more brackets at once than a value may have levels."""
     depth = 0
-    for found in STRING_OR_BRACKET.finditer(text):
-        depth += (found[0] in "[{") - (found[0] in "]}")
+    for match in STRING_OR_BRACKET.finditer(text):
+        depth += (match[0] in "[{") - (match[0] in "]}")
         if depth > MAX_DEPTH:
             return True
     return False
@@ -232,12 +232,12 @@ def _plain(value: Any) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in members:
             raise ValueError(f"has the key {key[:40]!a} twice in one object")
-        found[key] = value
-    return found
+        members[key] = value
+    return members
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -98,8 +98,8 @@ def parse(text: str, *, where: str, as_written: bool = False) -> Any:
         raise MalformedFileError(f"{where}{line} cannot be read as YAML: {error.problem or error.context}.") from None
     except yaml.YAMLError as error:
         raise MalformedFileError(f"{where} cannot be read as YAML: {str(error).splitlines()[0]}.") from None
-    if found := fault(value):
-        raise MalformedFileError(f"{where} {found}.")
+    if flaw := fault(value):
+        raise MalformedFileError(f"{where} {flaw}.")
     return value
 
 
@@ -128,15 +128,15 @@ class _Builder:
         raise self._error(path, f"has the tag {node.tag[:60]!a}: tags are not read")
 
     def _mapping(self, node: yaml.MappingNode, path: str) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         for key, inner in node.value:
             if not isinstance(key, yaml.ScalarNode) or key.tag != f"{TAG}str":
                 raise self._error(path, "has a key that is not a text")
             place = f"{path}.{key.value}" if path else key.value
-            if key.value in found:
+            if key.value in members:
                 raise self._error(place, f"is stated twice, the second time in line {key.start_mark.line + 1}")
-            found[key.value] = self.value(inner, place)
-        return found
+            members[key.value] = self.value(inner, place)
+        return members
 
     def _error(self, path: str, what: str) -> MalformedFileError:
         place = f"{self._where}, {path[:200]}" if path else self._where

@@ -73,12 +73,12 @@ class Table:
 
 def table(panel: Panel, model_admin: ModelAdmin) -> Table:
     """Read the first rows of a panel, in one query."""
-    found = list(panel.rows[: SHOWN + 1])
+    rows = list(panel.rows[: SHOWN + 1])
     return Table(
         panel=panel,
         headers=[str(label_for_field(name, panel.rows.model, model_admin)) for name in panel.columns],
-        rows=[(panel.page(row), [cell(name, row, model_admin) for name in panel.columns]) for row in found[:SHOWN]],
-        has_more=len(found) > SHOWN,
+        rows=[(panel.page(row), [cell(name, row, model_admin) for name in panel.columns]) for row in rows[:SHOWN]],
+        has_more=len(rows) > SHOWN,
     )
 
 

@@ -17,9 +17,9 @@ def find_visible(rows: QuerySet[M], pk: UUID | int, user: Any, *, through: str =
     Raises NotFound where there is none, PermissionDenied where it belongs to somebody else. An id is random, so that
     telling the two apart gives nothing away.
     """
-    found = visible(rows.filter(pk=pk), user, through=through).first()
-    if found is not None:
-        return found
+    row = visible(rows.filter(pk=pk), user, through=through).first()
+    if row is not None:
+        return row
     noun = rows.model._meta.verbose_name
     if rows.filter(pk=pk).exists():
         raise PermissionDenied(f"The {noun} {pk} belongs to somebody else: ask its owner to share it with your team.")

@@ -47,12 +47,12 @@ def user_of(raw: bytes) -> tuple[Any, Any]:
         if not SignIn.objects.filter(pk=token.get(SIGN_IN), user_id=user.pk).exists():
             raise AuthenticationFailed("The token was ended: sign in again.", code="token_not_valid")
         return user, token
-    found = find_token(raw.decode("ascii", errors="replace"))
-    if found is None:
+    access_token = find_token(raw.decode("ascii", errors="replace"))
+    if access_token is None:
         raise AuthenticationFailed("The token is unknown, revoked or expired: make another in the admin.")
-    if not found.user.is_active:
+    if not access_token.user.is_active:
         raise AuthenticationFailed("The user of the token is not active.")
-    return found.user, found
+    return access_token.user, access_token
 
 
 def scope_of(auth: Any) -> str:

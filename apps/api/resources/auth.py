@@ -31,8 +31,10 @@ class SignIn(OpenEndpoint):
     @extend_schema(operation_id="sign_in", request=Credentials, responses=TokenPair, tags=["auth"])
     def post(self, request: Request) -> Response:
         """Sign in with a password for a pair of tokens."""
-        stated = valid(Credentials, request.data)
-        pair = sign_in(stated["username"], stated["password"], scope=stated["scope"], request=request._request)
+        credentials = valid(Credentials, request.data)
+        pair = sign_in(
+            credentials["username"], credentials["password"], scope=credentials["scope"], request=request._request
+        )
         return Response(pair)
 
 

@@ -45,10 +45,10 @@ class Baselines(Endpoint):
         may not see the baseline that has it.
         """
         dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
-        stated = valid(NewBaseline, request.data)
+        data = valid(NewBaseline, request.data)
         runs = Run.objects.filter(benchmark__dataset_version__dataset=dataset)
-        run = find_visible(runs, stated["run_id"], request.user, through="benchmark")
-        made = approve(run, name=stated["name"], reason=stated["reason"], by=request.user)
+        run = find_visible(runs, data["run_id"], request.user, through="benchmark")
+        made = approve(run, name=data["name"], reason=data["reason"], by=request.user)
         return Response(BaselineFacts(told(dataset).get(pk=made.pk)).data, status=201)
 
 

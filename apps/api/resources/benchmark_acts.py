@@ -45,8 +45,8 @@ class Clone(Endpoint):
         """Make the benchmark once more, pending, on the mapping and the indexes as they are now; it is then yours."""
         benchmark = find(request, benchmark_id)
         find_visible(Mapping.objects.all(), benchmark.mapping_id, request.user)  # as for a new one
-        stated = valid(Cloning, request.data)
-        return Response(facts(clone(benchmark, owner=request.user, **stated)), status=201)
+        data = valid(Cloning, request.data)
+        return Response(facts(clone(benchmark, owner=request.user, **data)), status=201)
 
 
 class Measures(Endpoint):
@@ -58,9 +58,9 @@ class Measures(Endpoint):
     def post(self, request: Request, benchmark_id: UUID) -> Response:
         """Measure the finished runs by further measures too, from the rankings that are stored; nothing is searched."""
         benchmark = find(request, benchmark_id)
-        stated = valid(MeasuresWanted, request.data)
+        data = valid(MeasuresWanted, request.data)
         with naming(**KEYS):
-            added = add_measures(benchmark, besides_the_usual(stated["metrics_to_compute"]))
+            added = add_measures(benchmark, besides_the_usual(data["metrics_to_compute"]))
         benchmark.refresh_from_db()
         return Response(MeasuresFacts({"added": added, "measures": benchmark.measures}).data)
 
@@ -111,10 +111,10 @@ class RunManifest(Endpoint):
 
         400 where it is not a manifest, or its data is not here; the sentence says what is missing or differs.
         """
-        stated = valid(ManifestToRun, request.data)
-        if isinstance(stated["manifest"], dict):
-            require_published(stated["manifest"].get("matrix"))
-        made = benchmark_from(stated["manifest"], owner=request.user, name=stated["name"])
+        data = valid(ManifestToRun, request.data)
+        if isinstance(data["manifest"], dict):
+            require_published(data["manifest"].get("matrix"))
+        made = benchmark_from(data["manifest"], owner=request.user, name=data["name"])
         return Response(facts(made), status=201)
 
 

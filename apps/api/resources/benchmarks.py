@@ -66,10 +66,10 @@ class Benchmarks(Endpoint):
         A matrix error names its key. 409 where the mapping was not resolved, or not since its dataset or collection
         changed.
         """
-        stated = valid(NewBenchmark, request.data)
-        mapping, asked = searched(request, stated)
-        with naming(**KEYS), naming_matrix(stated["config_matrix"]):
-            made = create_benchmark(mapping, BenchmarkOptions.among(stated, **asked), owner=request.user)
+        data = valid(NewBenchmark, request.data)
+        mapping, asked = searched(request, data)
+        with naming(**KEYS), naming_matrix(data["config_matrix"]):
+            made = create_benchmark(mapping, BenchmarkOptions.among(data, **asked), owner=request.user)
         return Response(facts(made), status=201)
 
 
@@ -82,9 +82,9 @@ class Preview(Endpoint):
     )
     def post(self, request: Request) -> Response:
         """Show what a matrix would do, without making anything; refuses what making a benchmark of it would refuse."""
-        stated = valid(BenchmarkPreview, request.data)
-        mapping, asked = searched(request, stated)
-        with naming(**KEYS), naming_matrix(stated["config_matrix"]):
+        data = valid(BenchmarkPreview, request.data)
+        mapping, asked = searched(request, data)
+        with naming(**KEYS), naming_matrix(data["config_matrix"]):
             planned = preview(mapping, owner=request.user, **asked)
         return Response(PreviewFacts(asdict(planned) | {"total_runs": len(planned.labels)}).data)
 
@@ -168,17 +168,17 @@ def started(benchmark: Benchmark, message: str) -> Response:
     return Response(StartedFacts(benchmark).data)
 
 
-def searched(request: Request, stated: dict[str, Any]) -> tuple[Mapping, dict[str, Any]]:
+def searched(request: Request, data: dict[str, Any]) -> tuple[Mapping, dict[str, Any]]:
     """Return the mapping that a request names, and the matrix and the measures as use cases take them."""
     rows = Mapping.objects.select_related("collection", "dataset", "dataset_version")
-    mapping = find_visible(rows, stated["mapping_id"], request.user)
-    with naming(**KEYS), naming_matrix(stated["config_matrix"]):
-        require_published(stated["config_matrix"])
-        measures = besides_the_usual(stated["metrics_to_compute"])
-        whole = completed(stated["config_matrix"], stated.get("top_k"))
+    mapping = find_visible(rows, data["mapping_id"], request.user)
+    with naming(**KEYS), naming_matrix(data["config_matrix"]):
+        require_published(data["config_matrix"])
+        measures = besides_the_usual(data["metrics_to_compute"])
+        whole = completed(data["config_matrix"], data.get("top_k"))
         matrix = with_modes(mapping, whole, owner=request.user)
     return mapping, {
         "matrix": matrix,
         "measures": measures,
-        "allow_missing": stated["allow_missing"],
+        "allow_missing": data["allow_missing"],
     }

@@ -64,8 +64,8 @@ class Collections(Endpoint):
         409 where you have one of that name.
         """
         if isinstance(request.data, QueryDict):
-            stated = valid(CollectionUpload, request.data)
-            collection, _ = upload_collection(stated.pop("file"), owner=request.user, **stated)
+            data = valid(CollectionUpload, request.data)
+            collection, _ = upload_collection(data.pop("file"), owner=request.user, **data)
         else:
             collection = create_collection(owner=request.user, **valid(NewCollection, request.data))
         return Response(CollectionFacts(collection).data, status=201)
@@ -124,12 +124,12 @@ class Documents(Endpoint):
         """
         collection = find_collection(request, collection_id)
         if isinstance(request.data, QueryDict):
-            stated = valid(DocumentsUpload, request.data)
-            report = upload_documents(collection, stated.pop("file"), **stated)
+            data = valid(DocumentsUpload, request.data)
+            report = upload_documents(collection, data.pop("file"), **data)
         else:
-            stated = valid(DocumentRecords, request.data)
-            records = [_record(number, document) for number, document in enumerate(stated["documents"])]
-            report = import_documents(collection, records, remove_missing=stated["remove_missing"])
+            data = valid(DocumentRecords, request.data)
+            records = [_record(number, document) for number, document in enumerate(data["documents"])]
+            report = import_documents(collection, records, remove_missing=data["remove_missing"])
         return Response(ImportFacts(asdict(report) | {"document_count": collection.document_count}).data)
 
 
@@ -151,6 +151,6 @@ def find_collection(request: Request, collection_id: UUID) -> Collection:
     return find_visible(Collection.objects.all(), collection_id, request.user)
 
 
-def _record(number: int, stated: dict[str, Any]) -> DocumentRecord:
-    sections = [SectionRecord(**section) for section in stated["sections"]]
-    return DocumentRecord(**(stated | {"sections": sections}), place=f"documents[{number}]")
+def _record(number: int, data: dict[str, Any]) -> DocumentRecord:
+    sections = [SectionRecord(**section) for section in data["sections"]]
+    return DocumentRecord(**(data | {"sections": sections}), place=f"documents[{number}]")

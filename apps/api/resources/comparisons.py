@@ -44,8 +44,8 @@ class Comparison(Endpoint):
         409 (`incomparable`) where they were measured against different truths: `detail` says how they differ, and
         what to do. A comparison does not judge: a gate does.
         """
-        stated = valid(ComparisonQuery, request.query_params)
-        return Response(ComparisonFacts(comparison_facts(compared(request, stated, stated["run"]))).data)
+        query = valid(ComparisonQuery, request.query_params)
+        return Response(ComparisonFacts(comparison_facts(compared(request, query, query["run"]))).data)
 
 
 class ComparisonQueries(Endpoint):
@@ -60,23 +60,23 @@ class ComparisonQueries(Endpoint):
     )
     def get(self, request: Request) -> Response:
         """List the queries that two runs answered, those first on which they are furthest apart."""
-        stated = valid(QueryDifferenceQuery, request.query_params)
-        comparison = compared(request, stated, [stated["run"]])
-        run = next(place for place, one in enumerate(comparison.runs) if one.pk == stated["run"])
-        return answer_page(QueryDifferencePage, every_difference(comparison, run), stated, tell=told_differences)
+        query = valid(QueryDifferenceQuery, request.query_params)
+        comparison = compared(request, query, [query["run"]])
+        place = next(place for place, run in enumerate(comparison.runs) if run.pk == query["run"])
+        return answer_page(QueryDifferencePage, every_difference(comparison, place), query, tell=told_differences)
 
 
-def compared(request: Request, stated: dict[str, Any], run_ids: Sequence[UUID]) -> RunComparison:
+def compared(request: Request, query: dict[str, Any], run_ids: Sequence[UUID]) -> RunComparison:
     """Return the comparison that a query string asks for."""
-    baseline_id = stated.get("baseline")
+    baseline_id = query.get("baseline")
     runs = find_all(request, {*run_ids, *([baseline_id] if baseline_id else [])})
-    number, own = stated.get("version"), next(iter(runs.values())).benchmark.dataset_version
+    number, own = query.get("version"), next(iter(runs.values())).benchmark.dataset_version
     return compare_runs(
         runs.values(),
-        measure=stated.get("measure"),
+        measure=query.get("measure"),
         baseline=runs[baseline_id] if baseline_id else None,
-        slice=stated.get("slice"),
-        seed=stated.get("seed"),
+        slice=query.get("slice"),
+        seed=query.get("seed"),
         version=None if number is None else own if number == own.number else find_version(own.dataset, number),
     )
 

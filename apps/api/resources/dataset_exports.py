@@ -65,17 +65,17 @@ class DatasetExport(Endpoint):
         400 where the format would make the dataset wrong, 409 where the mapping was not resolved for the version.
         """
         dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
-        stated = valid(ExportQuery, request.query_params)
-        version = find_version(dataset, stated.get("version"))
+        query = valid(ExportQuery, request.query_params)
+        version = find_version(dataset, query.get("version"))
         mapping = None
-        if "mapping_id" in stated:
-            mapping = find_visible(dataset.mappings.select_related("collection"), stated["mapping_id"], request.user)
+        if "mapping_id" in query:
+            mapping = find_visible(dataset.mappings.select_related("collection"), query["mapping_id"], request.user)
             if not (may_view(mapping, request.user) and may_view(mapping.collection, request.user)):
                 raise PermissionDenied(
                     "The export would show the documents of the mapping, and you may not view the mapping "
                     "or its collection: ask the owner to share them with your team, or leave mapping_id out."
                 )
-        export = export_dataset(version, stated["format"], mapping=mapping)
+        export = export_dataset(version, query["format"], mapping=mapping)
         answer = attachment(export.write, export.name, export.writer.content_type)
         answer[WARNINGS] = json.dumps(export.warnings)  # in ASCII, as a header must be
         return answer

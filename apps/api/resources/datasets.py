@@ -51,13 +51,13 @@ class Datasets(Endpoint):
         version; `dataset_id` makes it the next one of that dataset, whatever the file states. `warnings` says what was
         read and looks wrong.
         """
-        stated = valid(DatasetUpload, request.data)
-        before = _next_of(request, stated)
-        record = read_upload(stated["file"], format=stated.get("format", ""), split=stated.get("split", ""))
+        data = valid(DatasetUpload, request.data)
+        before = _next_of(request, data)
+        record = read_upload(data["file"], format=data.get("format", ""), split=data.get("split", ""))
         imported = import_dataset(
-            replace(record, label=stated.get("version", record.label)),
-            name=stated.get("name"),
-            description=stated["description"],
+            replace(record, label=data.get("version", record.label)),
+            name=data.get("name"),
+            description=data["description"],
             owner=request.user,
             next_of=before,
         )
@@ -66,11 +66,11 @@ class Datasets(Endpoint):
         return Response(facts, status=200 if imported.report.outcome == "unchanged" else 201)
 
 
-def _next_of(request: Request, stated: dict[str, Any]) -> Dataset | None:
+def _next_of(request: Request, data: dict[str, Any]) -> Dataset | None:
     """Return the dataset whose next version is uploaded, which changes it."""
-    if "dataset_id" not in stated:
+    if "dataset_id" not in data:
         return None
-    dataset = find_visible(Dataset.objects.all(), stated["dataset_id"], request.user)
+    dataset = find_visible(Dataset.objects.all(), data["dataset_id"], request.user)
     if not may_change(dataset, request.user):
         raise PermissionDenied("You may not change any dataset: ask an administrator for the permission.")
     return dataset

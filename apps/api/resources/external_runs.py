@@ -42,33 +42,33 @@ class ExternalRuns(Endpoint):
         said with its line. 409 where the benchmark has these rankings already.
         """
         dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
-        stated = valid(RunUpload, request.data)
-        benchmark = find_benchmark(request, dataset, stated)
-        with stored_run(stated["file"]) as path, naming(benchmark="benchmark_id", dataset=None), naming_options():
+        data = valid(RunUpload, request.data)
+        benchmark = find_benchmark(request, dataset, data)
+        with stored_run(data["file"]) as path, naming(benchmark="benchmark_id", dataset=None), naming_options():
             imported = import_runs(
                 [path],
                 dataset=dataset,
-                version=find_version(dataset, stated["version"]) if "version" in stated else None,
+                version=find_version(dataset, data["version"]) if "version" in data else None,
                 benchmark=benchmark,
                 new=NewBenchmark(
                     owner=request.user,
-                    name=stated["name"],
-                    k=stated["k"],
-                    measures=besides_the_usual(stated["measures"]),
+                    name=data["name"],
+                    k=data["k"],
+                    measures=besides_the_usual(data["measures"]),
                 ),
-                order_by=stated.get("order_by"),
-                format=stated.get("format", ""),
+                order_by=data.get("order_by"),
+                format=data.get("format", ""),
             )
         ((run, report),) = imported.runs
         facts = {"benchmark": imported.benchmark, "run": run_results(run), "report": report}
         return Response(RunImportFacts(facts).data, status=201)
 
 
-def find_benchmark(request: Request, dataset: Dataset, stated: dict[str, Any]) -> Benchmark | None:
+def find_benchmark(request: Request, dataset: Dataset, data: dict[str, Any]) -> Benchmark | None:
     """Return the benchmark that a run is to be added to, which changes it."""
-    if "benchmark_id" not in stated:
+    if "benchmark_id" not in data:
         return None
-    benchmark = find_visible(Benchmark.objects.filter(mapping__dataset=dataset), stated["benchmark_id"], request.user)
+    benchmark = find_visible(Benchmark.objects.filter(mapping__dataset=dataset), data["benchmark_id"], request.user)
     if not may_change(benchmark, request.user):
         raise PermissionDenied("You may not change any benchmark: ask an administrator for the permission.")
     return benchmark

@@ -27,9 +27,9 @@ class BenchmarkGate(Endpoint):
     def post(self, request: Request, benchmark_id: UUID) -> Response:
         """Judge the best run of a benchmark, the run of a number, or all of them; 200 whatever the outcome."""
         benchmark = find_visible(Benchmark.objects.all(), benchmark_id, request.user)
-        stated = valid(BenchmarkGateRules, request.data)
-        subject = find_run(benchmark, stated["run"]) if isinstance(stated["run"], int) else benchmark
-        return judged(request, subject, stated, every_run=stated["run"] == "all")
+        data = valid(BenchmarkGateRules, request.data)
+        subject = find_run(benchmark, data["run"]) if isinstance(data["run"], int) else benchmark
+        return judged(request, subject, data, every_run=data["run"] == "all")
 
 
 class RunGate(Endpoint):
@@ -43,10 +43,10 @@ class RunGate(Endpoint):
         return judged(request, run, valid(GateRules, request.data))
 
 
-def judged(request: Request, subject: Run | Benchmark, stated: dict[str, Any], *, every_run: bool = False) -> Response:
-    rules = read_rules(stated["rules"], where="rules")
+def judged(request: Request, subject: Run | Benchmark, data: dict[str, Any], *, every_run: bool = False) -> Response:
+    rules = read_rules(data["rules"], where="rules")
     benchmark = subject if isinstance(subject, Benchmark) else subject.benchmark
-    named = stated["baseline"]
+    named = data["baseline"]
     baseline = find_baseline(named, benchmark.dataset_version.dataset, user=request.user) if named else None
     result = gate(subject, rules=rules, baseline=baseline, every_run=every_run)
     return Response(GateFacts(facts_of(result) | {"markdown": markdown_of(result)}).data)

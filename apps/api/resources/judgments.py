@@ -75,13 +75,13 @@ class QueryJudgments(Endpoint):
     @extend_schema(operation_id="list_judgments_of_query", parameters=[StateQuery], responses=JudgmentPage)
     def get(self, request: Request, dataset_id: UUID, query_id: int) -> Response:
         """List the judgments of a query; without a version those of the last one that has it in this wording."""
-        found = query_at(request, dataset_id, query_id)
-        query = valid(StateQuery, request.query_params)
-        if "version" in query:
-            rows = find_version(found.dataset, query["version"]).judgments.filter(query=found)
+        query = query_at(request, dataset_id, query_id)
+        state = valid(StateQuery, request.query_params)
+        if "version" in state:
+            rows = find_version(query.dataset, state["version"]).judgments.filter(query=query)
         else:
-            rows = found.judgments.filter(until=found.until)
-        return answer_page(JudgmentPage, rows.select_related("query").order_by("id"), query)
+            rows = query.judgments.filter(until=query.until)
+        return answer_page(JudgmentPage, rows.select_related("query").order_by("id"), state)
 
     @extend_schema(
         operation_id="state_judgment", request=JudgmentStated, responses={201: JudgmentFacts, 200: JudgmentFacts}
@@ -93,10 +93,10 @@ class QueryJudgments(Endpoint):
         201 where nobody judged it under that reference yet; 200 where this replaces a judgment, or says the same.
         """
         query = query_at(request, dataset_id, query_id)
-        stated = valid(JudgmentStated, request.data)
+        data = valid(JudgmentStated, request.data)
         require_current(query)
-        known = query.judgments.filter(ref_hash=ref_hash(stated["doc_ref"]), until__isnull=True).exists()
-        judgment = judged(request, query, stated["doc_ref"], stated)
+        known = query.judgments.filter(ref_hash=ref_hash(data["doc_ref"]), until__isnull=True).exists()
+        judgment = judged(request, query, data["doc_ref"], data)
         return Response(JudgmentFacts(judgment).data, status=200 if known else 201)
 
 
@@ -117,9 +117,9 @@ class OneJudgment(Endpoint):
         removed since.
         """
         judgment = judgment_at(request, dataset_id, query_id, judgment_id)
-        stated = valid(GradeStated, request.data)
+        data = valid(GradeStated, request.data)
         require_current(judgment)
-        return Response(JudgmentFacts(judged(request, judgment.query, judgment.doc_ref, stated)).data)
+        return Response(JudgmentFacts(judged(request, judgment.query, judgment.doc_ref, data)).data)
 
     @extend_schema(operation_id="remove_judgment", responses={204: None})
     def delete(self, request: Request, dataset_id: UUID, query_id: int, judgment_id: int) -> Response:
@@ -137,16 +137,16 @@ def judgment_at(request: Request, dataset_id: UUID, query_id: int, judgment_id: 
     return find_visible(rows, judgment_id, request.user, through="query__dataset")
 
 
-def judged(request: Request, query: Query, doc_ref: dict[str, Any], stated: dict[str, Any]) -> Judgment:
-    return set_judgment(query.dataset, query.key, doc_ref, judged_by=request.user, **statement(request, stated))
+def judged(request: Request, query: Query, doc_ref: dict[str, Any], data: dict[str, Any]) -> Judgment:
+    return set_judgment(query.dataset, query.key, doc_ref, judged_by=request.user, **statement(request, data))
 
 
-def statement(request: Request, stated: dict[str, Any]) -> dict[str, Any]:
+def statement(request: Request, data: dict[str, Any]) -> dict[str, Any]:
     """Return what a request states of a judgment, under the names of its record."""
     return {
-        "grade": stated["relevance_grade"],
-        "section_refs": stated["section_refs"],
-        "source": stated["source"],
-        "judge": stated["judge"] or request.user.get_username(),
-        "note": stated["note"],
+        "grade": data["relevance_grade"],
+        "section_refs": data["section_refs"],
+        "source": data["source"],
+        "judge": data["judge"] or request.user.get_username(),
+        "note": data["note"],
     }

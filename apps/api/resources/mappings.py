@@ -54,10 +54,10 @@ class Mappings(Endpoint):
     def post(self, request: Request, dataset_id: UUID) -> Response:
         """Map a dataset to a collection, not resolved yet; 409 where the mapping exists."""
         dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
-        stated = valid(MappingRequest, request.data)
-        collection = find_visible(Collection.objects.all(), stated["collection_id"], request.user)
+        data = valid(MappingRequest, request.data)
+        collection = find_visible(Collection.objects.all(), data["collection_id"], request.user)
         with naming(collection="collection_id"):
-            mapping = create_mapping(dataset, collection, name=stated["name"], owner=request.user)
+            mapping = create_mapping(dataset, collection, name=data["name"], owner=request.user)
         return Response(MappingFacts(mapping).data, status=201)
 
 
@@ -131,14 +131,14 @@ class CheckMapping(Endpoint):
         Sections that a judgment names are looked up as well. 409 where there are too many for one request.
         """
         mapping = mapping_at(request, dataset_id, mapping_id)
-        stated = valid(CheckRequest, request.data)
-        version = find_version(mapping.dataset, stated.get("version"), edited=True)
-        found = check_version(version, mapping.collection)
+        data = valid(CheckRequest, request.data)
+        version = find_version(mapping.dataset, data.get("version"), edited=True)
+        references = check_version(version, mapping.collection)
         facts = {
             "version": version.number,
-            "checked": found.checked,
-            "dangling_count": len(found.dangling),
-            "dangling": found.dangling[:DANGLING],
+            "checked": references.checked,
+            "dangling_count": len(references.dangling),
+            "dangling": references.dangling[:DANGLING],
         }
         return Response(CheckedFacts(facts).data)
 

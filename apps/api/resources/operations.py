@@ -29,8 +29,8 @@ class Operations(Endpoint):
         """List operations, newest first; those of a status, or of a kind."""
         query = valid(OperationQuery, request.query_params)
         rows = visible(told_rows().order_by("-created_at", "id"), request.user)
-        stated = {"status": query.get("status_filter"), "kind": query.get("kind")}
-        return answer_page(OperationPage, rows.filter(**{key: value for key, value in stated.items() if value}), query)
+        fields = {"status": query.get("status_filter"), "kind": query.get("kind")}
+        return answer_page(OperationPage, rows.filter(**{key: value for key, value in fields.items() if value}), query)
 
 
 class OneOperation(Endpoint):

@@ -74,7 +74,7 @@ def query_at(request: Request, dataset_id: UUID, query_id: int) -> Query:
     return find_visible(dataset.queries.select_related("dataset"), query_id, request.user, through="dataset")
 
 
-def record_fields(stated: dict[str, Any]) -> dict[str, Any]:
+def record_fields(data: dict[str, Any]) -> dict[str, Any]:
     """Return what a request states of a query under the names of its record."""
     names = {"query_key": "key", "query_text": "text"}
-    return {names.get(name, name): value for name, value in stated.items()}
+    return {names.get(name, name): value for name, value in data.items()}

@@ -24,8 +24,8 @@ class Results(Endpoint):
     def get(self, request: Request, benchmark_id: UUID) -> Response:
         """Show the runs of a benchmark with their means, in their order; at any status, final means only."""
         benchmark = find_visible(Benchmark.objects.select_related("dataset_version"), benchmark_id, request.user)
-        stated = valid(VersionQuery, request.query_params)
-        return Response(ResultsFacts(results(benchmark, version=version_of(benchmark, stated.get("version")))).data)
+        query = valid(VersionQuery, request.query_params)
+        return Response(ResultsFacts(results(benchmark, version=version_of(benchmark, query.get("version")))).data)
 
 
 class OneRun(Endpoint):
@@ -36,9 +36,9 @@ class OneRun(Endpoint):
     def get(self, request: Request, benchmark_id: UUID, run_id: UUID) -> Response:
         """Show a run: its means, and what they rest on."""
         run = find(request, benchmark_id, run_id)
-        stated = valid(VersionQuery, request.query_params)
+        query = valid(VersionQuery, request.query_params)
         own = {name: getattr(run, name) for name in set(WholeRunFacts().fields) if hasattr(run, name)}
-        told = run_results(run, version=version_of(run, stated.get("version")))
+        told = run_results(run, version=version_of(run, query.get("version")))
         return Response(WholeRunFacts(own | told).data)
 
 

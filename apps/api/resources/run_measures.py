@@ -52,12 +52,12 @@ class Sections(Endpoint):
     def get(self, request: Request, run_id: UUID) -> Response:
         """Show how well a run finds the sections that judgments name."""
         evaluation = measured(request, run_id)
-        found = section_means(evaluation)
+        means = section_means(evaluation)
         facts = {
-            "judgments": found.n if found else 0,
-            "rows": found.rows if found else [],
-            "doc_mrr": found and found.doc_mrr,
-            "section_mrr": found and found.section_mrr,
+            "judgments": means.n if means else 0,
+            "rows": means.rows if means else [],
+            "doc_mrr": means and means.doc_mrr,
+            "section_mrr": means and means.section_mrr,
         }
         return Response(SectionMeansFacts(about(evaluation) | facts).data)
 
@@ -75,14 +75,14 @@ class Content(Endpoint):
     def get(self, request: Request, run_id: UUID) -> Response:
         """Show what the first chunks of a run hold of the evidence and the answers that queries state."""
         evaluation = measured(request, run_id)
-        found = content_of(evaluation)
+        content = content_of(evaluation)
         facts = {
-            "k": found.k,
-            "queries": len(found.queries),
-            "unanswered": found.unanswered,
+            "k": content.k,
+            "queries": len(content.queries),
+            "unanswered": content.unanswered,
             "means": [
                 {"name": name, "mean": mean, "queries": queries}
-                for name, (_, mean, queries) in zip(NAMES, found.means, strict=True)
+                for name, (_, mean, queries) in zip(NAMES, content.means, strict=True)
             ],
         }
         return Response(ContentFacts(about(evaluation) | facts).data)

@@ -35,15 +35,15 @@ class Triage(Endpoint):
 
         409 where the run has no values, and for a run that was made elsewhere, whose stages are not known.
         """
-        found = triage_of(find(request, run_id), **valid(VersionQuery, request.query_params))
-        losses = found.losses
+        triage = triage_of(find(request, run_id), **valid(VersionQuery, request.query_params))
+        losses = triage.losses
         facts = {
             "run_id": run_id,
-            "dataset_version": found.evaluation.dataset_version.number,
-            "k": found.k,
+            "dataset_version": triage.evaluation.dataset_version.number,
+            "k": triage.k,
             "queries": len(losses.judged),
             "losing_queries": len(losses.queries),
-            "lost_documents": found.count(),
+            "lost_documents": triage.count(),
             "untraced_queries": losses.untraced,
             "is_current": losses.is_current,
             "causes": cause_rows(losses),
@@ -66,9 +66,9 @@ class LostDocuments(Endpoint):
         run = find(request, run_id)
         query = valid(LostDocumentQuery, request.query_params)
         cause = query.get("cause")
-        found = triage_of(run, version=query.get("version"))
-        tell = partial(found.documents, cause=cause)
-        return answer_page(LostDocumentPage, range(found.count(cause)), query, tell=tell)
+        triage = triage_of(run, version=query.get("version"))
+        tell = partial(triage.documents, cause=cause)
+        return answer_page(LostDocumentPage, range(triage.count(cause)), query, tell=tell)
 
 
 class Slices(Endpoint):

@@ -62,8 +62,8 @@ class OneVersion(Endpoint):
         version = version_at(request, dataset_id, number)
         changes = None
         if version.frozen_at is None:
-            found = changes_of(version)
-            changes = ChangeFacts(asdict(found) | {"sentence": found.sentence}).data
+            counts = changes_of(version)
+            changes = ChangeFacts(asdict(counts) | {"sentence": counts.sentence}).data
         return Response({**VersionFacts(counted(version)).data, "changes": changes})
 
     @extend_schema(operation_id="discard_draft", responses={204: None})

@@ -30,10 +30,10 @@ class DatasetUpload(StrictSerializer):
         help_text="Label of the version, such as 2026-11. Default: the one in the file, if any.",
     )
 
-    def validate(self, stated: dict[str, Any]) -> dict[str, Any]:
-        if "name" not in stated and "dataset_id" not in stated:
+    def validate(self, data: dict[str, Any]) -> dict[str, Any]:
+        if "name" not in data and "dataset_id" not in data:
             raise serializers.ValidationError({"name": [sentences.FIELD["required"].format()]})
-        return stated
+        return data
 
 
 class DatasetFacts(serializers.Serializer):

@@ -31,9 +31,9 @@ class RunField(AnyValue):
     """A run by its number, or "all"."""
 
     def to_internal_value(self, data: Any) -> int | str:
-        stated = as_whole(data)
-        if stated == "all" or (isinstance(stated, int) and not isinstance(stated, bool)):
-            return stated
+        value = as_whole(data)
+        if value == "all" or (isinstance(value, int) and not isinstance(value, bool)):
+            return value
         raise serializers.ValidationError('run must be the number of a run, such as 3, or "all".')
 
 

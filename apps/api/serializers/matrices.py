@@ -51,7 +51,7 @@ class MatrixField(AnyValue):
 
 
 def _whole(value: Any) -> Any:
-    return [as_whole(one) for one in value] if isinstance(value, list) else as_whole(value)
+    return [as_whole(item) for item in value] if isinstance(value, list) else as_whole(value)
 
 
 def completed(matrix: Mapping[str, Any], top_k: int | None) -> dict[str, Any]:

@@ -77,10 +77,10 @@ class QueryResultAdmin(LargeAdmin):
         return f"{obj.total_ms:.1f} ms{', shared' if shared else ''}"
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
-        found = self.get_queryset(request).filter(QueryResult.numbered(int(object_id))).first()
-        if found is None:
+        result = self.get_queryset(request).filter(QueryResult.numbered(int(object_id))).first()
+        if result is None:
             raise Http404(f"There is no ranking {object_id} that you may see.")
-        return found
+        return result
 
     def trail(self, obj: QueryResult) -> list[Any]:
         return [obj.run.benchmark.mapping, obj.run.benchmark, obj.run]

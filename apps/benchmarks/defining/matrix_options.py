@@ -79,8 +79,8 @@ def matrix_of(mapping: Mapping, options: dict[str, Any]) -> dict[str, Any]:
     Raises MatrixError where the indexes have no mode in common.
     """
     given = {key: options[name_of(option)] for key, option in OPTIONS.items()}
-    stated = {key: value for key, value in given.items() if value is not None}
-    return with_modes(mapping, stated, owner=options["owner"])
+    axes = {key: value for key, value in given.items() if value is not None}
+    return with_modes(mapping, axes, owner=options["owner"])
 
 
 def name_of(option: str) -> str:
@@ -97,7 +97,7 @@ def in_options() -> Iterator[None]:
         raise MissingModulesError(f"{error.message} That is --allow-missing.", field=error.field) from error
     except MatrixError as error:
         # A key that is a plain word too is meant only where the message begins with it.
-        names = re.sub(r"^\w+(?=:)|\b\w+_\w+\b", lambda found: OPTIONS.get(found[0], found[0]), error.message)
+        names = re.sub(r"^\w+(?=:)|\b\w+_\w+\b", lambda match: OPTIONS.get(match[0], match[0]), error.message)
         raise MatrixError(names, field=error.field) from error
 
 

@@ -89,7 +89,7 @@ def preview(
 
 
 def _warnings(configurations: Sequence[Configuration], greatest_k: int) -> list[str]:
-    depths = [one.effective_rerank_depth for one in configurations if one.use_reranker]
+    depths = [configuration.effective_rerank_depth for configuration in configurations if configuration.use_reranker]
     short = sorted({depth for depth in depths if depth < greatest_k})
     if not short:
         return []

@@ -94,10 +94,10 @@ def import_runs(
         benchmark = _existing(benchmark, dataset, version, is_told=new.states_something)
     imported = []
     for path in paths:
-        found, report = read_for(benchmark.dataset_version, path, format=format, order_by=order_by)
-        run = _store_run(benchmark, found, order_by)
+        run_file, report = read_for(benchmark.dataset_version, path, format=format, order_by=order_by)
+        run = _store_run(benchmark, run_file, order_by)
         imported.append((run, report))
-        _store_rankings(run, found)
+        _store_rankings(run, run_file)
     runs = [run for run, _ in imported]
     for each in {benchmark.dataset_version, *scored_versions(benchmark)}:
         evaluate_runs(benchmark, runs, version=each)
@@ -172,20 +172,21 @@ def _existing(benchmark: Benchmark, dataset: Dataset, version: DatasetVersion | 
     return benchmark
 
 
-def _store_run(benchmark: Benchmark, found: RunFile, order_by: OrderBy | None) -> Run:
+def _store_run(benchmark: Benchmark, run_file: RunFile, order_by: OrderBy | None) -> Run:
     """Insert the run of a file. Raises RunImportedError where the benchmark has its rankings."""
     keys = sorted(benchmark.dataset_version.queries.values_list("key", flat=True))
-    ranked = ((key, found.rankings.get(key)) for key in keys)
+    ranked = ((key, run_file.rankings.get(key)) for key in keys)
     rankings = hash_of_rankings(
-        (key, 1, list(one.documents) if one else [], one.scores if one else []) for key, one in ranked
+        (key, 1, list(ranking.documents) if ranking else [], ranking.scores if ranking else [])
+        for key, ranking in ranked
     )
     same = benchmark.runs.filter(config_hash=rankings[:16]).first()
     if same is not None:
         raise RunImportedError(
-            f'{found.name} has the same rankings as run {same.run_order}, "{same.label}", of {benchmark.name!r}: '
+            f'{run_file.name} has the same rankings as run {same.run_order}, "{same.label}", of {benchmark.name!r}: '
             "nothing was imported."
         )
-    label = _label(benchmark, found)
+    label = _label(benchmark, run_file)
     if not benchmark.name:
         benchmark.name = label
     order = (benchmark.runs.aggregate(last=Max("run_order"))["last"] or 0) + 1
@@ -201,10 +202,10 @@ def _store_run(benchmark: Benchmark, found: RunFile, order_by: OrderBy | None) -
     )
     run.provenance = provenance_of(run, made_by=[], rankings=rankings) | {
         "file": {
-            "name": found.name,
-            "sha256": found.sha256,
-            "format": found.format,
-            "tags": list(found.tags[:20]),
+            "name": run_file.name,
+            "sha256": run_file.sha256,
+            "format": run_file.format,
+            "tags": list(run_file.tags[:20]),
             "order_by": order_by,
             "imported_at": timestamp(now),
             "imported_by": code_version(),
@@ -215,31 +216,31 @@ def _store_run(benchmark: Benchmark, found: RunFile, order_by: OrderBy | None) -
     return run
 
 
-def _label(benchmark: Benchmark, found: RunFile) -> str:
+def _label(benchmark: Benchmark, run_file: RunFile) -> str:
     """What a run is called: the tag of the file, else its name; with both where that is taken."""
-    stem = Path(found.name.removesuffix(".gz")).stem
-    tag = found.tags[0].replace("\0", "") if len(found.tags) == 1 else ""
+    stem = Path(run_file.name.removesuffix(".gz")).stem
+    tag = run_file.tags[0].replace("\0", "") if len(run_file.tags) == 1 else ""
     label = (tag or stem)[:LONGEST_LABEL]
     taken = set(benchmark.runs.values_list("label", flat=True))
     if label in taken and stem != label:
         label = f"{label[: LONGEST_LABEL // 2]} ({stem[: LONGEST_LABEL // 3]})"
     numbered = (f"{label[: LONGEST_LABEL - 8]} {number}" for number in range(2, len(taken) + 3))
-    return label if label not in taken else next(one for one in numbered if one not in taken)
+    return label if label not in taken else next(name for name in numbered if name not in taken)
 
 
-def _store_rankings(run: Run, found: RunFile) -> None:
+def _store_rankings(run: Run, run_file: RunFile) -> None:
     """Write a ranking for every query of the version, empty where the file has none."""
-    documents = {document for ranked in found.rankings.values() for document in ranked.documents}
+    documents = {document for ranked in run_file.rankings.values() for document in ranked.documents}
     keys = add_ids(run.benchmark.mapping.collection, documents)
     queries = list(run.benchmark.dataset_version.queries.order_by("id").values_list("pk", "key"))
     for start in range(0, len(queries), AT_ONCE):
         part = queries[start : start + AT_ONCE]
-        store_final_lists([_list(run, pk, found, key, keys) for pk, key in part])
+        store_final_lists([_list(run, pk, run_file, key, keys) for pk, key in part])
 
 
-def _list(run: Run, query_id: int, found: RunFile, key: str, keys: dict[str, int]) -> FinalList:
+def _list(run: Run, query_id: int, run_file: RunFile, key: str, keys: dict[str, int]) -> FinalList:
     asked = run.source_id or 0, (run.pk,), query_id
-    ranked = found.rankings.get(key)
+    ranked = run_file.rankings.get(key)
     if ranked is None:
         return FinalList(*asked)
     documents = np.fromiter((keys[document] for document in ranked.documents), np.int64, len(ranked.documents))

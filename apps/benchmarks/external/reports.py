@@ -117,14 +117,14 @@ def read_for(
     names a document by what cannot be an id.
     """
     keys = set(version.queries.values_list("key", flat=True))
-    found = read_run_file(path, keys, format=format, order_by=order_by)
-    if not found.rankings:
+    run_file = read_run_file(path, keys, format=format, order_by=order_by)
+    if not run_file.rankings:
         raise RunImportError(
-            f"{path.name} answers no query of {version}: it has {counted(found.others, 'query')} of other keys "
-            f"({', '.join(found.first_others)}). Is it a run of another dataset?"
+            f"{path.name} answers no query of {version}: it has {counted(run_file.others, 'query')} of other keys "
+            f"({', '.join(run_file.first_others)}). Is it a run of another dataset?"
         )
-    documents = {document for ranked in found.rankings.values() for document in ranked.documents}
-    wrong = next((one for one in documents if len(one) > LONGEST_ID or "\0" in one), None)
+    documents = {document for ranked in run_file.rankings.values() for document in ranked.documents}
+    wrong = next((document for document in documents if len(document) > LONGEST_ID or "\0" in document), None)
     if wrong is not None:
         raise RunImportError(
             f"{path.name} names the document {wrong[:60]!a}…, which has more than {LONGEST_ID} characters or a NUL: "
@@ -134,19 +134,19 @@ def read_for(
     unjudged = sorted(documents - judged_ids(version))
     report = RunReport(
         file=path.name,
-        format=found.format,
-        tags=found.tags,
+        format=run_file.format,
+        tags=run_file.tags,
         queries=len(keys),
-        answered=len(found.rankings),
-        results=found.results,
+        answered=len(run_file.rankings),
+        results=run_file.results,
         documents=len(documents),
-        missing=len(judged - found.rankings.keys()),
+        missing=len(judged - run_file.rankings.keys()),
         unjudged=len(keys - judged),
-        unknown=found.others,
-        first_unknown=found.first_others,
-        tied=found.tied,
+        unknown=run_file.others,
+        first_unknown=run_file.first_others,
+        tied=run_file.tied,
         unjudged_documents=len(unjudged),
         first_unjudged=tuple(unjudged[:SHOWN]),
-        longer=found.longer,
+        longer=run_file.longer,
     )
-    return found, report
+    return run_file, report

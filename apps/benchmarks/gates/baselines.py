@@ -89,9 +89,9 @@ def find_baseline(named: str, dataset: Dataset, *, user: Any = None) -> Baseline
     current = current_baselines(dataset)
     if user is not None:
         current = visible(current, user, through="run__benchmark")
-    found = named_rows(current, named)
-    if found:
-        return found[0]
+    matching = named_rows(current, named)
+    if matching:
+        return matching[0]
     names = ", ".join(current.values_list("name", flat=True))
     there = f"there is {names}" if names else "it has none yet: pin a completed run on its page"
     raise BenchbenchError(f"The dataset {dataset} has no current baseline {named!r}; {there}.", field="baseline")

@@ -37,8 +37,8 @@ class Ground:
 
     @cached_property
     def queries(self) -> list[Query]:
-        found = self.version.queries.in_bulk(self.query_ids)
-        return [found[query_id] for query_id in self.query_ids]
+        queries = self.version.queries.in_bulk(self.query_ids)
+        return [queries[query_id] for query_id in self.query_ids]
 
     @cached_property
     def in_means(self) -> Mask:
@@ -50,9 +50,9 @@ class Ground:
     def slices(self) -> Mapping[str, Mask]:
         """The queries of each slice, by its name; one that the dataset states also by its label alone."""
         relevant = self.truths.n_relevant.tolist()
-        found = slices_of([facts_of(query, count) for query, count in zip(self.queries, relevant, strict=True)])
-        return {one.label: one.members for one in found if one.partition == "slice"} | {
-            one.name: one.members for one in found
+        slices = slices_of([facts_of(query, count) for query, count in zip(self.queries, relevant, strict=True)])
+        return {slice.label: slice.members for slice in slices if slice.partition == "slice"} | {
+            slice.name: slice.members for slice in slices
         }
 
     @cached_property
@@ -60,8 +60,8 @@ class Ground:
         """The queries without a relevant judgment, resolved or not."""
         if self.benchmark.unresolved == "count":
             return self.truths.n_relevant == 0
-        stated = truth(self.benchmark.mapping, self.version, unresolved="count").grades
-        return np.array([max(stated[query_id].values(), default=0) <= 0 for query_id in self.query_ids], bool)
+        grades = truth(self.benchmark.mapping, self.version, unresolved="count").grades
+        return np.array([max(grades[query_id].values(), default=0) <= 0 for query_id in self.query_ids], bool)
 
 
 class MeasuredRun:
@@ -132,7 +132,7 @@ def differences(
     baseline answered, whatever another run failed on.
     """
     others = [run for run in runs if run.run.pk != baseline.run.pk]
-    found: dict[UUID, Differences] = {run.run.pk: {} for run in runs}
+    by_run: dict[UUID, Differences] = {run.run.pk: {} for run in runs}
     for change in changes:
         rows = [
             np.where(run.ground.in_means, run.values([change.measure])[change.measure], np.nan)
@@ -141,9 +141,9 @@ def differences(
         itself = Difference(0.0, (0.0, 0.0), False, int((~np.isnan(rows[-1])).sum()))
         against = _against_last(np.stack(rows), alpha / len(changes), seed)
         of_run = {run.run.pk: difference for run, difference in zip(others, against, strict=True)}
-        for pk in found:
-            found[pk][change.measure] = of_run.get(pk, itself)
-    return found
+        for pk in by_run:
+            by_run[pk][change.measure] = of_run.get(pk, itself)
+    return by_run
 
 
 def _against_last(rows: Values, alpha: float, seed: int) -> Sequence[Difference | str]:
@@ -157,7 +157,11 @@ def _against_last(rows: Values, alpha: float, seed: int) -> Sequence[Difference 
         return []
     shared = ~np.isnan(rows[:-1] + rows[-1])
     if (shared != shared[0]).any():
-        return [one for row in rows[:-1] for one in _against_last(np.stack([row, rows[-1]]), alpha / last, seed)]
+        return [
+            difference
+            for row in rows[:-1]
+            for difference in _against_last(np.stack([row, rows[-1]]), alpha / last, seed)
+        ]
     try:
         compared = compare(rows, baseline=last, alpha=alpha, seed=seed)
     except ComparisonError as error:

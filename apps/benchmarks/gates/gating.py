@@ -78,8 +78,8 @@ def gate(
     _require_baseline(benchmark, baseline, rules)
     ground = Ground(benchmark, benchmark.dataset_version)
     judged, completed, chosen = _choose(subject, ground, every_run=every_run)
-    unranked = [one for one in completed if one.evaluation.unranked and one not in judged]
-    family = [one for one in completed if one not in unranked]
+    unranked = [run for run in completed if run.evaluation.unranked and run not in judged]
+    family = [run for run in completed if run not in unranked]
     warnings: tuple[str, ...] = ()
     against: dict[UUID, Differences] = {}
     if baseline is not None and rules.changes:
@@ -88,8 +88,8 @@ def gate(
     unsure = [_incomplete(benchmark, missing)] if missing and not every_run else []
     unsure += [_lost(unranked)] if unranked and not rules.runs_may_fail else []
     verdicts = [
-        RunVerdict(one.run, (*judge(rules, evidence(rules, one, against.get(one.run.pk, {}))), *_lossy(one), *unsure))
-        for one in judged
+        RunVerdict(run.run, (*judge(rules, evidence(rules, run, against.get(run.run.pk, {}))), *_lossy(run), *unsure))
+        for run in judged
     ]
     if every_run:
         verdicts += [_not_completed(run) for run in missing]
@@ -144,8 +144,8 @@ def _mean(run: MeasuredRun, name: str) -> float:
 def _measured(runs: QuerySet[Run], ground: Ground) -> list[MeasuredRun]:
     """Return those of the runs that have values on the ground's version and policies, in run order."""
     policies = policies_of(ground.benchmark)
-    found = Evaluation.objects.filter(run__in=runs, dataset_version=ground.version, policies=policies)
-    ordered = list(found.select_related("run__benchmark").defer("values").order_by("run__run_order"))
+    evaluations = Evaluation.objects.filter(run__in=runs, dataset_version=ground.version, policies=policies)
+    ordered = list(evaluations.select_related("run__benchmark").defer("values").order_by("run__run_order"))
     if {evaluation.truth_hash for evaluation in ordered} - {truth_hash(ground.truth)}:
         raise GateStateError(
             f'The mapping "{ground.benchmark.mapping}" was resolved again since "{ground.benchmark}" was measured: '
@@ -158,7 +158,7 @@ def _against(
     baseline: Baseline, ground: Ground, judged: Sequence[MeasuredRun], family: Sequence[MeasuredRun], rules: Rules
 ) -> tuple[dict[UUID, Differences], tuple[str, ...]]:
     """Return the differences of the family to the baseline, or why there are none; and what to bear in mind."""
-    between = comparability.differences([*(one.run for one in judged), baseline.run], version=ground.version)
+    between = comparability.differences([*(run.run for run in judged), baseline.run], version=ground.version)
     if not between.comparable:
         refusal = " ".join(between.refusals)
         return {run.run.pk: dict.fromkeys((change.measure for change in rules.changes), refusal) for run in family}, ()
@@ -168,13 +168,13 @@ def _against(
     if refusal := measured.evaluation.unranked:
         refusal = f'The baseline "{baseline.name}": {refusal}'
         return {run.run.pk: dict.fromkeys((change.measure for change in rules.changes), refusal) for run in family}, ()
-    found = differences(rules.changes, family, measured, alpha=rules.alpha, seed=ground.benchmark.seed)
+    by_run = differences(rules.changes, family, measured, alpha=rules.alpha, seed=ground.benchmark.seed)
     itself = [
-        f'The run "{one.run.label}" is the run of the baseline: compared with itself, it shows no difference.'
-        for one in judged
-        if one.run.pk == baseline.run_id
+        f'The run "{run.run.label}" is the run of the baseline: compared with itself, it shows no difference.'
+        for run in judged
+        if run.run.pk == baseline.run_id
     ]
-    return found, (*between.warnings, *itself)
+    return by_run, (*between.warnings, *itself)
 
 
 def _missing(benchmark: Benchmark) -> list[Run]:
@@ -195,21 +195,21 @@ def _incomplete(benchmark: Benchmark, missing: Sequence[Run]) -> Check:
 
 
 def _lost(runs: Sequence[MeasuredRun]) -> Check:
-    numbers = ", ".join(str(one.run.run_order) for one in runs)
+    numbers = ", ".join(str(run.run.run_order) for run in runs)
     note = f"Run {numbers}: too many of its queries have no value, and the best run may be among them. "
     note += "Retry, or state runs_may_fail: true."
     return Check("ranked runs", "all", f"{len(runs)} not ranked", Outcome.UNDECIDED, note=note)
 
 
-def _lossy(one: MeasuredRun) -> list[Check]:
+def _lossy(run: MeasuredRun) -> list[Check]:
     """Return the check that fails no run but leaves it undecided: too few of its queries have a value."""
-    row = one.evaluation
+    row = run.evaluation
     if not row.unranked:
         return []
     wanted = f"≥ {100 - MOST_LOST_PERCENT} %"
     lost = row.failed_queries + row.unsearched_queries
-    found = f"{row.query_count:,} of {row.query_count + lost:,}"
-    return [Check("queries with a value", wanted, found, Outcome.UNDECIDED, note=row.unranked)]
+    valued = f"{row.query_count:,} of {row.query_count + lost:,}"
+    return [Check("queries with a value", wanted, valued, Outcome.UNDECIDED, note=row.unranked)]
 
 
 def _not_completed(run: Run) -> RunVerdict:

@@ -92,7 +92,7 @@ def markdown_of(result: GateResult) -> str:
 
 
 def _row(check: Check) -> str:
-    found = check.found if not check.note else f"{check.found}. {check.note}" if check.found != "–" else check.note
-    cells = (check.wanted, found, "" if check.n is None else f"{check.n:,}")
+    result = check.found if not check.note else f"{check.found}. {check.note}" if check.found != "–" else check.note
+    cells = (check.wanted, result, "" if check.n is None else f"{check.n:,}")
     outcome = check.outcome if check.outcome == Outcome.PASSED else f"**{check.outcome}**"
     return f"| {text(check.name)} | {outcome} | {' | '.join(text(cell) for cell in cells)} |"

@@ -42,7 +42,7 @@ class RulesError(BenchbenchError):
     code = "gate_rules"
 
 
-def read_rules(stated: str | dict[str, Any], *, where: str = "gate.yaml") -> Rules:
+def read_rules(rules: str | dict[str, Any], *, where: str = "gate.yaml") -> Rules:
     """Return the rules that a YAML text states, or the same as a JSON object; `where` names the file in errors.
 
     No query may have failed unless the rules say how many: the means are over the others. Reading is strict: an unknown
@@ -50,12 +50,12 @@ def read_rules(stated: str | dict[str, Any], *, where: str = "gate.yaml") -> Rul
     which names the key.
     """
     try:
-        if isinstance(stated, str):
-            return _rules(strict_yaml.parse(stated, where=where, as_written=True))
-        size = len(canonical(stated))
+        if isinstance(rules, str):
+            return _rules(strict_yaml.parse(rules, where=where, as_written=True))
+        size = len(canonical(rules))
         if size > MAX_CHARACTERS:
             raise RulesError(f"it has {size:,} characters; rules have at most {MAX_CHARACTERS:,}.")
-        return _rules(_as_written(stated))
+        return _rules(_as_written(rules))
     except MalformedFileError as error:
         raise RulesError(error.message, field="rules") from None
     except (MeasureError, RulesError) as error:
@@ -72,22 +72,22 @@ def _as_written(value: Any) -> Any:
 
 
 def _rules(document: Any) -> Rules:
-    stated = _mapping(document, known=KEYS)
-    coverage = _mapping(stated.get("coverage", {}), "coverage")
+    sections = _mapping(document, known=KEYS)
+    coverage = _mapping(sections.get("coverage", {}), "coverage")
     failed = coverage.pop("failed_queries", None)
     rules = Rules(
         floors=(
-            *_floors(stated.get("floors", {}), "floors"),
-            *_slice_floors(stated.get("slices", {})),
+            *_floors(sections.get("floors", {}), "floors"),
+            *_slice_floors(sections.get("slices", {})),
             *_floors(coverage, "coverage", only=("Judged",)),
         ),
-        changes=tuple(_changes(stated.get("against_baseline", {}))),
-        must_not_fail=tuple(_must_not_fail(stated.get("must_not_fail", []))),
-        false_answers=_false_answers(stated["false_answers"]) if "false_answers" in stated else None,
-        latency_ms=tuple(_latency(stated.get("latency_ms", {}))),
+        changes=tuple(_changes(sections.get("against_baseline", {}))),
+        must_not_fail=tuple(_must_not_fail(sections.get("must_not_fail", []))),
+        false_answers=_false_answers(sections["false_answers"]) if "false_answers" in sections else None,
+        latency_ms=tuple(_latency(sections.get("latency_ms", {}))),
         failed_queries=0 if failed is None else _whole(failed, "coverage.failed_queries", least=0),
-        runs_may_fail=_yes(stated.get("runs_may_fail", "false"), "runs_may_fail"),
-        alpha=_number(stated["alpha"], "alpha", least=0.0001, most=0.5) if "alpha" in stated else 0.05,
+        runs_may_fail=_yes(sections.get("runs_may_fail", "false"), "runs_may_fail"),
+        alpha=_number(sections["alpha"], "alpha", least=0.0001, most=0.5) if "alpha" in sections else 0.05,
     )
     if not rules.measures and rules.false_answers is None and not rules.latency_ms and failed is None:
         raise RulesError(f"it holds no rule. State at least one of {', '.join(KEYS[:-2])}.")
@@ -106,31 +106,31 @@ def _floor(measure: Measure, limit: Any, where: str) -> Floor:
     """Return the floor that a number states, or `{at_least: number, mean: NAME}`."""
     if not isinstance(limit, dict):
         return Floor(measure, _value(limit, where, measure))
-    stated = _mapping(limit, where, ("at_least", "mean"))
-    name = stated.get("mean", Mean.BENCHMARK)
+    keys = _mapping(limit, where, ("at_least", "mean"))
+    name = keys.get("mean", Mean.BENCHMARK)
     if name not in list(Mean):
         raise RulesError(f"{where}.mean: {_shown(name)} is no mean; there are {', '.join(Mean)}.")
-    return Floor(measure, _value(stated.get("at_least"), f"{where}.at_least", measure), mean=Mean(name))
+    return Floor(measure, _value(keys.get("at_least"), f"{where}.at_least", measure), mean=Mean(name))
 
 
 def _slice_floors(value: Any) -> Iterator[Floor]:
     for name, floors in _mapping(value, "slices").items():
         where = f"slices.{name}"
-        stated = _mapping(floors, where)
-        minimum = _whole(stated.pop("minimum_queries", str(MINIMUM)), f"{where}.minimum_queries", least=1)
-        if not stated:
+        by_slice = _mapping(floors, where)
+        minimum = _whole(by_slice.pop("minimum_queries", str(MINIMUM)), f"{where}.minimum_queries", least=1)
+        if not by_slice:
             raise RulesError(f"{where}: it states no measure.")
-        for floor in _floors(stated, where):
+        for floor in _floors(by_slice, where):
             yield replace(floor, slice=name, minimum_queries=minimum)
 
 
 def _changes(value: Any) -> Iterator[Change]:
     for text, limits in _mapping(value, "against_baseline").items():
         where = f"against_baseline.{text}"
-        stated = _mapping(limits, where, ("may_lose", "must_gain"))
-        if len(stated) != 1:
+        keys = _mapping(limits, where, ("may_lose", "must_gain"))
+        if len(keys) != 1:
             raise RulesError(f"{where}: state either may_lose or must_gain.")
-        [(kind, limit)] = stated.items()
+        [(kind, limit)] = keys.items()
         measure = _measure(text, where)
         yield Change(measure, **{kind: _value(limit, f"{where}.{kind}", measure)})
 
@@ -140,24 +140,24 @@ def _must_not_fail(value: Any) -> Iterator[MustNotFail]:
         raise RulesError(f"must_not_fail: this is {_kind(value)}; it must be a list, each item with a leading dash.")
     for place, item in enumerate(value, start=1):
         where = f"must_not_fail, item {place}"
-        stated = _mapping(item, where, ("queries", "measure", "at_least", "relevant_in_top"))
-        queries = stated.get("queries")
+        rule = _mapping(item, where, ("queries", "measure", "at_least", "relevant_in_top"))
+        queries = rule.get("queries")
         if not isinstance(queries, list) or not queries or not all(isinstance(key, str) for key in queries):
             raise RulesError(f"{where}: queries must be a list of query keys, such as [q1, q2].")
         keys = tuple(dict.fromkeys(queries))
-        if set(stated) == {"queries", "relevant_in_top"}:
-            k = _whole(stated["relevant_in_top"], f"{where}, relevant_in_top", least=1)
+        if set(rule) == {"queries", "relevant_in_top"}:
+            k = _whole(rule["relevant_in_top"], f"{where}, relevant_in_top", least=1)
             yield MustNotFail(keys, Measure("Success", k), 1.0)
-        elif set(stated) == {"queries", "measure", "at_least"}:
-            measure = _measure(stated["measure"], where)
-            yield MustNotFail(keys, measure, _value(stated["at_least"], f"{where}, at_least", measure))
+        elif set(rule) == {"queries", "measure", "at_least"}:
+            measure = _measure(rule["measure"], where)
+            yield MustNotFail(keys, measure, _value(rule["at_least"], f"{where}, at_least", measure))
         else:
             raise RulesError(f"{where}: beside queries, state either relevant_in_top, or measure and at_least.")
 
 
 def _false_answers(value: Any) -> float:
-    stated = _mapping(value, "false_answers", ("at_most",))
-    return _number(stated.get("at_most"), "false_answers.at_most", most=1)
+    keys = _mapping(value, "false_answers", ("at_most",))
+    return _number(keys.get("at_most"), "false_answers.at_most", most=1)
 
 
 def _latency(value: Any) -> Iterator[tuple[str, float]]:
@@ -196,13 +196,13 @@ def _value(value: Any, where: str, measure: Measure) -> float:
 
 def _number(value: Any, where: str, *, least: float = 0.0, most: float = math.inf) -> float:
     try:
-        found = float(value)
+        number = float(value)
     except (TypeError, ValueError):
         raise RulesError(f"{where}: {_shown(value)} is not a number.") from None
-    if not (least <= found <= most and math.isfinite(found)):
+    if not (least <= number <= most and math.isfinite(number)):
         limits = f"from {least:g} to {most:g}" if math.isfinite(most) else f"of at least {least:g}"
         raise RulesError(f"{where}: {_shown(value)} is out of range; it must be a number {limits}.")
-    return found
+    return number
 
 
 def _whole(value: Any, where: str, *, least: int) -> int:

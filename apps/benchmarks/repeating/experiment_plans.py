@@ -33,19 +33,21 @@ class Planned:
     @property
     def sentence(self) -> str:
         """How much it is: "Experiment baseline: 4 combinations of 2 strategies × 2 backends × …; 3 can run here. …"."""
-        stated, total = self.experiment, len(self.combinations)
+        experiment, total = self.experiment, len(self.combinations)
         able = total - len(self.lacking)
         axes = [
-            (len(stated.strategies), "strategy", "strategies"),
-            (len(stated.backends), "backend", "backends"),
-            (len(stated.embeddings), "embedding", "embeddings"),
-            (len(stated.llms), "language model where one is asked", "language models where one is asked"),
+            (len(experiment.strategies), "strategy", "strategies"),
+            (len(experiment.backends), "backend", "backends"),
+            (len(experiment.embeddings), "embedding", "embeddings"),
+            (len(experiment.llms), "language model where one is asked", "language models where one is asked"),
         ]
-        axes_told = " × ".join(f"{number} {one if number == 1 else many}" for number, one, many in axes if number)
-        times = counted(stated.benchmark.runs_per_query, "time")
-        chunks = counted(max(stated.benchmark.top_k_values), "chunk")
+        axes_told = " × ".join(
+            f"{number} {singular if number == 1 else plural}" for number, singular, plural in axes if number
+        )
+        times = counted(experiment.benchmark.runs_per_query, "time")
+        chunks = counted(max(experiment.benchmark.top_k_values), "chunk")
         return (
-            f"Experiment {stated.id}: {counted(total, 'combination')} of {axes_told}; {able} can run here. Each "
+            f"Experiment {experiment.id}: {counted(total, 'combination')} of {axes_told}; {able} can run here. Each "
             f"query is asked {times} by each, for {chunks}."
         )
 
@@ -85,38 +87,40 @@ def plan_experiment(path: Path, *, preset: str | None = None) -> Planned:
     experiment = _settled(read_experiment(path), path.parent)
     if preset:
         experiment = experiment.preset(preset)
-    found = combinations(experiment, where=path.name)
-    if len(found) > settings.BENCHMARK_MAX_RUNS:
+    combined = combinations(experiment, where=path.name)
+    if len(combined) > settings.BENCHMARK_MAX_RUNS:
         raise ExperimentError(
-            f"{path.name} combines into {len(found)} runs; at most {settings.BENCHMARK_MAX_RUNS} are allowed "
+            f"{path.name} combines into {len(combined)} runs; at most {settings.BENCHMARK_MAX_RUNS} are allowed "
             "(BENCHMARK_MAX_RUNS). Shorten a list."
         )
-    lacks = {name: lack(ingredients(combination)) for name, combination in found.items()}
-    return Planned(path, experiment, found, {name: lack for name, lack in lacks.items() if lack})
+    lacks = {name: lack(ingredients(combination)) for name, combination in combined.items()}
+    return Planned(path, experiment, combined, {name: lack for name, lack in lacks.items() if lack})
 
 
 def _settled(experiment: Experiment, directory: Path) -> Experiment:
     """Return the experiment with paths that lead to the same from wherever it is kept: relative ones start there."""
 
-    def settle(stated: str) -> str:
-        return str((directory / stated).resolve())
+    def settle(path: str) -> str:
+        return str((directory / path).resolve())
 
     data = replace(
         experiment.data,
         documents_dir=settle(experiment.data.documents_dir),
         ground_truth_path=settle(experiment.data.ground_truth_path),
     )
-    backends = [replace(one, path=settle(one.path)) if one.path else one for one in experiment.backends]
+    backends = [
+        replace(backend, path=settle(backend.path)) if backend.path else backend for backend in experiment.backends
+    ]
     return replace(experiment, data=data, backends=tuple(backends))
 
 
 def ingredients(combination: Combination) -> Ingredients:
     """Return what the index of a combination is made of. Strategies call size and overlap of chunks by those names."""
-    stated = combination.parameters
+    parameters = combination.parameters
     llm = combination.llm
     return Ingredients(
         strategy=combination.strategy.name,
-        chunk_parameters={key.removeprefix("chunk_"): value for key, value in stated.items()},
+        chunk_parameters={key.removeprefix("chunk_"): value for key, value in parameters.items()},
         encoder=encoder_of(combination.embedding.model, combination.embedding.provider),
         store=combination.backend.name,
         store_parameters={"path": combination.path} if combination.path else {},

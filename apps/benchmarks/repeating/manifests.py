@@ -47,12 +47,12 @@ def manifest_of(benchmark: Benchmark) -> dict[str, Any]:
         )
     evaluations = own_evaluations(benchmark)
     keys = keys_of([query_id for evaluation in evaluations.values() for query_id in evaluation.query_ids])
-    stated = definition_of(benchmark, evaluations)
-    stated["benchmark"] |= {
+    definition = definition_of(benchmark, evaluations)
+    definition["benchmark"] |= {
         "id": str(benchmark.pk),
         "completed_at": benchmark.completed_at and timestamp(benchmark.completed_at),
     }
-    return stated | {"runs": [_run(run, evaluations.get(run.pk), keys) for run in _searched_runs(benchmark)]}
+    return definition | {"runs": [_run(run, evaluations.get(run.pk), keys) for run in _searched_runs(benchmark)]}
 
 
 def definition_of(benchmark: Benchmark, evaluations: Mapping[Any, Evaluation]) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def definition_of(benchmark: Benchmark, evaluations: Mapping[Any, Evaluation]) -
     `evaluations` are those of `own_evaluations`. What could not be searched is not in it: an index that was not built.
     """
     runs = _searched_runs(benchmark)
-    truth_hash = next((one.truth_hash for one in evaluations.values()), "")
+    truth_hash = next((evaluation.truth_hash for evaluation in evaluations.values()), "")
     return {
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
@@ -85,8 +85,10 @@ def _searched_runs(benchmark: Benchmark) -> list[Run]:
 
 def own_evaluations(benchmark: Benchmark) -> dict[Any, Evaluation]:
     """Return the evaluation, with all values, of each run under the benchmark's own version and policies, by run id."""
-    found = Evaluation.objects.filter(run__benchmark=benchmark, dataset_version=benchmark.dataset_version)
-    return {one.run_id: one for one in found if one.policies == policies_of(benchmark)}
+    evaluations = Evaluation.objects.filter(run__benchmark=benchmark, dataset_version=benchmark.dataset_version)
+    return {
+        evaluation.run_id: evaluation for evaluation in evaluations if evaluation.policies == policies_of(benchmark)
+    }
 
 
 def result_of(run: Run, evaluation: Evaluation, keys: dict[int, str], measures: Collection[str]) -> dict[str, Any]:

@@ -55,15 +55,17 @@ def benchmark_of_definition(definition: dict[str, Any], *, owner: User | None = 
     return _create(definition, owner, called, experiment={"id": id})
 
 
-def _create(stated: dict[str, Any], owner: User | None, name: str, **kept: Any) -> Benchmark:
-    mapping, version = _find_mapping(stated, owner)
-    description = stated["benchmark"].get("description", "")
+def _create(definition: dict[str, Any], owner: User | None, name: str, **kept: Any) -> Benchmark:
+    mapping, version = _find_mapping(definition, owner)
+    description = definition["benchmark"].get("description", "")
     return create_benchmark(
         mapping,
-        BenchmarkOptions.among(stated, name=name, description=description, allow_missing=True),  # as it was when it ran
+        BenchmarkOptions.among(
+            definition, name=name, description=description, allow_missing=True
+        ),  # as it was when it ran
         owner=owner,
         version=version,
-        indexes={wanted["named"]: _find_index(wanted, mapping, owner) for wanted in stated["indexes"]},
+        indexes={wanted["named"]: _find_index(wanted, mapping, owner) for wanted in definition["indexes"]},
         **kept,
     )
 
@@ -73,8 +75,8 @@ def read_definition(path: Path) -> dict[str, Any] | None:
 
     Raises MalformedFileError for a file that cannot be read.
     """
-    stated = strict_yaml.parse(read_text(path), where=path.name)
-    return stated if isinstance(stated, dict) and "schema" in stated else None
+    definition = strict_yaml.parse(read_text(path), where=path.name)
+    return definition if isinstance(definition, dict) and "schema" in definition else None
 
 
 def read_manifest(path: Path) -> Any:

@@ -75,10 +75,10 @@ def verify(benchmark: Benchmark) -> Verification:
         )
     runs = {run.config_hash: run for run in benchmark.runs.all()}
     evaluations = own_evaluations(benchmark)
-    keys = keys_of([query_id for one in evaluations.values() for query_id in one.query_ids])
+    keys = keys_of([query_id for evaluation in evaluations.values() for query_id in evaluation.query_ids])
     wanted = benchmark.manifest["runs"]
     measures = {run["config_hash"]: (run["result"] or {}).get("means") for run in wanted}
-    found = {
+    results = {
         run.config_hash: result_of(
             run, evaluations[run.pk], keys, measures.get(run.config_hash) or evaluations[run.pk].measures
         )
@@ -86,11 +86,11 @@ def verify(benchmark: Benchmark) -> Verification:
         if run.status == Run.Status.COMPLETED and run.pk in evaluations
     }
     expected = {run["config_hash"] for run in wanted}
-    differences = [text for run in wanted if (text := _difference(run, runs, found))]
+    differences = [text for run in wanted if (text := _difference(run, runs, results))]
     differences += [f"{run.label}: the manifest has no such run." for key, run in runs.items() if key not in expected]
-    compared = [result for key, result in found.items() if key in expected]
-    then = [one for run in wanted for one in run.get("made_by", ())]
-    now = [one for run in runs.values() for one in run.provenance.get("made_by", ())]
+    compared = [result for key, result in results.items() if key in expected]
+    then = [machine for run in wanted for machine in run.get("made_by", ())]
+    now = [machine for run in runs.values() for machine in run.provenance.get("made_by", ())]
     return Verification(
         source=str(benchmark.manifest["benchmark"]["name"]),
         runs=len(wanted),
@@ -102,12 +102,12 @@ def verify(benchmark: Benchmark) -> Verification:
     )
 
 
-def _difference(wanted: dict[str, Any], runs: dict[str, Run], found: dict[str, dict[str, Any]]) -> str:
+def _difference(wanted: dict[str, Any], runs: dict[str, Run], results: dict[str, dict[str, Any]]) -> str:
     """Return the sentence about one run, or none where it repeats the first."""
     run = runs.get(wanted["config_hash"])
     if run is None:
         return "" if wanted["result"] is None else f"{wanted['label']}: this run is missing here."
-    before, after = wanted["result"], found.get(run.config_hash)
+    before, after = wanted["result"], results.get(run.config_hash)
     if before is None or after is None:
         if before is after:
             return ""

@@ -77,11 +77,11 @@ def preview_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResp
         raise PermissionDenied
     form = BenchmarkForm(request.POST, user=request.user)
     form.is_valid()
-    found = None
+    previewed = None
     mapping = form.cleaned_data.get("mapping")
     if mapping and not any(field.errors for field in form.faults(awaited=AWAITED)):
         try:
-            found = preview(
+            previewed = preview(
                 mapping,
                 form.matrix(),
                 owner=staff(request),
@@ -95,7 +95,7 @@ def preview_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResp
         "benchmarks/preview.html",
         form,
         awaited=AWAITED,
-        preview=found,
+        preview=previewed,
         shown=SHOWN_RUNS,
         isolated=form.cleaned_data.get("execution") == Benchmark.Execution.ISOLATED,
     )

@@ -59,13 +59,13 @@ def preview_run_file(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespo
     if not model_admin.has_add_permission(request):
         raise PermissionDenied
     form = RunForm(request.POST, request.FILES, user=request.user, site=model_admin.admin_site)
-    found = version = None
+    report = version = None
     if form.is_valid():
         values = form.cleaned_data
         try:
             version = version_for(values["dataset"], version=values["version"], benchmark=values["benchmark"])
             with stored_run(form.cleaned_data["file"]) as path:
-                found = preview_run(path, version=version, **form.reading())
+                report = preview_run(path, version=version, **form.reading())
         except BenchbenchError as error:
             form.present(error)
     chosen = "file" in request.FILES
@@ -74,9 +74,9 @@ def preview_run_file(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespo
         "benchmarks/run_preview.html",
         form,
         awaited=() if chosen else ("file", "dataset"),
-        report=found,
+        report=report,
         version=version,
-        format=FORMATS[found.format] if found else "",
+        format=FORMATS[report.format] if report else "",
     )
 
 

@@ -106,17 +106,17 @@ class Difference:
     def totals(self) -> dict[str, int]:
         """How many rows each kind of KINDS has, in one statement."""
         counts = {kind: Coalesce(Subquery(_count(getattr(self, kind))), 0) for kind in KINDS}
-        found: Any = DatasetVersion.objects.filter(pk=self.version.pk).values(**counts).get()
-        return dict(found)
+        totals: Any = DatasetVersion.objects.filter(pk=self.version.pk).values(**counts).get()
+        return dict(totals)
 
     def counts(self) -> Changes:
         """Return the totals as a sentence has them."""
-        found = self.totals
+        totals = self.totals
         return Changes(
-            added=found["judgments_added"],
-            changed=found["judgments_changed"],
-            removed=found["judgments_removed"],
-            queries=found["queries_added"] + found["queries_changed"] + found["queries_removed"],
+            added=totals["judgments_added"],
+            changed=totals["judgments_changed"],
+            removed=totals["judgments_removed"],
+            queries=totals["queries_added"] + totals["queries_changed"] + totals["queries_removed"],
         )
 
     @cached_property

@@ -29,9 +29,9 @@ def read_catalogue(id: str) -> DatasetRecord:
                 f"for the query {qrel.query_id[:60]!a}."
             )
     split = id.rpartition("/")[2]
-    stated = list(read(id, dataset.queries_iter))
-    queries = [_query(query, grades[query.query_id], split) for query in stated if query.query_id in grades]
-    there = {query.query_id for query in stated}
+    topics = list(read(id, dataset.queries_iter))
+    queries = [_query(query, grades[query.query_id], split) for query in topics if query.query_id in grades]
+    there = {query.query_id for query in topics}
     if unknown := next((key for key in grades if key not in there), None):
         raise DatasetError(f"{id} of ir_datasets judges the query {unknown[:60]!a}, which it does not have.")
     return DatasetRecord(
@@ -40,7 +40,7 @@ def read_catalogue(id: str) -> DatasetRecord:
         source_format="ir_datasets",
         metadata={"ir_datasets": id},
         duplicates=duplicates - sum(map(len, grades.values())),
-        warnings=left_out([query.query_id for query in stated if query.query_id not in grades]),
+        warnings=left_out([query.query_id for query in topics if query.query_id not in grades]),
     )
 
 

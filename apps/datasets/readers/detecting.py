@@ -33,11 +33,11 @@ def detect(path: Path) -> str:
     """Return the format in which `path` holds a dataset; raise a sentence where it holds a part of one, or none."""
     if path.is_dir():
         return _of_directory(path)
-    found = sniff(path)
-    if found in FILES:
-        return FILES[found]
-    if found in PARTS:
-        raise DatasetError(f"{path.name} {PARTS[found]}.", field="format")
+    format = sniff(path)
+    if format in FILES:
+        return FILES[format]
+    if format in PARTS:
+        raise DatasetError(f"{path.name} {PARTS[format]}.", field="format")
     if path.name.removesuffix(".gz").endswith(".json"):
         return "benchbench-json"
     if not any(chunk.strip() for chunk in raw_chunks(path)):

@@ -15,14 +15,14 @@ def read_flowbaby(directory: Path, *, split: str = "") -> DatasetRecord:
     if split:
         dataset = dataset.of_split(split)
     about = dataset.metadata
-    stated = ("dataset_id", "canonicalization_version", "created", "updated", "notes")
+    names = ("dataset_id", "canonicalization_version", "created", "updated", "notes")
     return DatasetRecord(
         name=about.dataset_id,
         queries=[_query(topic, dataset) for topic in dataset.topics],
         description=about.description,
         label=about.version,
         source_format="flowbaby",
-        metadata={name: value for name in stated if (value := getattr(about, name))},
+        metadata={name: value for name in names if (value := getattr(about, name))},
         slice_definitions=dict(about.slice_definitions),
         duplicates=dataset.duplicates,
         warnings=dataset.warnings,

@@ -15,14 +15,14 @@ def read_module_queries(path: Path) -> DatasetRecord:
     A query's `version` becomes its filter: the search looks only at documents whose metadata has that version, or
     one of those that are stated.
     """
-    stated = read(path)
-    name = stated.metadata.get("name")
+    file = read(path)
+    name = file.metadata.get("name")
     return DatasetRecord(
         name=name if isinstance(name, str) else path.name.removesuffix(".gz").removesuffix(".json"),
-        queries=[_query(query) for query in stated.queries],
+        queries=[_query(query) for query in file.queries],
         source_format="module-queries",
-        metadata=stated.metadata,
-        warnings=stated.warnings,
+        metadata=file.metadata,
+        warnings=file.warnings,
     )
 
 

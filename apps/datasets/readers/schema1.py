@@ -78,8 +78,8 @@ class _Judgment(Stated):
     relevance_grade: Annotated[int, Checked(_grade, before=True)] = DEFAULT_GRADE
 
     @classmethod
-    def stated(cls, value: Any, known: Mapping[str, Any]) -> Any:
-        return super(_Judgment, cls).stated({"doc_ref": value} if isinstance(value, str) else value, known)
+    def as_object(cls, value: Any, known: Mapping[str, Any]) -> Any:
+        return super(_Judgment, cls).as_object({"doc_ref": value} if isinstance(value, str) else value, known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ def is_own(name: str, value: Any) -> bool:
     if name in STRINGS:
         return isinstance(value, str) and len(value) <= LENGTHS.get(name, len(value))
     if name == "slices" and isinstance(value, list):
-        return all(isinstance(one, str) and one.strip() and len(one) <= SLICE_LENGTH for one in value)
+        return all(isinstance(slice, str) and slice.strip() and len(slice) <= SLICE_LENGTH for slice in value)
     return isinstance(value, dict if name == "filters" else list)
 
 
@@ -226,8 +226,8 @@ def _query(item: Any, place: str, limits: Limits) -> tuple[QueryRecord, int]:
     own = {name: metadata.pop(name) for name in OWN_FIELDS if name in metadata and is_own(name, metadata[name])}
     own["slices"] = list(dict.fromkeys(own.get("slices", [])))
     judgments: dict[str, JudgmentRecord] = {}
-    for index, stated in enumerate(docs):
-        judgment = JudgmentRecord(doc_ref=dict(stated.doc_ref), grade=stated.relevance_grade)
+    for index, doc in enumerate(docs):
+        judgment = JudgmentRecord(doc_ref=dict(doc.doc_ref), grade=doc.relevance_grade)
         before = judgments.setdefault(canonical(judgment.doc_ref), judgment)
         if before.grade != judgment.grade:
             what = f"is {judgment.grade}, but the same document was graded {before.grade} before"

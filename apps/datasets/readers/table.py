@@ -99,8 +99,8 @@ def _refuse_unknown(where: str, names: Iterable[str], known: Collection[str]) ->
 
 
 def _describe(query: _Query, where: str, cells: Mapping[str, Any]) -> None:
-    stated = {name: _text(where, name, cells.get(name)) for name in ("query_text", *OPTIONAL)}
-    for name, text in stated.items():
+    texts = {name: _text(where, name, cells.get(name)) for name in ("query_text", *OPTIONAL)}
+    for name, text in texts.items():
         before = query.own.get(name, "")
         if text and before and text != before:
             raise DatasetError(
@@ -130,18 +130,18 @@ def _judge(query: _Query, where: str, cells: Mapping[str, Any]) -> int:
 
 
 def _doc_ref(where: str, cells: Mapping[str, Any]) -> Any:
-    stated = cells.get("doc_ref")
-    if isinstance(stated, str) and stated.lstrip().startswith("{"):
-        stated = parse(stated, where=f"{where} doc_ref")
-    if isinstance(stated, str):
-        stated = {"uri": stated} if stated.strip() else None
-    stated = without_nulls(stated)
+    doc_ref = cells.get("doc_ref")
+    if isinstance(doc_ref, str) and doc_ref.lstrip().startswith("{"):
+        doc_ref = parse(doc_ref, where=f"{where} doc_ref")
+    if isinstance(doc_ref, str):
+        doc_ref = {"uri": doc_ref} if doc_ref.strip() else None
+    doc_ref = without_nulls(doc_ref)
     own = {name: text for name in DOC_REF_KEYS if (text := _text(where, name, cells.get(name)))}
-    if stated is None or not own:
-        return own if stated is None else stated
-    if not isinstance(stated, dict):
-        return stated
-    return own | stated
+    if doc_ref is None or not own:
+        return own if doc_ref is None else doc_ref
+    if not isinstance(doc_ref, dict):
+        return doc_ref
+    return own | doc_ref
 
 
 def _grade(where: str, value: Any) -> int:

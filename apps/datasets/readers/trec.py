@@ -26,16 +26,16 @@ def read_trec(path: Path, *, topics: Path | None = None) -> DatasetRecord:
         )
     else:
         qrels = path
-    stated = read_topics(topics)
+    asked = read_topics(topics)
     judged = read_qrels(qrels)
-    there = {topic.key for topic in stated}
+    there = {topic.key for topic in asked}
     if unknown := next((key for key in judged if key not in there), None):
         raise DatasetError(f"{qrels.name} judges the query {unknown[:60]!a}, which {topics.name} does not have.")
     return DatasetRecord(
         name=path.resolve().name.removesuffix(".gz").removesuffix(".txt"),
-        queries=[_query(topic, judged[topic.key], qrels) for topic in stated if topic.key in judged],
+        queries=[_query(topic, judged[topic.key], qrels) for topic in asked if topic.key in judged],
         source_format="trec",
-        warnings=left_out([topic.key for topic in stated if topic.key not in judged]),
+        warnings=left_out([topic.key for topic in asked if topic.key not in judged]),
     )
 
 

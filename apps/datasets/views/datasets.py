@@ -96,7 +96,7 @@ def _judgment(query: Query, asked: str) -> Judgment | None:
     if not asked:
         return None
     current = query.judgments.filter(until=None)
-    found = current.filter(pk=asked).first() if asked.isdecimal() else None
-    if found is None:
+    judgment = current.filter(pk=asked).first() if asked.isdecimal() else None
+    if judgment is None:
         raise Http404(f"The query {query.key!a} has no current judgment {asked}: it was changed or removed since.")
-    return found
+    return judgment

@@ -54,12 +54,12 @@ def preview_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespon
     if not model_admin.has_add_permission(request):
         raise PermissionDenied
     form = DatasetForm(request.POST, request.FILES, user=request.user, site=model_admin.admin_site)
-    found, becomes = None, ""
+    previewed, becomes = None, ""
     if form.is_valid():
         try:
             record = form.record()
             becomes = foresee(record, owner=staff(request), **form.target())
-            found = preview(record)
+            previewed = preview(record)
         except BenchbenchError as error:
             form.present(error)
     return preview_page(
@@ -67,14 +67,14 @@ def preview_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespon
         "datasets/preview.html",
         form,
         awaited=() if "file" in request.FILES else ("file",),
-        preview=found,
+        preview=previewed,
         becomes=becomes,
-        format=FORMATS[found.format].label if found else "",
+        format=FORMATS[previewed.format].label if previewed else "",
     )
 
 
 def _besides(report: DatasetReport) -> str:
     """What an import found besides: " (2 duplicates, 1 dangling reference)"."""
-    found = (("duplicate", report.duplicates), ("dangling reference", report.dangling))
-    parts = [f"{count:,} {name}{pluralize(count)}" for name, count in found if count]
+    counts = (("duplicate", report.duplicates), ("dangling reference", report.dangling))
+    parts = [f"{count:,} {name}{pluralize(count)}" for name, count in counts if count]
     return f" ({', '.join(parts)})" if parts else ""

@@ -15,30 +15,30 @@ SHOWN = 5
 Count = Counter[tuple[str, str]]  # of fields, by whose they are
 
 
-def losses(stated: DatasetRecord, held: DatasetRecord, *, label: str) -> tuple[str, ...]:
-    """Return what `held`, the part of `stated` that a format holds, lacks of it or has otherwise."""
+def losses(record: DatasetRecord, held: DatasetRecord, *, label: str) -> tuple[str, ...]:
+    """Return what `held`, the part of `record` that a format holds, lacks of it or has otherwise."""
     left_out: Count = Counter()
     changed: Count = Counter()
     for name in ABOUT:
-        _compare(("", name), getattr(stated, name), getattr(held, name), left_out, changed)
+        _compare(("", name), getattr(record, name), getattr(held, name), left_out, changed)
     by_key = {query.key: query for query in held.queries}
-    missing = [query.key for query in stated.queries if query.key not in by_key]
-    for query in stated.queries:
+    missing = [query.key for query in record.queries if query.key not in by_key]
+    for query in record.queries:
         if query.key in by_key:
             _compare_queries(query, by_key[query.key], left_out, changed)
     return tuple(_sentences(label, missing, left_out, changed))
 
 
-def _compare_queries(stated: QueryRecord, held: QueryRecord, left_out: Count, changed: Count) -> None:
+def _compare_queries(query: QueryRecord, held: QueryRecord, left_out: Count, changed: Count) -> None:
     for name in QUERY_FIELDS:
-        _compare(("quer", name), getattr(stated, name), getattr(held, name), left_out, changed)
-    for one, other in zip(stated.judgments, held.judgments, strict=True):
+        _compare(("quer", name), getattr(query, name), getattr(held, name), left_out, changed)
+    for judgment, held_judgment in zip(query.judgments, held.judgments, strict=True):
         for name in JUDGMENT_FIELDS:
-            _compare(("judgment", name), getattr(one, name), getattr(other, name), left_out, changed)
+            _compare(("judgment", name), getattr(judgment, name), getattr(held_judgment, name), left_out, changed)
 
 
-def _compare(place: tuple[str, str], stated: Any, held: Any, left_out: Count, changed: Count) -> None:
-    if stated == held or canonical(stated) == canonical(held):
+def _compare(place: tuple[str, str], value: Any, held: Any, left_out: Count, changed: Count) -> None:
+    if value == held or canonical(value) == canonical(held):
         return
     is_gone = held in BLANK or (place[0] == "judgment" and held == DEFAULTS.get(place[1]))
     (left_out if is_gone else changed)[place] += 1

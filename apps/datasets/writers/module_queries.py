@@ -64,7 +64,7 @@ def _version(query: QueryRecord) -> str | tuple[str, ...]:
     """Return the version, or versions, that a query filters by as the format states them; "" where it can't."""
     version = query.filters.get("version")
     versions = version if isinstance(version, list) else [version]
-    fits = versions and all(isinstance(one, str) and one.strip() for one in versions)
+    fits = versions and all(isinstance(version, str) and version.strip() for version in versions)
     if not fits or len(set(versions)) < len(versions):
         return ""
     return tuple(map(str, versions)) if isinstance(version, list) else str(version)

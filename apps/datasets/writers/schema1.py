@@ -55,8 +55,8 @@ def _pieces(record: DatasetRecord) -> Iterator[str]:
         "version": record.label,
         "slice_definitions": record.slice_definitions,
     }
-    stated = {key: value for key, value in about.items() if value} | record.metadata
-    yield f'{{"schema_version": {text(SCHEMA_VERSION)},\n"metadata": {text(stated)},\n"queries": '
+    metadata = {key: value for key, value in about.items() if value} | record.metadata
+    yield f'{{"schema_version": {text(SCHEMA_VERSION)},\n"metadata": {text(metadata)},\n"queries": '
     yield from array(map(_item, record.queries))
     yield "}\n"
 

@@ -41,11 +41,11 @@ def _rows(record: DatasetRecord) -> Iterator[Row]:
     """Yield a row for each judgment, and for each query without one. A query's own fields stand in all its rows."""
     for query in record.queries:
         own = {name: value for name in OPTIONAL if (value := getattr(query, name))}
-        stated: Row = {"query_key": query.key, "query_text": query.text} | own
+        cells: Row = {"query_key": query.key, "query_text": query.text} | own
         for judgment in query.judgments:
-            yield stated | judgment.doc_ref | {"grade": judgment.grade}
+            yield cells | judgment.doc_ref | {"grade": judgment.grade}
         if not query.judgments:
-            yield stated
+            yield cells
 
 
 def _fit(query: QueryRecord) -> QueryRecord:

@@ -29,12 +29,12 @@ def stated_for(mapping: Mapping, version: DatasetVersion, query: Query) -> dict[
     """
     judgments = list(version.judgments.filter(query=query).order_by("id"))
     catalogue = load_catalogue(mapping.collection, (judgment.doc_ref for judgment in judgments))
-    stated: dict[int, list[Judgment]] = defaultdict(list)
+    by_document: dict[int, list[Judgment]] = defaultdict(list)
     for judgment in judgments:
         document_id = resolve_reference(judgment.doc_ref, catalogue).document_id
         if document_id is not None:
-            stated[document_id].append(judgment)
-    return dict(stated)
+            by_document[document_id].append(judgment)
+    return dict(by_document)
 
 
 @transaction.atomic
@@ -46,8 +46,8 @@ def judge_document(
     The reference is the one that the dataset has for the document, else its id. Where several references mean the
     document only one stays: of several grades the highest would count, not the one that is stated here.
     """
-    stated = _stated(mapping, query, document)
-    first = stated[0] if stated else None
+    judgments = _stated(mapping, query, document)
+    first = judgments[0] if judgments else None
     record = JudgmentRecord(
         first.doc_ref if first else {"document_id": document.external_id},
         grade,
@@ -56,7 +56,7 @@ def judge_document(
         judge=by.get_username(),
         note=note,
     )
-    edits = [JudgmentEdit(query.key, record.doc_ref, record), *_removed(query, stated[1:])]
+    edits = [JudgmentEdit(query.key, record.doc_ref, record), *_removed(query, judgments[1:])]
     judgment = edit_judgments(mapping.dataset, edits, judged_by=by).judgments[0]
     assert judgment is not None
     return judgment
@@ -65,10 +65,10 @@ def judge_document(
 @transaction.atomic
 def unjudge_document(mapping: Mapping, query: Query, document: Document) -> None:
     """Take every judgment of `document` for `query` out of the draft."""
-    stated = _stated(mapping, query, document)
-    if not stated:
+    judgments = _stated(mapping, query, document)
+    if not judgments:
         raise JudgingError(f'"{document}" has no judgment for {query.key!a}: there is nothing to remove.')
-    edit_judgments(mapping.dataset, _removed(query, stated))
+    edit_judgments(mapping.dataset, _removed(query, judgments))
 
 
 def _removed(query: Query, judgments: list[Judgment]) -> list[JudgmentEdit]:

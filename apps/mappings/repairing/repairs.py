@@ -51,13 +51,13 @@ def repoint(mapping: Mapping, judgment: Judgment, document: Document, *, by: Any
     if document.collection_id != mapping.collection_id or document.removed_at is not None:
         raise RepairError(f'"{document}" is not in the collection "{mapping.collection}": choose another document.')
     version = find_version(mapping.dataset, edited=True)
-    stated = stated_for(mapping, version, judgment.query).get(document.pk, [])
-    if judgment in stated:
+    judgments = stated_for(mapping, version, judgment.query).get(document.pk, [])
+    if judgment in judgments:
         raise RepairError(f'The reference finds "{document}" now: resolve the mapping again.')
-    if stated:
+    if judgments:
         raise RepairError(
-            f'"{document}" has the grade {stated[0].grade} for {judgment.query.key!a} already: drop this judgment, or '
-            "judge that document anew."
+            f'"{document}" has the grade {judgments[0].grade} for {judgment.query.key!a} already: drop this judgment, '
+            "or judge that document anew."
         )
     remove_judgment(mapping.dataset, judgment.query.key, judgment.doc_ref)
     return set_judgment(

@@ -43,8 +43,10 @@ def with_candidates(mapping: Mapping, resolutions: Sequence[Resolution]) -> list
         for row in resolutions
         if row.outcome == Resolution.Outcome.AMBIGUOUS  # so its reference was read, and by a key of one field
     ]
-    found: dict[int, list[dict[str, Any]]] = {row.pk: [] for row in resolutions}
+    candidates: dict[int, list[dict[str, Any]]] = {row.pk: [] for row in resolutions}
     if looked_up:
         for document in looked_up[0].union(*looked_up[1:], all=True):
-            found[document.pop("of")].append(document)
-    return [Unresolved(row, sorted(found[row.pk], key=lambda one: one["external_id"])) for row in resolutions]
+            candidates[document.pop("of")].append(document)
+    return [
+        Unresolved(row, sorted(candidates[row.pk], key=lambda document: document["external_id"])) for row in resolutions
+    ]

@@ -40,7 +40,7 @@ def sentence(resolved: Resolved) -> str:
     mapping = resolved.mapping
     if resolved.operation is not None:
         return f'"{mapping}" is large: it is being resolved on the queue, and this page shows how far that is.'
-    found = f"{mapping.mapped_count:,} of {mapping.total_count:,} judgments found their document."
+    summary = f"{mapping.mapped_count:,} of {mapping.total_count:,} judgments found their document."
     if mapping.status == Mapping.Status.RESOLVED:
-        return f"{found} Next: make a benchmark."
-    return f"{found} Look at the others below: they count as documents that cannot be found."
+        return f"{summary} Next: make a benchmark."
+    return f"{summary} Look at the others below: they count as documents that cannot be found."

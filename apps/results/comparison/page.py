@@ -67,7 +67,7 @@ def comparison_context(comparison: RunComparison, bounds: Bounds) -> dict[str, A
         "minimum": MINIMUM,
         "reversals": [reversal_sentence(comparison, row.run, row.reversal) for row in reversed_runs(comparison)],
         "effects": effects,
-        "counted_again": any(one.sets != one.pairs for one in effects),
+        "counted_again": any(effect.sets != effect.pairs for effect in effects),
         "costs": [
             (comparison.runs[run], comparison.labels[run], costs.points[run], run in costs.frontier)
             for run in comparison.order

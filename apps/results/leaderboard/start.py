@@ -28,8 +28,8 @@ class Step:
     sentence: str
     act: str
     ready: QuerySet[Any]
-    one: str
-    many: str
+    singular: str
+    plural: str
 
     def for_user(self, user: Any) -> dict[str, Any]:
         """Return what the page shows to `user`: how many there are, and where to go. Blank where that is forbidden."""
@@ -43,7 +43,7 @@ class Step:
             "act": self.act,
             "done": count > 0,
             "count": count,
-            "noun": self.one if count == 1 else self.many,
+            "noun": self.singular if count == 1 else self.plural,
             "list_url": reverse(f"admin:{name}_changelist") if may_view else "",
             "act_url": reverse(f"admin:{name}_add") if may_add else "",
         }

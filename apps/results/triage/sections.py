@@ -162,8 +162,8 @@ def _hits(chunks: Mapping[int, Sequence[int]]) -> dict[int, list[SectionHit]]:
     known: dict[int, tuple[Any, ...]] = {pk: rest for pk, *rest in rows.iterator(chunk_size=10_000)}  # type: ignore[misc]
     spans = _spans({document for document, *_ in known.values()})
     hit = {
-        pk: SectionHit(document, stated or section_at(start, end, spans.get(document, ())))
-        for pk, (document, stated, start, end) in known.items()
+        pk: SectionHit(document, section or section_at(start, end, spans.get(document, ())))
+        for pk, (document, section, start, end) in known.items()
     }
     return {query: [hit[chunk] for chunk in kept] for query, kept in chunks.items()}
 

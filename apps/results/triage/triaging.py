@@ -85,7 +85,7 @@ def losses_by(plan: RunPlan, run: Run, evaluation: Evaluation) -> tuple[RunLosse
     kept = cache.get(key)
     if kept is None:
         judged = judged_of(run, evaluation.dataset_version)
-        kept = _Kept.found(run, evaluation, plan, judged).__dict__
+        kept = _Kept.of(run, evaluation, plan, judged).__dict__
         cache.set(key, kept, KEPT_SECONDS)
     return _Kept(**kept).losses(), judged
 
@@ -107,7 +107,7 @@ class _Kept:
     is_current: bool = True
 
     @classmethod
-    def found(cls, run: Run, evaluation: Evaluation, plan: RunPlan, judged: Judged) -> "_Kept":
+    def of(cls, run: Run, evaluation: Evaluation, plan: RunPlan, judged: Judged) -> "_Kept":
         kept = cls(is_current=not evaluation.truth_hash or truth_hash(judged.truth) == evaluation.truth_hash)
         traced = {
             query: None if documents is None else _by_cause(documents)

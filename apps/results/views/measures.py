@@ -64,13 +64,13 @@ def run_content(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UU
     """The part of a run's page that says what its texts hold of evidence and expected answers."""
     evaluation = _measured(request, model_admin, object_id)
 
-    def found() -> dict[str, Any]:
+    def context() -> dict[str, Any]:
         content = content_of(evaluation)
         shown = content.queries[:SHOWN_QUERIES]
         rows = queries.query_rows(evaluation.run, None, [query.query_id for query in shown], [])
         return {"content": content, "rows": [(row, values.values) for row, values in zip(rows, shown, strict=True)]}
 
-    return _part(request, "content", found)
+    return _part(request, "content", context)
 
 
 def _part(request: HttpRequest, name: str, context_of: Callable[[], dict[str, Any]]) -> HttpResponse:

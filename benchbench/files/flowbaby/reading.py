@@ -184,10 +184,10 @@ def _ranking(place: str, entries: list[RunEntry], order_by: OrderBy) -> list[str
 
 def _read_metadata(directory: Path) -> Metadata:
     path = _path(directory, "metadata.json")
-    stated = without_nulls(read_value(path) if path else {})
-    if isinstance(stated, dict):
-        stated.setdefault("dataset_id", directory.resolve().name)
-    metadata = read_as(Metadata, stated, prefix="metadata.json, ")
+    document = without_nulls(read_value(path) if path else {})
+    if isinstance(document, dict):
+        document.setdefault("dataset_id", directory.resolve().name)
+    metadata = read_as(Metadata, document, prefix="metadata.json, ")
     canonical.rules(metadata.canonicalization_version)
     return metadata
 
@@ -208,8 +208,8 @@ def _qrels(value: Any, known: set[str] | None = None) -> tuple[dict[str, dict[st
 
 
 def _warnings(metadata: Metadata, topics: Iterable[Topic], qrels: Mapping[str, Mapping[str, int]]) -> Iterable[str]:
-    stated = dict.fromkeys(name for topic in topics for name in topic.slices if name != DEFAULT_SLICE)
-    for name in stated:
+    names = dict.fromkeys(name for topic in topics for name in topic.slices if name != DEFAULT_SLICE)
+    for name in names:
         if name not in metadata.slice_definitions:
             yield f"The slice {name[:60]!a} is not among the slice_definitions of metadata.json."
     for topic in topics:

@@ -23,10 +23,10 @@ def write_dataset(dataset: Dataset) -> dict[str, Iterator[str]]:
 
 
 def _topic(topic: Topic) -> dict[str, Any]:
-    stated: dict[str, Any] = {"query_id": topic.key, "query_text": topic.text, "slice_ids": topic.slices}
+    fields: dict[str, Any] = {"query_id": topic.key, "query_text": topic.text, "slice_ids": topic.slices}
     if topic.expected_positive_count is not None:
-        stated["expected_positive_count"] = topic.expected_positive_count
-    return stated | {name: value for name in ("notes", "split") if (value := getattr(topic, name))}
+        fields["expected_positive_count"] = topic.expected_positive_count
+    return fields | {name: value for name in ("notes", "split") if (value := getattr(topic, name))}
 
 
 def _list(items: Any) -> Iterator[str]:

@@ -119,10 +119,10 @@ class Truths:
         likely = np.flatnonzero(marks[ids % len(marks)])  # most ids have no judgment, and a search costs more than this
         places, known = _find(documents, ids[likely])
         there = likely[known]
-        found, known = _find(keys, queries[there] * len(documents) + places)
+        pairs, known = _find(keys, queries[there] * len(documents) + places)
         places, rows = there[known], queries[there[known]]
         grades = np.full((len(rankings), max(lengths.max(initial=0), 1)), math.nan)
-        grades[rows, places - (np.cumsum(lengths) - lengths)[rows]] = judged[found]
+        grades[rows, places - (np.cumsum(lengths) - lengths)[rows]] = judged[pairs]
         return GradedRankings(grades, lengths, self.ideal, self.n_relevant, self.grades)
 
     @cached_property

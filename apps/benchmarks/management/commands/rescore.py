@@ -51,17 +51,22 @@ def _facts(rescored: Rescored) -> dict[str, Any]:
         "unsearched": rescored.unsearched,
         "dropped": rescored.dropped,
         "runs": [
-            {"id": str(one.run_id), "label": one.run.label, "queries": one.query_count, "means": one.means}
-            for one in rescored.evaluations
+            {
+                "id": str(evaluation.run_id),
+                "label": evaluation.run.label,
+                "queries": evaluation.query_count,
+                "means": evaluation.means,
+            }
+            for evaluation in rescored.evaluations
         ],
     }
 
 
 def _text(rescored: Rescored, names: Sequence[str]) -> str:
     """Return what was done, and a table of the runs by these measures, best first by the first of them."""
-    best_first = sorted(rescored.evaluations, key=lambda one: -(one.means[names[0]] or 0))
-    width = max(len(one.run.label) for one in best_first)
-    rows = [[one.run.label, *(_figure(one.means[name]) for name in names)] for one in best_first]
+    best_first = sorted(rescored.evaluations, key=lambda evaluation: -(evaluation.means[names[0]] or 0))
+    width = max(len(evaluation.run.label) for evaluation in best_first)
+    rows = [[evaluation.run.label, *(_figure(evaluation.means[name]) for name in names)] for evaluation in best_first]
     lines = [
         "  ".join(["", label.ljust(width), *(cell.ljust(len(name)) for cell, name in zip(cells, names, strict=True))])
         for label, *cells in [["", *names], *rows]

@@ -38,16 +38,18 @@ to documents and sections that are not there: in the documents beside SOURCE, an
         collection = find_named(Collection, options["collection"]) if options["collection"] else None
         with self.busy("Checking"):
             record = read_source(options)
-            found = preview(record)
+            previewed = preview(record)
             references = check_references(record, collection) if collection else None
-        self.report(facts_of(found, references), "\n".join(lines_of(found, references)), as_json=options["json"])
-        wrong = len(found.warnings) + (len(references.dangling) if references else 0)
-        if wrong or found.dangling:
+        self.report(
+            facts_of(previewed, references), "\n".join(lines_of(previewed, references)), as_json=options["json"]
+        )
+        wrong = len(previewed.warnings) + (len(references.dangling) if references else 0)
+        if wrong or previewed.dangling:
             raise CommandError(f"{counted(wrong, 'thing')} to look at.", returncode=1)
 
 
-def facts_of(found: Preview, references: References | None) -> dict[str, Any]:
-    facts = found.facts()
+def facts_of(previewed: Preview, references: References | None) -> dict[str, Any]:
+    facts = previewed.facts()
     if references:
         facts["references"] = {
             "checked": references.checked,
@@ -56,15 +58,15 @@ def facts_of(found: Preview, references: References | None) -> dict[str, Any]:
     return facts
 
 
-def lines_of(found: Preview, references: References | None) -> Iterator[str]:
-    beside = "" if found.dangling is None else f", {counted(found.dangling, 'dangling reference')}"
+def lines_of(previewed: Preview, references: References | None) -> Iterator[str]:
+    beside = "" if previewed.dangling is None else f", {counted(previewed.dangling, 'dangling reference')}"
     yield (
-        f"{found.name} ({found.format}): {counted(found.queries, 'query')}, {counted(found.judgments, 'judgment')}, "
-        f"{counted(found.duplicates, 'duplicate')}{beside}."
+        f"{previewed.name} ({previewed.format}): {counted(previewed.queries, 'query')}, "
+        f"{counted(previewed.judgments, 'judgment')}, {counted(previewed.duplicates, 'duplicate')}{beside}."
     )
-    grades = ", ".join(f"{count:,} of grade {grade}" for grade, count in found.grades.items())
+    grades = ", ".join(f"{count:,} of grade {grade}" for grade, count in previewed.grades.items())
     yield f"Judgments by grade: {grades or 'none'}."
-    yield from found.warnings
+    yield from previewed.warnings
     if references:
         dangling = references.dangling
         checked = counted(references.checked, "judgment")

@@ -63,14 +63,14 @@ that ranks a document twice for a query is refused, with its line. All files are
         owner, added_to = options["owner"], options["benchmark"]
         dataset = find_named(Dataset, options["dataset"], owner=owner)
         version = options["dataset_version"]
-        stated = ("name", "measures", "k", "empty_queries", "owner")
+        names = ("name", "measures", "k", "empty_queries", "owner")
         with self.busy("Reading, storing and measuring"):
             imported = import_runs(
                 options["files"],
                 dataset=dataset,
                 version=None if version is None else find_version(dataset, version),
                 benchmark=find_named(Benchmark, added_to, owner=owner) if added_to else None,
-                new=NewBenchmark(**{name: options[name] for name in stated}),
+                new=NewBenchmark(**{name: options[name] for name in names}),
                 format=options["format"],
                 order_by=options["order_by"],
             )

@@ -110,8 +110,8 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
             return
         with in_options():
             name = options["name"] or f"{mapping.name} {time.strftime('%Y-%m-%d %H:%M:%S')}"
-            stated = BenchmarkOptions.among(options, name=name, matrix=matrix)
-            benchmark = create_benchmark(mapping, stated, owner=options["owner"])
+            wanted = BenchmarkOptions.among(options, name=name, matrix=matrix)
+            benchmark = create_benchmark(mapping, wanted, owner=options["owner"])
         self.run(benchmark, **options)
 
     def require_fitting(self, options: dict[str, Any]) -> None:
