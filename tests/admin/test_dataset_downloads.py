@@ -9,7 +9,6 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.collections.models import Collection
-from apps.datasets.editing.judgments import set_judgment
 from apps.datasets.importing import import_dataset
 from apps.datasets.writers import WRITERS
 from apps.mappings.creating import create_mapping
@@ -18,6 +17,7 @@ from apps.mappings.resolving import resolve_now
 from benchbench.site.panels import change_url
 from tests.datasets.samples import SAMPLES
 from tests.factories import make_collection, make_dataset
+from tests.judging import set_judgment
 
 pytestmark = [
     pytest.mark.django_db,

@@ -15,7 +15,6 @@ from apps.api.access.tokens import issue_token
 from apps.benchmarks.models import Baseline, QueryResult
 from apps.collections.models import Collection, Document
 from apps.datasets.editing.drafts import freeze
-from apps.datasets.editing.judgments import set_judgment
 from apps.datasets.editing.queries import edit_query
 from apps.datasets.models import Judgment
 from apps.datasets.views.datasets import judgments_shown
@@ -24,6 +23,7 @@ from apps.operations.models import Batch, Operation, Status
 from apps.retrieval.models import CachedVector, ChunkSet, Index, VectorSpace
 from benchbench.site.panels import change_url, changelist_url
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
+from tests.judging import set_judgment
 from tests.rankings import add_ranking
 
 MOST = 12

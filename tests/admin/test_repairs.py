@@ -9,7 +9,6 @@ from django.urls import reverse
 
 from apps.collections.models import Collection
 from apps.datasets.editing.drafts import draft_of, freeze
-from apps.datasets.editing.judgments import set_judgment
 from apps.datasets.models import Dataset, Judgment
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping, Resolution
@@ -18,6 +17,7 @@ from benchbench.site.panels import change_url
 from tests.admin.conftest import MakeStaff
 from tests.admin.test_acts import messages_of
 from tests.factories import make_collection, make_dataset, make_mapping
+from tests.judging import set_judgment
 
 TWICE, GONE, ODD = {"file_name": "pears.md"}, {"document_id": "old/plums.md"}, {"odd": "x"}
 

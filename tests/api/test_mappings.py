@@ -8,7 +8,6 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
 from apps.collections.models import Collection
-from apps.datasets.editing.judgments import set_judgment
 from apps.datasets.models import Dataset
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
@@ -16,6 +15,7 @@ from apps.operations.models import Operation
 from tests.api.callers import Caller, Callers
 from tests.api.test_isolation import UNKNOWN
 from tests.factories import add_version, make_benchmark, make_collection, make_dataset
+from tests.judging import set_judgment
 
 FIELDS = {
     *("id", "name", "dataset_id", "dataset_version", "collection_id", "mapping_status"),

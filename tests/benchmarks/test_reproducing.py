@@ -18,7 +18,6 @@ from apps.benchmarks.repeating.reproducing import benchmark_from
 from apps.benchmarks.repeating.verifying import verify
 from apps.collections.models import Collection
 from apps.datasets.editing.drafts import freeze
-from apps.datasets.editing.judgments import set_judgment
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
@@ -29,6 +28,7 @@ from apps.retrieval.models import Index
 from tests.benchmarks.conftest import ENCODER, make_library, run_key
 from tests.benchmarks.unfit_manifests import unfit
 from tests.created import create_benchmark
+from tests.judging import set_judgment
 from tests.kept import made_once
 
 MATRIX = {

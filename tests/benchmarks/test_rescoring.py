@@ -10,7 +10,6 @@ from apps.benchmarks.measuring.rescoring import RescoringError, find_version, ne
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run, StageList
 from apps.benchmarks.retrying import retry
 from apps.datasets.editing.drafts import freeze, open_draft
-from apps.datasets.editing.judgments import set_judgment
 from apps.datasets.editing.versions import end_queries, write_version
 from apps.datasets.models import DatasetVersion, Query
 from apps.datasets.records import QueryRecord
@@ -21,6 +20,7 @@ from apps.operations.models import Operation
 from apps.operations.working import wait
 from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark
+from tests.judging import set_judgment
 from tests.kept import made_once
 from tests.rankings import change_rankings
 

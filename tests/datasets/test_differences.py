@@ -6,11 +6,12 @@ import pytest
 
 from apps.datasets.editing.differences import Difference
 from apps.datasets.editing.drafts import difference_of, draft_of, freeze
-from apps.datasets.editing.judgments import remove_judgment, set_judgment
+from apps.datasets.editing.judgments import remove_judgment
 from apps.datasets.editing.queries import add_query, edit_query, remove_query
 from apps.datasets.models import Dataset
 from apps.datasets.records import JudgmentRecord, QueryRecord
 from tests.factories import make_dataset
+from tests.judging import set_judgment
 
 pytestmark = pytest.mark.django_db
 A, B, C = ({"document_id": name} for name in "abc")

@@ -4,12 +4,13 @@ import pytest
 
 from apps.datasets.content import stored_hash
 from apps.datasets.editing.drafts import changes_of, discard_draft, draft_of, freeze, open_draft
-from apps.datasets.editing.judgments import remove_judgment, set_judgment
+from apps.datasets.editing.judgments import remove_judgment
 from apps.datasets.editing.versions import end_queries, write_version
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset, Judgment, Query
 from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
 from benchbench.errors import ConflictError
+from tests.judging import set_judgment
 
 APPLE, PEAR = {"document_id": "apple"}, {"document_id": "pear"}
 RECORD = DatasetRecord("fruit", [QueryRecord("red", "red fruit", [JudgmentRecord(APPLE, 3)])], label="1")

@@ -10,7 +10,6 @@ from django.core.management import CommandError, call_command
 from apps.collections.corpus import read_corpus
 from apps.collections.importing import import_collection
 from apps.collections.sources import Source
-from apps.datasets.editing.judgments import set_judgment
 from apps.datasets.models import Dataset
 from apps.datasets.readers import read_dataset
 from apps.mappings.creating import create_mapping
@@ -19,6 +18,7 @@ from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve_now
 from apps.mappings.truth import TruthError
 from tests.factories import make_dataset
+from tests.judging import set_judgment
 
 pytestmark = pytest.mark.django_db
 CORPUS = """{"_id": "a", "text": "red\\nfruit", "title": "Apple", "uri": "u:a", "metadata": {"n": [1]}}

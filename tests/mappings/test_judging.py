@@ -5,12 +5,12 @@ from django.contrib.auth.models import User
 
 from apps.datasets.content import stored_hash
 from apps.datasets.editing.drafts import draft_of, freeze, open_draft
-from apps.datasets.editing.judgments import set_judgment
 from apps.datasets.editing.versions import end_queries
 from apps.datasets.models import Judgment, Query
 from apps.mappings.models import Mapping
 from apps.mappings.repairing.judging import JudgingError, judge_document, stated_for, unjudge_document
 from tests.factories import make_collection, make_dataset, make_mapping
+from tests.judging import set_judgment
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from django.urls import reverse
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, StageList
 from apps.datasets.content import stored_hash
 from apps.datasets.editing.drafts import draft_of
-from apps.datasets.editing.judgments import set_judgment
 from apps.datasets.models import Dataset, Judgment
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
@@ -19,6 +18,7 @@ from benchbench.site.panels import change_url
 from tests.admin.conftest import MakeStaff, make_staff  # noqa: F401 (a fixture)
 from tests.admin.test_acts import messages_of, press
 from tests.benchmarks.test_rescoring import by_query
+from tests.judging import set_judgment
 from tests.results.test_pages import HOSTILE, results_url, text_of
 from tests.results.test_versions import make_finished
 

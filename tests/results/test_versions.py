@@ -11,7 +11,6 @@ from django.urls import reverse
 
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation
-from apps.datasets.editing.judgments import set_judgment
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import wait
@@ -22,6 +21,7 @@ from tests.benchmarks.conftest import make_library
 from tests.benchmarks.test_rescoring import freeze_and_resolve, turn
 from tests.created import create_benchmark
 from tests.factories import make_benchmark
+from tests.judging import set_judgment
 from tests.kept import made_once
 from tests.results.test_pages import results_url, text_of
 

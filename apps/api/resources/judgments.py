@@ -138,7 +138,8 @@ def judgment_at(request: Request, dataset_id: UUID, query_id: int, judgment_id: 
 
 
 def judged(request: Request, query: Query, doc_ref: dict[str, Any], data: dict[str, Any]) -> Judgment:
-    return set_judgment(query.dataset, query.key, doc_ref, judged_by=request.user, **statement(request, data))
+    record = JudgmentRecord(doc_ref, **statement(request, data))
+    return set_judgment(query.dataset, query.key, record, judged_by=request.user)
 
 
 def statement(request: Request, data: dict[str, Any]) -> dict[str, Any]:

@@ -68,23 +68,10 @@ def edit_judgments(
     return Edited(version, after, added, len(changing) - added - removed, removed, unchanged)
 
 
-def set_judgment(
-    dataset: Dataset,
-    query_key: str,
-    doc_ref: dict[str, Any],
-    grade: int,
-    *,
-    judge: str = "",
-    source: str = Judgment.Source.HUMAN,
-    judged_by: Any = None,
-    note: str = "",
-    section_refs: list[str] | None = None,
-) -> Judgment:
+def set_judgment(dataset: Dataset, query_key: str, record: JudgmentRecord, *, judged_by: Any = None) -> Judgment:
     """State in the draft what grade a document has for a query, in place of what was stated before; return the row."""
-    record = JudgmentRecord(doc_ref, grade, section_refs, source, judge, note)
-    row = edit_judgments(dataset, [JudgmentEdit(query_key, doc_ref, record)], judged_by=judged_by, listed="").judgments[
-        0
-    ]
+    edit = JudgmentEdit(query_key, record.doc_ref, record)
+    [row] = edit_judgments(dataset, [edit], judged_by=judged_by, listed="").judgments
     assert row is not None
     return row
 

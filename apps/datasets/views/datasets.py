@@ -11,6 +11,7 @@ from apps.datasets.editing.drafts import draft_of
 from apps.datasets.editing.judgments import remove_judgment, set_judgment
 from apps.datasets.forms import GradeForm, JudgmentForm
 from apps.datasets.models import DatasetVersion, Judgment, Query
+from apps.datasets.records import JudgmentRecord
 from benchbench.access import may_change
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.pages import form_page, next_page, staff
@@ -79,16 +80,15 @@ def _save(form: GradeForm, query: Query, judgment: Judgment | None, *, by: User)
     if form.removes:
         remove_judgment(query.dataset, query.key, reference)
         return
-    set_judgment(
-        query.dataset,
-        query.key,
+    record = JudgmentRecord(
         reference,
         values["grade"],
+        judgment.section_refs if judgment else None,
+        Judgment.Source.HUMAN,
         judge=by.get_username(),
-        judged_by=by,
         note=values["note"],
-        section_refs=judgment.section_refs if judgment else None,
     )
+    set_judgment(query.dataset, query.key, record, judged_by=by)
 
 
 def _judgment(query: Query, asked: str) -> Judgment | None:

@@ -10,6 +10,7 @@ from apps.collections.models import Document
 from apps.datasets.editing.judgments import remove_judgment, set_judgment
 from apps.datasets.finding import find_version
 from apps.datasets.models import Dataset, Judgment
+from apps.datasets.records import JudgmentRecord
 from apps.mappings.models import Mapping
 from apps.mappings.repairing.judging import stated_for
 from apps.mappings.repairing.unresolved import MOST_CANDIDATES
@@ -60,17 +61,11 @@ def repoint(mapping: Mapping, judgment: Judgment, document: Document, *, by: Any
             "or judge that document anew."
         )
     remove_judgment(mapping.dataset, judgment.query.key, judgment.doc_ref)
-    return set_judgment(
-        mapping.dataset,
-        judgment.query.key,
-        {"document_id": document.external_id},
-        judgment.grade,
-        judge=judgment.judge,
-        source=judgment.source,
-        judged_by=by,
-        note=judgment.note,
-        section_refs=judgment.section_refs,
+    reference = {"document_id": document.external_id}
+    record = JudgmentRecord(
+        reference, judgment.grade, judgment.section_refs, judgment.source, judgment.judge, judgment.note
     )
+    return set_judgment(mapping.dataset, judgment.query.key, record, judged_by=by)
 
 
 @transaction.atomic
