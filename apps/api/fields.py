@@ -18,6 +18,7 @@ from benchbench.reading.strict_json import kind, storable
 from benchbench.timestamps import timestamp
 
 EXACT = 2**53
+GREATEST = 2**31 - 1  # what a column of numbers holds
 
 
 class Spoken:
@@ -117,6 +118,13 @@ class Whole(Spoken, serializers.IntegerField):
         if from_form(self) and isinstance(data, str) and fullmatch(r"-?\d{1,18}", data, ASCII):
             return int(data)
         return typed(self, as_whole(data), (int,), "a whole number")
+
+
+class VersionNumber(Whole):
+    """The number of a version of a dataset, which may be left out."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(required=False, min_value=1, max_value=GREATEST, **options)
 
 
 class Flag(Spoken, serializers.BooleanField):

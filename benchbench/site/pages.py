@@ -189,6 +189,13 @@ def form_page(
     return TemplateResponse(request, template, site.each_context(request) | shown | context)
 
 
+def sent_form(request: HttpRequest, model_admin: ModelAdmin, form_class: type[F]) -> F:
+    """Return the form of a page as it was sent, for a preview; raise PermissionDenied for who may not add such rows."""
+    if not model_admin.has_add_permission(request):
+        raise PermissionDenied
+    return form_class(request.POST, request.FILES, user=request.user, site=model_admin.admin_site)
+
+
 def preview_page(
     request: HttpRequest, template: str, form: PageForm, *, awaited: Sequence[str] = (), **context: Any
 ) -> HttpResponse:

@@ -5,7 +5,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from apps.api.fields import AnyValue, Flag, ListOf, StrictSerializer, Text, Whole
+from apps.api.fields import AnyValue, Flag, ListOf, StrictSerializer, Text, VersionNumber
 from apps.benchmarks.measuring.measures import LONGEST, MOST
 from benchbench.names import MAX_LENGTH
 
@@ -42,7 +42,7 @@ class MeasuresFacts(serializers.Serializer):
 class Rescoring(StrictSerializer):
     """The version of the dataset to measure on."""
 
-    version = Whole(required=False, min_value=1, max_value=2**31 - 1, help_text="Default: the newest frozen version.")
+    version = VersionNumber(help_text="Default: the newest frozen version.")
 
 
 class RescoredFacts(serializers.Serializer):

@@ -3,9 +3,8 @@
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from apps.api.fields import Identifier, ListOf, StrictSerializer, Text, Whole
+from apps.api.fields import GREATEST, Identifier, ListOf, StrictSerializer, Text, VersionNumber, Whole
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.results import GREATEST
 from apps.benchmarks.measuring.measures import LONGEST
 from apps.results.comparison.comparing import MOST_RUNS, STANDINGS
 
@@ -13,12 +12,7 @@ from apps.results.comparison.comparing import MOST_RUNS, STANDINGS
 class MeasuredOn(StrictSerializer):
     """By which measure, on which queries."""
 
-    version = Whole(
-        required=False,
-        min_value=1,
-        max_value=GREATEST,
-        help_text="Version of the dataset. Default: the newest on which all runs have values.",
-    )
+    version = VersionNumber(help_text="Version of the dataset. Default: the newest on which all runs have values.")
     measure = Text(required=False, max_length=LONGEST, help_text="Such as mrr. Default: the primary measure.")
     slice = Text(required=False, max_length=500, trim_whitespace=False, help_text="Such as `category: billing`.")
 

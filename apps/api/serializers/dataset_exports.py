@@ -2,8 +2,7 @@
 
 from rest_framework import serializers
 
-from apps.api.fields import Choice, Identifier, StrictSerializer, Whole
-from apps.api.serializers.mappings import MOST_NUMBER
+from apps.api.fields import Choice, Identifier, StrictSerializer, VersionNumber
 from apps.datasets.writers import WRITERS
 
 
@@ -11,7 +10,7 @@ class ExportQuery(StrictSerializer):
     """What is downloaded, and how documents are named in it."""
 
     format = Choice(list(WRITERS))
-    version = Whole(required=False, min_value=1, max_value=MOST_NUMBER, help_text="Default: the newest frozen version.")
+    version = VersionNumber(help_text="Default: the newest frozen version.")
     mapping_id = Identifier(required=False, help_text="Of the dataset, resolved for the version.")
 
 

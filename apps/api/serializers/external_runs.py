@@ -2,9 +2,8 @@
 
 from rest_framework import serializers
 
-from apps.api.fields import Choice, FilePart, Identifier, ListOf, StrictSerializer, Text, Whole
+from apps.api.fields import Choice, FilePart, Identifier, ListOf, StrictSerializer, Text, VersionNumber, Whole
 from apps.api.serializers.gates import GatedBenchmarkFacts
-from apps.api.serializers.results import GREATEST
 from apps.benchmarks.external.importing import LONGEST_LABEL
 from apps.benchmarks.external.reports import RunReport
 from apps.benchmarks.measuring.measures import GREATEST_CUTOFF, LONGEST, MOST
@@ -28,12 +27,7 @@ class RunUpload(StrictSerializer):
         required=False,
         help_text="A benchmark of external runs of the dataset to add this one to; its version and measures hold.",
     )
-    version = Whole(
-        required=False,
-        min_value=1,
-        max_value=GREATEST,
-        help_text="Of the dataset, for a new benchmark; by default the newest frozen one.",
-    )
+    version = VersionNumber(help_text="Of the dataset, for a new benchmark; by default the newest frozen one.")
     format = Choice(list(FORMATS), required=False, help_text="Default: detected from the content.")
     order_by = Choice(
         ["score", "rank"],

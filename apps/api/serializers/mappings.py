@@ -2,13 +2,12 @@
 
 from rest_framework import serializers
 
-from apps.api.fields import Choice, Identifier, Moment, StrictSerializer, Text, Whole
+from apps.api.fields import Choice, Identifier, Moment, StrictSerializer, Text, VersionNumber
 from apps.api.paging import Page, PageQuery
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.repairing.unresolved import MOST_CANDIDATES
 from benchbench.names import MAX_LENGTH
 
-MOST_NUMBER = 2**31 - 1  # what a column of version numbers holds
 LOST = [outcome.value for outcome in Resolution.Outcome if outcome != Resolution.Outcome.RESOLVED]
 
 
@@ -89,9 +88,7 @@ class ResolvedFacts(MappingFacts):
 class CheckRequest(StrictSerializer):
     """Which version of the dataset is looked up."""
 
-    version = Whole(
-        required=False, min_value=1, max_value=MOST_NUMBER, help_text="Default: the draft, else the newest version."
-    )
+    version = VersionNumber(help_text="Default: the draft, else the newest version.")
 
 
 class DanglingFacts(serializers.Serializer):

@@ -4,9 +4,8 @@ from typing import Any
 
 from rest_framework import serializers
 
-from apps.api.fields import AnyJSON, AnyObject, ListOf, StrictSerializer, Text, Whole
+from apps.api.fields import AnyJSON, AnyObject, ListOf, StrictSerializer, Text, VersionNumber
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.mappings import MOST_NUMBER
 from apps.datasets.records import LENGTHS, SLICE_LENGTH
 
 BLANK: dict[str, Any] = {"required": False, "allow_blank": True}
@@ -15,9 +14,7 @@ BLANK: dict[str, Any] = {"required": False, "allow_blank": True}
 class StateQuery(PageQuery):
     """Which page, and of which version."""
 
-    version = Whole(
-        required=False, min_value=1, max_value=MOST_NUMBER, help_text="Default: the draft, else the newest version."
-    )
+    version = VersionNumber(help_text="Default: the draft, else the newest version.")
 
 
 class QueriesQuery(StateQuery):

@@ -5,11 +5,10 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from apps.api.fields import Moment, StrictSerializer, Whole
+from apps.api.fields import Moment, StrictSerializer, VersionNumber
 from apps.api.paging import Page, PageQuery
 from apps.benchmarks.models import Run
 
-GREATEST = 2**31 - 1
 MEAN = {"type": ["number", "null"]}
 AT_CUTOFFS = {"type": "object", "additionalProperties": MEAN, "description": 'By cutoff, as in {"10": 0.4}.'}
 
@@ -17,23 +16,13 @@ AT_CUTOFFS = {"type": "object", "additionalProperties": MEAN, "description": 'By
 class VersionQuery(StrictSerializer):
     """On which version of the dataset the values are."""
 
-    version = Whole(
-        min_value=1,
-        max_value=GREATEST,
-        required=False,
-        help_text="Number of the version. Default: the benchmark's own.",
-    )
+    version = VersionNumber(help_text="Number of the version. Default: the benchmark's own.")
 
 
 class RunQueryQuery(PageQuery):
     """Which page, and on which version of the dataset the values are."""
 
-    version = Whole(
-        min_value=1,
-        max_value=GREATEST,
-        required=False,
-        help_text="Number of the version. Default: the benchmark's own.",
-    )
+    version = VersionNumber(help_text="Number of the version. Default: the benchmark's own.")
 
 
 @extend_schema_field(

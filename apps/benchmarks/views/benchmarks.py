@@ -20,7 +20,7 @@ from apps.benchmarks.measuring.measures import add_measures
 from apps.benchmarks.models import Benchmark
 from benchbench.errors import BenchbenchError
 from benchbench.site.admin import SiteAdmin
-from benchbench.site.pages import choices_page, form_page, preview_page, staff
+from benchbench.site.pages import choices_page, form_page, preview_page, sent_form, staff
 
 SHOWN_RUNS = 12
 AWAITED = ("mapping", "name")
@@ -73,9 +73,7 @@ def more_measures(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.
 @require_POST
 def preview_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     """Answer the form as it stands with the runs that it would make, or with what is wrong and where."""
-    if not model_admin.has_add_permission(request):
-        raise PermissionDenied
-    form = BenchmarkForm(request.POST, user=request.user)
+    form = sent_form(request, model_admin, BenchmarkForm)
     form.is_valid()
     previewed = None
     mapping = form.cleaned_data.get("mapping")

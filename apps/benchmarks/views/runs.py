@@ -14,7 +14,7 @@ from apps.benchmarks.external.uploading import stored_run
 from benchbench.access import may_change
 from benchbench.errors import BenchbenchError
 from benchbench.files.runs import FORMATS
-from benchbench.site.pages import choices_page, form_page, preview_page, staff
+from benchbench.site.pages import choices_page, form_page, preview_page, sent_form, staff
 
 
 def import_run(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
@@ -56,9 +56,7 @@ def import_run(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
 @require_POST
 def preview_run_file(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     """Answer the form as it stands with what its file holds for its dataset, or with what is wrong; nothing is kept."""
-    if not model_admin.has_add_permission(request):
-        raise PermissionDenied
-    form = RunForm(request.POST, request.FILES, user=request.user, site=model_admin.admin_site)
+    form = sent_form(request, model_admin, RunForm)
     report = version = None
     if form.is_valid():
         values = form.cleaned_data

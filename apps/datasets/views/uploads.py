@@ -2,7 +2,6 @@
 
 from django.contrib import messages
 from django.contrib.admin import ModelAdmin
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.defaultfilters import pluralize
@@ -14,7 +13,7 @@ from apps.datasets.readers import FORMATS
 from apps.datasets.upload_forms import DatasetForm
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
-from benchbench.site.pages import form_page, preview_page, staff
+from benchbench.site.pages import form_page, preview_page, sent_form, staff
 from benchbench.site.panels import change_url
 
 
@@ -51,9 +50,7 @@ def upload_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
 @require_POST
 def preview_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     """Answer the form as it stands with what its file holds, or with what is wrong with it; nothing is kept."""
-    if not model_admin.has_add_permission(request):
-        raise PermissionDenied
-    form = DatasetForm(request.POST, request.FILES, user=request.user, site=model_admin.admin_site)
+    form = sent_form(request, model_admin, DatasetForm)
     previewed, becomes = None, ""
     if form.is_valid():
         try:

@@ -16,13 +16,13 @@ SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class QueryDifference:
-    """One query: the values of two runs, and their rankings of it where they are kept."""
+    """One query: the values of two runs, and their rankings of it where they are asked for and kept."""
 
     query: Query
     value: float
     reference_value: float
-    result: QueryResult | None
-    reference_result: QueryResult | None
+    result: QueryResult | None = None
+    reference_result: QueryResult | None = None
 
     @property
     def difference(self) -> float:
@@ -70,19 +70,6 @@ class ValuePair:
     reference_value: float
 
 
-@dataclass(frozen=True, slots=True)
-class ToldDifference:
-    """The same with its query."""
-
-    query: Query
-    value: float
-    reference_value: float
-
-    @property
-    def difference(self) -> float:
-        return self.value - self.reference_value
-
-
 def every_difference(comparison: RunComparison, run: int) -> list[ValuePair]:
     """Return the values of `run` and the reference on the compared queries that both answered, the widest gap first.
 
@@ -94,10 +81,10 @@ def every_difference(comparison: RunComparison, run: int) -> list[ValuePair]:
     return [ValuePair(query_id, value, other) for query_id, value, other in rows]
 
 
-def told_differences(pairs: Sequence[ValuePair]) -> list[ToldDifference]:
+def told_differences(pairs: Sequence[ValuePair]) -> list[QueryDifference]:
     """Return the pairs with their queries, in one database query."""
     queries = Query.objects.in_bulk([pair.query_id for pair in pairs])
-    return [ToldDifference(queries[pair.query_id], pair.value, pair.reference_value) for pair in pairs]
+    return [QueryDifference(queries[pair.query_id], pair.value, pair.reference_value) for pair in pairs]
 
 
 def _answered_by_both(comparison: RunComparison, run: int) -> tuple[Values, NDArray[np.int64]]:
