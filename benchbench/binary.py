@@ -1,7 +1,6 @@
 """PostgreSQL's binary format: rows written by COPY, straight from NumPy arrays, and cursors that read it."""
 
 import struct
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -43,10 +42,6 @@ def float8(value: float | None) -> bytes:
 
 def text(value: str) -> bytes:
     return field(value.encode())
-
-
-def uuid_field(value: uuid.UUID) -> bytes:
-    return field(value.bytes)
 
 
 def int8_arrays(column: Iterable[NDArray[np.int64]]) -> Iterator[bytes]:

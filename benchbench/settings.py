@@ -25,10 +25,10 @@ def env_str(name: str, default: str) -> str:
     return os.environ.get(name, "") or default
 
 
-def env_bool(name: str, default: bool) -> bool:
+def env_bool(name: str) -> bool:
     value = os.environ.get(name, "").strip().lower()
     if value in ("", "true", "1", "yes", "false", "0", "no"):
-        return value in ("true", "1", "yes") if value else default
+        return value in ("true", "1", "yes")
     raise ImproperlyConfigured(f"{name} is {value!r}: write true or false.")
 
 
@@ -83,7 +83,7 @@ def local_secret() -> str:
     return file.read_text()
 
 
-DEBUG = env_bool("DEBUG", False)
+DEBUG = env_bool("DEBUG")
 EMBEDDED = not os.environ.get("DATABASE_URL")
 SECRET_KEY = os.environ.get("SECRET_KEY", "")
 if not SECRET_KEY:
@@ -94,7 +94,7 @@ if not SECRET_KEY:
     SECRET_KEY = local_secret()
 ALLOWED_HOSTS = env_list("ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env_list("CSRF_TRUSTED_ORIGINS", [])
-HTTPS = env_bool("HTTPS", False)
+HTTPS = env_bool("HTTPS")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
@@ -219,7 +219,7 @@ BENCHBENCH_API_RATES = {
 }
 BENCHBENCH_IDEMPOTENCY_HOURS = env_int("BENCHBENCH_IDEMPOTENCY_HOURS", 24)
 # Development only: everybody is this user, who must exist and be staff.
-DISABLE_AUTH = env_bool("DISABLE_AUTH", False)
+DISABLE_AUTH = env_bool("DISABLE_AUTH")
 DISABLE_AUTH_USER = env_str("DISABLE_AUTH_USER", "developer")
 if DISABLE_AUTH and not DEBUG:
     raise ImproperlyConfigured("DISABLE_AUTH is true without DEBUG: it lets everybody in. Unset it.")

@@ -26,7 +26,7 @@ class Prose(forms.CharField):
         return str(super().to_python(value)).replace("\r\n", "\n")
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        return self.to_python(initial) != self.to_python(data)
+        return self.to_python(self.prepare_value(initial)) != self.to_python(data)
 
 
 class Lines(Prose):
@@ -41,9 +41,6 @@ class Lines(Prose):
             if len(name) > SLICE_LENGTH:
                 raise forms.ValidationError(f"“{name[:40]}…” has more than {SLICE_LENGTH} characters.")
         return names
-
-    def has_changed(self, initial: Any, data: Any) -> bool:
-        return super().has_changed(self.prepare_value(initial), data)
 
 
 class JSONText(Prose):
@@ -70,9 +67,6 @@ class JSONText(Prose):
             expected = strict_json.kind(self.type())
             raise forms.ValidationError(f"This is {strict_json.kind(parsed)}; it must be {expected}.")
         return parsed
-
-    def has_changed(self, initial: Any, data: Any) -> bool:
-        return super().has_changed(self.prepare_value(initial), data)
 
 
 def _short(name: str, help_text: str, **kwargs: Any) -> forms.CharField:

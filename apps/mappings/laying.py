@@ -13,15 +13,13 @@ from apps.mappings.resolving import is_stale, resolve_now
 
 
 @transaction.atomic
-def lay(
-    record: DatasetRecord, collection: Collection, *, name: str | None = None, owner: Any = None
-) -> tuple[Mapping, DatasetImport]:
+def lay(record: DatasetRecord, collection: Collection, *, owner: Any = None) -> tuple[Mapping, DatasetImport]:
     """Import a dataset and return its resolved mapping onto `collection`; all of it is kept, or nothing.
 
     What is there already is taken as it is. Raises what `import_dataset` raises, for a known name with other content
     among it.
     """
-    imported = import_dataset(record, name=name, owner=owner)
+    imported = import_dataset(record, owner=owner)
     dataset = imported.version.dataset
     mapping = mapping_of(dataset, collection, owner=owner)
     if mapping is None:

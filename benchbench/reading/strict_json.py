@@ -83,11 +83,11 @@ def raw_blocks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
         raise MalformedFileError(f"{path} cannot be read: {error.strerror or error}.") from None
 
 
-def raw_chunks(path: Path, *, size: int = BLOCK_BYTES) -> Iterator[bytes]:
-    """Yield a file's bytes, `size` at a time whatever its lines; `.gz` is unpacked."""
+def raw_chunks(path: Path) -> Iterator[bytes]:
+    """Yield a file's bytes, BLOCK_BYTES at a time whatever its lines; `.gz` is unpacked."""
     try:
         with _opened(path) as file:
-            while chunk := file.read(size):
+            while chunk := file.read(BLOCK_BYTES):
                 yield chunk
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise MalformedFileError(f"{path.name} cannot be unpacked: {_torn(error)}") from None

@@ -22,11 +22,11 @@ class Piece:
     hit: bool
 
 
-def excerpt(text: str, query: str, *, length: int = EXCERPT) -> list[Piece]:
+def excerpt(text: str, query: str) -> list[Piece]:
     """Return the part of `text` that starts shortly before its first query word, with the query's words marked.
 
     Words match by their beginning (four fifths of the query's word, three letters at least), so that "indexes" marks
-    "indexing"; stop words do not. At most about `length` characters; what is left out is shown by an ellipsis. Plain
+    "indexing"; stop words do not. At most about EXCERPT characters; what is left out is shown by an ellipsis. Plain
     text: the template escapes it.
     """
     flat = " ".join(text.split())
@@ -35,8 +35,8 @@ def excerpt(text: str, query: str, *, length: int = EXCERPT) -> list[Piece]:
     start = max(0, first.start() - BEFORE) if first else 0
     if start:
         start = flat.rfind(" ", 0, start) + 1
-    part = flat[start : start + length]
-    if start + length < len(flat):
+    part = flat[start : start + EXCERPT]
+    if start + EXCERPT < len(flat):
         part = part[: part.rfind(" ")] if " " in part else part
         part += " …"
     return marked(("… " if start else "") + part, query)
