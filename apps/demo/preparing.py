@@ -6,7 +6,6 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db.models import Q
 
 from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.defining.options import BenchmarkOptions
@@ -20,9 +19,9 @@ from apps.datasets.readers.schema1 import read_schema1
 from apps.mappings.creating import create_mapping, mapping_of
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve_now
-from apps.operations.models import Operation, Status
-from apps.retrieval.indexing import build_index, create_index
+from apps.retrieval.indexing import create_index
 from apps.retrieval.models import Index
+from apps.retrieval.reusing import equal_indexes
 
 DATA = Path(__file__).parent / "data"
 CORPUS = DATA / "python-docs.jsonl.gz"
@@ -64,19 +63,10 @@ def prepare_mapping(dataset: Dataset, collection: Collection, owner: User | None
 
 def prepare_index(collection: Collection, owner: User | None) -> Index:
     """Return the index of whole documents, ready or still to be built."""
-    current = Q(chunk_set=None) | Q(chunk_set__collection_fingerprint=collection.fingerprint)
-    made = collection.indexes.filter(current, owner=owner, name=INDEX, encoder=settings.BENCHBENCH_DEFAULT_MODEL)
+    made_of: dict[str, Any] = {"name": INDEX, "encoder": settings.BENCHBENCH_DEFAULT_MODEL}
     # An index that an interrupted demo has begun goes on where it stopped.
-    index = made.filter(status=Index.Status.READY).first() or made.order_by("-version").first()
-    return index or create_index(collection, name=INDEX, encoder=settings.BENCHBENCH_DEFAULT_MODEL, owner=owner)
-
-
-def start_building(index: Index) -> Operation:
-    """Return the operation that builds the index; one that is under way already is it."""
-    building = Operation.objects.filter(
-        kind=Operation.Kind.INDEX, subject_id=index.pk, status__in=Status.active()
-    ).first()
-    return building or build_index(index)
+    equal = equal_indexes(collection, owner, **made_of).filter(owner=owner)
+    return equal.first() or create_index(collection, **made_of, owner=owner)
 
 
 def prepare_benchmark(mapping: Mapping, owner: User | None) -> Benchmark:

@@ -18,7 +18,7 @@ from apps.mappings.resolving import is_stale, resolve
 from apps.mappings.views import exports as export_views
 from apps.mappings.views import mappings as views
 from apps.mappings.views import repairs as repair_views
-from apps.operations.models import Operation, Status
+from apps.operations.models import Operation
 from benchbench.access import may_change, visible
 from benchbench.site.additions import Page, add_to
 from benchbench.site.admin import STATUS_COLOURS, LargeAdmin, OwnedAdmin, VisibleFilter
@@ -93,7 +93,7 @@ class MappingAdmin(OwnedAdmin):
         return [obj.collection, obj.dataset]
 
     def operation(self, obj: Mapping) -> Operation | None:
-        return Operation.objects.filter(subject_id=obj.pk, status__in=Status.active()).first()
+        return Operation.active_on(obj)
 
     def buttons(self, request: HttpRequest, obj: Mapping) -> list[Button]:
         again = obj.status != Mapping.Status.PENDING

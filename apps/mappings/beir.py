@@ -9,7 +9,6 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
 
 from apps.collections.corpus import read_corpus
 from apps.collections.importing import ImportReport, import_collection
@@ -23,16 +22,18 @@ from apps.datasets.records import DatasetRecord
 from apps.mappings.creating import create_mapping, mapping_of
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve_now
-from apps.operations.models import Operation, Status
+from apps.operations.models import Operation
 from apps.retrieval.encoders.encoding import encoder_for
 from apps.retrieval.importing_vectors import VectorImport, import_vectors
-from apps.retrieval.indexing import build_index, create_index
+from apps.retrieval.indexing import building_of, create_index
 from apps.retrieval.models import Index
-from benchbench.access import usable
+from apps.retrieval.reusing import equal_indexes
 from benchbench.catalogue import catalogue_id
 from benchbench.errors import BenchbenchError, ConflictError
 
 DEFAULT_SPLIT = "test"
+# What every index that is made here has, besides its encoder or its vectors.
+IMPORTED: dict[str, Any] = {"strategy": "flat", "chunk_parameters": {}, "lexical": True}
 
 
 class BeirError(BenchbenchError):
@@ -145,7 +146,8 @@ def _import_index(collection: Collection, vectors: Path, version: DatasetVersion
     with vectors.open("rb") as file:
         digest = file_digest(file, "sha256").hexdigest()
     made_by = {"vector_source": digest} | ({"encoder": model} if model else {})
-    if index := _indexes(collection, owner, **made_by).filter(status=Index.Status.READY).first():
+    equal = equal_indexes(collection, owner, **IMPORTED, name=collection.name, **made_by)
+    if index := equal.filter(status=Index.Status.READY).first():
         return Indexed(index, reused=True)
     index = create_index(collection, name=collection.name, owner=owner)
     texts = dict(version.queries.values_list("key", "text"))
@@ -157,29 +159,8 @@ def _import_index(collection: Collection, vectors: Path, version: DatasetVersion
 
 
 def _build_index(collection: Collection, encoder: str, owner: Any) -> Indexed:
-    equal = _indexes(collection, owner, vector_source="", encoder=encoder)
-    if index := equal.filter(status=Index.Status.READY).first():
-        return Indexed(index, reused=True)
+    equal = equal_indexes(collection, owner, **IMPORTED, name=collection.name, vector_source="", encoder=encoder)
     index = equal.first() or create_index(collection, name=collection.name, encoder=encoder, owner=owner)
-    building = Operation.objects.filter(
-        kind=Operation.Kind.INDEX, subject_id=index.pk, status__in=Status.active()
-    ).first()  # of an import that was interrupted, perhaps
-    return Indexed(index, operation=building or build_index(index, by=owner))
-
-
-def _indexes(collection: Collection, owner: Any, **made_by: str) -> Any:
-    """Return the collection's indexes that an import like this makes of its documents as they now are, newest first.
-
-    Of those that `owner` sees.
-    """
-    current = Q(chunk_set=None) | Q(chunk_set__collection_fingerprint=collection.fingerprint)
-    equal = Index.objects.filter(
-        current,
-        collection=collection,
-        name=collection.name,
-        strategy="flat",
-        chunk_parameters={},
-        lexical=True,
-        **made_by,
-    )
-    return usable(equal, owner).order_by("-version")
+    if index.status == Index.Status.READY:
+        return Indexed(index, reused=True)
+    return Indexed(index, operation=building_of(index, by=owner))

@@ -6,7 +6,7 @@ from apps.collections.deleting import delete_collection
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
-from apps.operations.models import Operation, Status
+from apps.operations.models import Operation
 from benchbench.deleting import delete_unused, in_use
 from benchbench.errors import ConflictError
 
@@ -17,8 +17,7 @@ def delete_mapping(mapping: Mapping) -> None:
     A collection of ids that was made for the external runs of this dataset goes with its mapping.
     Raises ConflictError where benchmarks use it, or an operation is resolving it.
     """
-    resolving = Operation.objects.filter(kind=Operation.Kind.RESOLVE, subject_id=mapping.pk)
-    if active := resolving.filter(status__in=Status.active()).first():
+    if active := Operation.active_on(mapping):
         raise in_use(mapping, active)
     with transaction.atomic():
         collection = mapping.collection

@@ -25,7 +25,7 @@ from apps.mappings.references.rules import (
 )
 from apps.mappings.references.stubs import add_judged
 from apps.operations.launching import OperationActiveError, start_operation
-from apps.operations.models import Operation, Status
+from apps.operations.models import Operation
 from benchbench.errors import ConflictError
 
 CHUNK = 5000  # judgments looked up and written at a time
@@ -77,8 +77,7 @@ def resolve(mapping: Mapping, *, by: Any = None) -> Resolved:
     """
     if mapping.collection.kind == Collection.Kind.EXTERNAL:
         add_judged_documents(mapping)
-    active = Operation.objects.filter(kind=Operation.Kind.RESOLVE, subject_id=mapping.pk, status__in=Status.active())
-    if active.exists():
+    if Operation.active_on(mapping):
         raise OperationActiveError(f'The mapping "{mapping}" is being resolved already: wait for that, or cancel it.')
     references = judgments_of(current_basis(mapping)).count()
     documents = live(mapping.collection).count()

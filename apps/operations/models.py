@@ -76,6 +76,11 @@ class Operation(PublicModel):
         return f"{self.kind} {str(self.id)[:8]}"
 
     @classmethod
+    def active_on(cls, subject: models.Model) -> "Operation | None":
+        """Return the operation that works on a row, or is queued to; None where there is none."""
+        return cls.objects.filter(subject_id=subject.pk, status__in=Status.active()).first()
+
+    @classmethod
     def seen_by(cls, user: Any, prefix: str = "") -> Q:
         """Return which operations a staff member sees who may not view all, for `benchbench.access.visible`."""
         from apps.operations.subjects import subject_seen_by

@@ -11,7 +11,7 @@ from unfold.decorators import display
 
 from apps.collections.models import Collection
 from apps.operations.launching import cancel_operation
-from apps.operations.models import Operation, Status
+from apps.operations.models import Operation
 from apps.retrieval import views
 from apps.retrieval.deleting import delete_index
 from apps.retrieval.encoders.vector_cache import clear_cache, with_sizes
@@ -90,7 +90,7 @@ class IndexAdmin(OwnedAdmin):
         return [obj.collection]
 
     def operation(self, obj: Index) -> Operation | None:
-        return Operation.objects.filter(subject_id=obj.pk, status__in=Status.active()).first()
+        return Operation.active_on(obj)
 
     def buttons(self, request: HttpRequest, obj: Index) -> list[Button]:
         if self.operation(obj) is not None:

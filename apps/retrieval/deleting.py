@@ -6,7 +6,7 @@ from uuid import UUID
 from django.db import transaction
 
 from apps.operations.launching import OperationActiveError
-from apps.operations.models import Operation, Status
+from apps.operations.models import Operation
 from apps.retrieval.models import Chunk, ChunkSet, Index, LexicalIndex
 from apps.retrieval.search import full_text
 from apps.retrieval.search.vectors import table_store, vectors_file
@@ -19,7 +19,7 @@ def delete_index(index: Index) -> None:
 
     Raises ConflictError where runs point at it, and OperationActiveError while it is being built.
     """
-    if Operation.objects.filter(subject_id=index.pk, status__in=Status.active()).exists():
+    if Operation.active_on(index):
         raise OperationActiveError(f'The index "{index}" is being built: cancel that first.')
     table, file = index.vector_table, vectors_file(index)
     delete_unused(index)

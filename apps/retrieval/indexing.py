@@ -65,6 +65,14 @@ def next_version(collection: Collection, name: str) -> int:
     return int(versions.aggregate(next=Coalesce(Max("version"), 0) + 1)["next"])
 
 
+def building_of(index: Index, *, by: User | None = None) -> Operation:
+    """Return the operation that builds an index: one that is under way, of a command that was broken off, or a new one.
+
+    Raises as `build_index` does.
+    """
+    return Operation.active_on(index) or build_index(index, by=by)
+
+
 @transaction.atomic
 def build_index(index: Index, *, by: User | None = None) -> Operation:
     """Start the operation that builds an index. One that failed or was cancelled goes on where it stopped.

@@ -13,6 +13,8 @@ from apps.retrieval.strategies import get_strategy
 from benchbench.access import usable
 from benchbench.names import checked_name
 
+BUILT: dict[str, Any] = {"lexical": False, "vector_source": ""}  # what indexes of ingredients have besides
+
 
 @dataclass(frozen=True)
 class Ingredients:
@@ -35,7 +37,7 @@ def index_of(collection: Collection, made_of: Ingredients, *, name: str, owner: 
     Raises what `create_index` does.
     """
     parameters = get_strategy(made_of.strategy).check(made_of.chunk_parameters)
-    there = _equal(collection, owner, **{**asdict(made_of), "chunk_parameters": parameters}).first()
+    there = equal_indexes(collection, owner, **BUILT, **{**asdict(made_of), "chunk_parameters": parameters}).first()
     return there or create_index(
         collection,
         name=name,
@@ -57,7 +59,7 @@ def unavailable_index(
     So that what was to be searched by it keeps its place, and can be had by `build_index` once the ingredient is there.
     """
     locked = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
-    equal = _equal(locked, owner, **asdict(made_of))
+    equal = equal_indexes(locked, owner, **BUILT, **asdict(made_of))
     there = equal.exclude(status=Index.Status.READY).first()  # runs stand on a ready one
     index = there or Index(
         collection=locked,
@@ -72,12 +74,13 @@ def unavailable_index(
     return index
 
 
-def _equal(collection: Collection, owner: Any, **made_of: Any) -> QuerySet[Index]:
-    """Return the indexes of these ingredients that hold the collection's documents or none yet, a ready one first.
+def equal_indexes(collection: Collection, owner: Any, **made_of: Any) -> QuerySet[Index]:
+    """Return the indexes of these fields that hold the collection's documents or none yet, a ready one first.
 
-    Of those that `owner` sees: whoever else may see the collection has indexes of their own.
+    The newest of several comes first. Of those that `owner` sees: whoever else may see the collection has indexes of
+    their own.
     """
     current = Q(chunk_set=None) | Q(chunk_set__collection_fingerprint=collection.fingerprint)
     ready_first = Case(When(status=Index.Status.READY, then=Value(0)), default=Value(1))
-    same = Index.objects.filter(current, collection=collection, lexical=False, vector_source="", **made_of)
+    same = Index.objects.filter(current, collection=collection, **made_of)
     return usable(same, owner).order_by(ready_first, "-version")

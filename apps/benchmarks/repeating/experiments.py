@@ -23,9 +23,8 @@ from apps.datasets.reusing import dataset_with
 from apps.mappings.creating import create_mapping, mapping_of
 from apps.mappings.models import Mapping as Laid
 from apps.mappings.resolving import resolve_now
-from apps.operations.models import Operation, Status
 from apps.operations.working import OperationFailedError, wait
-from apps.retrieval.indexing import build_index
+from apps.retrieval.indexing import building_of
 from apps.retrieval.models import Index
 from apps.retrieval.reusing import index_of, unavailable_index
 from benchbench.files.combinations import kept_documents
@@ -119,9 +118,8 @@ def _build(index: Index, owner: User | None, on_progress: OnProgress | None) -> 
     index.refresh_from_db()
     if index.status == Index.Status.READY:
         return
-    building = Operation.objects.filter(subject_id=index.pk, status__in=Status.active()).first()
     with contextlib.suppress(OperationFailedError):  # told by the runs that need it
-        wait(building or build_index(index, by=owner), on_progress=on_progress)
+        wait(building_of(index, by=owner), on_progress=on_progress)
     index.refresh_from_db()
     if index.status == Index.Status.CANCELLED:
         raise ExperimentError(f'Building the index "{index}" was cancelled: run the experiment again to go on.')

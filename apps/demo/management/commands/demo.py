@@ -14,6 +14,7 @@ from apps.demo.verdict import reranking_verdict
 from apps.operations.commands import UseCaseCommand
 from apps.operations.working import wait
 from apps.results.board_text import text_of
+from apps.retrieval.indexing import building_of
 from apps.retrieval.models import Index
 from benchbench.errors import BenchbenchError
 
@@ -67,7 +68,7 @@ search in eight configurations, with and without reranking, prints the leaderboa
         index = preparing.prepare_index(collection, owner)
         if index.status != Index.Status.READY:
             self.say(f"Embedding the documents with {index.encoder} …")
-            building = preparing.start_building(index)
+            building = building_of(index)
             with self.progress("documents") as documents:
                 wait(
                     building,
