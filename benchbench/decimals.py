@@ -13,3 +13,9 @@ def signed(number: float, decimals: int = 4) -> str:
     """Return a difference with its sign, `+0.0123`; what rounds to nothing has none: `0.0000`."""
     shown = f"{number:+z,.{decimals}f}"
     return shown if float(shown.replace(",", "")) else shown[1:]
+
+
+def figure(number: float, decimals: int = 4) -> str:
+    """Return a measure's value as people read it: `.6451`, `1.0000`."""
+    shown = f"{number:z.{decimals}f}"
+    return shown[1:] if shown.startswith("0.") else shown

@@ -62,7 +62,7 @@ class CollectionAdmin(OwnedAdmin):
 @admin.register(Document)
 class DocumentAdmin(LargeAdmin):
     through = "collection"
-    list_display = ("title_or_id", "external_id", "file_name", "collection", "removed_at")
+    list_display = ("title_or_id", "external_id", "file_name", "in_collection", "removed_at")
     list_select_related = ("collection",)
     list_filter = (("collection", VisibleFilter), ("removed_at", admin.EmptyFieldListFilter))
     search_fields = ("=external_id", "title", "=uri", "=content_hash")
@@ -82,6 +82,10 @@ class DocumentAdmin(LargeAdmin):
     @display(description="title", ordering="title")
     def title_or_id(self, document: Document) -> str:
         return Truncator(str(document)).chars(120)
+
+    @display(description="collection", ordering="collection_id")  # as the list is ordered, so that it is marked so
+    def in_collection(self, document: Document) -> str:
+        return str(document.collection)
 
     def trail(self, obj: Document) -> list[Any]:
         return [obj.collection]

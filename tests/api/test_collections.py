@@ -23,7 +23,7 @@ FIELDS = {
 }
 LISTED = {"id", "external_id", "uri", "content_hash", "file_name", "title", "created_at", "updated_at"}
 CORPUS = '{"_id": "d1", "title": "Red", "text": "apple"}\n{"_id": "d2", "text": "plum"}\n'
-DID = {"created": 0, "updated": 0, "unchanged": 0, "removed": 0, "duplicates": 0}
+DID = {"created": 0, "updated": 0, "unchanged": 0, "removed": 0, "duplicates": 0, "empty": 0}
 
 
 def owned(caller: Caller, name: str = "library", documents: Any = ()) -> Collection:
@@ -179,6 +179,7 @@ def test_documents_are_added_and_brought_up_to_date(callers: Callers) -> None:
     assert post(record("a"), record("b"), record("b")) == DID | {"created": 2, "duplicates": 1, "document_count": 2}
     assert post(record("a"), record("b", "pear")) == DID | {"unchanged": 1, "updated": 1, "document_count": 2}
     assert post(record("c"), remove_missing=True) == DID | {"created": 1, "removed": 2, "document_count": 1}
+    assert post(record("c", " ")) == DID | {"updated": 1, "empty": 1, "document_count": 1}
     answer = callers.owner.upload(path, CORPUS, file_name="corpus.jsonl", remove_missing="true")
     assert answer.json() == DID | {"created": 2, "removed": 1, "document_count": 2}
     answer = callers.owner.upload(path, CORPUS, file_name="corpus.jsonl")

@@ -80,7 +80,7 @@ def test_the_cheapest_good_run_is_named_with_what_it_may_lose() -> None:
     assert pair.simultaneous is not None
     assert choice_sentence(found, costs) == (
         "top 20 is the cheapest run that is not significantly worse than the best, top 30; it loses at most "
-        f"{pair.simultaneous.high:.4f} nDCG@10 to it, with 95 % confidence."
+        f"{f'{pair.simultaneous.high:.4f}'.removeprefix('0')} nDCG@10 to it, with 95 % confidence."
     )
     within = costs_of(found, Bounds(latency_ms=15))
     assert choice_sentence(found, within) == "top 10 is the best within the bounds, and the cheapest too."

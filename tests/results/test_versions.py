@@ -116,6 +116,8 @@ def test_what_cannot_be_re_scored_says_why(admin_client: Client, finished: Bench
     press(admin_client, finished, "rescore_selected")
     resolve(finished.mapping)
     assert "Re-score on v2" in text_of(admin_client.get(results_url(finished))), "what it was measured on is replaced"
+    press(admin_client, finished, "rescore_selected")
+    assert "Re-score on v2" not in text_of(admin_client.get(results_url(finished))), "and it is measured on that"
 
 
 def test_a_manifest_goes_out_and_comes_back(admin_client: Client, finished: Benchmark) -> None:

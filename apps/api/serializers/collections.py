@@ -114,6 +114,7 @@ class ImportFacts(serializers.Serializer):
     unchanged = serializers.IntegerField(min_value=0)
     removed = serializers.IntegerField(min_value=0)
     duplicates = serializers.IntegerField(min_value=0, help_text="Stated more than once, equal each time.")
+    empty = serializers.IntegerField(min_value=0, help_text="Stated without a text: no search finds them by words.")
     document_count = serializers.IntegerField(min_value=0, help_text="Documents in the collection now.")
 
 

@@ -31,6 +31,7 @@ WHAT_IT_FOUND = (
     "truth_hash",
     "unresolved_count",
     "unresolved_share",
+    "created_at",
 )
 
 

@@ -159,7 +159,7 @@ def _alive(number: int) -> Q:
 
 
 def _listed(judgments: QuerySet[Judgment]) -> QuerySet[Judgment]:
-    return judgments.select_related("query").order_by("query__key", "id")
+    return judgments.select_related("query", "judged_by").order_by("query__key", "id")
 
 
 def _count(rows: QuerySet[Any]) -> QuerySet[Any]:

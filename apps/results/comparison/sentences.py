@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from apps.results.comparison.choosing import Costs
 from apps.results.comparison.comparing import RunComparison
-from benchbench.decimals import counted
+from benchbench.decimals import counted, figure
 from benchbench.ir.slices import Reversal
 
 MOST_NAMED = 3
@@ -74,7 +74,7 @@ def choice_sentence(comparison: RunComparison, costs: Costs) -> str:
         return f"{label} is the best{within}, {then}."
     lost = "how much it may lose, so few queries do not say"
     if choice.most_lost is not None:
-        lost = f"it loses at most {choice.most_lost:.4f} {comparison.measure} to it, with 95 % confidence"
+        lost = f"it loses at most {figure(choice.most_lost)} {comparison.measure} to it, with 95 % confidence"
     return (
         f"{label} is the cheapest run{within} that is not significantly worse than the best{of_them}, {best}; {lost}."
     )

@@ -12,6 +12,7 @@ from django.utils.html import format_html
 from apps.benchmarks.models import Benchmark
 from apps.results.causes import CAUSES
 from benchbench import decimals
+from benchbench.decimals import figure
 from benchbench.ir.triage import Loss
 from benchbench.site.panels import change_url
 
@@ -41,10 +42,7 @@ def table(content: str, label: str, id: str = "", kind: str = "") -> str:
 @register.filter
 def value(number: float | None, decimals: int = 4) -> str:
     """A measure's value as people read it: `.6451`; a dash where there is none."""
-    if not isinstance(number, int | float):
-        return DASH
-    shown = f"{number:z.{decimals}f}"
-    return shown[1:] if shown.startswith("0.") else shown
+    return figure(number, decimals) if isinstance(number, int | float) else DASH
 
 
 @register.filter
