@@ -1,12 +1,12 @@
 """Reading a folder of text, Markdown and HTML files as documents."""
 
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from apps.collections.headings import Heading, markdown_headings, sections_of
 from apps.collections.html import read_html
 from apps.collections.records import DocumentRecord
 from benchbench.errors import BenchbenchError
@@ -15,9 +15,6 @@ from benchbench.reading.strict_json import decode, storable
 MARKDOWN = (".md", ".markdown")
 HTML = (".html", ".htm")
 KINDS = (*MARKDOWN, *HTML, ".txt", ".rst")
-
-HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(?P<title>.*?)(?:[ \t]+#*)?[ \t]*")
-FENCE = re.compile(r" {0,3}(?P<mark>```|~~~)")
 
 
 class FolderError(BenchbenchError):
@@ -63,7 +60,7 @@ def read_files(folder_scan: FolderScan, *, uri_prefix: str = "") -> Iterator[Doc
 
     `external_id` is the relative path with slashes; `uri` is `uri_prefix` followed by it, or `file://` followed by the
     absolute path. `content_hash` is the SHA-256 of the file's bytes. The title is the first Markdown heading, the
-    `<title>` or `<h1>` of HTML, else the file name without its ending. Files must be UTF-8.
+    `<title>` or `<h1>` of HTML, else the file name without its ending. Headings begin sections. Files must be UTF-8.
     """
     for relative in folder_scan.files:
         yield _document(folder_scan.folder, relative, uri_prefix)
@@ -77,7 +74,7 @@ def _document(folder: Path, relative: str, uri_prefix: str) -> DocumentRecord:
         content = file.read_bytes()
     except OSError as error:
         raise FolderError(f"{relative} cannot be read: {error.strerror}.") from None
-    title, text = _title_and_text(decode(content, where=relative), file.suffix.lower())
+    title, text, headings = _read(decode(content, where=relative), file.suffix.lower())
     return DocumentRecord(
         external_id=relative,
         title=title or file.stem,
@@ -85,26 +82,17 @@ def _document(folder: Path, relative: str, uri_prefix: str) -> DocumentRecord:
         uri=uri_prefix + relative if uri_prefix else f"file://{file.as_posix()}",
         file_name=file.name,
         content_hash=sha256(content).hexdigest(),
+        sections=sections_of(headings, len(text)),
         place=relative,
     )
 
 
-def _title_and_text(source: str, ending: str) -> tuple[str, str]:
+def _read(source: str, ending: str) -> tuple[str, str, list[Heading]]:
+    """Return title, text and headings of a file."""
     if ending in HTML:
         return read_html(source)
-    return (_first_heading(source) if ending in MARKDOWN else ""), source
-
-
-def _first_heading(source: str) -> str:
-    """Return the first `# heading` outside fenced code, or ""."""
-    fence = ""
-    for line in source.splitlines():
-        if opened := FENCE.match(line):
-            mark = opened["mark"]
-            fence = "" if fence == mark else fence or mark
-        elif not fence and (heading := HEADING.fullmatch(line)) and heading["title"]:
-            return heading["title"]
-    return ""
+    headings = list(markdown_headings(source)) if ending in MARKDOWN else []
+    return (headings[0].title if headings else ""), source, headings
 
 
 def _refuse(error: OSError) -> None:

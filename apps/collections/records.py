@@ -7,6 +7,7 @@ from hashlib import sha256
 from typing import Any
 
 from benchbench.errors import BenchbenchError
+from benchbench.ir.summaries import first_sentences
 from benchbench.reading.strict_json import fault
 
 LIMITS = {"external_id": 500, "file_name": 500, "content_hash": 64}
@@ -48,6 +49,12 @@ class DocumentRecord:
     metadata: dict[str, Any] = field(default_factory=dict)
     sections: Sequence[SectionRecord] = ()
     place: str = ""
+
+    @property
+    def summary(self) -> str:
+        """What the document is about: the `summary` of its metadata, where that is a text; else its first sentences."""
+        stated = self.metadata.get("summary")
+        return stated.strip() if isinstance(stated, str) and stated.strip() else first_sentences(self.text)
 
     def hash(self) -> str:
         return self.content_hash or sha256(f"{self.title}\n{self.text}".encode()).hexdigest()

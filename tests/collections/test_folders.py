@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from apps.collections.folders import read_files, scan
+from apps.collections.headings import sections_of
 from apps.collections.html import read_html
 from benchbench.errors import BenchbenchError
 
@@ -76,7 +77,7 @@ def test_it_finds_the_title(tmp_path: Path, name: str, content: str | bytes, tit
 
 
 def test_it_reads_html_as_a_reader_sees_it() -> None:
-    title, text = read_html(
+    title, text, _ = read_html(
         "<html><head><title>T &amp; U</title><style>p {}</style><script>var a = '<p>';</script></head>"
         "<body><h1>Fruit</h1><p>Apples  and\n<b>pears</b>&nbsp;&lt;fresh&gt;.<br>Plums.</p><!-- hidden -->"
         "<ul><li>one<li>two</ul><pre>a\n  b</pre></body></html>"
@@ -106,3 +107,35 @@ def test_it_refuses_a_folder_without_documents(tmp_path: Path) -> None:
 def test_it_refuses_what_is_no_folder(tmp_path: Path) -> None:
     with pytest.raises(BenchbenchError, match="is not a folder"):
         scan(tmp_path / "absent")
+
+
+def test_headings_of_markdown_begin_sections(tmp_path: Path) -> None:
+    text = "before\n\n# Über *uns*!\nwe\n```\n# code\n```\n\n## Use ##\r\nit\n#\n# Use\n"
+    (tmp_path / "a.md").write_bytes(text.encode())
+    (record,) = read_files(scan(tmp_path))
+    assert record.text == text
+    assert [(one.section_id, one.heading, one.level) for one in record.sections] == [
+        ("über-uns", "Über *uns*!", 1),
+        ("use", "Use", 2),
+        ("use-1", "Use", 1),
+    ]
+    assert [text[one.start : one.end] for one in record.sections] == [
+        "# Über *uns*!\nwe\n```\n# code\n```\n\n",
+        "## Use ##\r\nit\n#\n",
+        "# Use\n",
+    ]
+
+
+def test_headings_of_html_begin_sections() -> None:
+    source = (
+        "<title>T</title><p>before</p><h1> About <em>us</em>\n</h1><p>we</p><h2></h2><script><h1>no</h1></script>"
+        '<div><h3 id="use">How to <br>use</h3>it</div><p>x<h2>  !</h2>'
+    )
+    title, text, headings = read_html(source)
+    assert (title, text) == ("T", "before\nAbout us\nwe\nHow to\nuse\nit\nx\n!")
+    assert [(one.title, one.level, one.id, text[one.start :][:3]) for one in headings] == [
+        ("About us", 1, "", "Abo"),
+        ("How to use", 3, "use", "How"),
+        ("!", 2, "", "!"),
+    ]
+    assert [one.section_id for one in sections_of(headings, len(text))] == ["about-us", "use", "section"]

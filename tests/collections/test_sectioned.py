@@ -62,11 +62,11 @@ def test_a_section_that_the_markdown_lacks_has_no_span(tmp_path: Path) -> None:
     assert spans(read(tmp_path)[0]) == {"s1": "## One\n\n", "s2": "", "s3": "## Three\n"}
 
 
-def test_a_document_needs_no_sections(tmp_path: Path) -> None:
+def test_a_document_without_sections_has_those_of_its_headings(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps({"id": "A", "title": "About"}))
     (tmp_path / "a.md").write_text("# About\n")
     (record,) = read(tmp_path)
-    assert (record.text, list(record.sections)) == ("# About\n", [])
+    assert (record.text, spans(record)) == ("# About\n", {"about": "# About\n"})
 
 
 @pytest.mark.parametrize(
