@@ -32,6 +32,10 @@ def int2(value: int) -> bytes:
     return struct.pack("!ih", 2, value)
 
 
+def int4(value: int) -> bytes:
+    return struct.pack("!ii", 4, value)
+
+
 def int8(value: int) -> bytes:
     return struct.pack("!iq", 8, value)
 

@@ -24,6 +24,9 @@ CAUSES = {
     Loss.NOT_INDEXED: Cause("Not indexed", "See that the document has text, and build a new version of the index."),
     Loss.FILTERED: Cause("Kept out by the query's filter", "Correct the filter, or the metadata of the document."),
     Loss.NO_SHARED_WORD: Cause("No word in common", "Search by vectors too: hybrid."),
+    Loss.NOT_REACHED: Cause(
+        "Not reached by the strategy", "Let the strategy go on with more: doc_top_k, section_top_k; or search flat."
+    ),
     Loss.BELOW_FIRST_STAGE: Cause("Below first-stage depth", "Raise candidates."),
     Loss.BELOW_FUSED: Cause("Below fused depth", "Raise candidates, or give more weight to the search that found it."),
     Loss.BELOW_RERANK_DEPTH: Cause("Below rerank depth", "Raise rerank_depths."),
@@ -57,6 +60,7 @@ def sentence_of(loss: Loss, configuration: Configuration, *, k: int, before: int
         Loss.NOT_INDEXED: "The index has no chunk of it.",
         Loss.FILTERED: "The filter of the query excludes it.",
         Loss.NO_SHARED_WORD: "It shares no word with the query, as the lexical index sees words.",
+        Loss.NOT_REACHED: "The index's strategy went on without its document, or without its section.",
         Loss.BELOW_FIRST_STAGE: f"No search had it among its first {candidates} chunks"
         + (f"; its best rank there is {before:,}." if before else "."),
         Loss.BELOW_FUSED: f"Fusion did not keep it among its first {candidates} chunks{was}.",

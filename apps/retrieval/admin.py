@@ -80,7 +80,10 @@ class IndexAdmin(OwnedAdmin):
     @display(description="chunks of")
     def chunking(self, index: Index) -> str:
         size, overlap = index.chunk_parameters.get("size"), index.chunk_parameters.get("overlap", 0)
-        return f"{size} characters, overlapping by {overlap}" if size else "whole documents"
+        if not size:
+            return "whole documents"
+        by_section = index.strategy != "flat" or index.chunk_parameters.get("sections")
+        return f"{size} characters, overlapping by {overlap}" + (", section by section" if by_section else "")
 
     @display(description="chunks", ordering="chunk_set__chunk_count", empty_value="–")
     def chunks(self, index: Index) -> str | None:

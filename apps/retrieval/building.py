@@ -10,6 +10,7 @@ from apps.retrieval.availability import require_available
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.search.vectors import table_store
+from apps.retrieval.strategies import get_strategy, search_parameters
 from benchbench.errors import BenchbenchError
 from benchbench.ir.records import Positions
 
@@ -27,7 +28,7 @@ def missing_positions(index: Index, chunk_set: ChunkSet, *, revision: str) -> Po
 
     All of them where the documents, or the model, are no longer what they were then.
     """
-    everything = np.arange(chunk_set.chunk_count)
+    everything = np.arange(chunk_set.vector_count)
     if not _continues(index, chunk_set, revision):
         return everything
     return np.setdiff1d(everything, table_store().ids(index.vector_table), assume_unique=True)
@@ -89,26 +90,28 @@ def finish(index: Index, *, duration_sec: float) -> None:
     """
     require_available(index)
     assert index.chunk_set is not None
-    chunk_count = index.chunk_set.chunk_count
+    chunk_set = index.chunk_set
     vector_count = table_store().count(index.vector_table) if index.has_vectors else 0
-    if index.has_vectors and vector_count != chunk_count:
+    if index.has_vectors and vector_count != chunk_set.vector_count:
         raise IndexingError(
-            f'The index "{index}" has {vector_count:,} vectors for {chunk_count:,} chunks; build it again.'
+            f'The index "{index}" has {vector_count:,} vectors for {chunk_set.vector_count:,} chunks; build it again.'
         )
     lexical = index.lexical_index
+    searching = search_parameters(get_strategy(index.strategy), index.chunk_parameters)
     index.fingerprint = fingerprint(
-        chunk_set=index.chunk_set.fingerprint,
+        chunk_set=chunk_set.fingerprint,
         encoder=index.encoder,
         revision=index.encoder_revision,
         vector_source=index.vector_source,
         store=index.store,
         store_parameters=index.store_parameters,
         lexical=lexical.fingerprint if lexical else None,
+        **({"search_parameters": searching} if searching else {}),
     )
     index.stats = {
         "duration_sec": round(duration_sec, 3),
-        "num_documents": index.chunk_set.chunks.values("document").distinct().count(),
-        "num_chunks": chunk_count,
+        "num_documents": chunk_set.leaves.values("document").distinct().count(),
+        "num_chunks": chunk_set.chunk_count,
         "num_vectors": vector_count,
         "embed_calls": 0 if index.vector_source else vector_count,
         "cache_hits": index.stats.get("cache_hits", 0),

@@ -1,6 +1,6 @@
 """Chunk sets: the chunks of one state of a collection, made once and shared by the indexes that chunk alike."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -8,16 +8,25 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from apps.collections.fingerprints import live
-from apps.collections.models import Collection
+from apps.collections.models import Collection, Section
+from apps.collections.records import DocumentRecord, SectionRecord
 from apps.retrieval.fingerprints import fingerprint, text_hash
 from apps.retrieval.models import ChunkSet
-from apps.retrieval.strategies import get_strategy
+from apps.retrieval.strategies import chunk_parameters, get_strategy
+from apps.retrieval.strategies.base import Piece
 
 DOCUMENTS_AT_ONCE = 1000
 COPY_CHUNKS = (
     "COPY retrieval_chunk "
-    '(chunk_set_id, document_id, level, ordinal, position, text, text_hash, start, "end") FROM STDIN'
+    '(chunk_set_id, position, document_id, section_id, level, ordinal, text, text_hash, start, "end") FROM STDIN'
 )
+ADD_CHILDREN = """
+    INSERT INTO retrieval_chunk_children (from_chunk_id, to_chunk_id)
+    SELECT parent.id, child.id FROM unnest(%s::int[], %s::int[]) AS link (parent, child)
+    JOIN retrieval_chunk parent ON parent.chunk_set_id = %s AND parent.position = link.parent
+    JOIN retrieval_chunk child ON child.chunk_set_id = %s AND child.position = link.child
+"""
+SECTION = ("section_id", "heading", "level", "start", "end")
 
 
 @transaction.atomic
@@ -31,10 +40,11 @@ def make_chunk_set(
     """Return the chunk set of the collection's documents as they are now, made if there is none yet.
 
     It is there whole or not at all. Positions number the chunks by external_id in code point order, then place in the
-    document: the order in which equal scores rank. The collection is locked meanwhile, so that an import waits.
+    document: the order in which equal scores rank. Summaries follow them, level by level, in the same order.
+    Parameters of the search alone are no part of it. The collection is locked meanwhile, so that an import waits.
     `on_part` is called between parts and may raise. Raises StrategyError, ChunkingError.
     """
-    parameters = get_strategy(strategy).check(parameters)
+    parameters = chunk_parameters(get_strategy(strategy), parameters)
     locked = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
     key = fingerprint(
         collection=str(locked.pk), state=locked.fingerprint, strategy=strategy, parameters=dict(parameters)
@@ -49,24 +59,66 @@ def make_chunk_set(
         parameters=parameters,
         fingerprint=key,
     )
-    rows = _rows(made)
-    count = 0
-    while part := list(islice(rows, DOCUMENTS_AT_ONCE)):
-        on_part()
-        with connection.cursor() as cursor, cursor.cursor.copy(COPY_CHUNKS) as copy:
-            for position, row in enumerate(part, start=count):
-                copy.write_row((made.pk, *row[:3], position, *row[3:]))
-        count += len(part)
-    made.chunk_count = count
+    counts = _add_levels(made, on_part)
+    made.chunk_count, made.summary_count = counts[0], sum(counts[1:])
     made.completed_at = timezone.now()
-    made.save(update_fields=["chunk_count", "completed_at", "updated_at"])
+    made.save(update_fields=["chunk_count", "summary_count", "completed_at", "updated_at"])
     return made
 
 
-def _rows(chunk_set: ChunkSet) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a set's chunks in the order of their positions."""
+def _add_levels(chunk_set: ChunkSet, on_part: Callable[[], None]) -> list[int]:
+    """Store the pieces of all documents, level by level from the chunks up, and return how many each level has."""
     strategy = get_strategy(chunk_set.strategy)
-    documents = live(chunk_set.collection).order_by("external_id").values_list("pk", "title", "text")
-    for pk, title, text in documents.iterator(chunk_size=DOCUMENTS_AT_ONCE):
-        for ordinal, piece in enumerate(strategy.chunks(title, text, chunk_set.parameters)):
-            yield pk, 0, ordinal, piece.text, text_hash(piece.text), piece.start, piece.end
+    parameters = strategy.check(chunk_set.parameters)
+    counts: list[int] = []
+    below: dict[int, int] = {}  # the position of each document's first piece on the level below
+    for level in range(strategy.levels):
+        first = position = sum(counts)
+        starts: dict[int, int] = {}
+        for part in _documents(chunk_set.collection):
+            on_part()
+            rows, links = [], []
+            for pk, section_ids, record in part:
+                starts[pk] = position
+                pieces = [piece for piece in strategy.chunks(record, parameters) if piece.level == level]
+                for ordinal, piece in enumerate(pieces):
+                    rows.append((chunk_set.pk, position, pk, *_row(piece, ordinal, section_ids)))
+                    links += [(position, below[pk] + child) for child in piece.children]
+                    position += 1
+            _store(chunk_set, rows, links)
+        below = starts
+        counts.append(position - first)
+    return counts
+
+
+def _row(piece: Piece, ordinal: int, section_ids: Sequence[int]) -> tuple[Any, ...]:
+    section = None if piece.section is None else section_ids[piece.section]
+    return section, piece.level, ordinal, piece.text, text_hash(piece.text), piece.start, piece.end
+
+
+def _store(chunk_set: ChunkSet, rows: Sequence[tuple[Any, ...]], links: Sequence[tuple[int, int]]) -> None:
+    """Store chunks, and the children of those that have any, as positions."""
+    with connection.cursor() as cursor:
+        with cursor.cursor.copy(COPY_CHUNKS) as copy:
+            for row in rows:
+                copy.write_row(row)
+        if links:
+            parents, children = zip(*links, strict=True)
+            cursor.execute(ADD_CHILDREN, [list(parents), list(children), chunk_set.pk, chunk_set.pk])
+
+
+def _documents(collection: Collection) -> Iterator[list[tuple[int, list[int], DocumentRecord]]]:
+    """Yield the documents by external_id, some at a time: the key of each, those of its sections, and what is cut."""
+    values = live(collection).order_by("external_id").values_list("pk", "external_id", "title", "text", "metadata")
+    documents = values.iterator(chunk_size=DOCUMENTS_AT_ONCE)
+    while part := list(islice(documents, DOCUMENTS_AT_ONCE)):
+        keys: dict[int, list[int]] = {pk: [] for pk, *_ in part}
+        sections: dict[int, list[SectionRecord]] = {pk: [] for pk in keys}
+        rows = Section.objects.filter(document__in=keys).order_by("document", "ordinal")
+        for document, pk, *stated in rows.values_list("document_id", "pk", *SECTION):
+            keys[document].append(pk)
+            sections[document].append(SectionRecord(*stated))
+        yield [
+            (pk, keys[pk], DocumentRecord(external_id, title, text, metadata=metadata, sections=sections[pk]))
+            for pk, external_id, title, text, metadata in part
+        ]

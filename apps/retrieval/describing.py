@@ -8,6 +8,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from apps.operations.models import Operation
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.models import Index
+from apps.retrieval.strategies import get_strategy
 
 UNKNOWN = "unknown"
 
@@ -24,7 +25,7 @@ def identity_of(index: Index) -> dict[str, Any]:
     lexical = index.lexical_index
     facts = {
         "strategy": index.strategy,
-        "chunk_parameters": index.chunk_set.parameters,
+        "chunk_parameters": get_strategy(index.strategy).check(index.chunk_parameters),
         "encoder": index.encoder,
         "encoder_revision": index.encoder_revision,
         "vector_source": index.vector_source,

@@ -9,6 +9,8 @@ from apps.collections.models import Collection
 from apps.retrieval.models import Index
 from benchbench.site.pages import PageForm
 
+LOD_EMBED = "lod_embed"
+
 
 class IndexForm(PageForm):
     collection = forms.ModelChoiceField(Collection.objects.none())
@@ -32,12 +34,22 @@ class IndexForm(PageForm):
         label="BM25 too",
         help_text="For lexical and hybrid search. Cheap to build.",
     )
+    strategy = forms.ChoiceField(
+        required=False,
+        initial="flat",
+        choices=[
+            ("flat", "flat: with every chunk"),
+            (LOD_EMBED, "level of detail: with documents, then their sections, then the chunks of those"),
+        ],
+        help_text="What a query is compared with.",
+    )
     size = forms.IntegerField(
         required=False,
         min_value=20,
         label="Chunk size",
         widget=forms.NumberInput({"placeholder": "whole documents"}),
-        help_text="Characters a chunk. Empty: whole documents. Many models read only the first 1,000 or 2,000.",
+        help_text="Characters a chunk. Empty: whole documents; by level of detail 500. Many models read only the first "
+        "1,000 or 2,000.",
     )
     overlap = forms.IntegerField(
         required=False,
@@ -46,6 +58,25 @@ class IndexForm(PageForm):
         widget=forms.NumberInput({"placeholder": "0"}),
         help_text="Characters that a chunk shares with the next; less than half the size.",
     )
+    by_section = forms.BooleanField(
+        required=False,
+        label="Section by section",
+        help_text="No chunk reaches from one section of a document into another. So it is always by level of detail.",
+    )
+    doc_top_k = forms.IntegerField(
+        required=False,
+        min_value=1,
+        label="Documents",
+        widget=forms.NumberInput({"placeholder": "5"}),
+        help_text="Level of detail: with how many of the best documents a search goes on.",
+    )
+    section_top_k = forms.IntegerField(
+        required=False,
+        min_value=1,
+        label="Sections",
+        widget=forms.NumberInput({"placeholder": "10"}),
+        help_text="Level of detail: with how many of their best sections.",
+    )
 
     sections = (
         ("", "", ("collection", "name")),
@@ -53,8 +84,9 @@ class IndexForm(PageForm):
         (
             "Chunks",
             "Long documents are found better in parts; a hit on a part counts for its document.",
-            ("size", "overlap"),
+            ("size", "overlap", "by_section"),
         ),
+        ("Strategy", "How documents are made searchable in levels.", ("strategy", "doc_top_k", "section_top_k")),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -63,6 +95,21 @@ class IndexForm(PageForm):
         self.fields["encoder"].initial = settings.BENCHBENCH_DEFAULT_MODEL
 
     def clean(self) -> None:
-        size, overlap = self.cleaned_data.get("size"), self.cleaned_data.get("overlap")
-        if overlap and not size:
+        values = self.cleaned_data
+        if values.get("strategy") == LOD_EMBED or values.get("size"):
+            return
+        if values.get("overlap"):
             self.add_error("overlap", "Whole documents do not overlap: state a chunk size too.")
+        if values.get("by_section"):
+            self.add_error("by_section", "Whole documents are not cut: state a chunk size too.")
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of the strategy, those that the form states."""
+        values = self.cleaned_data
+        stated = {name: values[name] for name in ("size", "overlap", "doc_top_k", "section_top_k")}
+        if values["strategy"] != LOD_EMBED:
+            stated["sections"] = values["by_section"] or None
+            if not values["size"]:
+                stated["overlap"] = None
+        return {name: value for name, value in stated.items() if value is not None}

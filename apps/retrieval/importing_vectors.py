@@ -74,7 +74,7 @@ def _check_index(index: Index) -> None:
 
 
 def _external_ids(chunk_set: ChunkSet) -> list[str]:
-    return list(chunk_set.chunks.order_by("position").values_list("document__external_id", flat=True))
+    return list(chunk_set.leaves.order_by("position").values_list("document__external_id", flat=True))
 
 
 def _in_order(vector_file: VectorFile, external_ids: Sequence[str]) -> Vectors:

@@ -47,6 +47,8 @@ def create_index(
     declared = Index(name=name, encoder=encoder.strip(), strategy=strategy, store=store, lexical=lexical, owner=owner)
     require_available(declared)
     declared.chunk_parameters = get_strategy(strategy).check(chunk_parameters or {})
+    if get_strategy(strategy).levels > 1 and not declared.encoder:
+        raise IndexingError(f'The index "{name}" has nothing to compare: {strategy} goes by vectors; name an encoder.')
     if not (declared.encoder or lexical):
         raise IndexingError(f'The index "{name}" would find nothing: name an encoder, or keep the lexical side.')
     locked = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)  # numbers the versions

@@ -19,11 +19,22 @@ class ChunkSet(PublicModel):
     fingerprint = models.CharField(
         max_length=64, unique=True, help_text="SHA-256 over collection, its fingerprint, strategy and parameters."
     )
-    chunk_count = models.PositiveIntegerField(default=0)
+    chunk_count = models.PositiveIntegerField(default=0, help_text="Level 0: positions 0 to this.")
+    summary_count = models.PositiveIntegerField(default=0, help_text="The levels above: the positions after those.")
     completed_at = models.DateTimeField(null=True, blank=True)
 
     def __str__(self) -> str:
         return f"{self.strategy} chunks of {self.collection}"
+
+    @property
+    def vector_count(self) -> int:
+        """How many positions it has: each has a vector in an index with an encoder."""
+        return self.chunk_count + self.summary_count
+
+    @property
+    def leaves(self) -> "models.QuerySet[Chunk]":
+        """The chunks that searches return, without the summaries above them."""
+        return self.chunks.filter(level=0)
 
 
 class Chunk(models.Model):
@@ -36,7 +47,7 @@ class Chunk(models.Model):
     level = models.PositiveSmallIntegerField(default=0)
     ordinal = models.PositiveIntegerField(help_text="Place in its document, from 0.")
     position = models.PositiveIntegerField(
-        help_text="Row in the set's vectors. Ascending position is the tie order: external_id, then ordinal."
+        help_text="Row in the set's vectors. Ascending position is the tie order: level, external_id, then ordinal."
     )
     text = models.TextField()
     text_hash = models.CharField(max_length=64, help_text="SHA-256 of the text that is encoded.")
@@ -108,7 +119,9 @@ class Index(OwnedModel):
     version = models.PositiveIntegerField(default=1, validators=[MinValueValidator(1)])
     strategy = models.CharField(max_length=50, default="flat")
     chunk_parameters = models.JSONField(
-        default=dict, blank=True, help_text='Characters: {"size": 500, "overlap": 50}. Empty: whole documents.'
+        default=dict,
+        blank=True,
+        help_text='Of the strategy, those of its search too. Characters: {"size": 500, "overlap": 50}.',
     )
     encoder = models.CharField(
         max_length=500,

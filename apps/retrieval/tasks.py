@@ -139,7 +139,8 @@ def progress(operation: Operation) -> dict[str, Any]:
     index = Index.objects.select_related("collection", "chunk_set").filter(pk=operation.subject_id).first()
     documents = index.collection.document_count if index else 0
     done_parts = set(operation.batches.filter(state=Batch.State.DONE).values_list("payload__part", flat=True))
-    chunks = index.chunk_set.chunk_count if index and index.chunk_set and "chunk" in done_parts else 0
+    cut = index.chunk_set if index and "chunk" in done_parts else None
+    pieces = cut.vector_count if cut else 0
     encoding = operation.batches.filter(payload__part="encode").aggregate(units=Sum("units"), done=Sum("done_units"))
     missing = (encoding["units"] or 0) - (encoding["done"] or 0)
     return {
@@ -150,8 +151,8 @@ def progress(operation: Operation) -> dict[str, Any]:
         "stage": stage_of(operation, done_parts, missing),
         "error": operation.error or None,
         "total_documents": documents,
-        "processed_documents": documents * (chunks - missing) // chunks if chunks else 0,
-        "chunks": chunks,
+        "processed_documents": documents * (pieces - missing) // pieces if pieces else 0,
+        "chunks": cut.chunk_count if cut else 0,
         "eta_seconds": progress_of(operation).eta_seconds,
         "queue_position": queueing.position(operation),
         "waiting_for": waiting_for(operation),

@@ -15,13 +15,13 @@ from benchbench.site.panels import change_url
 def add_index(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     def act(form: IndexForm) -> HttpResponse:
         values = form.cleaned_data
-        chunks = {"size": values["size"], "overlap": values["overlap"] or 0} if values["size"] else {}
         with transaction.atomic():
             index = create_index(
                 values["collection"],
                 name=values["name"],
                 encoder=values["encoder"],
-                chunk_parameters=chunks,
+                strategy=values["strategy"] or "flat",
+                chunk_parameters=form.parameters,
                 lexical=values["lexical"],
                 owner=staff(request),
             )

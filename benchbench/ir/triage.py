@@ -27,6 +27,7 @@ class Loss(StrEnum):
     NOT_INDEXED = "not indexed"
     FILTERED = "kept out by filter"
     NO_SHARED_WORD = "no shared word"
+    NOT_REACHED = "not reached by strategy"
     BELOW_FIRST_STAGE = "below first-stage depth"
     BELOW_FUSED = "below fused depth"
     BELOW_RERANK_DEPTH = "below rerank depth"
@@ -170,8 +171,8 @@ class _Trace:
 
     stages: dict[str, _Ranked]
     passed: frozenset[int]
-    words_exhausted: bool
-    """It was searched by words alone, and every chunk that shares one was found."""
+    exhausted: Loss | None
+    """Why no search would have found more had it been asked for more; None where one would have."""
 
     @classmethod
     def of(cls, run: RunPlan, lists: Mapping[str, ScoredList], documents: Mapping[int, int]) -> _Trace:
@@ -182,11 +183,20 @@ class _Trace:
         stages = {key: _Ranked.of(lists[key], documents, run.candidates) for key in keys}
         stages[FINAL] = _Ranked.of(passed.head(run.top_k), documents, run.top_k)
         first = [stage for stage in run.stages if isinstance(stage, DenseStage | LexicalStage)]
-        exhausted = all(isinstance(stage, LexicalStage) and len(lists[stage.key]) < stage.depth for stage in first)
-        return cls(stages, frozenset(documents[chunk] for chunk in passed.ids.tolist()), exhausted)
+        ended = all(len(lists[stage.key]) < stage.depth for stage in first)
+        return cls(stages, frozenset(documents[chunk] for chunk in passed.ids.tolist()), _ending(first, ended))
 
     def standings(self, document: int) -> dict[str, Standing]:
         return {stage: ranked.standing(stage, document) for stage, ranked in self.stages.items()}
+
+
+def _ending(first: Sequence[DenseStage | LexicalStage], ended: bool) -> Loss | None:
+    """Why searches that ended before their depth found no more: an exact one by vectors leaves out only what its
+    strategy passes by, one by words what shares none; an approximate one may leave out anything."""
+    dense = [stage for stage in first if isinstance(stage, DenseStage)]
+    if not ended or any(stage.ann != "exact" for stage in dense):
+        return None
+    return Loss.NOT_REACHED if dense else Loss.NO_SHARED_WORD
 
 
 def _loss(run: RunPlan, trace: _Trace, standings: Mapping[str, Standing], document: int, k: int) -> Loss:
@@ -197,7 +207,7 @@ def _loss(run: RunPlan, trace: _Trace, standings: Mapping[str, Standing], docume
     rerank = next((stage for stage in run.stages if isinstance(stage, RerankStage)), None)
     if not any(standings[stage.key].is_read for stage in first):
         is_nowhere = all(standings[stage.key].rank is None for stage in first)
-        return Loss.NO_SHARED_WORD if trace.words_exhausted and is_nowhere else Loss.BELOW_FIRST_STAGE
+        return trace.exhausted if trace.exhausted and is_nowhere else Loss.BELOW_FIRST_STAGE
     if fuse and not standings[fuse.key].is_read:
         return Loss.BELOW_FUSED
     if rerank and not standings[rerank.key].is_read:

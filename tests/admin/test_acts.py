@@ -132,6 +132,20 @@ def test_an_index_is_built_from_the_form(transactional_db: None, admin_client: C
     assert "data-live" not in admin_client.get(change_url(index)).content.decode()
 
 
+def test_the_form_of_an_index_states_a_strategy(transactional_db: None, admin_client: Client) -> None:
+    collection = make_collection("library", [{"title": "apple", "text": "apple pear"}])
+    fields = {"collection": collection.pk, "encoder": ENCODER, "strategy": "lod_embed", "section_top_k": "3"}
+    admin_client.post(reverse("admin:retrieval_index_add"), {**fields, "name": "lod"})
+    cut = {**fields, "strategy": "flat", "section_top_k": "", "size": "50", "by_section": "on"}
+    admin_client.post(reverse("admin:retrieval_index_add"), {**cut, "name": "flat"})
+    whole = admin_client.post(reverse("admin:retrieval_index_add"), {**cut, "name": "no", "size": ""})
+    assert "state a chunk size too" in str(whole.context["form"].errors)
+    lod, flat = Index.objects.order_by("-name")
+    assert (lod.strategy, flat.strategy) == ("lod_embed", "flat")
+    assert lod.chunk_parameters == {"size": 500, "overlap": 50, "doc_top_k": 5, "section_top_k": 3}
+    assert flat.chunk_parameters == {"size": 50, "overlap": 0, "title": False, "sections": True}
+
+
 def test_an_index_that_would_find_nothing_is_refused_in_the_form(client_of_ada: Client) -> None:
     collection = make_collection("library", [{"title": "apple"}])
     response = client_of_ada.post(reverse("admin:retrieval_index_add"), {"collection": collection.pk, "name": "none"})

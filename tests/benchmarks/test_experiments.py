@@ -122,9 +122,9 @@ def test_a_limit_keeps_the_expected_documents_and_the_first_queries(folder: Path
     ("others", "said"),
     [
         (
-            {"strategies": [{"name": "lod_embed"}], "backends": [{"name": "sqlite_vec"}]},
-            "fruit.yaml combines nothing that can run here: the strategy lod_embed is not known here, known are flat; "
-            "the backend sqlite_vec is not known here, known are pgvector, memory",
+            {"strategies": [{"name": "raptor"}], "llms": [{"model": "llama3"}], "backends": [{"name": "sqlite_vec"}]},
+            "fruit.yaml combines nothing that can run here: the strategy raptor is not known here, known are flat, "
+            "lod_embed; the backend sqlite_vec is not known here, known are pgvector, memory",
         ),
         (
             {"embeddings": [{"model": "text-embedding-3", "provider": "openai"}]},
@@ -178,17 +178,18 @@ def command(*arguments: str) -> str:
 
 @pytest.mark.django_db
 def test_a_dry_run_lists_the_combinations_and_what_cannot_run(folder: Path) -> None:
-    strategies = [{"name": "flat"}, {"name": "lod_embed"}]
-    path = str(write(folder, strategies=strategies, backends=[{"name": "memory"}, {"name": "pgvector"}]))
+    strategies, llms = [{"name": "flat"}, {"name": "raptor"}], [{"model": "llama3"}]
+    path = str(write(folder, strategies=strategies, llms=llms, backends=[{"name": "memory"}, {"name": "pgvector"}]))
     assert command("--experiment", path, "--dry-run") == (
-        "Experiment fruit: 4 combinations of 2 strategies × 2 backends × 1 embedding; 2 can run here. "
+        "Experiment fruit: 4 combinations of 2 strategies × 2 backends × 1 embedding × 1 language model where one "
+        "is asked; 2 can run here. "
         "Each query is asked 2 times by each, for 3 chunks.\n"
         f"  1 flat 500/50 · memory · {FRUITS}\n"
         f"  2 flat 500/50 · pgvector · {FRUITS}\n"
-        f"  3 lod_embed 500/50 · memory · {FRUITS}: cannot run, the strategy lod_embed is not known here, known are "
-        "flat\n"
-        f"  4 lod_embed 500/50 · pgvector · {FRUITS}: cannot run, the strategy lod_embed is not known here, known are "
-        "flat\n"
+        f"  3 raptor 500/50 · memory · {FRUITS} · llama3: cannot run, the strategy raptor is not known here, known "
+        "are flat, lod_embed\n"
+        f"  4 raptor 500/50 · pgvector · {FRUITS} · llama3: cannot run, the strategy raptor is not known here, known "
+        "are flat, lod_embed\n"
     )
     facts = json.loads(command("--experiment", path, "--dry-run", "--json", "--preset", "quick_test"))
     assert (facts["total_runs"], facts["runs_that_can_run"]) == (4, 2)

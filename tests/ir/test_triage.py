@@ -73,6 +73,13 @@ def test_a_search_by_words_that_ran_out_of_them_would_find_no_more_if_it_were_de
     assert losses(hybrid, lists, 1) == [Loss.BELOW_FIRST_STAGE], "deeper dense search may find it"
 
 
+def test_a_search_by_vectors_that_ended_early_passed_by_what_it_lacks():
+    dense = Configuration(top_k=3)
+    assert losses(dense, {"dense": ranked(20, 21)}, 1) == [Loss.NOT_REACHED]
+    assert losses(dense, {"dense": ranked(20, 21, 30)}, 1) == [Loss.BELOW_FIRST_STAGE]
+    assert losses(Configuration(top_k=3, ann="hnsw"), {"dense": ranked(20, 21)}, 1) == [Loss.BELOW_FIRST_STAGE]
+
+
 def test_documents_that_were_found_have_standings_too():
     (run,) = plan([("run", Configuration(top_k=2))]).runs
     found = standings_of(run, {run.final: ranked(20, 10, 11)}, DOCUMENTS, [1, 2, 3])

@@ -19,6 +19,15 @@ def test_it_builds_and_waits(fruit, capsys):
     assert index.chunk_parameters == {"size": 5, "overlap": 0, "title": False}
 
 
+def test_it_takes_a_strategy_with_its_parameters(fruit, capsys):
+    stated = ["--strategy", "lod_embed", "--encoder", KEYWORDS, "--size", "5", "--overlap", "0", "--doc-top-k", "2"]
+    call_command("build_index", "fruit", "--name", "lod", *stated)
+    call_command("build_index", "fruit", "--name", "flat", "--size", "5", "--by-section")
+    lod, flat = Index.objects.order_by("-name")
+    assert lod.chunk_parameters == {"size": 5, "overlap": 0, "doc_top_k": 2, "section_top_k": 10}
+    assert flat.chunk_parameters == {"size": 5, "overlap": 0, "title": False, "sections": True}
+
+
 def test_without_waiting_it_leaves_the_work_to_a_worker(fruit, capsys):
     call_command("build_index", str(fruit.pk), "--name", "words")
     assert 'The index "words" is queued' in capsys.readouterr().out
@@ -32,6 +41,8 @@ def test_without_waiting_it_leaves_the_work_to_a_worker(fruit, capsys):
         (["fruit", "--name", "a", "--no-lexical"], "would find nothing"),
         (["fruit", "--name", "a", "--overlap", "5"], "go with --size"),
         (["fruit", "--name", "a", "--size", "10", "--overlap", "5"], "less than half the size"),
+        (["fruit", "--name", "a", "--doc-top-k", "5"], "go with --strategy lod_embed"),
+        (["fruit", "--name", "a", "--strategy", "lod_embed"], "lod_embed goes by vectors; name an encoder"),
         (["fruit", "--name", "a", "--encoder", "nobody/nothing", "--wait"], "is not on this machine"),
     ],
 )

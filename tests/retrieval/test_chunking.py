@@ -4,8 +4,6 @@ from apps.collections.importing import create_collection, import_documents
 from apps.collections.records import DocumentRecord
 from apps.retrieval.chunking import make_chunk_set
 from apps.retrieval.fingerprints import text_hash
-from apps.retrieval.strategies import STRATEGIES, StrategyError, get_strategy
-from benchbench.ir.chunking import ChunkingError
 from tests.factories import make_collection
 
 SIZED = {"size": 10, "overlap": 2, "title": False}
@@ -92,50 +90,3 @@ class TestMakingAChunkSet:
         collection = create_collection("library")
         import_documents(collection, (DocumentRecord(f"{n:05}", "", str(n)) for n in range(2500)))
         assert [row[2] for row in chunked(collection)[1]] == [str(n) for n in range(2500)]
-
-
-@pytest.mark.parametrize("name", STRATEGIES)
-class TestAStrategy:
-    """The contract of a strategy."""
-
-    def test_it_names_itself(self, name):
-        assert get_strategy(name).name == name
-
-    def test_checked_parameters_stay_as_they_are(self, name):
-        strategy = get_strategy(name)
-        for parameters in ({}, {"size": 100}):
-            checked = strategy.check(parameters)
-            assert strategy.check(checked) == checked
-
-    def test_pieces_are_the_same_twice_and_lie_in_the_text(self, name):
-        strategy = get_strategy(name)
-        parameters = strategy.check({"size": 20, "overlap": 5})
-        text = "Some words that are cut. " * 9
-        pieces = list(strategy.chunks("Title", text, parameters))
-        assert pieces == list(strategy.chunks("Title", text, parameters))
-        assert all(0 <= piece.start <= piece.end <= len(text) and piece.text for piece in pieces)
-
-
-class TestFlatParameters:
-    @pytest.mark.parametrize(
-        "parameters",
-        [
-            {"overlap": 5},
-            {"size": "500"},
-            {"size": 500, "ovrlap": 5},
-            {"size": True},
-            {"size": 9.5},
-            {"size": 9, "title": 1},
-        ],
-    )
-    def test_nonsense_is_refused_with_an_example(self, parameters):
-        with pytest.raises(StrategyError, match=r'Chunk parameters are .* "overlap": 50'):
-            get_strategy("flat").check(parameters)
-
-    def test_an_overlap_of_half_is_refused(self):
-        with pytest.raises(ChunkingError, match="less than half the size"):
-            get_strategy("flat").check({"size": 500, "overlap": 250})
-
-    def test_an_unknown_strategy_is_named_with_those_there_are(self):
-        with pytest.raises(StrategyError, match="no retrieval strategy 'raptor'; there are flat"):
-            get_strategy("raptor")

@@ -50,8 +50,9 @@ class NewIndex(StrictSerializer):
     chunk_parameters = AnyObject(
         required=False,
         default=dict,
-        help_text='Of the strategy. flat: {} for whole documents, or {"size": 500, "overlap": 50, "title": false}, in '
-        "characters.",
+        help_text='Of the strategy, sizes in characters. flat: {} for whole documents, or {"size": 500, "overlap": 50, '
+        '"title": false, "sections": true}; sections cuts each section by itself. lod_embed: {"size": 500, "overlap": '
+        '50, "doc_top_k": 5, "section_top_k": 10}: with how many documents and sections a search goes on.',
     )
     store = Choice(list(STORES), required=False, default="pgvector")
 
@@ -62,7 +63,7 @@ class IndexStats(serializers.Serializer):
     duration_sec = serializers.FloatField(min_value=0)
     num_documents = serializers.IntegerField(min_value=0)
     num_chunks = serializers.IntegerField(min_value=0)
-    num_vectors = serializers.IntegerField(min_value=0)
+    num_vectors = serializers.IntegerField(min_value=0, help_text="Of chunks, and of summaries above them.")
     embed_calls = serializers.IntegerField(min_value=0, help_text="Texts that it needs encoded, cached or not.")
     cache_hits = serializers.IntegerField(min_value=0)
     llm_calls = serializers.IntegerField(min_value=0)

@@ -18,7 +18,8 @@ class FinalList:
     `chunk_ranks` (d,) is the rank, from 1, of the chunk that brought each document; None where each chunk is a document
     of its own. `lengths` and `short` are by the place of the runs, `run_ids`. `short`: as many chunks were kept as the
     run keeps at most, and they hold fewer documents than the greatest cutoff. Where there is an `error`, no run returns
-    anything; `chunk_ids` is None where the list could not be made at all, and empty for imported rankings.
+    anything; `chunk_ids` is None where the list could not be made at all, and empty for imported rankings. `calls`:
+    how often one run alone encodes the query, and asks a language model; None for imported rankings.
     """
 
     source: int
@@ -34,4 +35,5 @@ class FinalList:
     short: tuple[bool, ...] = (False,)
     duration_ms: float | None = None
     timings: Mapping[str, float] | None = None
+    calls: tuple[int, int] | None = None
     error: str = ""

@@ -55,6 +55,8 @@ class StageList(models.Model):
     fuse_ms = models.FloatField(null=True)
     rerank_ms = models.FloatField(null=True)
     total_ms = models.FloatField(null=True)
+    embed_calls = models.IntegerField(null=True, help_text="Of a final list: queries encoded, as if made alone.")
+    llm_calls = models.IntegerField(null=True, help_text="Of a final list: a language model asked, as if made alone.")
     error = models.TextField(blank=True)
 
     class Meta:
@@ -113,6 +115,8 @@ class QueryResult(models.Model):
     fuse_ms = models.FloatField(null=True)
     rerank_ms = models.FloatField(null=True)
     total_ms = models.FloatField(null=True)
+    embed_calls = models.IntegerField(null=True, help_text="Logical calls, cached or not; none for external runs.")
+    llm_calls = models.IntegerField(null=True)
     error = models.TextField()
 
     class Meta:

@@ -115,8 +115,11 @@ def _settled(experiment: Experiment, directory: Path) -> Experiment:
 
 
 def ingredients(combination: Combination) -> Ingredients:
-    """Return what the index of a combination is made of. Strategies call size and overlap of chunks by those names."""
-    parameters = combination.parameters
+    """Return what the index of a combination is made of. Strategies call size and overlap of chunks by those names.
+
+    Chunks of `flat` are cut section by section, as those of the other strategies are: they are compared by sections.
+    """
+    parameters = {**combination.parameters, **({"sections": True} if combination.strategy.name == "flat" else {})}
     llm = combination.llm
     return Ingredients(
         strategy=combination.strategy.name,

@@ -16,7 +16,7 @@ from apps.benchmarks.progress import partials
 from apps.benchmarks.provenance import provenance_of
 from apps.benchmarks.running.approximations import ann_warnings, approximations_of
 from apps.benchmarks.running.outcomes import STALLS, Notes
-from apps.benchmarks.running.timing import timings_of
+from apps.benchmarks.running.timing import calls_of, timings_of
 from apps.mappings.filters import filter_warnings
 from apps.operations.models import Batch, Operation, Status
 from benchbench.decimals import counted
@@ -31,6 +31,7 @@ RESULT_FIELDS = (
     "error_message",
     "completed_at",
     "embed_calls",
+    "llm_calls",
 )
 
 
@@ -54,7 +55,7 @@ def finish(operation: Operation) -> None:
     plan = plan_of(runs)
     stalls = stalls_of(plan, notes)
     approximations = approximations_of(operation, benchmark, plan, evaluations, notes)
-    made_by, timings = made_by_run(operation), timings_of(runs)
+    made_by, timings, calls = made_by_run(operation), timings_of(runs), calls_of(runs)
     unfound = filter_warnings(benchmark.mapping, benchmark.dataset_version) if runs else []
     for run in runs:
         run.timing, run.failed_queries = timings[run.pk], evaluations[run.pk].failed_queries
@@ -62,7 +63,7 @@ def finish(operation: Operation) -> None:
         run.provenance = provenance_of(run, made_by=made_by.get(str(run.pk), []), rankings=hashes[run.pk])
         if approximation:
             run.provenance["ann"] = approximation
-        run.embed_calls = embed_calls(run, len(evaluations[run.pk].query_ids))
+        run.embed_calls, run.llm_calls = calls[run.pk]
         own = _warnings(benchmark, run, len(short.get(str(run.pk), ())), stalls[str(run.pk)])
         run.warnings = own + unfound + ann_warnings(approximation)
         # A sample is a search that succeeded. A run without queries has none either, and did not fail.
@@ -90,14 +91,6 @@ def stop(operation: Operation) -> None:
 def benchmark_of(operation: Operation) -> Benchmark:
     benchmarks = Benchmark.objects.select_related("mapping__collection", "dataset_version__dataset")
     return benchmarks.get(pk=operation.subject_id)
-
-
-def embed_calls(run: Run, queries: int) -> int:
-    """Return how many query encodings the run's configuration needs alone, however few were done for it."""
-    if run.config["search_mode"] == "sparse":
-        return 0
-    isolated = run.benchmark.execution == Benchmark.Execution.ISOLATED
-    return queries * (run.benchmark.runs_per_query if isolated else 1)
 
 
 def short_queries(operation: Operation) -> dict[str, set[int]]:

@@ -21,7 +21,7 @@ class Outcome:
 
     `ms` is what it cost; None where that was never measured: the vector was imported. Where that is a share of what
     several queries took together, `together_ms` is the whole. `time` does it once more, alone, and returns what that
-    cost; None where `ms` was measured so, just now.
+    cost; None where `ms` was measured so, just now. The calls are logical ones, as if the query were asked alone.
     """
 
     value: Any = None
@@ -29,6 +29,8 @@ class Outcome:
     error: str = ""
     together_ms: float | None = None
     time: Callable[[], float] | None = None
+    embed_calls: int = 0
+    llm_calls: int = 0
 
     @property
     def most_ms(self) -> float:

@@ -91,12 +91,15 @@ def _final_list(
     run, *_ = shared.plans  # what made the list is the same of all
     made = outcomes[run.final][number]
     timings = _timings(run, outcomes, number)
+    calls = _calls(run, outcomes, number)
     errors = (outcomes[stage.key][number].error for stage in run.stages)
     error = next(filter(None, errors), "") or _too_slow(timings["total_ms"])
     key = shared.source, shared.run_ids, *asked
     nothing = (0,) * len(shared.plans)
     if made.error or made.value is None:
-        return FinalList(*key, chunk_ids=None, lengths=nothing, duration_ms=made.ms, timings=timings, error=error)
+        return FinalList(
+            *key, chunk_ids=None, lengths=nothing, duration_ms=made.ms, timings=timings, error=error, calls=calls
+        )
     found = _own(run, made.value)
     index = index_of(run.index)  # opened only now: one that cannot be is an error of the stages, told already
     documents = index.document_ids[found.ids]
@@ -116,6 +119,7 @@ def _final_list(
         duration_ms=made.ms,
         timings=timings,
         error=error,
+        calls=calls,
     )
 
 
@@ -143,6 +147,12 @@ def _timings(run: RunPlan, outcomes: Mapping[str, Sequence[Outcome]], number: in
             name = TIMED[type(stage)]
             timings[name] = timings.get(name, 0.0) + ms
     return {**timings, "total_ms": sum(timings.values())}
+
+
+def _calls(run: RunPlan, outcomes: Mapping[str, Sequence[Outcome]], number: int) -> tuple[int, int]:
+    """Sum the logical calls of the stages that the run needs: encodings, and of a language model."""
+    made = [outcomes[stage.key][number] for stage in run.stages]
+    return sum(outcome.embed_calls for outcome in made), sum(outcome.llm_calls for outcome in made)
 
 
 def _too_slow(total_ms: float) -> str:

@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,6 +22,7 @@ from apps.retrieval.encoders.encoding import QueryVector, query_vectors, time_en
 from apps.retrieval.search import full_text
 from apps.retrieval.search.open_indexes import OpenIndex
 from apps.retrieval.search.truncating import QueryTruncationError
+from apps.retrieval.strategies.base import Answer
 from benchbench.errors import BenchbenchError, told
 from benchbench.ir.fusion import rrf, weighted
 from benchbench.ir.planning.ann import Ann
@@ -204,27 +206,29 @@ class Stages:
         if not setting.is_exact:
             found = index.approximate(vectors, stage.depth, setting, filters)
             self._notes(stage).update(found.notes)
-            return [Outcome(ranked, ms) for ranked, ms in zip(found.lists, found.costs, strict=True)]
+            return [Outcome(ranked, ms, embed_calls=1) for ranked, ms in zip(found.lists, found.costs, strict=True)]
         if stage.dimensions is not None:
             index.truncated_to(stage.dimensions)  # before any query: making it is no part of their cost
         by_number = dict(zip(numbers, vectors, strict=True))
 
-        def search(some: list[int]) -> list[ScoredList]:
+        def search(some: list[int]) -> list[Answer]:
             queries = np.stack([by_number[number] for number in some])
-            return index.dense(queries, stage.depth, self._filters(some), dimensions=stage.dimensions)
+            texts, filters = self._texts(some), self._filters(some)
+            return index.answers(queries, stage.depth, filters, texts=texts, dimensions=stage.dimensions)
 
         return self._timed(search, numbers)
 
     def _lexical(self, stage: LexicalStage, numbers: list[int]) -> list[Outcome]:
         index = self.indexes[stage.index]
 
-        def search(some: list[int]) -> list[ScoredList]:
-            return index.lexical(self._texts(some), stage.depth, self._filters(some), engine=stage.engine)
+        def search(some: list[int]) -> list[Answer]:
+            lists = index.lexical(self._texts(some), stage.depth, self._filters(some), engine=stage.engine)
+            return [Answer(ranked) for ranked in lists]
 
         return self._timed(search, numbers, apart=stage.engine == full_text.ENGINE)
 
     def _timed(
-        self, search: Callable[[list[int]], list[ScoredList]], numbers: list[int], *, apart: bool = False
+        self, search: Callable[[list[int]], list[Answer]], numbers: list[int], *, apart: bool = False
     ) -> list[Outcome]:
         """Search for queries together, each at an equal share of the time; or `apart`, each at its own.
 
@@ -237,17 +241,22 @@ class Stages:
                 alone += self._timed(search, [number])
             return alone
         started = time.perf_counter()
-        lists = search(numbers)
+        answers = search(numbers)
         ms = (time.perf_counter() - started) * 1000
+        alone_ms = ms / len(numbers)
+        outcomes = [
+            Outcome(answer.ranked, alone_ms, embed_calls=answer.embed_calls, llm_calls=answer.llm_calls)
+            for answer in answers
+        ]
         if len(numbers) == 1:
-            return [Outcome(lists[0], ms)]
+            return outcomes
 
         def timed(number: int) -> Callable[[], float]:
             return lambda: self._timed(search, [number])[0].ms or 0.0
 
         return [
-            Outcome(ranked, ms / len(numbers), together_ms=ms, time=timed(number))
-            for number, ranked in zip(numbers, lists, strict=True)
+            replace(outcome, together_ms=ms, time=timed(number))
+            for number, outcome in zip(numbers, outcomes, strict=True)
         ]
 
     def _fuse(self, stage: FuseStage, number: int) -> Outcome:

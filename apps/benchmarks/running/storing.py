@@ -15,8 +15,9 @@ from benchbench import binary
 from benchbench.ir.planning.plan import EncodeStage, Plan, Stage
 
 TIMINGS = ("encode_ms", "search_ms", "fuse_ms", "rerank_ms", "total_ms")
+CALLS = ("embed_calls", "llm_calls")
 LIST = ("source_id", "query_id", "repetition", "chunk_ids", "scores", "threshold_scores", "duration_ms", "error")
-FINAL = ("document_ids", "chunk_ranks", "lengths", *TIMINGS)
+FINAL = ("document_ids", "chunk_ranks", "lengths", *TIMINGS, *CALLS)
 
 
 def store_final_lists(lists: Sequence[FinalList]) -> None:
@@ -35,6 +36,7 @@ def store_final_lists(lists: Sequence[FinalList]) -> None:
         _optional(binary.int4_arrays, [one.chunk_ranks for one in lists]),
         binary.int4_arrays(one.lengths for one in lists),
         *(map(binary.float8, _timings(lists, name)) for name in TIMINGS),
+        *([_count(one.calls, place) for one in lists] for place in range(len(CALLS))),
         strict=True,
     )
     binary.copy_rows(StageList._meta.db_table, (*LIST, *FINAL), rows)
@@ -81,6 +83,10 @@ def store_stage_lists(
 
 def _timings(lists: Sequence[FinalList], name: str) -> Iterator[float | None]:
     return ((one.timings or {}).get(name) for one in lists)
+
+
+def _count(calls: tuple[int, int] | None, place: int) -> bytes:
+    return binary.NULL if calls is None else binary.int4(calls[place])
 
 
 def _lists(sources: set[int], query_ids: set[int]) -> QuerySet[StageList]:

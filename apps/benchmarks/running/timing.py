@@ -1,4 +1,4 @@
-"""Times of a run's queries, stage by stage."""
+"""Times of a run's queries, stage by stage, and the calls that they took."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from uuid import UUID
 
 import numpy as np
 from django.contrib.postgres.aggregates import ArrayAgg
-from django.db.models import Count
+from django.db.models import Count, Sum
 
 from apps.benchmarks.models import Benchmark, Run, StageList
 from apps.benchmarks.running.storing import TIMINGS
@@ -27,6 +27,14 @@ def timings_of(runs: Sequence[Run]) -> dict[UUID, dict[str, Any]]:
     rows = answered.values("source_id").annotate(samples=Count("pk"), **columns)
     found: dict[int | None, Any] = {row["source_id"]: row for row in rows}
     return {run.pk: _timing(run, found.get(run.source_id, {"samples": 0})) for run in runs}
+
+
+def calls_of(runs: Sequence[Run]) -> dict[UUID, tuple[int, int]]:
+    """Return how often each run alone would encode queries, and ask a language model, in all repetitions."""
+    lists = StageList.objects.filter(source__in={run.source_id for run in runs}, lengths__isnull=False).order_by()
+    sums = lists.values("source_id").annotate(embed=Sum("embed_calls"), llm=Sum("llm_calls"))
+    found: dict[int | None, tuple[int, int]] = {row["source_id"]: (row["embed"] or 0, row["llm"] or 0) for row in sums}
+    return {run.pk: found.get(run.source_id, (0, 0)) for run in runs}
 
 
 def cost_ms(run: Run) -> int | None:

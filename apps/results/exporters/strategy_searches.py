@@ -71,8 +71,6 @@ def searches_of(run: Run, evaluation: Evaluation, asked: Asked) -> Iterator[Sear
     """
     sections = {} if run.is_external else {row.expected.judgment_id: row for row in found_sections(evaluation)}
     told = _Told(sections, {} if run.is_external else _contents(evaluation, asked.benchmark.k_values))
-    searches = run.query_results.count() or 1
-    calls = None if run.is_external else (run.embed_calls // searches, run.llm_calls // searches)
     for start in range(0, len(asked.queries), AT_ONCE):
         part = asked.queries[start : start + AT_ONCE]
         results = _results(run, part)
@@ -82,7 +80,7 @@ def searches_of(run: Run, evaluation: Evaluation, asked: Asked) -> Iterator[Sear
             for repetition in range(1, asked.repetitions + 1):
                 result = of_query.get(repetition)
                 known = result and first and result.document_ids == first.document_ids
-                yield from _searches(asked, query, repetition, told if known else NOTHING, result=result, calls=calls)
+                yield from _searches(asked, query, repetition, told if known else NOTHING, result=result)
 
 
 def _contents(evaluation: Evaluation, cutoffs: Sequence[int]) -> dict[int, dict[int, Content]]:
@@ -113,7 +111,6 @@ def _searches(
     told: _Told,
     *,
     result: QueryResult | None = None,
-    calls: tuple[int, int] | None = None,
     error: str = "",
 ) -> Iterator[Search]:
     error = error or (NOT_ASKED if result is None else result.error)
@@ -132,8 +129,8 @@ def _searches(
             content={} if error else content,
             documents=ranked,
             search_time_ms=result.total_ms if result and not error else None,
-            embed_calls=calls[0] if calls and result else None,
-            llm_calls=calls[1] if calls and result else None,
+            embed_calls=result.embed_calls if result else None,
+            llm_calls=result.llm_calls if result else None,
             error=error,
             execution=execution_of(asked.benchmark, result.total_ms) if result and not error else None,
         )

@@ -74,9 +74,8 @@ def relevant_of(query_id: int, grades: Mapping[int, int], reasons: Reasons) -> l
 
 def _with_reasons(run: Run, judgments: QuerySet[Resolution]) -> QuerySet[Resolution, tuple[Any, ...]]:
     """Return rows of FIELDS and TOLD; an index that is not there any more is taken to have had every document."""
-    chunks = (
-        Chunk.objects.filter(chunk_set=run.index.chunk_set_id, document=OuterRef("document")) if run.index else None
-    )
+    leaves = Chunk.objects.filter(level=0, document=OuterRef("document"))
+    chunks = leaves.filter(chunk_set=run.index.chunk_set_id) if run.index else None
     annotated = judgments.annotate(
         is_indexed=Value(True) if chunks is None else Exists(chunks),
         is_kept_out=keeps_out("judgment__query__filters", "document__metadata"),

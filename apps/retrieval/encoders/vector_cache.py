@@ -37,7 +37,7 @@ ADD = """
 """
 KNOWN = """
     SELECT position FROM retrieval_chunk chunk JOIN retrieval_cachedvector cached USING (text_hash)
-    WHERE cached.space_id = %s AND chunk.chunk_set_id = %s AND chunk.level = 0
+    WHERE cached.space_id = %s AND chunk.chunk_set_id = %s
 """
 # An array: the rows of an IN (…) may be chosen anew for every row that is looked at, and more would go than the limit.
 TRIM = """

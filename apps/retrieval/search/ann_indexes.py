@@ -162,6 +162,6 @@ def _build_parameters(index: Index, setting: Ann) -> dict[str, Any]:
     assert index.chunk_set is not None
     assert index.dimension is not None
     graph = 200 + 3 * 16 * setting["m"] if setting.method == "hnsw" else 50
-    needed = index.chunk_set.chunk_count * (index.dimension * STORAGES[setting["storage"]].bits // 8 + graph)
+    needed = index.chunk_set.vector_count * (index.dimension * STORAGES[setting["storage"]].bits // 8 + graph)
     memory = max(LEAST_BUILD_BYTES, min(needed, settings.BENCHBENCH_ANN_BUILD_BYTES))
     return {"maintenance_work_mem": f"{memory // 1024}kB", "max_parallel_maintenance_workers": str(BUILD_WORKERS)}

@@ -58,7 +58,8 @@ def make_full_text(chunk_set: ChunkSet) -> LexicalIndex:
 
 def _fill(cursor: Any, table: sql.Identifier, chunk_set: ChunkSet) -> None:
     statement = sql.SQL(
-        "INSERT INTO {table} SELECT position, to_tsvector({configuration}, text) FROM {chunks} WHERE chunk_set_id = %s"
+        "INSERT INTO {table} SELECT position, to_tsvector({configuration}, text) FROM {chunks} "
+        "WHERE chunk_set_id = %s AND level = 0"
     ).format(
         table=table,
         configuration=sql.Literal(PARAMETERS["configuration"]),

@@ -28,7 +28,7 @@ def make_lexical_index(chunk_set: ChunkSet) -> LexicalIndex:
     existing = LexicalIndex.objects.filter(fingerprint=key).first()
     if existing:
         return existing
-    texts = list(chunk_set.chunks.order_by("position").values_list("text", flat=True))
+    texts = list(chunk_set.leaves.order_by("position").values_list("text", flat=True))
     data = Bm25.build(texts).to_bytes()
     made = LexicalIndex.objects.create(
         chunk_set=chunk_set,

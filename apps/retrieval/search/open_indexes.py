@@ -3,6 +3,8 @@
 import json
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -17,10 +19,12 @@ from apps.retrieval.filters import Filter, admitted
 from apps.retrieval.models import Index
 from apps.retrieval.search import full_text
 from apps.retrieval.search.approximate import ApproximateView, Approximation
+from apps.retrieval.search.layouts import IndexView, Layout, Nearest
 from apps.retrieval.search.lexical_indexes import load_lexical_index
 from apps.retrieval.search.truncating import TruncatedView
 from apps.retrieval.search.vectors import local_vectors, vectors_file
 from apps.retrieval.strategies import get_strategy
+from apps.retrieval.strategies.base import Answer, Asked
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.records import ScoredList
@@ -28,6 +32,7 @@ from benchbench.local_files.sealed import checked_as, is_still
 
 Vectors = NDArray[np.float32]
 Mask = NDArray[np.bool_]
+Result = TypeVar("Result")
 
 
 class SearchError(BenchbenchError):
@@ -37,7 +42,8 @@ class SearchError(BenchbenchError):
 
 
 class OpenIndex:
-    """A ready index with all that searching it takes. Chunks are named by their positions, 0..n-1.
+    """A ready index with all that searching it takes. Chunks are named by their positions, 0..n-1; summaries above
+    them, which no list returns, have the positions from n on.
 
     Batches go in and lists come out, one for each query, and a query's list is the same bits in any batch. `filters`
     holds for each query the metadata that its documents must have (`apps.retrieval.filters`); an empty one admits all.
@@ -48,11 +54,12 @@ class OpenIndex:
             raise SearchError(f'The index "{index}" is {index.status}: build it before it is searched.')
         self.index = index
         self.chunk_set_id: UUID = index.chunk_set.pk
-        rows = index.chunk_set.chunks.order_by("position").values_list("pk", "document_id").iterator(chunk_size=10_000)
+        rows = index.chunk_set.leaves.order_by("position").values_list("pk", "document_id").iterator(chunk_size=10_000)
         ids = np.fromiter(rows, dtype=[("chunk", "i8"), ("document", "i8")], count=index.chunk_set.chunk_count)
         self.chunk_ids: NDArray[np.int64] = ids["chunk"].copy()
         self.document_ids: NDArray[np.int64] = ids["document"].copy()
         self._strategy = get_strategy(index.strategy)
+        self._parameters = self._strategy.check(index.chunk_parameters)
         self._vectors = local_vectors(index) if index.has_vectors else None
         self._file = vectors_file(index)
         self._mapped = checked_as(self._file) if self._vectors is not None and len(self._vectors) else None
@@ -68,8 +75,15 @@ class OpenIndex:
 
     @property
     def nbytes(self) -> int:
-        parts = (self.chunk_ids, self.document_ids, self._vectors, self._words, *self._truncated.values())
+        layout = vars(self).get("layout")  # where it was asked for
+        parts = (self.chunk_ids, self.document_ids, self._vectors, self._words, layout, *self._truncated.values())
         return sum(part.nbytes for part in parts if part is not None)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """What each position is, summaries too."""
+        assert self.index.chunk_set is not None
+        return Layout.of(self.index.chunk_set)
 
     @property
     def encoder(self) -> Encoder:
@@ -93,16 +107,39 @@ class OpenIndex:
         *,
         dimensions: int | None = None,
     ) -> list[ScoredList]:
-        """The best `depth` chunks for each query vector of (q, d), by cosine similarity. Raises SearchError.
+        """The lists of `answers`."""
+        return [answer.ranked for answer in self.answers(queries, depth, filters, dimensions=dimensions)]
 
-        `dimensions`: by the first so many of the d alone, of vectors that are of length 1 again.
+    def answers(
+        self,
+        queries: Vectors,
+        depth: int,
+        filters: Sequence[Filter] | None = None,
+        *,
+        texts: Sequence[str] | None = None,
+        dimensions: int | None = None,
+    ) -> list[Answer]:
+        """The best `depth` chunks for each query vector of (q, d), as the index's strategy finds them by cosine
+        similarity, with its calls. Raises SearchError.
+
+        `texts` are those of the queries, for a strategy that reads them. `dimensions`: by the first so many of the d
+        alone, of vectors that are of length 1 again.
         """
-        view = self if dimensions is None else self.truncated_to(dimensions)
+        near = self.nearest if dimensions is None else self.truncated_to(dimensions).nearest
 
-        def search(chosen: list[int], filter: Filter, mask: Mask | None) -> Sequence[ScoredList]:
-            return self._strategy.search(view, queries[chosen], depth, mask=mask)
+        def search(chosen: list[int], filter: Filter, mask: Mask | None) -> Sequence[Answer]:
+            return self._by_strategy(near, queries[chosen], depth, mask, [texts[n] for n in chosen] if texts else None)
 
         return self._grouped(len(queries), filters, search)
+
+    def _by_strategy(
+        self, near: Nearest, vectors: Vectors, depth: int, mask: Mask | None, texts: Sequence[str] | None = None
+    ) -> list[Answer]:
+        """What the strategy finds for queries that are filtered alike; `mask` is over the chunks."""
+        if mask is not None and self._strategy.levels > 1:
+            mask = self.layout.admitted(mask)
+        asked = [Asked(text, vector, mask) for text, vector in zip(texts or [""] * len(vectors), vectors, strict=True)]
+        return self._strategy.search(asked, IndexView(self, near), depth, self._parameters)
 
     def approximate(
         self, queries: Vectors, depth: int, setting: Ann, filters: Sequence[Filter] | None = None
@@ -117,11 +154,11 @@ class OpenIndex:
 
         def search(chosen: list[int], filter: Filter, mask: Mask | None) -> Sequence[ScoredList]:
             view = ApproximateView(self.index, vectors, setting, filter)
-            lists = self._strategy.search(view, queries[chosen], depth, mask=mask)
+            answers = self._by_strategy(view.nearest, queries[chosen], depth, mask)
             for number, seconds in zip(chosen, view.seconds, strict=True):
                 costs[number] = seconds * 1000
             notes.update(view.notes)
-            return lists
+            return [answer.ranked for answer in answers]
 
         return Approximation(self._grouped(len(queries), filters, search), costs, notes)
 
@@ -137,7 +174,7 @@ class OpenIndex:
         return self._grouped(len(texts), filters, search)
 
     def nearest(self, queries: Vectors, depth: int, *, mask: Mask | None = None) -> list[ScoredList]:
-        """The nearest chunks among those that `mask` (n,) admits, exactly. For the strategy."""
+        """The nearest positions among those that `mask` (n,) admits, exactly. For the strategy."""
         return exact.nearest(self._required_vectors(), queries, depth, mask=mask)
 
     def truncated_to(self, dimensions: int) -> TruncatedView:
@@ -178,18 +215,17 @@ class OpenIndex:
         self,
         count: int,
         filters: Sequence[Filter] | None,
-        search: Callable[[list[int], Filter, Mask | None], Sequence[ScoredList]],
-    ) -> list[ScoredList]:
-        """Search together what is filtered alike, and put the lists in the order of the queries."""
+        search: Callable[[list[int], Filter, Mask | None], Sequence[Result]],
+    ) -> list[Result]:
+        """Search together what is filtered alike, and put the results in the order of the queries."""
         groups: dict[str, list[int]] = {}
         for number in range(count):
             groups.setdefault(json.dumps(filters[number] if filters else {}, sort_keys=True), []).append(number)
-        lists = [ScoredList.empty()] * count
+        results: dict[int, Result] = {}
         for key, chosen in groups.items():
             filter = json.loads(key)
-            for number, ranked in zip(chosen, search(chosen, filter, self._mask(filter)), strict=True):
-                lists[number] = ranked
-        return lists
+            results |= zip(chosen, search(chosen, filter, self._mask(filter)), strict=True)
+        return [results[number] for number in range(count)]
 
     def _mask(self, filter: Filter) -> Mask | None:
         """Which chunks (n,) a filter admits: those of the documents that it admits."""

@@ -43,7 +43,7 @@ def local_vectors(index: Index) -> NDArray[np.float32]:
     assert index.chunk_set is not None
     assert index.dimension is not None
     file = vectors_file(index)
-    shape = (index.chunk_set.chunk_count, index.dimension)
+    shape = (index.chunk_set.vector_count, index.dimension)
     if not shape[0]:
         return np.empty(shape, np.float32)
     file.with_suffix(".npy").unlink(missing_ok=True)  # as it was called before it was sealed

@@ -1,9 +1,12 @@
 """Retrieval strategies, one file each. A new one copies its best sibling, joins here, and passes the contract tests."""
 
-from apps.retrieval.strategies.base import RetrievalStrategy, StrategyError
-from apps.retrieval.strategies.flat import FlatStrategy
+from typing import Any
 
-STRATEGIES: dict[str, RetrievalStrategy] = {"flat": FlatStrategy()}
+from apps.retrieval.strategies.base import Parameters, RetrievalStrategy, StrategyError
+from apps.retrieval.strategies.flat import FlatStrategy
+from apps.retrieval.strategies.lod_embed import LODEmbedStrategy
+
+STRATEGIES: dict[str, RetrievalStrategy] = {"flat": FlatStrategy(), "lod_embed": LODEmbedStrategy()}
 
 
 def get_strategy(name: str) -> RetrievalStrategy:
@@ -13,3 +16,13 @@ def get_strategy(name: str) -> RetrievalStrategy:
             f"There is no retrieval strategy {name!r}; there are {', '.join(STRATEGIES)}.", field="strategy"
         )
     return STRATEGIES[name]
+
+
+def chunk_parameters(strategy: RetrievalStrategy, parameters: Parameters) -> dict[str, Any]:
+    """Return those of a strategy's parameters that shape its chunks, complete. Raises StrategyError, ChunkingError."""
+    return {name: value for name, value in strategy.check(parameters).items() if name not in strategy.of_search}
+
+
+def search_parameters(strategy: RetrievalStrategy, parameters: Parameters) -> dict[str, Any]:
+    """Return those of a strategy's parameters that shape its search alone, complete."""
+    return {name: value for name, value in strategy.check(parameters).items() if name in strategy.of_search}

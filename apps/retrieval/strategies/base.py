@@ -7,10 +7,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from apps.collections.records import DocumentRecord
 from benchbench.errors import BenchbenchError
-from benchbench.ir.records import ScoredList
+from benchbench.ir.records import Positions, ScoredList
 
 Mask = NDArray[np.bool_]
+Vectors = NDArray[np.float32]
+Parameters = Mapping[str, Any]
 
 
 class StrategyError(BenchbenchError):
@@ -21,26 +24,70 @@ class StrategyError(BenchbenchError):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A chunk to be: the text that is encoded, and the span of the document's text that it stands for."""
+    """What is to be indexed of a document: a chunk (level 0), or a summary above chunks.
+
+    `text` is what is encoded, [start, end) the span of the document's text that it stands for. `section` is the number
+    of its section among the document's; None where it is of no one section. `children` are places of pieces among those
+    that the document has on the level below, from 0.
+    """
 
     text: str
     start: int
     end: int
+    level: int = 0
+    section: int | None = None
+    children: tuple[int, ...] = ()
 
 
-class Searchable(Protocol):
-    """What a strategy sees of an open index."""
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A query that is searched: its text, its vector (d,), and which positions (n,) its filter admits; None: all."""
 
-    def nearest(self, queries: NDArray[np.float32], depth: int, *, mask: Mask | None = None) -> list[ScoredList]:
-        """The nearest chunks to each of `queries` (q, d), among those that `mask` (n,) admits."""
+    text: str
+    vector: Vectors
+    mask: Mask | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a strategy found for one query: chunks, and the logical calls that it took, as if it were asked alone.
+
+    `ms` is what the query itself took; None where queries were searched together, whose time the engine takes.
+    """
+
+    ranked: ScoredList
+    embed_calls: int = 0
+    llm_calls: int = 0
+    ms: float | None = None
+
+
+class View(Protocol):
+    """What a strategy sees of an open index: of each position (n,) its level, document and section, and what is near.
+
+    Documents and sections are numbers of rows; -1 where a position has none.
+    """
+
+    @property
+    def levels(self) -> NDArray[np.int16]: ...
+
+    @property
+    def documents(self) -> NDArray[np.int64]: ...
+
+    @property
+    def sections(self) -> NDArray[np.int64]: ...
+
+    def children_of(self, positions: Positions) -> Positions:
+        """The positions that are children of any of `positions`, ascending."""
+
+    def nearest(self, queries: Vectors, depth: int, masks: Sequence[Mask | None]) -> list[ScoredList]:
+        """The nearest positions to each of `queries` (q, d), among those that its mask (n,) of `masks` admits."""
 
 
 class RetrievalStrategy(Protocol):
-    """How documents become chunks, and how a query's vector finds them.
+    """How documents become chunks, and how a query finds them.
 
     It has no state: encoding, storing, resuming and timing belong to the build, caches to the open index. A strategy
-    over a tree of summaries cuts its leaves here and adds its levels in a further part of the build; one that routes
-    through sections narrows the mask in `search`.
+    over levels makes summaries above its chunks, which have vectors too; what it finds are always chunks.
     """
 
     @property
@@ -49,13 +96,32 @@ class RetrievalStrategy(Protocol):
     @property
     def requires_llm(self) -> bool: ...
 
-    def check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    @property
+    def levels(self) -> int:
+        """How many levels its pieces have: 1 where all are chunks."""
+
+    @property
+    def of_search(self) -> frozenset[str]:
+        """The parameters that shape a search and no chunk. Indexes that differ only in them share their chunks."""
+
+    def check(self, parameters: Parameters) -> dict[str, Any]:
         """Return the parameters complete, in one form for one meaning. Raises StrategyError, ChunkingError."""
 
-    def chunks(self, title: str, text: str, parameters: Mapping[str, Any]) -> Iterable[Piece]:
-        """Cut one document, by parameters that `check` returned."""
+    def chunks(self, document: DocumentRecord, parameters: Parameters) -> Iterable[Piece]:
+        """Cut one document, by parameters that `check` returned; pieces of a level in the order of the text."""
 
-    def search(
-        self, index: Searchable, queries: NDArray[np.float32], depth: int, *, mask: Mask | None = None
-    ) -> Sequence[ScoredList]:
-        """The best `depth` chunks for each of `queries` (q, d); `mask` (n,) admits chunks before they are ranked."""
+    def search(self, queries: Sequence[Asked], view: View, depth: int, parameters: Parameters) -> list[Answer]:
+        """The best `depth` chunks for each query, by parameters that `check` returned."""
+
+
+def vectors_of(queries: Sequence[Asked]) -> Vectors:
+    """The vectors of queries, (q, d). There must be one query at least."""
+    return np.stack([query.vector for query in queries])
+
+
+def checked(given: Parameters, defaults: Parameters, *, example: str) -> dict[str, Any]:
+    """Return the parameters with their defaults; raise StrategyError for unknown ones and values of another type."""
+    complete = {**defaults, **given}
+    if complete.keys() != defaults.keys() or any(type(complete[key]) is not type(defaults[key]) for key in defaults):
+        raise StrategyError(f"Chunk parameters are {example}; not {dict(given)}.", field="chunk_parameters")
+    return complete

@@ -1,48 +1,65 @@
 """The flat strategy: chunks of one level, each query compared with all of them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from apps.retrieval.strategies.base import Mask, Piece, Searchable, StrategyError
+from apps.collections.records import DocumentRecord
+from apps.retrieval.strategies.base import Answer, Asked, Parameters, Piece, View, checked, vectors_of
 from benchbench.ir.chunking import check_chunk_parameters, spans
-from benchbench.ir.records import ScoredList
+from benchbench.ir.segments import segments
 
-EXAMPLE = '{} for whole documents, or {"size": 500, "overlap": 50, "title": false}, sizes in characters'
+EXAMPLE = (
+    '{} for whole documents, or {"size": 500, "overlap": 50, "title": false}, sizes in characters, with '
+    '"sections": true to cut each section by itself'
+)
 
 
 class FlatStrategy:
     """Without parameters a document is one chunk, `title + " " + text`; it may be empty.
 
-    With `size` and `overlap`, windows of its text; `title: true` puts the title before each of them. A document whose
-    text is blank is then one chunk of its title.
+    With `size` and `overlap`, windows of its text; `title: true` puts the title before each of them. With
+    `sections: true` no window reaches from one section into another, and each knows its section. A document whose text
+    is blank is then one chunk of its title.
     """
 
     name = "flat"
     requires_llm = False
+    levels = 1
+    of_search: frozenset[str] = frozenset()
 
-    def check(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def check(self, parameters: Parameters) -> dict[str, Any]:
         if not parameters:
             return {}
-        complete = {"overlap": 0, "title": False, **parameters}
-        kinds = {"size": int, "overlap": int, "title": bool}
-        if complete.keys() != kinds.keys() or any(type(complete[key]) is not kind for key, kind in kinds.items()):
-            raise StrategyError(f"Chunk parameters are {EXAMPLE}; not {dict(parameters)}.", field="chunk_parameters")
+        defaults = {"size": 0, "overlap": 0, "title": False, "sections": False}
+        complete = checked({"size": None, **parameters}, defaults, example=EXAMPLE)
         check_chunk_parameters(size=complete["size"], overlap=complete["overlap"])
+        if not complete["sections"]:
+            del complete["sections"]  # as it was called before there were any: one meaning has one form
         return complete
 
-    def chunks(self, title: str, text: str, parameters: Mapping[str, Any]) -> Iterable[Piece]:
+    def chunks(self, document: DocumentRecord, parameters: Parameters) -> Iterable[Piece]:
+        title, text = document.title, document.text
         if not parameters:
             return [Piece(f"{title} {text}".strip(), 0, len(text))]
         prefix = f"{title} " if parameters["title"] else ""
-        windows = spans(text, size=parameters["size"], overlap=parameters["overlap"])
-        if not windows:
-            return [Piece(title.strip(), 0, 0)] if title.strip() else []
-        return [Piece(f"{prefix}{text[start:end]}".strip(), start, end) for start, end in windows]
+        sections = [(section.start, section.end) for section in document.sections] if "sections" in parameters else []
+        return windows(document, sections, size=parameters["size"], overlap=parameters["overlap"], prefix=prefix)
 
-    def search(
-        self, index: Searchable, queries: NDArray[np.float32], depth: int, *, mask: Mask | None = None
-    ) -> Sequence[ScoredList]:
-        return index.nearest(queries, depth, mask=mask)
+    def search(self, queries: Sequence[Asked], view: View, depth: int, parameters: Parameters) -> list[Answer]:
+        lists = view.nearest(vectors_of(queries), depth, [query.mask for query in queries])
+        return [Answer(ranked, embed_calls=1) for ranked in lists]
+
+
+def windows(
+    document: DocumentRecord, sections: Sequence[tuple[int, int]], *, size: int, overlap: int, prefix: str = ""
+) -> list[Piece]:
+    """Return the windows of a document's text, cut at the edges of `sections`; its title where the text is blank."""
+    title, text = document.title, document.text
+    pieces = [
+        Piece(f"{prefix}{text[first + start : first + end]}".strip(), first + start, first + end, section=section)
+        for first, last, section in segments(len(text), sections)
+        for start, end in spans(text[first:last], size=size, overlap=overlap)
+    ]
+    if not pieces and title.strip():
+        return [Piece(title.strip(), 0, 0)]
+    return pieces

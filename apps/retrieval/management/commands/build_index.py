@@ -10,6 +10,7 @@ from apps.operations.models import Operation
 from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
+from apps.retrieval.strategies import STRATEGIES
 from benchbench.finding import find_named
 
 
@@ -21,6 +22,7 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
 
   benchbench build_index scifact --name minilm --encoder all-MiniLM-L6-v2 --wait
   benchbench build_index handbook --name parts --encoder /models/e5 --size 500 --overlap 50
+  benchbench build_index handbook --name lod --encoder /models/e5 --strategy lod_embed --doc-top-k 3
 """
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -33,11 +35,23 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
             help="Name or path of a model (default: none, search by words only). For trying things out, "
             "keyword:apple,pear counts these words and needs no model.",
         )
+        parser.add_argument(
+            "--strategy", choices=list(STRATEGIES), default="flat", help="How it is searched (default: flat)."
+        )
         parser.add_argument("--size", type=int, metavar="N", help="Characters a chunk (default: whole documents).")
         parser.add_argument(
             "--overlap", type=int, metavar="N", help="Characters that a chunk shares with the next (default: 0)."
         )
         parser.add_argument("--title", action="store_true", help="Put the document's title before each chunk.")
+        parser.add_argument(
+            "--by-section", action="store_true", help="No chunk reaches from one section of a document into another."
+        )
+        parser.add_argument(
+            "--doc-top-k", type=int, metavar="N", help="lod_embed: with how many documents it goes on (default: 5)."
+        )
+        parser.add_argument(
+            "--section-top-k", type=int, metavar="N", help="lod_embed: with how many sections (default: 10)."
+        )
         parser.add_argument("--no-lexical", action="store_true", help="Search by vectors only.")
         parser.add_argument("--wait", action="store_true", help="Return when the index is ready.")
         self.add_owner_argument(parser)
@@ -48,7 +62,8 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
             find_named(Collection, options["collection"], owner=options["owner"]),
             name=options["name"],
             encoder=options["encoder"],
-            chunk_parameters=self.chunk_parameters(options),
+            strategy=options["strategy"],
+            chunk_parameters=self.parameters(options),
             lexical=not options["no_lexical"],
             owner=options["owner"],
         )
@@ -65,14 +80,17 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
         }
         self.report(facts, describe(index), as_json=options["json"])
 
-    def chunk_parameters(self, options: dict[str, Any]) -> dict[str, Any]:
-        if options["size"] is not None:
-            return {"size": options["size"], "overlap": options["overlap"] or 0, "title": options["title"]}
-        if options["overlap"] is not None or options["title"]:
+    def parameters(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The parameters of the strategy, those that the command states."""
+        stated = {name: options[name] for name in ("size", "overlap", "doc_top_k", "section_top_k")}
+        stated |= {"title": options["title"] or None, "sections": options["by_section"] or None}
+        given = {name: value for name, value in stated.items() if value is not None}
+        if options["strategy"] == "flat" and options["size"] is None and given:
             raise self.misuse(
-                "--overlap and --title go with --size: whole documents are not cut, and have their title."
+                "--overlap, --title and --by-section go with --size: whole documents are not cut, and have their "
+                "title. --doc-top-k and --section-top-k go with --strategy lod_embed."
             )
-        return {}
+        return given
 
     def wait_for(self, operation: Operation) -> None:
         with self.progress("documents") as progress:

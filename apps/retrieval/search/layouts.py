@@ -1,0 +1,116 @@
+"""The layout of an index: what each of its positions is, and what it is made of; and how a strategy sees that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apps.retrieval.models import Chunk, ChunkSet
+from benchbench.ir.records import Positions, ScoredList
+
+Vectors = NDArray[np.float32]
+Mask = NDArray[np.bool_]
+
+NONE = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """Of each position (n,): its level, the rows of its document and section (-1: none), and its children.
+
+    Those of position p are `children[starts[p]:starts[p + 1]]`, and lie below it; chunks have none.
+    """
+
+    levels: NDArray[np.int16]
+    documents: NDArray[np.int64]
+    sections: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    children: Positions
+
+    @classmethod
+    def of(cls, chunk_set: ChunkSet) -> Layout:
+        count = chunk_set.vector_count
+        rows = chunk_set.chunks.order_by("position").values_list("level", "document_id", "section_id")
+        known = ((level, document or NONE, section or NONE) for level, document, section in rows.iterator(10_000))
+        kinds = [("level", "i2"), ("document", "i8"), ("section", "i8")]
+        each = np.fromiter(known, dtype=kinds, count=count)
+        links = Chunk.children.through.objects.filter(from_chunk__chunk_set=chunk_set).order_by(
+            "from_chunk__position", "to_chunk__position"
+        )
+        pairs = np.fromiter(
+            links.values_list("from_chunk__position", "to_chunk__position").iterator(10_000),
+            dtype=[("parent", "i8"), ("child", "i8")],
+        )
+        starts = np.searchsorted(pairs["parent"], np.arange(count + 1))
+        levels, documents, sections = (each[name].copy() for name, _ in kinds)
+        return cls(levels, documents, sections, starts, pairs["child"].copy())
+
+    @property
+    def nbytes(self) -> int:
+        parts = (self.levels, self.documents, self.sections, self.starts, self.children)
+        return sum(part.nbytes for part in parts)
+
+    def children_of(self, positions: Positions) -> Positions:
+        """The positions that are children of any of `positions`, ascending."""
+        own = [self.children[self.starts[position] : self.starts[position + 1]] for position in positions.tolist()]
+        return np.unique(np.concatenate(own)) if own else np.empty(0, np.int64)
+
+    def admitted(self, chunks: Mask) -> Mask:
+        """Which positions (n,) are admitted where `chunks` (of level 0) are: a summary, if one of its children is."""
+        mask = np.zeros(len(self.levels), bool)
+        mask[: len(chunks)] = chunks
+        for level in range(1, int(self.levels.max(initial=0)) + 1):
+            at = np.flatnonzero(self.levels == level)
+            admitted = np.concatenate([[0], np.cumsum(mask[self.children])])  # how many children, up to each place
+            mask[at] = admitted[self.starts[at + 1]] > admitted[self.starts[at]]
+        return mask
+
+
+class Nearest(Protocol):
+    """A search for what is nearest to each of `queries` (q, d), under one mask (n,) for all."""
+
+    def __call__(self, queries: Vectors, depth: int, *, mask: Mask | None = None) -> list[ScoredList]: ...
+
+
+class HasLayout(Protocol):
+    """An open index, whose layout is read when it is first asked for."""
+
+    @property
+    def layout(self) -> Layout: ...
+
+
+class IndexView:
+    """An open index as a strategy sees it; what is near is found by `near`."""
+
+    def __init__(self, index: HasLayout, near: Nearest) -> None:
+        self._index = index
+        self._near = near
+
+    @property
+    def levels(self) -> NDArray[np.int16]:
+        return self._index.layout.levels
+
+    @property
+    def documents(self) -> NDArray[np.int64]:
+        return self._index.layout.documents
+
+    @property
+    def sections(self) -> NDArray[np.int64]:
+        return self._index.layout.sections
+
+    def children_of(self, positions: Positions) -> Positions:
+        return self._index.layout.children_of(positions)
+
+    def nearest(self, queries: Vectors, depth: int, masks: Sequence[Mask | None]) -> list[ScoredList]:
+        """The nearest positions to each of `queries` (q, d) under its own mask; those that share one go together."""
+        groups: dict[int, list[int]] = {}
+        for number, mask in enumerate(masks):
+            groups.setdefault(id(mask), []).append(number)
+        lists: dict[int, ScoredList] = {}
+        for chosen in groups.values():
+            lists |= zip(chosen, self._near(queries[chosen], depth, mask=masks[chosen[0]]), strict=True)
+        return [lists[number] for number in range(len(queries))]

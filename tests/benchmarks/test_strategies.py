@@ -1,0 +1,99 @@
+"""Benchmarks of strategies: what they find, count and lose (tests/retrieval/words.py)."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.benchmarks.launching import launch
+from apps.benchmarks.models import Benchmark, QueryResult
+from apps.benchmarks.repeating.experiment_plans import plan_experiment
+from apps.benchmarks.repeating.experiments import prepare_experiment
+from apps.operations.working import wait
+from apps.results.exporting import export_to
+from apps.results.triage.paths import paths_of
+from apps.retrieval.encoders.registry import ENCODERS
+from benchbench.ir.planning.matrix import MatrixError
+from tests.benchmarks.laboratory import write
+from tests.created import create_benchmark
+from tests.retrieval.words import BAG, BagOfWords, write_documents
+
+pytestmark = pytest.mark.django_db(transaction=True)
+QUESTIONS = [("q1", "beta", "B", ["sec_1"]), ("q2", "zeta", "C", ["sec_3"]), ("q3", "gamma", "A", ["sec_2"])]
+STRATEGIES = [{"name": "flat"}, {"name": "lod_embed", "doc_top_k": 1}]
+SETTING = {"runs_per_query": 2, "top_k_values": [1, 3], "random_seed": 7}
+
+
+@pytest.fixture
+def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Benchmark:
+    """An experiment of both strategies over the words, run."""
+    monkeypatch.setitem(ENCODERS, "bag:", BagOfWords)
+    write_documents(tmp_path / "documents")
+    names = ("id", "question", "document_id", "section_ids")
+    truth = [{**dict(zip(names, question, strict=True)), "answer": "", "evidence": []} for question in QUESTIONS]
+    (tmp_path / "ground_truth.json").write_text(json.dumps(truth))
+    path = write(tmp_path, strategies=STRATEGIES, embeddings=[{"model": BAG}], benchmark=SETTING)
+    benchmark = prepare_experiment(plan_experiment(path)).benchmark
+    wait(launch(benchmark))
+    benchmark.refresh_from_db()
+    return benchmark
+
+
+def test_an_experiment_compares_strategies_by_sections_and_calls(measured: Benchmark, tmp_path: Path) -> None:
+    results = export_to(measured, "strategy", tmp_path / "results")
+    flat, lod = rows_of(results, "index_stats.csv")
+    assert [row["num_chunks"] for row in (flat, lod)] == ["6", "6"]
+    assert [row["num_vectors"] for row in (flat, lod)] == ["6", "15"]
+    searched = {
+        (row["strategy"], row["query_id"], row["run"]): row
+        for row in rows_of(results, "search_results.csv")
+        if row["top_k"] == "3"
+    }
+    assert {key[0]: (row["embed_calls"], row["llm_calls"]) for key, row in searched.items()} == {
+        "flat": ("1", "0"),
+        "lod_embed": ("3", "0"),
+    }
+    ranks = {key: (row["doc_rank"], row["section_rank"]) for key, row in searched.items() if key[2] == "1"}
+    assert ranks[("flat", "q1", "1")] == ranks[("lod_embed", "q1", "1")] == ("1", "1")
+    assert (ranks[("flat", "q3", "1")], ranks[("lod_embed", "q3", "1")]) == (("1", "1"), ("-1", "-1"))
+    summary = {row["strategy"]: row for row in rows_of(results, "summary.csv")}
+    assert [summary[name]["total_embed_calls"] for name in ("flat", "lod_embed")] == ["6", "18"]
+    assert [run.embed_calls for run in measured.runs.all()] == [6, 18]
+
+
+def test_what_a_strategy_passed_by_is_told_so(measured: Benchmark) -> None:
+    lod = QueryResult.objects.get(run__index__strategy="lod_embed", query__key="q3", repetition=1)
+    document = measured.mapping.collection.documents.get(external_id="A")
+    (lost,) = paths_of(lod, {document.pk: 1}, hits=[], shown=5).lost
+    assert lost.sentence == "The index's strategy went on without its document, or without its section."
+    assert lost.remedy.startswith("Let the strategy go on with more: doc_top_k")
+
+
+def test_shared_execution_finds_the_same(measured: Benchmark) -> None:
+    (lod,) = measured.mapping.collection.indexes.filter(strategy="lod_embed")
+    matrix: dict[str, Any] = {
+        "indexes": [lod.name],
+        "top_k_values": [3],
+        "k_values_for_metrics": [1, 3],
+        "primary_k": 3,
+    }
+    shared = create_benchmark(measured.mapping, name="shared", matrix={**matrix, "dimensions": [None, 5]})
+    wait(launch(shared))
+    isolated = rankings(measured.runs.get(index=lod))
+    whole, truncated = shared.runs.order_by("run_order")
+    assert (rankings(whole), whole.embed_calls) == (isolated, 9)
+    assert (truncated.embed_calls, truncated.failed_queries) == (6, 1), "zeta alone has no direction in 5 dimensions"
+    with pytest.raises(MatrixError, match=r"is searched level by level \(lod_embed\)"):
+        create_benchmark(measured.mapping, name="approximate", matrix={**matrix, "ann": ["hnsw"]})
+
+
+def rows_of(directory: Path, name: str) -> list[dict[str, str]]:
+    with (directory / name).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def rankings(run: Any) -> list[Any]:
+    rows = run.query_results.filter(repetition=1).order_by("query_id")
+    return list(rows.values_list("query__key", "document_ids", "chunk_ids", "scores"))
