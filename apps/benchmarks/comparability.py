@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db.models import Model
-from django.db.models.expressions import RawSQL
 
 from apps.benchmarks.circumstances import Difference, by_value, circumstances, grouped, names, told
 from apps.benchmarks.measuring.evaluating import policies_of
@@ -15,10 +14,6 @@ from apps.mappings.models import Mapping
 
 Measured = dict[Any, Evaluation]  # by run id, on one version
 RELATED = ("index", "benchmark__dataset_version__dataset", "benchmark__mapping__dataset_version")  # of a run
-# Of an evaluation with queries that have no value, a digest of those that have one; the database makes it.
-ANSWERED = """CASE WHEN failed_queries + unsearched_queries > 0 THEN (
-    SELECT md5(string_agg(query::text, ',' ORDER BY query)) FROM unnest(query_ids, "values"[1:1])
-    AS of_query(query, value) WHERE value IS NOT NULL) END"""
 POLICIES = {"unresolved": "unresolved judgments", "empty_queries": "queries without a relevant judgment"}
 
 
@@ -91,7 +86,7 @@ def _evaluations(runs: Sequence[Run]) -> dict[Any, dict[int, Evaluation]]:
     policies = {run.pk: policies_of(run.benchmark) for run in runs}
     rows = Evaluation.objects.filter(run__in=policies).select_related("dataset_version__dataset")
     by_version: dict[Any, dict[int, Evaluation]] = {key: {} for key in policies}
-    for row in rows.defer("values", "query_ids").annotate(answered=RawSQL(ANSWERED, [])):
+    for row in rows.defer("values", "query_ids"):
         if row.policies == policies[row.run_id]:
             by_version[row.run_id][row.dataset_version.number] = row
     return by_version
@@ -219,10 +214,19 @@ def _queries(runs: Sequence[Run], measured: Measured) -> Iterator[Difference]:
                 f"Their means are over different queries: {told(groups)}. Only queries that all answered are paired.",
             )
     lacking = [row for row in measured.values() if row.failed_queries or row.unsearched_queries]
-    if not counted and len({row.answered for row in lacking}) > 1:  # type: ignore[attr-defined]
+    if not counted and len(_answered(lacking)) > 1:
         yield Difference(
             "queries",
             "warn",
             "Their means are over different queries, though over as many: they failed on different ones. Only "
             "queries that all answered are paired.",
         )
+
+
+def _answered(evaluations: Sequence[Evaluation]) -> set[frozenset[int]]:
+    """Return the distinct sets of queries that have values."""
+    rows = Evaluation.objects.filter(pk__in=[row.pk for row in evaluations]).values_list("query_ids", "values")
+    return {
+        frozenset(query for query, value in zip(query_ids, values[0], strict=True) if value is not None)
+        for query_ids, values in rows
+    }

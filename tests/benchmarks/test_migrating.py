@@ -1,4 +1,4 @@
-"""Benchmarks of before lists were shared: their rankings are the same to the last bit."""
+"""Benchmarks of before lists were shared and values packed: both are the same to the last bit."""
 
 import os
 import subprocess
@@ -13,6 +13,7 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
+from apps.benchmarks.models.values import unpacked, with_none
 from benchbench import embedded
 
 DEFAULTS: dict[str, Any] = {
@@ -30,6 +31,7 @@ RANKINGS = [
     ([], [], [], None, 0.5, "It timed out."),
     ([5], [50], [5e-324], None, None, ""),
 ]
+VALUES = [[[1 / 3, None, -0.0], [5e-324, None, 1.0]], []]
 
 
 @pytest.fixture
@@ -70,8 +72,8 @@ def add(there: psycopg.Connection[Any], table: str, **row: Any) -> None:
     there.execute(f"INSERT INTO {table} ({names}) VALUES ({places})", list(row.values()))
 
 
-def test_rankings_of_before_are_what_they_were(old: psycopg.Connection[Any]) -> None:
-    benchmark, runs = uuid.uuid4(), [uuid.uuid4(), uuid.uuid4()]
+def test_rankings_and_values_of_before_are_what_they_were(old: psycopg.Connection[Any]) -> None:
+    benchmark, runs = uuid.uuid4(), [uuid.UUID(int=2), uuid.UUID(int=3)]
     policies = {"execution": "shared", "unresolved": "count", "empty_queries": "zero"}
     add(old, "benchmarks_benchmark", id=benchmark, status="completed", **policies)
     for order, run in enumerate(runs, start=1):
@@ -84,9 +86,11 @@ def test_rankings_of_before_are_what_they_were(old: psycopg.Connection[Any]) -> 
             add(old, "benchmarks_queryresult", run_id=run, query_id=query, repetition=2, **values)
     stage = {"benchmark_id": benchmark, "stage_key": "dense(exact)", "query_id": 7}
     add(old, "benchmarks_stagelist", **stage, chunk_ids=[30, 10, 20, 40], scores=[4.0, 3.0, 2.0, 1.0])
+    for run, values in zip(runs, VALUES, strict=True):
+        add(old, "benchmarks_evaluation", run_id=run, **{"values": values})
     asked = f"SELECT run_id, query_id, repetition, {COLUMNS} FROM benchmarks_queryresult ORDER BY run_id, query_id"
     before = old.execute(asked).fetchall()
-    migrate(old.info.dbname, "0004")
+    migrate(old.info.dbname, "0005")
     assert repr(old.execute(asked).fetchall()) == repr(before), "-0.0 too"
     assert len(before) == 5
     kept = old.execute(
@@ -94,3 +98,5 @@ def test_rankings_of_before_are_what_they_were(old: psycopg.Connection[Any]) -> 
         "ON source.id = list.source_id WHERE list.lengths IS NULL"
     )
     assert kept.fetchall() == [("dense(exact)", [30, 10, 20, 40])]
+    evaluations = old.execute('SELECT "values" FROM benchmarks_evaluation ORDER BY run_id').fetchall()
+    assert repr([with_none(unpacked(packed)) for (packed,) in evaluations]) == repr(VALUES)

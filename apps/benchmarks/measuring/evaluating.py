@@ -14,10 +14,11 @@ from apps.benchmarks.measuring.batch_values import Valued, array_literal, kept_v
 from apps.benchmarks.measuring.final_list import NO_IDS
 from apps.benchmarks.measuring.reading import by_source, documents_by_query
 from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.benchmarks.models.values import with_none
 from apps.datasets.models import DatasetVersion
 from apps.mappings.fingerprints import truth_hash
 from apps.mappings.truth import Truth, truth, truths
-from benchbench.ir.measures import EmptyQueries, Measure, Truths, Values, evaluate, mean
+from benchbench.ir.measures import EmptyQueries, Measure, Truths, evaluate, mean
 
 IDENTITY = ("run", "dataset_version", "policies_hash")
 WHAT_IT_FOUND = (
@@ -135,20 +136,12 @@ def _evaluation(
         },
         measures=benchmark.measures,
         query_ids=query_ids,
-        values=_with_none(values),
+        values=with_none(values),
         query_count=means.counted,
         failed_queries=failed,
         unsearched_queries=means.failed - failed,
         **stated,
     )
-
-
-def _with_none(values: Values) -> list[list[float | None]]:
-    """Return values (m, q) as lists, None where a query has no value."""
-    rows = values.astype(object)
-    rows[np.isnan(values)] = None
-    lists: list[list[float | None]] = rows.tolist()
-    return lists
 
 
 def _failed(run: Run, missing: list[int]) -> int:
@@ -158,11 +151,11 @@ def _failed(run: Run, missing: list[int]) -> int:
 
 def _store(evaluations: Sequence[Evaluation]) -> None:
     """Insert the evaluations, or put them in the place of those of the same run, version and policies."""
-    arrays = [(evaluation.query_ids, evaluation.values) for evaluation in evaluations]
+    query_ids = [evaluation.query_ids for evaluation in evaluations]
     for evaluation in evaluations:
-        evaluation.query_ids, evaluation.values = array_literal(evaluation.query_ids), array_literal(evaluation.values)
+        evaluation.query_ids = array_literal(evaluation.query_ids)
     Evaluation.objects.bulk_create(
         evaluations, update_conflicts=True, unique_fields=IDENTITY, update_fields=WHAT_IT_FOUND, batch_size=50
     )
-    for evaluation, (query_ids, values) in zip(evaluations, arrays, strict=True):
-        evaluation.query_ids, evaluation.values = query_ids, values
+    for evaluation, own in zip(evaluations, query_ids, strict=True):
+        evaluation.query_ids = own

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
+from itertools import accumulate
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -41,7 +42,7 @@ def rankings_hashes(runs: Iterable[Run], names: Written) -> dict[UUID, str]:
     for source_id, sharing in by_source(runs).items():
         digests = [(run.place - 1, sha256()) for run in sharing]
         for one in stored_lists(source_id):
-            written = None if one.error else [names[document] for document in one.document_ids.tolist()]
+            written = None if one.error else list(map(names.__getitem__, one.document_ids.tolist()))
             ranking = _Hashed(one.key, one.repetition, written, one.document_scores)
             for place, digest in digests:
                 ranking.enter(digest, one.lengths[place])
@@ -68,22 +69,18 @@ class _Hashed:
     def __init__(self, key: str, repetition: int, written: Sequence[str] | None, scores: Scores) -> None:
         """`written` are the external ids as JSON writes them, all in ASCII; None of a query that failed."""
         self._head = f"[{json.dumps(key)}, {repetition}, ".encode()
-        self._ids = memoryview(", ".join(written or ()).encode())
-        sizes = np.fromiter(map(len, written or ()), np.int64) + len(", ")
-        self._ends = [0, *np.cumsum(sizes).tolist()]
-        self._scores = memoryview(scores.astype("<f8").tobytes())
+        self._ids = ", ".join(written or ()).encode()
+        self._ends = [0, *accumulate(len(name) + len(", ") for name in written or ())]
+        self._scores = scores.astype("<f8").tobytes()
         self._failed = written is None
 
     def enter(self, digest: "Hash", length: int) -> None:
         """Add the first `length` documents, and what stands around them."""
-        digest.update(self._head)
         if self._failed:
-            digest.update(b"null]\n")
+            digest.update(self._head + b"null]\n")
             return
-        digest.update(b"[")
-        digest.update(self._ids[: max(self._ends[length] - len(", "), 0)])
-        digest.update(b"]]\n")
-        digest.update(self._scores[: length * 8])
+        ids = self._ids[: max(self._ends[length] - len(", "), 0)]
+        digest.update(b"".join((self._head, b"[", ids, b"]]\n", self._scores[: length * 8])))
 
 
 def values_hash(evaluation: Evaluation, *, keys: dict[int, str], measures: Collection[str]) -> str:

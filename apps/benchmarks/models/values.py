@@ -1,14 +1,25 @@
 """Values of runs: those of one batch's rankings, and evaluations."""
 
+import json
+import math
+import struct
+from typing import Any
+
+import numpy as np
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
+from django.db.models.expressions import RawSQL
 from django.db.models.lookups import GreaterThanOrEqual
 
 from apps.benchmarks.models.benchmarks import Run
 from apps.datasets.models import DatasetVersion
 from apps.operations.models import Batch
 from benchbench.ir.losses import MOST_LOST_PERCENT, why_unranked
+from benchbench.ir.measures import Values
+
+FLOAT = struct.Struct(">d")
+HEAD = struct.Struct(">i")  # of packed values: how many measures
 
 
 class BatchValues(models.Model):
@@ -29,6 +40,59 @@ class BatchValues(models.Model):
         return f"{self.run} in {self.batch}"
 
 
+class ValuesField(models.BinaryField):
+    """Values by measure, then query, None without one; kept as bytes, since arrays of numbers are read and printed."""
+
+    def from_db_value(self, packed: bytes | None, *_: Any) -> list[list[float | None]] | None:
+        return None if packed is None else with_none(unpacked(packed))
+
+    def get_prep_value(self, value: Any) -> Any:
+        return value if value is None or isinstance(value, bytes) else packed(np.array(value, np.float64))
+
+    def value_to_string(self, obj: models.Model) -> str:
+        whole: str = json.dumps(self.value_from_object(obj))
+        return whole
+
+    def to_python(self, value: Any) -> Any:
+        return json.loads(value) if isinstance(value, str) else value
+
+
+def packed(values: Values) -> bytes:
+    """Return values (measures, queries) as bytes: the number of measures, then float64, as PostgreSQL sends them."""
+    return HEAD.pack(len(values)) + values.astype(">f8").tobytes()
+
+
+def unpacked(packed: bytes) -> Values:
+    """Return packed values (measures, queries), NaN where a query has none."""
+    rows, flat = HEAD.unpack_from(packed)[0], np.frombuffer(packed, ">f8", offset=HEAD.size)
+    return flat.astype(np.float64).reshape(rows, len(flat) // max(rows, 1))
+
+
+def with_none(values: Values) -> list[list[float | None]]:
+    """Return values as lists, None in place of NaN."""
+    rows = values.astype(object)
+    rows[np.isnan(values)] = None
+    lists: list[list[float | None]] = rows.tolist()
+    return lists
+
+
+def packed_value(measure: str, query_id: int) -> RawSQL:
+    """Return the expression for one of an evaluation's values; `read_value` reads it."""
+    row, column = "array_position(measures, %s::varchar) - 1", "array_position(query_ids, %s::bigint) - 1"
+    start = f"{HEAD.size + 1} + {FLOAT.size} * (({row}) * cardinality(query_ids) + {column})"
+    return RawSQL(
+        f'substring("values" FROM {start} FOR {FLOAT.size})',
+        [measure, query_id],
+        output_field=models.BinaryField(),
+    )
+
+
+def read_value(packed: bytes | None) -> float | None:
+    """Return a value by itself, None where the evaluation does not have it or the query has none."""
+    value: float = FLOAT.unpack(packed)[0] if packed else math.nan
+    return None if math.isnan(value) else value
+
+
 class Evaluation(models.Model):
     """A run measured against one dataset version under stated policies."""
 
@@ -39,7 +103,7 @@ class Evaluation(models.Model):
     means = models.JSONField(help_text="Measure name to mean over the queries that count.")
     measures = ArrayField(models.CharField(max_length=100))
     query_ids = ArrayField(models.BigIntegerField())
-    values = ArrayField(ArrayField(models.FloatField(null=True)), help_text="Per measure, per query; null: failed.")
+    values = ValuesField(help_text="Per measure, per query; none: failed.")
     query_count = models.PositiveIntegerField(help_text="Queries in the means.")
     failed_queries = models.PositiveIntegerField(default=0)
     unsearched_queries = models.PositiveIntegerField(default=0, help_text="Queries of the version not asked so far.")

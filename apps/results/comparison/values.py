@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from apps.benchmarks.measuring.reading import rows_of
 from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.benchmarks.models.values import unpacked
 from apps.results.leaderboard.runs import primary_measure
 from apps.results.leaderboard.slicing import slicings_of
 from benchbench.ir.measures import Values
@@ -39,7 +40,7 @@ class Found:
         for run in runs:
             measured[run.pk].query_ids = stored[run.pk][0]  # which `measured` was read without
         query_ids = first.query_ids
-        array = np.array([_values_on(query_ids, measured[run.pk], stored[run.pk][1], common) for run in runs])
+        array = np.array([_values_on(query_ids, measured[run.pk], unpacked(stored[run.pk][1]), common) for run in runs])
         counted = np.ones(len(query_ids), bool)
         counting = (
             {run.benchmark.mapping_id: run for run in reversed(runs)} if benchmark.empty_queries == "skip" else {}
@@ -59,15 +60,13 @@ class Found:
         )
 
 
-def _values_on(
-    query_ids: Sequence[int], evaluation: Evaluation, stored: Sequence[Sequence[float | None]], names: Sequence[str]
-) -> Values:
+def _values_on(query_ids: Sequence[int], evaluation: Evaluation, stored: Values, names: Sequence[str]) -> Values:
     """The values of the measures `names` of an evaluation on these queries, (measures, queries), NaN without one."""
     own = evaluation.query_ids
     values = np.full((len(names), len(query_ids)), np.nan)
     if not own:
         return values
-    rows = np.array([stored[evaluation.measures.index(name)] for name in names], float)
+    rows = stored[[evaluation.measures.index(name) for name in names]]
     if own == query_ids:
         return rows
     place = {query_id: place for place, query_id in enumerate(own)}

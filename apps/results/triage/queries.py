@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import FloatField, Q
-from django.db.models.expressions import RawSQL
+from django.db.models import Q
 
 from apps.benchmarks.measuring.evaluating import policies_of
 from apps.benchmarks.models import Benchmark, Evaluation, QueryResult, Run
+from apps.benchmarks.models.values import packed_value, read_value
 from apps.collections.models import Document
 from apps.datasets.models import DatasetVersion, Query
 from apps.mappings.truth import truth
@@ -222,11 +222,7 @@ def other_runs(result: QueryResult, *, version: DatasetVersion | None = None, sh
 
 
 def _values_in_runs(benchmark: Benchmark, query_id: int, version: DatasetVersion | None) -> dict[Any, float | None]:
-    """Return the primary measure's value for one query per completed run; the database picks it out of the arrays."""
-    picked = RawSQL(
-        '"values"[array_position(measures, %s::varchar)][array_position(query_ids, %s::bigint)]',
-        [primary_measure(benchmark), query_id],
-        output_field=FloatField(),
-    )
+    """Return the primary measure's value for one query per completed run, picked by the database."""
+    picked = packed_value(primary_measure(benchmark), query_id)
     evaluations = evaluations_of(benchmark, version=version, picked=picked)
-    return {key: evaluation.picked for key, evaluation in evaluations.items()}  # type: ignore[attr-defined]
+    return {key: read_value(evaluation.picked) for key, evaluation in evaluations.items()}  # type: ignore[attr-defined]
