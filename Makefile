@@ -3,14 +3,15 @@
 #   PYTHON=python3.12       the interpreter to build the virtual environment with, 3.11 or later
 #   TORCH_INDEX=<url>       an index with the CPU build of torch; on Linux the default index has the CUDA build
 #   PYTEST_ARGS, DEMO_ARGS  passed on
-#   TEST_PROCESSES=auto     how many processes share the tests, each with services of its own; 0: one, without sharing
+#   TEST_PROCESSES=3        how many processes share the tests, each with services of its own; one more than there are
+#                           cores by default, since each waits for its services; 0: one, without sharing
 #   FUZZ_EXAMPLES=200000    how many files `make fuzz` damages for each reader; other ones each time
 #   FUZZ_REQUESTS=300       how many requests `make fuzz` makes up of each operation of the API; other ones each time
 #   ADDRESS=127.0.0.1:8000  where `make run` serves
 
 PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3,$(shell command -v $(name))))
 ADDRESS ?= 127.0.0.1:8000
-TEST_PROCESSES ?= auto
+TEST_PROCESSES ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 FUZZ_EXAMPLES ?= 200000
 FUZZ_REQUESTS ?= 300
 BIN := .venv/bin

@@ -210,7 +210,7 @@ def run(transactional_db: None) -> Run:
 def test_it_reads_all_at_once_and_keeps_what_it_found(run: Run, statements: list[str]) -> None:
     statements.clear()
     whole = losses(run)
-    assert len(statements) <= 10
+    assert len(statements) <= 11
     statements.clear()
     assert losses(run) == whole
     assert len(statements) <= 6

@@ -4,9 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import groupby
 
 import numpy as np
-from django.contrib.postgres.fields import ArrayField
-from django.db.models import BigIntegerField, QuerySet
-from django.db.models.expressions import RawSQL
+from django.db.models import Func, QuerySet
 
 from apps.benchmarks.measuring.reading import rows_of, streamed_rows_of
 from apps.benchmarks.models import Benchmark, Run, StageList
@@ -14,10 +12,6 @@ from apps.benchmarks.planning import plan_of
 from apps.retrieval.models import Chunk
 from benchbench.ir.planning.plan import EncodeStage, RunPlan
 from benchbench.ir.records import ScoredList
-
-# The document of each chunk of a list, in its order.
-DOCUMENTS = """ARRAY(SELECT chunk.document_id FROM unnest(chunk_ids) WITH ORDINALITY AS listed (id, place)
-    JOIN retrieval_chunk AS chunk ON chunk.id = listed.id ORDER BY listed.place)"""
 
 Lists = dict[str, ScoredList]  # by stage key; chunks by primary key
 
@@ -53,23 +47,19 @@ def read_lists(
 def stream_lists(
     benchmark: Benchmark, stage_keys: Collection[str], *, query_ids: Collection[int] | None = None
 ) -> Iterator[tuple[int, Lists, dict[int, int]]]:
-    """Yield each query with its lists and the document of each chunk in them: all in one query, one in memory.
+    """Yield each query with its lists and the document of each chunk in them: in two queries, one's lists in memory.
 
     As `read_lists` else; a query without any list is not there. Until the last nothing else can be asked.
     """
-    rows = (
-        _lists(benchmark, stage_keys, query_ids)
-        .order_by("query_id")
-        .annotate(documents=RawSQL(DOCUMENTS, [], output_field=ArrayField(BigIntegerField())))
-    )
-    values = rows.values_list("query_id", "documents", "source__key", "chunk_ids", "scores", "threshold_scores")
+    rows = _lists(benchmark, stage_keys, query_ids)
+    listed = Chunk.objects.filter(pk__in=rows.annotate(chunk=Func("chunk_ids", function="unnest")).values("chunk"))
+    table = np.array(list(rows_of(listed.order_by("pk").values_list("pk", "document_id"))), np.int64).reshape(-1, 2)
+    values = rows.order_by("query_id").values_list("query_id", "source__key", "chunk_ids", "scores", "threshold_scores")
     for query_id, of_query in groupby(streamed_rows_of(values), key=lambda row: row[0]):
-        lists: Lists = {}
-        documents: dict[int, int] = {}
-        for _, found, key, chunks, *scores in of_query:
-            lists[key] = _list(chunks, *scores)
-            documents.update(zip(chunks, found, strict=True))
-        yield query_id, lists, documents
+        lists = {key: _list(*stored) for _, key, *stored in of_query}
+        chunks = np.concatenate([list_.ids for list_ in lists.values()])
+        documents = table[np.searchsorted(table[:, 0], chunks), 1]
+        yield query_id, lists, dict(zip(chunks.tolist(), documents.tolist(), strict=True))
 
 
 def _lists(benchmark: Benchmark, stage_keys: Collection[str], query_ids: Collection[int] | None) -> QuerySet[StageList]:

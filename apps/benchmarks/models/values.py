@@ -41,7 +41,10 @@ class BatchValues(models.Model):
 
 
 class ValuesField(models.BinaryField):
-    """Values by measure, then query, None without one; kept as bytes, since arrays of numbers are read and printed."""
+    """Values by measure, then query, None without one; kept as bytes, since PostgreSQL prints and parses arrays."""
+
+    _pyi_private_set_type: Any  # what django-stubs reads
+    _pyi_private_get_type: list[list[float | None]]  # type: ignore[assignment]
 
     def from_db_value(self, packed: bytes | None, *_: Any) -> list[list[float | None]] | None:
         return None if packed is None else with_none(unpacked(packed))
