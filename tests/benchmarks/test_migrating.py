@@ -90,7 +90,7 @@ def test_rankings_and_values_of_before_are_what_they_were(old: psycopg.Connectio
         add(old, "benchmarks_evaluation", run_id=run, **{"values": values})
     asked = f"SELECT run_id, query_id, repetition, {COLUMNS} FROM benchmarks_queryresult ORDER BY run_id, query_id"
     before = old.execute(asked).fetchall()
-    migrate(old.info.dbname, "0005")
+    migrate(old.info.dbname, "0006")
     assert repr(old.execute(asked).fetchall()) == repr(before), "-0.0 too"
     assert len(before) == 5
     kept = old.execute(

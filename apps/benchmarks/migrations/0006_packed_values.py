@@ -15,7 +15,7 @@ PACK = """
 
 
 class Migration(migrations.Migration):
-    dependencies = [("benchmarks", "0004_lists")]
+    dependencies = [("benchmarks", "0005_calls")]
 
     operations = [
         migrations.RunSQL(
