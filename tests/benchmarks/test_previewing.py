@@ -25,6 +25,9 @@ def test_it_counts_the_distinct_work_and_creates_nothing(library: Mapping) -> No
     assert planned.estimate_seconds > 0
     assert planned.resident_bytes == sum(index.stats["bytes"] for index in library.collection.indexes.all()) > 0
     assert (planned.indexes, planned.builds) == (["keywords"], [])
+    stats = library.collection.indexes.get().stats
+    cut = preview(library, MATRIX | {"dimensions": [None, 2, 1]})
+    assert cut.resident_bytes == planned.resident_bytes + 4 * (2 + 1) * stats["num_vectors"]
     assert not Benchmark.objects.exists()
 
 

@@ -82,10 +82,18 @@ def preview(
         estimate_seconds=round(costs_of(planned, used).per_query * queries, 3),
         builds=_builds(planned, used),
         indexes=sorted({str(index) for index in used.values()}),
-        resident_bytes=sum(int(index.stats.get("bytes", 0)) for index in set(used.values())),
+        resident_bytes=_resident_bytes(planned, used),
         warnings=_warnings(configurations, max(parsed.k_values_for_metrics)) + filter_warnings(mapping, version),
         explanation=planned.explain(queries),
     )
+
+
+def _resident_bytes(planned: Plan, indexes: MappingType[str | None, Index]) -> int:
+    """Add up the indexes, and the copies of their vectors that are cut to fewer dimensions."""
+    dense = [stage for stage in planned.stages if isinstance(stage, DenseStage)]
+    cut = {(indexes[stage.index], stage.dimensions) for stage in dense if stage.dimensions is not None}
+    whole = sum(int(index.stats.get("bytes", 0)) for index in set(indexes.values()))
+    return whole + sum(4 * dimensions * int(index.stats.get("num_vectors", 0)) for index, dimensions in cut)
 
 
 def _warnings(configurations: Sequence[Configuration], greatest_k: int) -> list[str]:
