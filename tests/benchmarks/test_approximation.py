@@ -13,6 +13,7 @@ from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, Evaluation, Run, StageList
 from apps.benchmarks.progress import benchmark_event
 from apps.benchmarks.retrying import retry
+from apps.benchmarks.running.finishing import notes_of
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from apps.operations.working import perform_batch, wait
@@ -265,3 +266,18 @@ class TestInterfaces:
         assert Benchmark.objects.get().total_runs == 8
         wrong = admin_client.post(reverse("admin:benchmarks_benchmark_add"), filled | {"ann": "hnsw(m=1)"})
         assert "m: 1 is not a whole number from 2 to 100." in wrong.content.decode()
+
+
+def test_a_query_that_a_retry_searches_again_is_told_once(library: Mapping) -> None:
+    benchmark = benchmark_of(library, search_modes=["dense", "sparse"], ann=[NARROW])
+    wait(launch(benchmark))
+    run = run_of(benchmark, NARROW)
+    (told,) = notes_of(benchmark).values()
+    assert told["short"] == benchmark.dataset_version.query_count
+    lost = StageList.objects.filter(source=run.source).order_by("query").first()
+    assert lost is not None
+    StageList.objects.filter(pk=lost.pk).update(error="It was slow.")
+    Run.objects.filter(pk=run.pk).update(failed_queries=1)
+    wait(retry(Benchmark.objects.get(pk=benchmark.pk)))
+    assert benchmark.runs.get(pk=run.pk).failed_queries == 0
+    assert notes_of(benchmark) == dict.fromkeys(notes_of(benchmark), told)

@@ -14,7 +14,7 @@ from apps.benchmarks.planning import plan_of, stage_units
 from apps.benchmarks.provenance import environment
 from apps.benchmarks.running import isolated
 from apps.benchmarks.running.open_indexes import OpenIndexes
-from apps.benchmarks.running.outcomes import Notes, Outcome
+from apps.benchmarks.running.outcomes import Noted, Outcome
 from apps.benchmarks.running.pairs import Pairs
 from apps.benchmarks.running.pinning import PinnedRerankers
 from apps.benchmarks.running.preparing import prepare
@@ -90,7 +90,7 @@ def _made_by(work: Work, outcomes: dict[str, list[Outcome]]) -> dict[str, Any]:
     return environment(work.rerankers.load(stage.reranker, work.indexes[stage.index].index) for stage in worked)
 
 
-def shared_queries(work: Work) -> tuple[list[FinalList], dict[str, list[Outcome]], Notes]:
+def shared_queries(work: Work) -> tuple[list[FinalList], dict[str, list[Outcome]], Noted]:
     """Do every distinct stage of the runs once for all the queries."""
     done = 0
 

@@ -1,6 +1,6 @@
 """The end of a benchmark's operation: means for runs that completed, a reason for runs that did not."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Any
 
 from django.db.models.functions import Now
@@ -117,12 +117,22 @@ def made_by_run(operation: Operation) -> dict[str, list[Any]]:
 
 
 def notes_of(benchmark: Benchmark) -> Notes:
-    """Add up what the batches noted of each stage, those of earlier operations too: a benchmark may be resumed."""
+    """Count what the batches noted of each stage, those of earlier operations too: a benchmark may be resumed.
+
+    A query counts once, though a retry searched it again.
+    """
     notes: Notes = {}
+    queries: dict[tuple[str, str], set[int]] = defaultdict(set)
     done = Batch.objects.filter(operation__subject_id=benchmark.pk, state=Batch.State.DONE)
     for noted in done.filter(result__has_key="notes").values_list("result__notes", flat=True):
-        for key, counts in noted.items():
-            notes.setdefault(key, Counter()).update(counts)
+        for key, told in noted.items():
+            for name, what in told.items():
+                if isinstance(what, list):
+                    queries[key, name].update(what)
+                else:  # stalls; and queries, in results of a time before their ids were kept
+                    notes.setdefault(key, Counter())[name] += what
+    for (key, name), ids in queries.items():
+        notes.setdefault(key, Counter())[name] += len(ids)
     return notes
 
 

@@ -2,14 +2,13 @@
 
 import random
 import time
-from collections import Counter
 from collections.abc import Sequence
 from itertools import product
 
 from apps.benchmarks.measuring.batch_values import Measuring
 from apps.benchmarks.measuring.final_list import FinalList
 from apps.benchmarks.planning import plan_of, query_units
-from apps.benchmarks.running.outcomes import Notes, Outcome
+from apps.benchmarks.running.outcomes import Noted, Outcome, note
 from apps.benchmarks.running.rankings import final_lists
 from apps.benchmarks.running.work import Work
 from apps.benchmarks.sources import shared_lists
@@ -19,7 +18,7 @@ from apps.operations.leasing import Lease
 TOLD_SECONDS = 2  # seldom: nothing else is to disturb what is timed
 
 
-def run_queries(work: Work, measuring: Measuring) -> tuple[list[FinalList], dict[str, list[Outcome]], Notes]:
+def run_queries(work: Work, measuring: Measuring) -> tuple[list[FinalList], dict[str, list[Outcome]], Noted]:
     """Do each (repetition, query, run) alone, runs in an order shuffled per query by the benchmark's seed.
 
     The first query is done once before, unmeasured, so that models and caches are warm. The batch has its host to
@@ -32,7 +31,7 @@ def run_queries(work: Work, measuring: Measuring) -> tuple[list[FinalList], dict
     own = {str(run.pk): shared_lists([run], plans[str(run.pk)])[0] for run in work.runs}
     lists: list[FinalList] = []
     outcomes: dict[str, list[Outcome]] = {}
-    notes: Notes = {}
+    notes: Noted = {}
     telling = Telling(lease, measuring)
     done = 0
     for plan in plans.values():
@@ -46,7 +45,8 @@ def run_queries(work: Work, measuring: Measuring) -> tuple[list[FinalList], dict
             lease.report(done)
             _keep(outcomes, made, number, repetition)
             for stage_key, told in stages.notes.items() if repetition == 1 else ():
-                notes.setdefault(stage_key, Counter()).update(told)
+                for name, more in told.items():
+                    note(notes, stage_key, name, more)
         telling.tell(lists, done)
     return lists, outcomes, notes
 

@@ -12,7 +12,15 @@ from benchbench.ir.planning.plan import RunPlan
 
 STALLS = "stalls"  # among the notes of a stage
 
-Notes = dict[str, Counter[str]]  # per stage, what there is to be told of it: STALLS, or queries (see `Approximation`)
+Noted = dict[str, dict[str, Any]]  # per stage, what a batch tells of it: STALLS, a number; ids of queries by what they
+# are told for (see `Approximation`), so that one that is searched again counts once
+Notes = dict[str, Counter[str]]  # the same of a whole benchmark, counted
+
+
+def note(notes: Noted, stage: str, name: str, more: Any) -> None:
+    """Add a number, or ids of queries, to what is told of a stage."""
+    told = notes.setdefault(stage, {})
+    told[name] = told[name] + more if name in told else more
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +49,7 @@ class Outcome:
 def settle(
     runs: Sequence[RunPlan],
     outcomes: Mapping[str, list[Outcome]],
-    notes: Notes,
+    notes: Noted,
     *,
     attempt: Callable[[Callable[[], Outcome]], Outcome],
 ) -> None:
@@ -67,7 +75,7 @@ def settle(
                     again.add(key)
     for key in again:
         alone = sum(one.ms or 0.0 for one in outcomes[key])
-        notes.setdefault(key, Counter())[STALLS] += together[key] > 2 * alone
+        note(notes, key, STALLS, int(together[key] > 2 * alone))
 
 
 def _timed(one: Outcome) -> Outcome:

@@ -1,7 +1,6 @@
 """The stages of a plan, done for some queries: each distinct stage once, its outcomes kept for the runs."""
 
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.benchmarks.running.outcomes import Notes, Outcome, settle
+from apps.benchmarks.running.outcomes import Noted, Outcome, note, settle
 from apps.benchmarks.running.pairs import Pairs
 from apps.benchmarks.running.pinning import PinnedRerankers
 from apps.datasets.models import Query
@@ -67,7 +66,7 @@ class Stages:
         self._rerankers = rerankers
         self.faults = Faults() if faults is None else faults
         self.outcomes: dict[str, list[Outcome]] = {}
-        self.notes: Notes = {}
+        self.notes: Noted = {}
         self._tolerant = tolerant
         self._encode_afresh = encode_afresh
         self._on_part = on_part
@@ -162,9 +161,6 @@ class Stages:
         if isinstance(error, (Stopped, UnfitWorkerError)) or not (self._tolerant or isinstance(error, BenchbenchError)):
             raise error
 
-    def _notes(self, stage: Stage) -> Counter[str]:
-        return self.notes.setdefault(stage.key, Counter())
-
     def _texts(self, numbers: list[int]) -> list[str]:
         return [self.queries[number].text for number in numbers]
 
@@ -205,7 +201,8 @@ class Stages:
         filters, setting = self._filters(numbers), Ann.parse(stage.ann)
         if not setting.is_exact:
             found = index.approximate(vectors, stage.depth, setting, filters)
-            self._notes(stage).update(found.notes)
+            for name, places in found.notes.items():
+                note(self.notes, stage.key, name, [self.queries[numbers[place]].pk for place in places])
             return [Outcome(ranked, ms, embed_calls=1) for ranked, ms in zip(found.lists, found.costs, strict=True)]
         if stage.dimensions is not None:
             index.truncated_to(stage.dimensions)  # before any query: making it is no part of their cost

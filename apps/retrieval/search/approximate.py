@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,14 +35,14 @@ LITERAL = re.compile(r"'(\[[^\]']*\]|[01]{9,})'")
 class Approximation:
     """The lists of queries, what each cost in milliseconds, and what is to be told of them.
 
-    `notes` count queries: "without_index" whose statement could not use the index that it meant, "searched_exactly"
+    `notes` number queries: "without_index" whose statement could not use the index that it meant, "searched_exactly"
     whose filter left the index with too few chunks, so that all were compared instead; "short" for which it found fewer
     than were asked for, though there are more.
     """
 
     lists: list[ScoredList]
     costs: list[float]
-    notes: Counter[str]
+    notes: dict[str, list[int]]
 
 
 class ApproximateView:
@@ -58,13 +58,13 @@ class ApproximateView:
         self._setting = setting
         self._filter = filter
         self.seconds: list[float] = []
-        self.notes: Counter[str] = Counter()
+        self.notes: defaultdict[str, list[int]] = defaultdict(list)  # by their places among all that were asked
 
     def nearest(self, queries: Vectors, depth: int, *, mask: Mask | None = None) -> list[ScoredList]:
         """The best `depth` of what the index nominates for each query; `mask` (n,) must be what the filter admits."""
         with searching(self._setting, filtered=mask is not None) as cursor:
             if len(queries) and not _plan(cursor, self._index, self._setting, depth, self._filter)[0]:
-                self.notes["without_index"] += len(queries)
+                self.notes["without_index"] += range(len(self.seconds), len(self.seconds) + len(queries))
             return [self._best(cursor, query, depth, mask) for query in queries]
 
     def _best(self, cursor: Any, query: Vectors, depth: int, mask: Mask | None) -> ScoredList:
@@ -76,11 +76,11 @@ class ApproximateView:
         if mask is not None:
             ids = ids[mask[ids]]  # a document's metadata may have changed since it was indexed
         if mask is not None and len(ids) < min(depth, int(mask.sum())):
-            self.notes["searched_exactly"] += 1
+            self.notes["searched_exactly"].append(len(self.seconds))
             best = exact.nearest(self._vectors, query[None], depth, mask=mask)[0]
         else:
             if mask is None and len(ids) < min(depth, len(self._vectors)):
-                self.notes["short"] += 1
+                self.notes["short"].append(len(self.seconds))
             best = top(pair_scores(self._vectors[ids], query), depth, ids=ids)
         self.seconds.append(time.perf_counter() - started)
         return best

@@ -1,7 +1,7 @@
 """Searching an index: open ones stay in this process, as many as BENCHBENCH_RESIDENT_BYTES hold."""
 
 import json
-from collections import Counter, OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TypeVar
@@ -150,14 +150,15 @@ class OpenIndex:
         """
         vectors = self._required_vectors()
         costs = [0.0] * len(queries)
-        notes: Counter[str] = Counter()
+        notes: defaultdict[str, list[int]] = defaultdict(list)
 
         def search(chosen: list[int], filter: Filter, mask: Mask | None) -> Sequence[ScoredList]:
             view = ApproximateView(self.index, vectors, setting, filter)
             answers = self._by_strategy(view.nearest, queries[chosen], depth, mask)
             for number, seconds in zip(chosen, view.seconds, strict=True):
                 costs[number] = seconds * 1000
-            notes.update(view.notes)
+            for name, places in view.notes.items():
+                notes[name] += [chosen[place] for place in places]
             return [answer.ranked for answer in answers]
 
         return Approximation(self._grouped(len(queries), filters, search), costs, notes)
