@@ -83,7 +83,7 @@ def stall(monkeypatch: pytest.MonkeyPatch, clock: Clock, slow: Query, stage: str
 
 SLOWED: dict[str, tuple[Any, str]] = {
     "encode": (KeywordEncoder, "embed_batch"),
-    "dense": (OpenIndex, "dense"),
+    "dense": (OpenIndex, "answers"),
     "lexical": (OpenIndex, "lexical"),
     "fts": (OpenIndex, "lexical"),
     "approximate": (approximate, "pair_scores"),
