@@ -21,7 +21,10 @@ import torch
 
 from apps.retrieval import exact
 from apps.retrieval.exact import nearest
-from apps.retrieval.stores.pgvector import PgVectorStore
+from apps.retrieval.models import Index
+from apps.retrieval.search.approximate import ApproximateView
+from apps.retrieval.search.vectors import table_store
+from benchbench.ir.planning.ann import Ann
 
 QUERIES, DIMENSION, DEPTH, ROUNDS = 300, 384, 100, 7
 SCANNED_QUERIES = 20  # pgvector's scan takes its time query by query
@@ -87,18 +90,18 @@ def compare(size: int, queries: np.ndarray) -> float:
 
 
 def compare_with_pgvector(size: int, queries: np.ndarray) -> None:
-    vectors, store = unit(size, 2), PgVectorStore()
-    store.create_collection("scanned", DIMENSION)
-    store.insert("scanned", np.arange(size), vectors)
-    few = queries[:SCANNED_QUERIES]
-    store.search("scanned", few[:2], DEPTH)  # warms up
-    theirs = timed(lambda: store.search("scanned", few, DEPTH)) / len(few)
+    vectors, store, index = unit(size, 2), table_store(), Index(dimension=DIMENSION)
+    store.create_collection(index.vector_table, DIMENSION)
+    store.insert(index.vector_table, np.arange(size), vectors)
+    few, scan = queries[:SCANNED_QUERIES], ApproximateView(index, vectors, Ann.parse("pgvector:exact"), {})
+    scan.nearest(few[:2], DEPTH)  # warms up
+    theirs = timed(lambda: scan.nearest(few, DEPTH)) / len(few)
     ours = statistics.median(timed(lambda: nearest(vectors, queries, DEPTH)) for _ in range(ROUNDS)) / len(queries)
     print(
         f"{size:,} vectors: pgvector's scan {theirs * 1000:.1f} ms a query (mean of {len(few)}), "
         f"{theirs / ours:.0f} x BenchBench's {ours * 1000:.2f} ms (of {len(queries)} at once)"
     )
-    store.delete_collection("scanned")
+    store.delete_collection(index.vector_table)
 
 
 def main() -> None:

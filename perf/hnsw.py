@@ -21,7 +21,8 @@ from django.db import connection
 from apps.retrieval.exact import nearest
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.search.ann_indexes import make_ann_index
-from apps.retrieval.search.approximate import ApproximateView, explain
+from apps.retrieval.search.approximate import ApproximateView
+from apps.retrieval.search.pgvector_search import explain
 from apps.retrieval.search.vectors import table_store
 from benchbench.ir.planning.ann import Ann, recall
 from benchbench.ir.records import ScoredList
@@ -81,12 +82,9 @@ def approximate(index: Index, vectors: np.ndarray, setting: Ann, queries: np.nda
     """The lists of an approximate search and what each cost, as a run is charged for it."""
     assert explain(index, setting, DEPTH)["index_used"], f"{setting} did not use its index"
     view = ApproximateView(index, vectors, setting, {})
-    lists, costs = [], []
-    for query in np.concatenate([queries[:20], queries]):  # the first warm up
-        before = view.seconds
-        lists += view.nearest(query[None], DEPTH)
-        costs.append((view.seconds - before) * 1000)
-    return lists[20:], costs[20:]
+    warming = queries[:20]
+    lists = [view.nearest(query[None], DEPTH)[0] for query in np.concatenate([warming, queries])]
+    return lists[len(warming) :], [seconds * 1000 for seconds in view.seconds[len(warming) :]]
 
 
 def row(name: str, recalls: list[float], costs: list[float]) -> None:
@@ -107,10 +105,8 @@ def main() -> None:
     print(f"{'one query at a time':>20} {'recall@10':>10} {'worst query':>12} {'p50 ms':>9} {'p95 ms':>9}")
     truth, costs = each(queries, lambda query: nearest(vectors, query, DEPTH))
     row("exact, in memory", [1.0] * QUERIES, costs)
-    scanned, costs = each(queries[:SCANS], lambda query: table_store().search(index.vector_table, query, DEPTH))
-    # By id: its scores are float32, and differ from ours in the last bits.
-    found = [len(np.intersect1d(one.ids, true.ids)) / DEPTH for one, true in zip(scanned, truth, strict=False)]
-    row("exact, by pgvector", found, costs)
+    scanned, costs = approximate(index, vectors, Ann.parse("pgvector:exact"), queries[:SCANS])
+    row("exact, by pgvector", [recall(*pair, DEPTH) for pair in zip(scanned, truth, strict=False)], costs)
     for setting in map(Ann.parse, SETTINGS):
         found, costs = approximate(index, vectors, setting, queries)
         row(

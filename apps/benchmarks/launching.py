@@ -22,6 +22,7 @@ from apps.retrieval.availability import require_available
 from apps.retrieval.encoders.encoding import share_to_encode
 from apps.retrieval.models import Index
 from benchbench.errors import ConflictError
+from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.plan import EncodeStage, Plan
 
 UNFINISHED = (Run.Status.PENDING, Run.Status.INDEXING, Run.Status.EVALUATING, Run.Status.CANCELLED)
@@ -84,7 +85,7 @@ def _require_indexes(runs: Sequence[Run]) -> None:
     for run in runs:
         if run.index is None or run.index.status != Index.Status.READY:
             raise ConflictError(f"The index of run {run.run_order} ({run.label}) is not ready: build it first.")
-        require_available(run.index)
+        require_available(run.index, Configuration.from_dict(run.config))
         if not is_current(run.index):
             raise ConflictError(
                 f"The index {run.index.name!r} of run {run.run_order} was built before the documents of its collection "

@@ -6,9 +6,10 @@ from django.db import transaction
 from apps.benchmarks.launching import launch, require_searched
 from apps.benchmarks.models import Benchmark, Run, StageList
 from apps.operations.models import Operation, Status
-from apps.retrieval.availability import lack, require_available
+from apps.retrieval.availability import lack, parts_of, parts_of_run, require_available
 from apps.retrieval.models import Index
 from benchbench.errors import ConflictError
+from benchbench.ir.planning.configuration import Configuration
 
 READY = Index.Status.READY
 
@@ -29,10 +30,11 @@ def retry(benchmark: Benchmark, *, by: User | None = None) -> Operation:
             raise ConflictError(f"No run of {benchmark.name!r} has failed: there is nothing to retry.")
         runs = failed.select_related("index")
         indexes = {run.pk: run.index for run in runs if run.index and run.index.status == READY}
-        run_ids = [pk for pk, index in indexes.items() if not lack(index)]
+        configurations = {run.pk: Configuration.from_dict(run.config) for run in runs}
+        run_ids = [pk for pk, index in indexes.items() if not lack(parts_of(index) | parts_of_run(configurations[pk]))]
         if not run_ids:
-            for index in indexes.values():
-                require_available(index)
+            for pk, index in indexes.items():
+                require_available(index, configurations[pk])
             raise ConflictError(
                 f"The failed runs of {benchmark.name!r} have no index that is ready: build their indexes, then retry."
             )

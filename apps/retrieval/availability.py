@@ -1,6 +1,12 @@
-"""Availability of the parts of an index on this site. A store that is not searched here is refused by name."""
+"""Availability on this site: whether what an index is made of, and what a run searches by, is to be had here.
+
+One row of CHECKS for each kind of part. Whatever is declared, built, searched, started or retried asks here first, and
+whoever offers a choice; what is not to be had is refused by the sentence that mends it.
+"""
 
 import re
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from typing import Protocol
 
 from apps.retrieval.encoders.registry import ENCODERS
@@ -8,13 +14,17 @@ from apps.retrieval.models import Index
 from apps.retrieval.stores import STORES
 from apps.retrieval.strategies import STRATEGIES
 from benchbench.errors import ConflictError
+from benchbench.ir.planning import ann_methods
+from benchbench.ir.planning.ann import Ann
+from benchbench.ir.planning.configuration import Configuration
 
-PROVIDERS = ("sbert", "sentence-transformers")  # of the models that `load_encoder` loads by their bare names
+PROVIDERS = ("sbert", "sentence-transformers")  # of the models that are loaded by their bare names
+BACKENDS = ("pgvector", "memory")
 PREFIX = re.compile(r"[\w-]+:")
 
 
 class UnavailableError(ConflictError):
-    """An index by a strategy, a store or a provider that is not to be had here: its figures would be another's."""
+    """An index or a run by a part that is not to be had here: its figures would be another's."""
 
     code = "not_here"
 
@@ -37,26 +47,79 @@ def encoder_of(model: str, provider: str) -> str:
     return model if provider in PROVIDERS else f"{provider}:{model}"
 
 
-def lack(made_of: MadeOf) -> str:
-    """Say what of it is not to be had here, without a full stop; "" where all of it is.
+def lack(parts: Mapping[str, str]) -> str:
+    """Say which of the parts, names by their kinds, are not to be had here, without a full stop; "" where all are.
 
     A model of ours is looked for when it is loaded.
     """
-    prefix = PREFIX.match(made_of.encoder)
-    provider = prefix[0].removesuffix(":") if prefix and prefix[0] not in ENCODERS else PROVIDERS[0]
-    parts = (
-        ("strategy", made_of.strategy, STRATEGIES),
-        ("backend", made_of.store, STORES),
-        ("provider", provider, PROVIDERS),
-    )
-    return "; ".join(
-        f"the {noun} {name} is not known here, known are {', '.join(known)}"
-        for noun, name, known in parts
-        if name not in known
-    )
+    return "; ".join(filter(None, (CHECKS[kind](name) for kind, name in parts.items())))
 
 
-def require_available(index: Index) -> None:
-    """Raise UnavailableError where an index cannot be here what it says it is."""
-    if lacking := lack(index):
+def parts_of(made_of: MadeOf) -> dict[str, str]:
+    """Return the parts of an index by their kinds, for `lack`."""
+    return {"strategy": made_of.strategy, "backend": made_of.store, "encoder": made_of.encoder}
+
+
+def parts_of_run(configuration: Configuration) -> dict[str, str]:
+    """Return the parts that a configuration searches by, besides its index."""
+    parts = {}
+    if configuration.search_mode != "sparse":
+        parts["store"] = Ann.parse(configuration.ann).store
+    if configuration.use_reranker:
+        parts["reranker"] = configuration.effective_reranker
+    return parts
+
+
+def require_available(index: Index, configuration: Configuration | None = None) -> None:
+    """Raise UnavailableError where an index cannot be here what it says it is, or cannot be searched so."""
+    if lacking := lack(parts_of(index)):
         raise UnavailableError(f'The index "{index}" is not available here: {lacking}.')
+    if configuration and (lacking := lack(parts_of_run(configuration))):
+        raise UnavailableError(f'"{configuration.label}" is not available here: {lacking}.')
+
+
+def _strategy(name: str) -> str:
+    return "" if name in STRATEGIES else _unknown("strategy", name, STRATEGIES)
+
+
+def _backend(name: str) -> str:
+    return "" if name in BACKENDS else _unknown("backend", name, BACKENDS)
+
+
+def _store(name: str) -> str:
+    if name not in ann_methods.STORES:
+        return _unknown("store", name, ann_methods.STORES)
+    needed = STORES[name].packages if name in STORES else {}
+    missing = [package for package, module in needed.items() if find_spec(module) is None]
+    if not missing:
+        return ""
+    word = "package" if len(missing) == 1 else "packages"
+    extra = name.replace("_", "-")
+    return f"the store {name} needs the {word} {' and '.join(missing)}: pip install 'benchbench[{extra}]'"
+
+
+def _encoder(name: str) -> str:
+    prefix = PREFIX.match(name)
+    return _provider(prefix[0]) if prefix and prefix[0] not in ENCODERS else ""
+
+
+def _reranker(name: str) -> str:
+    prefix = PREFIX.match(name)
+    return _provider(prefix[0]) if prefix else ""
+
+
+def _provider(prefix: str) -> str:
+    return _unknown("provider", prefix.removesuffix(":"), PROVIDERS)
+
+
+def _unknown(kind: str, name: str, known: Mapping[str, object] | tuple[str, ...]) -> str:
+    return f"the {kind} {name} is not known here, known are {', '.join(known)}"
+
+
+CHECKS: dict[str, Callable[[str], str]] = {
+    "strategy": _strategy,
+    "backend": _backend,
+    "store": _store,
+    "encoder": _encoder,
+    "reranker": _reranker,
+}

@@ -1,5 +1,6 @@
 """Deleting an index, and what only it used."""
 
+import shutil
 from collections.abc import Sequence
 from uuid import UUID
 
@@ -9,7 +10,7 @@ from apps.operations.launching import OperationActiveError
 from apps.operations.models import Operation
 from apps.retrieval.models import Chunk, ChunkSet, Index, LexicalIndex
 from apps.retrieval.search import full_text
-from apps.retrieval.search.vectors import table_store, vectors_file
+from apps.retrieval.search.vectors import collections_folder, table_store, vectors_file
 from benchbench.deleting import delete_rows, delete_unused
 
 
@@ -21,7 +22,7 @@ def delete_index(index: Index) -> None:
     """
     if Operation.active_on(index):
         raise OperationActiveError(f'The index "{index}" is being built: cancel that first.')
-    table, file = index.vector_table, vectors_file(index)
+    table, file, collections = index.vector_table, vectors_file(index), collections_folder(index)
     delete_unused(index)
     table_store().delete_collection(table)
     unused = LexicalIndex.objects.filter(chunk_set__collection=index.collection_id, index__isnull=True)
@@ -32,7 +33,9 @@ def delete_index(index: Index) -> None:
         collection=index.collection_id, index__isnull=True, lexical_indexes__isnull=True
     )
     delete_chunk_sets(list(chunk_sets.values_list("pk", flat=True)))
-    transaction.on_commit(lambda: file.unlink(missing_ok=True))  # other machines keep theirs, unused
+    # Other machines keep theirs, unused.
+    transaction.on_commit(lambda: file.unlink(missing_ok=True))
+    transaction.on_commit(lambda: shutil.rmtree(collections, ignore_errors=True))
 
 
 def delete_chunk_sets(keys: Sequence[UUID]) -> None:

@@ -12,11 +12,11 @@ from apps.collections.importing import create_collection
 from apps.collections.models import Collection
 from apps.operations.models import Operation
 from apps.operations.working import OperationFailedError, wait
+from apps.retrieval.availability import BACKENDS
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 from apps.retrieval.reusing import Ingredients, unavailable_index
 from apps.retrieval.search.open_indexes import close_indexes
-from apps.retrieval.stores import STORES
 from apps.retrieval.strategies import STRATEGIES
 from tests.api.callers import Callers
 from tests.api.test_collections import owned
@@ -179,7 +179,7 @@ def test_it_tells_what_there_is(callers: Callers, index: Index, settings: Any) -
     assert facts == {
         "encoders": ["default/model", ENCODER],
         "strategies": list(STRATEGIES),
-        "stores": list(STORES),
+        "stores": list(BACKENDS),
         "search_modes": ["dense", "sparse", "hybrid"],
         "lexical": ["bm25", "fts"],
         "fusions": ["rrf", "weighted"],

@@ -15,6 +15,7 @@ from apps.results.comparison.sentences import (
     left_out_sentence,
     verdict_sentence,
 )
+from apps.retrieval.models import Index
 from tests.results.compared import make_compared, make_queries, noisy
 
 pytestmark = pytest.mark.django_db
@@ -97,6 +98,8 @@ def test_against_a_baseline_no_cheapest_run_is_chosen() -> None:
 def test_the_size_of_what_is_searched_counts_the_approximate_index() -> None:
     run = compared(noisy([0.1, 0.5], 50)).runs[0]
     assert index_bytes(run) is None
+    run.index, run.provenance = Index(stats={"bytes": 100}), {"ann": {"index": "vectors_1_hnsw", "bytes": 20}}
+    assert index_bytes(run) == 120
 
 
 def test_a_worse_run_above_one_that_is_not_distinguishable_is_explained() -> None:

@@ -13,8 +13,10 @@ from apps.retrieval.deleting import delete_index
 from apps.retrieval.importing_vectors import import_vectors
 from apps.retrieval.indexing import create_index
 from apps.retrieval.search.ann_indexes import AnnIndexError, ann_index_name, check_ann, find_ann_index, make_ann_index
-from apps.retrieval.search.approximate import ApproximateView, explain
+from apps.retrieval.search.approximate import ApproximateView
+from apps.retrieval.search.arms import make_arm
 from apps.retrieval.search.open_indexes import open_index
+from apps.retrieval.search.pgvector_search import explain
 from apps.retrieval.search.vectors import VectorsError
 from benchbench.ir.planning.ann import Ann, recall
 from tests.factories import make_collection
@@ -68,7 +70,7 @@ def queries():
 def recalls(index, queries, text, depth, filters=None):
     """Build what `text` needs, and return the mean recall and the notes of a search."""
     setting, opened = Ann.parse(text), open_index(index)
-    make_ann_index(index, setting)
+    make_arm(index, setting, depth)
     found = opened.approximate(queries, depth, setting, filters)
     truth = opened.dense(queries, depth, filters)
     pairs = zip(found.lists, truth, strict=True)
@@ -78,10 +80,10 @@ def recalls(index, queries, text, depth, filters=None):
 
 
 class TestSearching:
-    @pytest.mark.parametrize("text", [text for text in SETTINGS if "binary" not in text])
+    @pytest.mark.parametrize("text", ["pgvector:exact", *(text for text in SETTINGS if "binary" not in text)])
     def test_looking_everywhere_finds_what_exact_search_finds(self, index, queries, text):
         setting, opened = Ann.parse(text), open_index(index)
-        make_ann_index(index, setting)
+        make_arm(index, setting, 20)
         found = opened.approximate(queries, 20, setting)
         assert found.lists == opened.dense(queries, 20)  # to the bit, scores and order
         assert not found.notes
@@ -115,7 +117,7 @@ class TestSearching:
 
 
 class TestFilters:
-    @pytest.mark.parametrize("text", SETTINGS)
+    @pytest.mark.parametrize("text", ["pgvector:exact", *SETTINGS])
     def test_they_apply_before_ranking(self, index, queries, text):
         filters = [{"colour": "red"}, {}] * 10
         _, notes = recalls(index, queries, text, 15, filters)

@@ -1,12 +1,20 @@
-"""The contract of a vector store: every member of the registry passes."""
+"""The contract of a vector store: every member of the registry passes, by each of its methods."""
+
+import json
+import shutil
 
 import numpy as np
 import pytest
 
-from apps.retrieval.stores import STORES, StoreError, get_store
+from apps.retrieval.search.vector_table import VectorTables
+from apps.retrieval.search.vectors import table_store
+from apps.retrieval.stores import STORES
+from apps.retrieval.stores.base import StoreError
+from apps.retrieval.stores.filling import MARKER, installed_version
+from benchbench.ir.planning import ann_methods
+from benchbench.ir.planning.ann import Ann
 from benchbench.ir.records import ScoredList
-
-pytestmark = pytest.mark.django_db
+from tests.retrieval.arms import LEARNS, WIDEST, Arm, keep, unit
 
 COLLECTION = "vectors_of_a_test"
 EAST, NORTH, WEST = [1, 0], [0, 1], [-1, 0]
@@ -17,105 +25,165 @@ def vectors(*rows):
     return matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
 
 
-@pytest.fixture(params=STORES)
-def store(request):
-    store = get_store(request.param)
-    assert store.backend_name == request.param
-    store.create_collection(COLLECTION, 2)
-    yield store
-    store.delete_collection(COLLECTION)
-    store.close()
+def test_every_store_that_can_be_named_is_here():
+    assert {"memory", "pgvector", *STORES} == set(ann_methods.STORES)
+    assert set(WIDEST) == {f"{store}:{method}" for store in STORES for method in ann_methods.STORES[store]}
+
+
+@pytest.fixture(params=[name for name in WIDEST if name not in LEARNS])
+def fill(request, tmp_path):
+    """Fill an arm with few vectors."""
+    return lambda *rows, metadata=None: Arm(tmp_path, WIDEST[request.param], vectors(*rows), metadata)
 
 
 class TestAVectorStore:
-    def test_it_finds_the_nearest_first(self, store):
-        store.insert(COLLECTION, np.array([0, 1, 2]), vectors(WEST, NORTH, [1, 1]))
-        east, north = store.search(COLLECTION, vectors(EAST, NORTH), 3)
+    def test_it_finds_the_nearest_first(self, fill):
+        east, north = fill(WEST, NORTH, [1, 1]).search(vectors(EAST, NORTH), 3)
         assert east.ids.tolist() == [2, 1, 0]
         assert east.scores == pytest.approx([0.5**0.5, 0, -1], abs=1e-7)
         assert north.ids.tolist() == [1, 2, 0]
 
-    def test_it_returns_no_more_than_top_k_and_no_more_than_there_is(self, store):
-        store.insert(COLLECTION, np.array([0, 1, 2]), vectors(EAST, NORTH, WEST))
-        assert [len(store.search(COLLECTION, vectors(EAST), k)[0]) for k in (1, 2, 50)] == [1, 2, 3]
+    def test_it_returns_no_more_than_top_k_and_no_more_than_there_is(self, fill):
+        arm = fill(EAST, NORTH, WEST)
+        assert [len(arm.search(vectors(EAST), k)[0]) for k in (1, 2, 50)] == [1, 2, 3]
 
-    def test_equal_vectors_rank_by_id_in_whatever_order_they_came(self, store):
-        store.insert(COLLECTION, np.array([7, 3]), vectors(EAST, EAST))
-        store.insert(COLLECTION, np.array([5, 1]), vectors(EAST, WEST))
-        assert store.search(COLLECTION, vectors(EAST), 2)[0].ids.tolist() == [3, 5]
-        assert store.search(COLLECTION, vectors(EAST), 4)[0].ids.tolist() == [3, 5, 7, 1]
+    def test_equal_vectors_rank_by_id(self, fill):
+        arm = fill(WEST, EAST, NORTH, EAST, EAST)
+        if arm.setting.compares_all:  # a graph that is asked for two of three equal ones may give any
+            assert arm.search(vectors(EAST), 2)[0].ids.tolist() == [1, 3]
+        assert arm.search(vectors(EAST), 5)[0].ids.tolist() == [1, 3, 4, 2, 0]
 
-    def test_nothing_is_found_in_an_empty_collection_or_for_no_query(self, store):
-        assert store.search(COLLECTION, vectors(EAST, NORTH), 5) == [ScoredList.empty(), ScoredList.empty()]
-        store.insert(COLLECTION, np.array([0]), vectors(EAST))
-        assert store.search(COLLECTION, np.empty((0, 2), np.float32), 5) == []
+    def test_nothing_is_found_for_no_query(self, fill):
+        assert fill(EAST).search(np.empty((0, 2), np.float32), 5) == []
 
-    def test_it_answers_the_same_twice_and_alone_as_in_a_batch(self, store):
-        random = np.random.default_rng(0).standard_normal((300, 2)).astype(np.float32)
-        store.insert(COLLECTION, np.arange(300), vectors(*random))
-        queries = vectors(*random[:20])
-        first = store.search(COLLECTION, queries, 10)
-        assert store.search(COLLECTION, queries, 10) == first
-        assert [store.search(COLLECTION, query[None], 10)[0] for query in queries] == first
+    def test_it_answers_the_same_twice_and_alone_as_in_a_batch(self, fill):
+        rows = unit(300, 2, 0)
+        arm = fill(*rows)
+        queries = rows[:20]
+        first = arm.search(queries, 10)
+        assert arm.search(queries, 10) == first
+        assert [arm.search(query[None], 10)[0] for query in queries] == first
 
-    def test_a_filter_applies_before_ranking(self, store):
+    def test_a_filter_applies_before_ranking(self, fill):
         metadata = [{"version": 7}, {"version": 8, "lang": "en"}, {"version": 8, "lang": "de"}, {}]
-        store.insert(COLLECTION, np.arange(4), vectors(EAST, [1, 1], NORTH, EAST), metadata)
+        arm = fill(EAST, [1, 1], NORTH, EAST, metadata=metadata)
         found = {
-            str(filter): store.search(COLLECTION, vectors(EAST), 1, filter)[0].ids.tolist()
-            for filter in ({"version": 8}, {"version": 8, "lang": "de"}, {"version": "8"}, {"lang": "fr"}, {})
+            str(filter): arm.search(vectors(EAST), 1, filter)[0].ids.tolist()
+            for filter in ({"version": 8}, {"version": 8, "lang": "de"}, {"version": "8"}, {"lang": "fr"})
         }
         assert found == {
             "{'version': 8}": [1],
             "{'version': 8, 'lang': 'de'}": [2],
             "{'version': '8'}": [],
             "{'lang': 'fr'}": [],
-            "{}": [0],
         }
+        assert arm.search(vectors(EAST), 1)[0].ids.tolist()[0] in (0, 3)
 
-    def test_a_filter_compares_values_as_json_does(self, store):
-        values = [True, 1, 1.0, None, [1, 2], [1]]
-        store.insert(COLLECTION, np.arange(6), vectors(*[EAST] * 6), [{"it's": value} for value in values])
+    def test_vectors_without_metadata_pass_no_filter(self, fill):
+        assert fill(EAST).search(vectors(EAST), 1, {"version": 8})[0].ids.tolist() == []
 
-        def passing(value):
-            return store.search(COLLECTION, vectors(EAST), 6, {"it's": value})[0].ids.tolist()
+    def test_it_counts(self, fill):
+        assert fill(EAST, WEST).kept.collection.shape == (2, 2)
 
-        assert [passing(value) for value in (True, 1, None)] == [[0], [1, 2, 4, 5], [3]], (
-            "a list has each of its values"
-        )
-        assert [passing(value) for value in ([1], [2, True], [[1, 2]], [])] == [[1, 2, 4, 5], [0, 4], [4], []]
-
-    def test_vectors_without_metadata_pass_no_filter(self, store):
-        store.insert(COLLECTION, np.array([0]), vectors(EAST))
-        assert store.search(COLLECTION, vectors(EAST), 1, {"version": 8})[0].ids.tolist() == []
-
-    def test_it_counts(self, store):
-        assert store.count(COLLECTION) == 0
-        store.insert(COLLECTION, np.arange(2), vectors(EAST, WEST))
-        store.insert(COLLECTION, np.empty(0, np.int64), np.empty((0, 2), np.float32))
-        assert store.count(COLLECTION) == 2
-
-    def test_a_deleted_collection_is_gone_and_its_name_free(self, store):
-        store.insert(COLLECTION, np.array([0]), vectors(EAST))
-        store.delete_collection(COLLECTION)
-        store.delete_collection(COLLECTION)
-        assert store.count(COLLECTION) == 0
-        store.create_collection(COLLECTION, 3)
-        assert store.count(COLLECTION) == 0
-
-    def test_a_name_is_taken_once(self, store):
-        with pytest.raises(StoreError, match="exists already"):
-            store.create_collection(COLLECTION, 2)
+    def test_it_tells_its_options_as_it_has_them(self, fill):
+        arm = fill(EAST, WEST)
+        told = arm.kept.collection.read_back(arm.setting)
+        assert told
+        assert {name: told[name] for name, _ in arm.setting.options} == dict(arm.setting.options)
 
 
-def test_an_unknown_store_is_named_with_those_there_are():
-    with pytest.raises(StoreError, match="no vector store 'chroma'; there are pgvector, memory"):
-        get_store("chroma")
+def test_an_index_without_chunks_finds_nothing(tmp_path):
+    arm = Arm(tmp_path, "faiss:exact", vectors(EAST))
+    arm.vectors = arm.vectors[:0]
+    assert arm.search(vectors(EAST, NORTH), 5) == [ScoredList.empty(), ScoredList.empty()]
+    assert arm.view.seconds == [0, 0]
 
 
-class TestPgVectorStore:
+class TestAStoreThatBreaksItsWord:
+    """What calls itself exact is never believed blindly."""
+
+    def search(self, tmp_path, *given):
+        arm = Arm(tmp_path, "faiss:exact", unit(20, 4, 0))
+        answers = iter(given)
+        arm.kept.collection.nominator = lambda setting, mask: lambda query, depth: np.array(next(answers))
+        return arm.search(unit(1, 4, 1), 5)
+
+    def test_one_that_gives_too_few_is_an_error(self, tmp_path):
+        with pytest.raises(StoreError, match="faiss:exact gave 3 chunks where 13 were asked for and are there"):
+            self.search(tmp_path, [1, 2, 3])
+
+    def test_one_that_gives_a_chunk_twice_is_an_error(self, tmp_path):
+        with pytest.raises(StoreError, match="gave a chunk twice"):
+            self.search(tmp_path, [*range(12), 3])
+
+    def test_it_is_asked_for_more_while_the_last_may_be_as_near(self, tmp_path):
+        arm = Arm(tmp_path, "faiss:exact", np.repeat(unit(2, 4, 0), [40, 3], axis=0))
+        best = arm.search(unit(2, 4, 0)[:1], 5)[0]
+        assert best.ids.tolist() == [0, 1, 2, 3, 4]  # the first of forty that are equally near
+
+
+class TestAFolder:
+    @pytest.fixture(params=["sqlite_vec:exact", "chromadb:hnsw", "faiss:hnsw", "lancedb:exact"])
+    def text(self, request):
+        return request.param
+
+    def test_it_is_filled_once(self, text, tmp_path, monkeypatch):
+        first = keep(tmp_path, text, unit(50, 8, 0))
+        assert first.bytes > 50 * 8
+        monkeypatch.setattr(STORES[Ann.parse(text).store], "fill", None)
+        again = keep(tmp_path, text, unit(50, 8, 0))
+        assert (again.bytes, again.build_seconds, again.version) == (first.bytes, first.build_seconds, first.version)
+        assert again.version == installed_version(STORES[Ann.parse(text).store])
+        assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+    @pytest.mark.parametrize("harm", ["marker", "content", "version", "shape", "file", "folder"])
+    def test_it_is_filled_anew_where_it_is_not_what_was_filled(self, text, harm, tmp_path, monkeypatch):
+        rows, more = unit(50, 8, 0), unit(60, 8, 0)
+        keep(tmp_path, text, rows, holds="these")
+        (folder,) = (path for path in tmp_path.iterdir() if path.is_dir())
+        marker = folder / MARKER
+        match harm:
+            case "marker":
+                marker.unlink()
+            case "version":
+                marker.write_text(json.dumps(json.loads(marker.read_text()) | {"version": "0"}))
+            case "file":
+                files = [path for path in folder.rglob("*") if path.is_file()]
+                max(files, key=lambda path: path.stat().st_size).write_bytes(b"no such thing" * 1000)
+            case "folder":
+                shutil.rmtree(folder)
+        filled = []
+        store = STORES[Ann.parse(text).store]
+        fill = store.fill
+        monkeypatch.setattr(store, "fill", lambda *arguments: filled.append(1) or fill(*arguments))
+        held = keep(tmp_path, text, more if harm == "shape" else rows, holds="others" if harm == "content" else "these")
+        assert filled == [1]
+        assert held.collection.shape == (60 if harm == "shape" else 50, 8)
+
+    def test_a_filling_that_is_broken_off_leaves_nothing(self, text, tmp_path, monkeypatch):
+        store = STORES[Ann.parse(text).store]
+
+        def broken(folder, *_):
+            (folder / "half").write_bytes(b"half")
+            raise OSError("No space left on device")
+
+        monkeypatch.setattr(store, "fill", broken)
+        with pytest.raises(OSError, match="No space left"):
+            keep(tmp_path, text, unit(5, 8, 0))
+        assert [path.name for path in tmp_path.iterdir()] == ["lock"]
+
+    def test_one_that_holds_less_than_it_was_given_is_refused(self, text, tmp_path, monkeypatch):
+        store = STORES[Ann.parse(text).store]
+        fill = store.fill
+        monkeypatch.setattr(store, "fill", lambda folder, rows, setting: fill(folder, rows[:40], setting))
+        with pytest.raises(StoreError, match="was filled with 50 vectors and holds 40 of 8 dimensions"):
+            keep(tmp_path, text, unit(50, 8, 0))
+
+
+@pytest.mark.django_db
+class TestTheTableOfVectors:
     def test_what_is_read_back_is_what_was_written_to_the_bit(self):
-        store = get_store("pgvector")
+        store = table_store()
         random = np.random.default_rng(0).standard_normal((5000, 7)).astype(np.float32)
         store.create_collection(COLLECTION, 7)
         store.insert(COLLECTION, np.arange(4999, -1, -1), random[::-1])
@@ -126,4 +194,27 @@ class TestPgVectorStore:
 
     def test_it_says_how_many_dimensions_fit(self):
         with pytest.raises(StoreError, match="1 to 16,000 dimensions; these have 20,000"):
-            get_store("pgvector").create_collection(COLLECTION, 20_000)
+            VectorTables().create_collection(COLLECTION, 20_000)
+
+    def test_it_counts(self):
+        store = table_store()
+        assert store.count(COLLECTION) == 0
+        store.create_collection(COLLECTION, 2)
+        store.insert(COLLECTION, np.arange(2), vectors(EAST, WEST))
+        store.insert(COLLECTION, np.empty(0, np.int64), np.empty((0, 2), np.float32))
+        assert store.count(COLLECTION) == 2
+
+    def test_one_that_was_deleted_is_gone_and_its_name_free(self):
+        store = table_store()
+        store.create_collection(COLLECTION, 2)
+        store.insert(COLLECTION, np.array([0]), vectors(EAST))
+        store.delete_collection(COLLECTION)
+        store.delete_collection(COLLECTION)
+        assert store.count(COLLECTION) == 0
+        store.create_collection(COLLECTION, 3)
+        assert store.count(COLLECTION) == 0
+
+    def test_a_name_is_taken_once(self):
+        table_store().create_collection(COLLECTION, 2)
+        with pytest.raises(StoreError, match="exists already"):
+            table_store().create_collection(COLLECTION, 2)

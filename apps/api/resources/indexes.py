@@ -13,12 +13,12 @@ from apps.api.idempotency import idempotent
 from apps.api.paging import PageQuery, answer_page
 from apps.api.serializers.indexes import BuildStarted, IndexFacts, IndexOptions, IndexPage, NewIndex
 from apps.collections.models import Collection
+from apps.retrieval.availability import BACKENDS
 from apps.retrieval.deleting import delete_index
 from apps.retrieval.describing import known_encoders, with_operation
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 from apps.retrieval.rerankers.registry import RERANKERS
-from apps.retrieval.stores import STORES
 from apps.retrieval.strategies import STRATEGIES
 from benchbench.access import visible
 from benchbench.ir.planning.configuration import FUSIONS, LEXICAL, SEARCH_MODES
@@ -58,7 +58,7 @@ class Options(Endpoint):
         facts = {
             "encoders": known_encoders(visible(Index.objects.all(), request.user)),
             "strategies": list(STRATEGIES),
-            "stores": list(STORES),
+            "stores": list(BACKENDS),
             "search_modes": SEARCH_MODES,
             "lexical": LEXICAL,
             "fusions": FUSIONS,

@@ -9,10 +9,10 @@ from rest_framework import serializers
 
 from apps.api.fields import AnyObject, Choice, Flag, Moment, StrictSerializer, Text
 from apps.api.paging import Page
+from apps.retrieval.availability import BACKENDS
 from apps.retrieval.encoders.model_files import PUBLISHED
 from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.models import Index
-from apps.retrieval.stores import STORES
 from apps.retrieval.strategies import STRATEGIES
 from benchbench.names import MAX_LENGTH
 
@@ -54,7 +54,7 @@ class NewIndex(StrictSerializer):
         '"title": false, "sections": true}; sections cuts each section by itself. lod_embed: {"size": 500, "overlap": '
         '50, "doc_top_k": 5, "section_top_k": 10}: with how many documents and sections a search goes on.',
     )
-    store = Choice(list(STORES), required=False, default="pgvector")
+    store = Choice(list(BACKENDS), required=False, default="pgvector")
 
 
 class IndexStats(serializers.Serializer):

@@ -8,7 +8,8 @@ from django.db.models import QuerySet
 from apps.mappings.models import Mapping
 from apps.retrieval.availability import require_available
 from apps.retrieval.models import Index
-from apps.retrieval.search.ann_indexes import AnnIndexError, check_ann
+from apps.retrieval.search.ann_indexes import AnnIndexError
+from apps.retrieval.search.arms import check_arm
 from apps.retrieval.strategies import get_strategy
 from benchbench.access import usable
 from benchbench.ir.planning.ann import Ann
@@ -34,7 +35,7 @@ def choose_indexes(
             raise _no_index(mapping, configuration.index, owner)
         index = by_name[configuration.index]
         if index.status != Index.Status.FAILED:  # of which the run says why
-            require_available(index)
+            require_available(index, configuration)
         _require_mode(index, configuration)
         _require_tokens(index, configuration)
     return by_name
@@ -125,7 +126,7 @@ def _require_ann(index: Index, configuration: Configuration) -> None:
             field="ann",
         )
     try:
-        check_ann(index, Ann.parse(configuration.ann))
+        check_arm(index, Ann.parse(configuration.ann))
     except AnnIndexError as error:
         raise MatrixError(f"ann: {error.message}", field="ann") from None
 

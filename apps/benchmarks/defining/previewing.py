@@ -17,7 +17,7 @@ from apps.mappings.filters import filter_warnings
 from apps.mappings.missing import require_modules
 from apps.mappings.models import Mapping
 from apps.retrieval.models import Index
-from apps.retrieval.search.ann_indexes import ann_index_name, find_ann_index
+from apps.retrieval.search.arms import missing_arm
 from apps.retrieval.search.full_text import find_full_text
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.configuration import Configuration
@@ -115,13 +115,9 @@ def _builds(planned: Plan, indexes: MappingType[str | None, Index]) -> list[str]
     for stage in filter(is_prepared, planned.stages):
         index = indexes[stage.index]
         assert index.chunk_set is not None
-        chunks = f"{index.chunk_set.chunk_count:,}"
         if isinstance(stage, DenseStage):
-            setting = Ann.parse(stage.ann)
-            name = ann_index_name(index, setting)
-            if find_ann_index(name) is None:
-                made_with = ", ".join(f"{option}={value}" for option, value in setting.build.items())
-                missing[name] = f"{setting.method} ({made_with}) over {chunks} vectors of {index}"
+            if lacking := missing_arm(index, Ann.parse(stage.ann)):
+                missing.setdefault(*lacking)
         elif find_full_text(index.chunk_set) is None:
-            missing[str(index.chunk_set_id)] = f"full text of {chunks} chunks of {index}"
+            missing[str(index.chunk_set_id)] = f"full text of {index.chunk_set.chunk_count:,} chunks of {index}"
     return list(missing.values())

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 
-from apps.retrieval.availability import encoder_of, lack
+from apps.retrieval.availability import encoder_of, lack, parts_of
 from apps.retrieval.reusing import Ingredients
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
@@ -93,7 +93,7 @@ def plan_experiment(path: Path, *, preset: str | None = None) -> Planned:
             f"{path.name} combines into {len(combined)} runs; at most {settings.BENCHMARK_MAX_RUNS} are allowed "
             "(BENCHMARK_MAX_RUNS). Shorten a list."
         )
-    lacks = {name: lack(ingredients(combination)) for name, combination in combined.items()}
+    lacks = {name: lack(parts_of(ingredients(combination))) for name, combination in combined.items()}
     return Planned(path, experiment, combined, {name: lack for name, lack in lacks.items() if lack})
 
 

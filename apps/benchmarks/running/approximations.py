@@ -74,12 +74,19 @@ def ann_warnings(facts: Facts | None) -> list[str]:
             f"In {counted(notes['searched_exactly'], 'query')} {facts['setting']} found fewer chunks than their "
             "filter admits; there it was searched exactly instead."
         )
-    if shortfall := Ann.parse(facts["setting"]).shortfall(facts["depth"]):
+    setting = Ann.parse(facts["setting"])
+    scanning = ", or scan on (iterative=relaxed)" if setting.store == "pgvector" else ""
+    if shortfall := setting.shortfall(facts["depth"]):
         warnings.append(shortfall)
     elif notes.get("short"):
         warnings.append(
             f"In {counted(notes['short'], 'query')} {facts['setting']} found fewer than the {facts['depth']} chunks "
-            "it was asked for: let it look at more (ef_search, probes), or scan on (iterative=relaxed)."
+            f"it was asked for: let it look at more (ef_search, probes){scanning}."
+        )
+    if setting.compares_all and any(share["worst"] < 1 for share in facts["recall"]):
+        warnings.append(
+            f"{facts['setting']} found other chunks than exact search, which it should not: its store is at fault, and "
+            "its values are not those of exact search. Try another version of it."
         )
     return warnings
 

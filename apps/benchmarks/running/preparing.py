@@ -1,4 +1,4 @@
-"""The first batch of a benchmark that searches what is made on demand: approximate indexes, and full text."""
+"""The first batch of a benchmark that searches what is made on demand: indexes, collections of stores, full text."""
 
 import time
 from collections.abc import Sequence
@@ -11,11 +11,10 @@ from apps.benchmarks.launching import UNFINISHED, query_batches
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.planning import is_prepared, plan_of
 from apps.operations.faults import Faults
-from apps.operations.leasing import Lease, Stopped
+from apps.operations.leasing import Lease, Stopped, UnfitWorkerError
 from apps.operations.models import Batch
 from apps.retrieval.models import Index
-from apps.retrieval.search.ann_indexes import make_ann_index
-from apps.retrieval.search.approximate import explain
+from apps.retrieval.search.arms import make_arm
 from apps.retrieval.search.full_text import make_full_text
 from benchbench.errors import BenchbenchError, told
 from benchbench.ir.planning.ann import Ann
@@ -44,7 +43,7 @@ def prepare(batch: Batch, lease: Lease) -> None:
         try:
             with lease.interrupting():
                 prepared[key] = _prepare(mine[0].index, stage)
-        except Stopped:
+        except (Stopped, UnfitWorkerError):
             raise
         except Exception as error:
             spoken = isinstance(error, BenchbenchError)
@@ -79,14 +78,11 @@ def _mark(benchmark: Benchmark, runs: Sequence[Run]) -> None:
 
 
 def _prepare(index: Index | None, stage: Stage) -> dict[str, Any]:
-    """Make what the stage searches, and return the facts about it. Raises AnnIndexError, LexicalIndexError."""
+    """Make what the stage searches; return the facts about it. Raises AnnIndexError, StoreError, LexicalIndexError."""
     assert index is not None
     assert index.chunk_set is not None
     if isinstance(stage, DenseStage):
-        setting = Ann.parse(stage.ann)
-        made = make_ann_index(index, setting)
-        built = {"index": made.name, "bytes": made.bytes, "build_seconds": made.build_seconds}
-        return built | explain(index, setting, stage.depth)
+        return make_arm(index, Ann.parse(stage.ann), stage.depth)
     started = time.perf_counter()
     words = make_full_text(index.chunk_set)
     return {"bytes": words.size_bytes, "seconds": round(time.perf_counter() - started, 3)}

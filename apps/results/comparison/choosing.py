@@ -44,9 +44,9 @@ def costs_of(comparison: RunComparison, bounds: Bounds) -> Costs:
 
 
 def index_bytes(run: Run) -> float | None:
-    """Return the size of what the run searches: its index, and the approximate index over it where it uses one."""
+    """Return the size of what the run searches: its index, and what a store made of it where it uses one."""
     size = run.index.stats.get("bytes") if run.index else None
     if size is None:
         return None
-    approximate = (run.provenance.get("ann") or {}).get("index") or {}
+    approximate = run.provenance.get("ann") or {}
     return float(size + (approximate.get("bytes") or 0))

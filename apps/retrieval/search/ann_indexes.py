@@ -67,7 +67,7 @@ class AnnIndex:
 
 def check_ann(index: Index, setting: Ann) -> None:
     """Raise AnnIndexError where pgvector could not build this for vectors of that many dimensions."""
-    if setting.is_exact or index.dimension is None:
+    if setting.compares_all or index.dimension is None:
         return
     fits = {name: storage.max_dimension for name, storage in STORAGES.items()}
     if index.dimension > fits[setting["storage"]]:

@@ -1,34 +1,28 @@
-"""Approximate search: an index of pgvector nominates chunks, and their full vectors decide."""
+"""Search by a store: it nominates chunks, and their full vectors decide."""
 
-import re
 import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from django.db import connection, transaction
 from numpy.typing import NDArray
-from pgvector import Vector
-from psycopg import sql
 
 from apps.retrieval import exact
-from apps.retrieval.filters import Filter, condition
+from apps.retrieval.filters import Filter
 from apps.retrieval.models import Index
-from apps.retrieval.search.ann_indexes import STORAGES, ann_index_name, column, mark
+from apps.retrieval.search import pgvector_search
 from apps.retrieval.search.vectors import incomplete_table
+from apps.retrieval.stores.base import Collection, Nominate, StoreError
 from benchbench.ir.planning.ann import Ann
-from benchbench.ir.ranking import pair_scores, top
-from benchbench.ir.records import ScoredList
+from benchbench.ir.ranking import RESCORE_BAND, pair_scores, top
+from benchbench.ir.records import Positions, ScoredList
 
 Vectors = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 
-ITERATIVE = {"off": "off", "strict": "strict_order", "relaxed": "relaxed_order"}
-FILTERED = {"hnsw": "strict", "ivfflat": "relaxed"}  # the strictest that each has
-LITERAL = re.compile(r"'(\[[^\]']*\]|[01]{9,})'")
+SPARE = 8  # chunks that are asked for beyond the depth, to see that none of equal score is left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +30,7 @@ class Approximation:
     """The lists of queries, what each cost in milliseconds, and what is to be told of them.
 
     `notes` number queries: "without_index" whose statement could not use the index that it meant, "searched_exactly"
-    whose filter left the index with too few chunks, so that all were compared instead; "short" for which it found fewer
+    whose filter left the store with too few chunks, so that all were compared instead; "short" for which it found fewer
     than were asked for, though there are more.
     """
 
@@ -48,110 +42,89 @@ class Approximation:
 class ApproximateView:
     """An open index as a strategy sees it, for one setting and one filter; `seconds` is what each search has cost.
 
-    Checking that the index is used, and setting PostgreSQL's parameters, is not in it: a service does that once for a
-    connection.
+    What is done once for a connection or a filter, before any query, is not in it. Without a `collection` it is a
+    setting of pgvector.
     """
 
-    def __init__(self, index: Index, vectors: Vectors, setting: Ann, filter: Filter) -> None:
+    def __init__(
+        self, index: Index, vectors: Vectors, setting: Ann, filter: Filter, collection: Collection | None = None
+    ) -> None:
         self._index = index
         self._vectors = vectors
         self._setting = setting
         self._filter = filter
+        self._collection = collection
         self.seconds: list[float] = []
         self.notes: defaultdict[str, list[int]] = defaultdict(list)  # by their places among all that were asked
 
     def nearest(self, queries: Vectors, depth: int, *, mask: Mask | None = None) -> list[ScoredList]:
-        """The best `depth` of what the index nominates for each query; `mask` (n,) must be what the filter admits."""
-        with searching(self._setting, filtered=mask is not None) as cursor:
-            if len(queries) and not _plan(cursor, self._index, self._setting, depth, self._filter)[0]:
-                self.notes["without_index"] += range(len(self.seconds), len(self.seconds) + len(queries))
-            return [self._best(cursor, query, depth, mask) for query in queries]
+        """The best `depth` of what the store nominates for each query; `mask` (n,) must be what the filter admits."""
+        if not (len(queries) and len(self._vectors)):
+            self.seconds += [0.0] * len(queries)
+            return [ScoredList.empty()] * len(queries)
+        with self._nominating(len(queries), depth, mask) as nominate:
+            best = self._all_that_count if self._setting.compares_all else self._best
+            lists = []
+            for query in queries:
+                started = time.perf_counter()
+                lists.append(best(nominate, query, depth, mask))
+                self.seconds.append(time.perf_counter() - started)
+            return lists
 
-    def _best(self, cursor: Any, query: Vectors, depth: int, mask: Mask | None) -> ScoredList:
-        started = time.perf_counter()
-        cursor.execute(*_statement(self._index, self._setting, query, depth, self._filter))
-        ids = np.fromiter((row[0] for row in cursor.fetchall()), np.int64)
-        if not (ids < len(self._vectors)).all():
+    @contextmanager
+    def _nominating(self, queries: int, depth: int, mask: Mask | None) -> Iterator[Nominate]:
+        if self._collection is not None:
+            yield self._collection.nominator(self._setting, mask)
+            return
+        filtered = mask is not None
+        search = pgvector_search.nominating(self._index, self._setting, self._filter, depth, filtered=filtered)
+        with search as (nominate, uses_index):
+            if not uses_index:
+                self.notes["without_index"] += range(len(self.seconds), len(self.seconds) + queries)
+            yield nominate
+
+    def _best(self, nominate: Nominate, query: Vectors, depth: int, mask: Mask | None) -> ScoredList:
+        ids = self._nominated(nominate, query, depth, mask)
+        if len(ids) < min(depth, self._admitted(mask)):
+            if mask is not None:
+                return self._searched_exactly(query, depth, mask)
+            self.notes["short"].append(len(self.seconds))
+        return top(pair_scores(self._vectors[ids], query), depth, ids=ids)
+
+    def _all_that_count(self, nominate: Nominate, query: Vectors, depth: int, mask: Mask | None) -> ScoredList:
+        """The best of a store that compares all vectors: exactly those of exact search.
+
+        It compares in float32, so the depth-th may be as near as some that it leaves out: it is asked for more until
+        the last that it gives is farther off, by RESCORE_BAND. Raises StoreError where it gives fewer than there are.
+        """
+        wanted, admitted = depth + SPARE, self._admitted(mask)
+        while True:
+            ids = self._nominated(nominate, query, wanted, mask)
+            if len(ids) < min(wanted, admitted):
+                if mask is not None:
+                    return self._searched_exactly(query, depth, mask)
+                raise StoreError(
+                    f"{self._setting} gave {len(ids):,} chunks where {min(wanted, admitted):,} were asked for and are "
+                    "there: it does not compare all of them. Leave it out, or try another version of the store."
+                )
+            scores = pair_scores(self._vectors[ids], query)
+            best = top(scores, depth, ids=ids)
+            if len(ids) == admitted or best.scores[-1] - scores.min() > RESCORE_BAND:
+                return best
+            wanted *= 2
+
+    def _searched_exactly(self, query: Vectors, depth: int, mask: Mask) -> ScoredList:
+        self.notes["searched_exactly"].append(len(self.seconds))
+        return exact.nearest(self._vectors, query[None], depth, mask=mask)[0]
+
+    def _admitted(self, mask: Mask | None) -> int:
+        return len(self._vectors) if mask is None else int(np.count_nonzero(mask))
+
+    def _nominated(self, nominate: Nominate, query: Vectors, depth: int, mask: Mask | None) -> Positions:
+        ids = nominate(query, depth)
+        if len(ids) and not (ids.min() >= 0 and ids.max() < len(self._vectors)):
             raise incomplete_table(self._index)
-        if mask is not None:
-            ids = ids[mask[ids]]  # a document's metadata may have changed since it was indexed
-        if mask is not None and len(ids) < min(depth, int(mask.sum())):
-            self.notes["searched_exactly"].append(len(self.seconds))
-            best = exact.nearest(self._vectors, query[None], depth, mask=mask)[0]
-        else:
-            if mask is None and len(ids) < min(depth, len(self._vectors)):
-                self.notes["short"].append(len(self.seconds))
-            best = top(pair_scores(self._vectors[ids], query), depth, ids=ids)
-        self.seconds.append(time.perf_counter() - started)
-        return best
-
-
-def explain(index: Index, setting: Ann, depth: int) -> dict[str, Any]:
-    """Return how PostgreSQL searches under `setting`: `index_used`, the `settings` read back, the `plan` in its words.
-
-    Vectors are left out of the plan.
-    """
-    with searching(setting, filtered=False) as cursor:
-        used, plan = _plan(cursor, index, setting, depth, {})
-        read_back = {}
-        for name in _parameters(setting, filtered=False):
-            cursor.execute("SELECT current_setting(%s)", [name])
-            read_back[name] = cursor.fetchone()[0]
-    return {"index_used": used, "settings": read_back, "plan": plan}
-
-
-@contextmanager
-def searching(setting: Ann, *, filtered: bool) -> Iterator[Any]:
-    """Open a transaction in which PostgreSQL searches as `setting` says, and give its cursor.
-
-    It must be the outermost, or its parameters would outlast it.
-    """
-    with transaction.atomic(durable=True), connection.cursor() as cursor:
-        for name, value in _parameters(setting, filtered=filtered).items():
-            cursor.execute("SELECT set_config(%s, %s, true)", [name, value])
-        yield cursor
-
-
-def _parameters(setting: Ann, *, filtered: bool) -> dict[str, str]:
-    """PostgreSQL's parameters for a search.
-
-    Sequential scans are off: who asks for an index means it, also where the table is so small that reading all of it
-    would be quicker. A filtered search always scans on until it has enough, since filters apply before ranking.
-    """
-    iterative = FILTERED[setting.method] if filtered and setting["iterative"] == "off" else setting["iterative"]
-    breadth = "ef_search" if setting.method == "hnsw" else "probes"
-    return {
-        "enable_seqscan": "off",
-        f"{setting.method}.{breadth}": str(setting[breadth]),
-        f"{setting.method}.iterative_scan": ITERATIVE[iterative],
-    }
-
-
-def _plan(cursor: Any, index: Index, setting: Ann, depth: int, filter: Filter) -> tuple[bool, str]:
-    """Whether the search uses its index, and the plan. The plan does not depend on the query, so any will do."""
-    assert index.dimension is not None
-    statement, parameters = _statement(index, setting, np.eye(1, index.dimension, dtype=np.float32)[0], depth, filter)
-    cursor.execute(sql.SQL("EXPLAIN ") + statement, parameters)
-    plan = "\n".join(row[0] for row in cursor.fetchall())
-    return f"Index Scan using {ann_index_name(index, setting)} on" in plan, LITERAL.sub("'…'", plan)
-
-
-def _statement(
-    index: Index, setting: Ann, query: Vectors, depth: int, filter: Filter
-) -> tuple[sql.Composable, list[Any]]:
-    assert index.dimension is not None
-    storage = STORAGES[setting["storage"]]
-    where, parameters = condition(filter)
-    vector, dimension = sql.Literal(Vector(query).to_text()), sql.Literal(index.dimension)
-    statement = sql.SQL(
-        "SELECT id FROM {table} WHERE {mark} AND {where} ORDER BY {column} {operator} {query} LIMIT {depth}"
-    ).format(
-        table=sql.Identifier(index.vector_table),
-        mark=mark(ann_index_name(index, setting)),
-        where=where,
-        column=column(setting, index.dimension),
-        operator=sql.SQL(storage.operator),
-        query=sql.SQL(storage.query).format(vector=vector, dimension=dimension),
-        depth=sql.Literal(depth),
-    )
-    return statement, parameters
+        if len(np.unique(ids)) < len(ids):
+            raise StoreError(f"{self._setting} gave a chunk twice for one query: try another version of the store.")
+        # The metadata of a document may have changed since the table was filled.
+        return ids if mask is None else ids[mask[ids]]

@@ -4,6 +4,7 @@ import json
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from socket import gethostname
 from typing import TypeVar
 from uuid import UUID
 
@@ -12,7 +13,9 @@ from django.conf import settings
 from numpy.typing import NDArray
 
 from apps.collections.models import Document
+from apps.operations.leasing import UnfitWorkerError
 from apps.retrieval import exact
+from apps.retrieval.availability import lack
 from apps.retrieval.encoders import Encoder
 from apps.retrieval.encoders.encoding import encoder_for, query_vectors
 from apps.retrieval.filters import Filter, admitted
@@ -22,7 +25,10 @@ from apps.retrieval.search.approximate import ApproximateView, Approximation
 from apps.retrieval.search.layouts import IndexView, Layout, Nearest
 from apps.retrieval.search.lexical_indexes import load_lexical_index
 from apps.retrieval.search.truncating import TruncatedView
-from apps.retrieval.search.vectors import local_vectors, vectors_file
+from apps.retrieval.search.vectors import collections_folder, local_vectors, vectors_file
+from apps.retrieval.stores import STORES
+from apps.retrieval.stores.base import Collection
+from apps.retrieval.stores.filling import Kept, collection_name, kept_collection
 from apps.retrieval.strategies import get_strategy
 from apps.retrieval.strategies.base import Answer, Asked
 from benchbench.errors import BenchbenchError
@@ -64,6 +70,7 @@ class OpenIndex:
         self._file = vectors_file(index)
         self._mapped = checked_as(self._file) if self._vectors is not None and len(self._vectors) else None
         self._truncated: dict[int, TruncatedView] = {}
+        self._collections: dict[str, Kept] = {}
         self._words = load_lexical_index(index.lexical_index) if index.lexical_index else None
         if self._words is not None:
             self._words.search(["warm"], 1)  # imports what it needs, which is no part of the first query's cost
@@ -77,7 +84,8 @@ class OpenIndex:
     def nbytes(self) -> int:
         layout = vars(self).get("layout")  # where it was asked for
         parts = (self.chunk_ids, self.document_ids, self._vectors, self._words, layout, *self._truncated.values())
-        return sum(part.nbytes for part in parts if part is not None)
+        kept = sum(collection.bytes for collection in self._collections.values())
+        return kept + sum(part.nbytes for part in parts if part is not None)
 
     @cached_property
     def layout(self) -> Layout:
@@ -144,16 +152,17 @@ class OpenIndex:
     def approximate(
         self, queries: Vectors, depth: int, setting: Ann, filters: Sequence[Filter] | None = None
     ) -> Approximation:
-        """What `dense` does, by the approximate index of `setting`, which `make_ann_index` made. Not in a transaction.
+        """What `dense` does, by the store and the method of `setting`, which `make_arm` made. Not in a transaction.
 
-        It finds what that index finds, up to `depth`, in the order of exact scores. Raises SearchError.
+        It finds what that finds, up to `depth`, in the order of exact scores. Raises SearchError, StoreError.
         """
         vectors = self._required_vectors()
+        collection = self._collection(setting)
         costs = [0.0] * len(queries)
         notes: defaultdict[str, list[int]] = defaultdict(list)
 
         def search(chosen: list[int], filter: Filter, mask: Mask | None) -> Sequence[ScoredList]:
-            view = ApproximateView(self.index, vectors, setting, filter)
+            view = ApproximateView(self.index, vectors, setting, filter, collection)
             answers = self._by_strategy(view.nearest, queries[chosen], depth, mask)
             for number, seconds in zip(chosen, view.seconds, strict=True):
                 costs[number] = seconds * 1000
@@ -184,6 +193,20 @@ class OpenIndex:
             self._truncated[dimensions] = TruncatedView(self._required_vectors(), dimensions)
         return self._truncated[dimensions]
 
+    def filled(self, setting: Ann) -> Kept:
+        """Return the collection of a store that `setting` searches, which takes a while where it has to be filled.
+
+        Raises StoreError, OutputError; UnfitWorkerError where the store is not installed.
+        """
+        if lacking := lack({"store": setting.store}):
+            raise UnfitWorkerError(f"{setting} cannot be searched on {gethostname()}: {lacking}.")
+        name = collection_name(setting)
+        if name not in self._collections:
+            folder, vectors = collections_folder(self.index) / name, self._required_vectors()
+            holds = self.index.fingerprint
+            self._collections[name] = kept_collection(folder, STORES[setting.store], setting, vectors, holds=holds)
+        return self._collections[name]
+
     def texts(self, positions: Sequence[int]) -> list[str]:
         """Return the texts of chunks in the order of `positions`."""
         wanted = [int(position) for position in positions]
@@ -196,6 +219,11 @@ class OpenIndex:
         if self._vectors is None:
             raise SearchError(f'The index "{self.index}" has no vectors: make a version of it with an encoder.')
         return self._vectors
+
+    def _collection(self, setting: Ann) -> Collection | None:
+        if setting.store not in STORES or not len(self._required_vectors()):
+            return None
+        return self.filled(setting).collection
 
     def _bm25(self) -> Callable[..., list[ScoredList]]:
         if self._words is None:

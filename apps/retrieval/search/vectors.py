@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.models import Index
-from apps.retrieval.stores import get_store
-from apps.retrieval.stores.pgvector import PgVectorStore
+from apps.retrieval.search.vector_table import VectorTables
 from benchbench.errors import BenchbenchError
 from benchbench.ir.unit_vectors import flaws
 from benchbench.local_files.sealed import kept_array
@@ -22,16 +21,19 @@ class VectorsError(BenchbenchError):
     code = "vectors"
 
 
-def table_store() -> PgVectorStore:
-    """The store that keeps the vectors of every index, whatever store searches them."""
-    store = get_store("pgvector")
-    assert isinstance(store, PgVectorStore)
-    return store
+def table_store() -> VectorTables:
+    """The tables that keep the vectors of every index, whatever store searches them."""
+    return VectorTables()
 
 
 def vectors_file(index: Index) -> Path:
     """Where this machine keeps the vectors of an index. A ready index never changes, so its id names its content."""
     return Path(settings.BENCHBENCH_VECTOR_DIR) / f"{index.pk.hex}.vectors"
+
+
+def collections_folder(index: Index) -> Path:
+    """Where this machine keeps what its stores have made of the vectors of an index."""
+    return vectors_file(index).with_suffix(".stores")
 
 
 def local_vectors(index: Index) -> NDArray[np.float32]:

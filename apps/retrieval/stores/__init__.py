@@ -1,20 +1,16 @@
-"""Vector stores, one file each. A new one copies its best sibling, joins here, and passes the contract tests.
+"""Stores that keep copies of an index's vectors on this machine, one file each.
 
-Whichever store an index names, its vectors are kept in pgvector, and exact search is in memory (`search.vectors`).
+A new one copies its best sibling, joins here and in `ir.planning.ann_methods`, and passes the tests of the contract and
+of admission.
+
+PostgreSQL keeps the vectors of every index; exact search in memory and pgvector's are in `search`.
 """
 
-from functools import cache
+from apps.retrieval.stores.base import Store
+from apps.retrieval.stores.chromadb_store import ChromaStore
+from apps.retrieval.stores.faiss_store import FaissStore
+from apps.retrieval.stores.lancedb_store import LanceStore
+from apps.retrieval.stores.sqlite_vec_store import SqliteVecStore
 
-from apps.retrieval.stores.base import StoreError, VectorStore
-from apps.retrieval.stores.memory import MemoryStore
-from apps.retrieval.stores.pgvector import PgVectorStore
-
-STORES: dict[str, type[VectorStore]] = {"pgvector": PgVectorStore, "memory": MemoryStore}
-
-
-@cache
-def get_store(name: str) -> VectorStore:
-    """Return the store called `name`, one for this process. Raises StoreError."""
-    if name not in STORES:
-        raise StoreError(f"There is no vector store {name!r}; there are {', '.join(STORES)}.", field="store")
-    return STORES[name]()
+ALL: tuple[Store, ...] = (SqliteVecStore(), ChromaStore(), FaissStore(), LanceStore())
+STORES = {store.name: store for store in ALL}

@@ -1,51 +1,68 @@
-"""The protocol of vector stores."""
+"""The contract of a store whose files lie on this machine."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchbench.errors import BenchbenchError
-from benchbench.ir.records import Positions, ScoredList
+from benchbench.ir.planning.ann import Ann
+from benchbench.ir.records import Positions
 
 Vectors = NDArray[np.float32]
-Metadata = Mapping[str, Any]
+Mask = NDArray[np.bool_]
+Nominate = Callable[[Vectors, int], Positions]
 
 
 class StoreError(BenchbenchError):
-    """A vector store that is unknown, or cannot do what is asked."""
+    """A vector store that cannot do what is asked, or did not do what it promises."""
 
     code = "store"
 
 
-class VectorStore(Protocol):
-    """Keeps vectors of unit length in named collections, and finds the nearest ones.
+class Collection(Protocol):
+    """The vectors of an index in a store, open to be searched. What it holds open goes when nobody refers to it."""
 
-    An id is the position of a chunk, a number from 0. A collection's name is made by the caller of letters, digits and
-    underscores. A filter (`apps.retrieval.filters`) names metadata keys and what each must have; it applies before
-    ranking, and a vector without the key does not pass.
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many vectors it holds, as the store itself counts them, and their dimension."""
+
+    def nominator(self, setting: Ann, mask: Mask | None) -> Nominate:
+        """Return the search of one setting and one filter: of a query (d,) and a depth it gives the positions of the
+        nearest, at most so many, in any order.
+
+        They are among those that `mask` (n,) admits: the filter applies inside the search, not to what that found.
+        """
+
+    def read_back(self, setting: Ann) -> Mapping[str, Any]:
+        """Return the options of the setting as the open store has them."""
+
+
+class Store(Protocol):
+    """Fills collections from vectors of unit length and opens them again. It has no state.
+
+    A vector's id is its position, a number from 0. A collection is filled once and never changes. The store only
+    nominates; what is nominated is scored from the full vectors, by which it is ranked.
     """
 
     @property
-    def backend_name(self) -> str: ...
+    def name(self) -> str: ...
 
-    def create_collection(self, name: str, dimension: int) -> None:
-        """Make an empty collection. Raises StoreError if it exists, or cannot hold that many dimensions."""
+    @property
+    def packages(self) -> Mapping[str, str]:
+        """What it needs, with the module of each. A collection is bound to the version of the first."""
 
-    def insert(
-        self, collection: str, ids: Positions, vectors: Vectors, metadata: Sequence[Metadata] | None = None
-    ) -> None:
-        """Add vectors (n, d) under `ids` (n,), which must be new, with one mapping of metadata each, or none."""
+    @property
+    def fixed(self) -> bool:
+        """Whether its files stay as they were filled, byte by byte."""
 
-    def search(self, collection: str, queries: Vectors, top_k: int, filter: Metadata | None = None) -> list[ScoredList]:
-        """The best `top_k` for each of `queries` (q, d), by inner product down, then id."""
+    def lack(self, setting: Ann, count: int, dimension: int) -> str:
+        """Say why it cannot hold so many vectors of that dimension by this setting; "" where it can."""
 
-    def count(self, collection: str) -> int:
-        """Return how many vectors a collection holds; 0 where there is no such collection."""
+    def fill(self, folder: Path, vectors: Vectors, setting: Ann) -> None:
+        """Make the collection of `vectors` (n, d), n > 0, in an empty folder, and close it."""
 
-    def delete_collection(self, name: str) -> None:
-        """Remove a collection with all it holds, if it exists."""
-
-    def close(self) -> None:
-        """Release what the store holds open in this process."""
+    def open(self, folder: Path, setting: Ann) -> Collection:
+        """Open what `fill` made there. Whatever it raises, the folder is taken for damaged, and filled anew."""

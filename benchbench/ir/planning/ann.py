@@ -1,4 +1,4 @@
-"""The ANN setting of a dense search: exact, or by which approximate index, built how and read how."""
+"""The ANN setting of a dense search: exact, or by which store and method, built how and searched how."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from benchbench.errors import BenchbenchError
+from benchbench.ir.planning.ann_methods import OF_STORES, STORE_OF, STORES, Option, Value, named
 from benchbench.ir.records import ScoredList
-from benchbench.reading.kinds import Kind, one_of, whole
 from benchbench.reading.objects import shown
 
-Value = int | str
-
-TEXT = re.compile(r"\s*(?P<method>[a-z]+)\s*(?:\((?P<options>[^()]*)\)\s*)?")
+TEXT = re.compile(r"\s*(?:(?P<store>[a-z_]+)\s*:\s*)?(?P<method>[a-z]+)\s*(?:\((?P<options>[^()]*)\)\s*)?")
+OBJECT = ("store", "method")  # of an object, beside the options
 
 
 class AnnError(BenchbenchError):
@@ -26,87 +25,85 @@ class AnnError(BenchbenchError):
     code = "invalid_ann"
 
 
-class Option(NamedTuple):
-    """What may be said about a method. `builds`: it shapes the index itself; else only how that is searched."""
-
-    default: Value
-    kind: Kind
-    builds: bool = False
-
-
-# Defaults and bounds are pgvector's own, so that a bare "hnsw" is what pgvector does when it is told nothing.
-STORAGE = Option("vector", one_of("vector", "halfvec", "binary"), builds=True)
-METHODS: dict[str, dict[str, Option]] = {
-    "exact": {},
-    "hnsw": {
-        "m": Option(16, whole(2, 100), builds=True),
-        "ef_construction": Option(64, whole(4, 1000), builds=True),
-        "ef_search": Option(40, whole(1, 1000)),
-        "iterative": Option("off", one_of("off", "strict", "relaxed")),
-        "storage": STORAGE,
-    },
-    "ivfflat": {
-        "lists": Option(100, whole(1, 32768), builds=True),
-        "probes": Option(1, whole(1, 32768)),
-        "iterative": Option("off", one_of("off", "relaxed")),
-        "storage": STORAGE,
-    },
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Ann:
-    """A method and the value of each of its options, in the order of METHODS. Made by `parse`, so always valid.
+    """A method of a store and the value of each of its options, in their order. Made by `parse`, so always valid.
 
-    `str` gives the one text of a setting: options in that order, those at their default left out, so that equal
-    settings are equal texts. `storage` is what the index holds of each vector: `halfvec` rounds to 16 bits, `binary`
-    keeps the signs. Whatever it is, what an index finds is scored again from the full vectors.
+    `str` gives the one text of a setting: the store where the method does not say it, then options in their order,
+    those at their default left out, so that equal settings are equal texts. `storage` is what pgvector's index holds of
+    each vector: `halfvec` rounds to 16 bits, `binary` keeps the signs. Whatever it is, what a store finds is scored
+    again from the full vectors.
     """
 
     method: str
     options: tuple[tuple[str, Value], ...] = ()
+    store: str = "memory"
 
     @classmethod
     def parse(cls, setting: str | Mapping[str, Any]) -> Ann:
-        """Read "exact", "hnsw", "hnsw(ef_search=100, storage=halfvec)", or {"method": "hnsw", "ef_search": 100}.
+        """Read "exact", "hnsw(ef_search=100)", "faiss:hnsw(m=32)", or {"method": "hnsw", "store": "faiss", "m": 32}.
 
         Raises AnnError, which lists what there is.
         """
-        method, given = _read_object(setting) if isinstance(setting, Mapping) else _read_text(setting)
-        if not isinstance(method, str) or method not in METHODS:
-            raise AnnError(f"There is no method {shown(method)}; there are {', '.join(METHODS)}.")
+        store, method, given = _read_object(setting) if isinstance(setting, Mapping) else _read_text(setting)
+        store, method = _known(store, method)
+        there = STORES[store][method]
         for name, value in given.items():
-            _check_option(method, name, value)
-        complete = {name: option.default for name, option in METHODS[method].items()} | given
-        _check_together(method, complete)
-        return cls(method, tuple((name, complete[name]) for name in METHODS[method]))
+            _check_option(named(store, method), there, name, value)
+        complete = {name: option.default for name, option in there.items()} | given
+        _check_together(complete)
+        return cls(method, tuple((name, complete[name]) for name in there), store)
 
     def __getitem__(self, name: str) -> Any:
         """The value of an option of this method."""
         return dict(self.options)[name]
 
     def __str__(self) -> str:
-        said = [f"{name}={value}" for name, value in self.options if value != METHODS[self.method][name].default]
-        return f"{self.method}({', '.join(said)})" if said else self.method
+        said = [f"{name}={value}" for name, value in self.options if value != self._options[name].default]
+        return f"{self.name}({', '.join(said)})" if said else self.name
+
+    @property
+    def name(self) -> str:
+        """The setting without its options."""
+        return named(self.store, self.method)
 
     @property
     def is_exact(self) -> bool:
+        """Whether it is exact search in memory, by which every other setting is measured."""
+        return self.store == "memory"
+
+    @property
+    def compares_all(self) -> bool:
+        """Whether it promises what exact search finds."""
         return self.method == "exact"
 
     @property
     def build(self) -> dict[str, Value]:
         """The options that shape the index itself. Settings of one method that agree in them share an index."""
-        return {name: value for name, value in self.options if METHODS[self.method][name].builds}
+        return {name: value for name, value in self.options if self._options[name].builds}
 
     def shortfall(self, depth: int) -> str:
-        """A sentence where a search for `depth` chunks cannot find so many, however many there are; else ""."""
-        if self.method != "hnsw" or self["iterative"] != "off" or self["ef_search"] >= depth:
+        """A sentence where a search for `depth` chunks cannot be as narrow as it is, or find so many; else ""."""
+        if self.method != "hnsw" or self["ef_search"] >= depth:
             return ""
-        raising = f"raise ef_search to {depth}, or " if METHODS["hnsw"]["ef_search"].kind.holds(depth) else ""
+        if self.store == "faiss":  # which then finds what it finds
+            return ""
+        if self.store == "chromadb":
+            return (
+                f"{self} looks at {depth} chunks a query, as many as are asked for, since ChromaDB raises an "
+                f"ef_search below that: name {depth} or more."
+            )
+        if self["iterative"] != "off":
+            return ""
+        raising = f"raise ef_search to {depth}, or " if self._options["ef_search"].kind.holds(depth) else ""
         return (
             f"{self} finds at most {self['ef_search']} chunks a query, since ef_search is {self['ef_search']}, but "
             f"{depth} are asked for: {raising}let it scan on (iterative=strict)."
         )
+
+    @property
+    def _options(self) -> Mapping[str, Option]:
+        return STORES[self.store][self.method]
 
 
 def split_settings(text: str) -> list[str]:
@@ -126,16 +123,35 @@ def recall(retrieved: ScoredList, truth: ScoredList, k: int) -> float:
     return min(int(np.sum(retrieved.head(k).scores >= truth.scores[wanted - 1])), wanted) / wanted
 
 
-def _read_object(setting: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+def _known(store: Any, method: Any) -> tuple[str, str]:
+    """The store and the method that are named; a method without a store is the one that had the name first."""
+    if store is None:
+        if not isinstance(method, str) or method not in STORE_OF:
+            raise AnnError(f"There is no method {shown(method)}; there are {', '.join(STORE_OF)}.{OF_A_STORE}")
+        return STORE_OF[method], method
+    if not isinstance(store, str) or store not in STORES:
+        raise AnnError(f"There is no store {shown(store)}; there are {', '.join(STORES)}.")
+    if not isinstance(method, str) or method not in STORES[store]:
+        raise AnnError(f"The store {store} has no method {shown(method)}; it has {', '.join(STORES[store])}.")
+    return store, method
+
+
+OF_A_STORE = f" With a store before it: {', '.join(OF_STORES)}."
+
+
+def _read_object(setting: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
     if "method" not in setting:
-        raise AnnError(f"{shown(dict(setting))} names no method; there are {', '.join(METHODS)}.")
-    return setting["method"], {name: value for name, value in setting.items() if name != "method"}
+        raise AnnError(f"{shown(dict(setting))} names no method; there are {', '.join(STORE_OF)}.{OF_A_STORE}")
+    given = {name: value for name, value in setting.items() if name not in OBJECT}
+    return setting.get("store"), setting["method"], given
 
 
-def _read_text(text: object) -> tuple[str, dict[str, Any]]:
+def _read_text(text: object) -> tuple[Any, Any, dict[str, Any]]:
     match = TEXT.fullmatch(text) if isinstance(text, str) else None
     if match is None:
-        raise AnnError(f"{shown(text)} is not a setting such as exact, hnsw or hnsw(ef_search=100, storage=halfvec).")
+        raise AnnError(
+            f"{shown(text)} is not a setting such as exact, hnsw or hnsw(ef_search=100, storage=halfvec).{OF_A_STORE}"
+        )
     given: dict[str, Any] = {}
     for part in filter(None, map(str.strip, (match["options"] or "").split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
@@ -144,15 +160,14 @@ def _read_text(text: object) -> tuple[str, dict[str, Any]]:
         if name in given:
             raise AnnError(f"{name} is there more than once.")
         given[name] = int(value) if value.isdecimal() else value
-    return match["method"], given
+    return match["store"], match["method"], given
 
 
 def _example(method: str) -> str:
-    return "probes=10" if method == "ivfflat" else "ef_search=100"
+    return "probes=10" if method.startswith("ivf") else "ef_search=100"
 
 
-def _check_option(method: str, name: str, value: Any) -> None:
-    options = METHODS[method]
+def _check_option(method: str, options: Mapping[str, Option], name: str, value: Any) -> None:
     if name not in options:
         near = difflib.get_close_matches(str(name), options, n=1)
         there = (
@@ -163,12 +178,12 @@ def _check_option(method: str, name: str, value: Any) -> None:
         raise AnnError(f"{name}: {shown(value)} is not {options[name].kind.words}.")
 
 
-def _check_together(method: str, options: Mapping[str, Any]) -> None:
-    """Refuse what pgvector would refuse or ignore."""
-    if method == "hnsw" and options["ef_construction"] < 2 * options["m"]:
+def _check_together(options: Mapping[str, Any]) -> None:
+    """Refuse what pgvector would refuse or ignore, and what means nothing to any store."""
+    if "storage" in options and "m" in options and options["ef_construction"] < 2 * options["m"]:
         raise AnnError(
             f"ef_construction: {options['ef_construction']} is less than twice m, which is {options['m']}; raise it to "
             f"{2 * options['m']}."
         )
-    if method == "ivfflat" and options["probes"] > options["lists"]:
+    if "probes" in options and options["probes"] > options["lists"]:
         raise AnnError(f"probes: {options['probes']} is more than the {options['lists']} lists there are.")

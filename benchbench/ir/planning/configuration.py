@@ -10,6 +10,7 @@ from typing import Any
 
 from benchbench.ir.planning import axes
 from benchbench.ir.planning.ann import split_settings
+from benchbench.ir.planning.ann_methods import OF_STORES
 from benchbench.ir.planning.axes import Axis, axis
 
 LATE_INTERACTION = "late-interaction"  # the reranker of a run that names none
@@ -130,8 +131,8 @@ class Configuration:
         option="--ann",
         section=METHODS,
         label="Dense search",
-        help="“exact, hnsw(ef_search=100), ivfflat(probes=10)”: exactly, or by an index of pgvector, which is then "
-        "held against that. Further options: m, ef_construction, lists, iterative, storage (halfvec, binary).",
+        help="“exact, hnsw(ef_search=100), faiss:hnsw(m=32)”: exactly in memory, or by an index of pgvector, or by a "
+        f"store, which is then held against that. Of stores: {', '.join(OF_STORES)}.",
         split=split_settings,
         canonical=axes.ann_text,
         touches=lambda run: run.search_mode != "sparse",

@@ -1,22 +1,21 @@
-"""Vectors in PostgreSQL: one table for each collection, searched exactly by pgvector."""
+"""Tables of vectors in PostgreSQL, by pgvector: one for each index."""
 
 import json
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from django.db import connection
 from numpy.typing import NDArray
-from pgvector import Vector
 from psycopg import sql
 
-from apps.retrieval.filters import condition
-from apps.retrieval.stores.base import Metadata, StoreError, Vectors
+from apps.retrieval.stores.base import StoreError, Vectors
 from benchbench.binary import HEADER, NULL_SIZE, copy_into
-from benchbench.ir.records import Positions, ScoredList
+from benchbench.ir.records import Positions
 
 Rows = NDArray[np.void]
+Metadata = Mapping[str, Any]
 
 MAX_DIMENSION = 16_000  # of pgvector's type `vector`
 COPY_ROWS = 500  # few enough that what is laid out is still in the processor's cache when it is sent
@@ -27,10 +26,8 @@ COPY_ROWS = 500  # few enough that what is laid out is still in the processor's 
 JSONB_FORMAT = b"\x01"
 
 
-class PgVectorStore:
+class VectorTables:
     """Works on Django's connection: what it writes belongs to the transaction it is called in."""
-
-    backend_name = "pgvector"
 
     def create_collection(self, name: str, dimension: int) -> None:
         if not 1 <= dimension <= MAX_DIMENSION:
@@ -52,24 +49,6 @@ class PgVectorStore:
                 rows = _rows(ids[part], vectors[part])
                 copy.write(rows.view(np.uint8).data if metadata is None else b"".join(_annotated(rows, metadata[part])))
 
-    def search(self, collection: str, queries: Vectors, top_k: int, filter: Metadata | None = None) -> list[ScoredList]:
-        where, wanted = condition(filter or {})
-        # <#> is the negative inner product, so that an ascending order has the best first.
-        statement = sql.SQL(
-            "SELECT id, -(embedding <#> %s::vector) FROM {table} WHERE {where} ORDER BY embedding <#> %s::vector, id "
-            "LIMIT %s"
-        ).format(table=sql.Identifier(collection), where=where)
-        lists = []
-        with connection.cursor() as cursor:
-            for query in queries:
-                literal = Vector(query).to_text()
-                cursor.execute(statement, [literal, *wanted, literal, top_k])
-                rows = cursor.fetchall()
-                lists.append(
-                    ScoredList(np.array([row[0] for row in rows], np.int64), np.array([row[1] for row in rows], float))
-                )
-        return lists
-
     def count(self, collection: str) -> int:
         if not self._exists(collection):
             return 0
@@ -77,9 +56,6 @@ class PgVectorStore:
 
     def delete_collection(self, name: str) -> None:
         self._execute(sql.SQL("DROP TABLE IF EXISTS {table}").format(table=sql.Identifier(name)))
-
-    def close(self) -> None:
-        """Nothing to release: the connection is Django's."""
 
     def ids(self, collection: str) -> Positions:
         """Return the ids that are stored, ascending."""

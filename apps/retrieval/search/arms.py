@@ -1,0 +1,64 @@
+"""Settings of dense search on an index: whether it can be searched so, and what is made for that before any query."""
+
+from typing import Any
+
+from apps.retrieval.models import Index
+from apps.retrieval.search.ann_indexes import AnnIndexError, ann_index_name, check_ann, find_ann_index, make_ann_index
+from apps.retrieval.search.open_indexes import open_index
+from apps.retrieval.search.pgvector_search import explain
+from apps.retrieval.search.vectors import collections_folder
+from apps.retrieval.stores import STORES
+from apps.retrieval.stores.filling import collection_name, is_filled
+from benchbench.ir.planning.ann import Ann
+
+
+def check_arm(index: Index, setting: Ann) -> None:
+    """Raise AnnIndexError where the store of a setting could not hold the vectors of a ready index in that way."""
+    if setting.store not in STORES:
+        check_ann(index, setting)
+        return
+    if index.dimension is None or index.chunk_set is None:
+        return
+    if lack := STORES[setting.store].lack(setting, index.chunk_set.vector_count, index.dimension):
+        raise AnnIndexError(f'{setting} cannot search "{index}": {lack}. Name others, or leave it out.', field="ann")
+
+
+def missing_arm(index: Index, setting: Ann) -> tuple[str, str] | None:
+    """Return what a setting searches and is not made yet here, as its name and in words; None where nothing is."""
+    assert index.chunk_set is not None
+    made_with = ", ".join(f"{option}={value}" for option, value in setting.build.items())
+    what = f"{setting.name} ({made_with})" if made_with else setting.name
+    over = f"{what} over {index.chunk_set.vector_count:,} vectors of {index}"
+    if setting.store in STORES:
+        name = collection_name(setting)
+        return None if is_filled(collections_folder(index) / name) else (f"{index.pk} {name}", over)
+    if setting.compares_all:
+        return None
+    name = ann_index_name(index, setting)
+    return None if find_ann_index(name) else (name, over)
+
+
+def make_arm(index: Index, setting: Ann, depth: int) -> dict[str, Any]:
+    """Make what a setting searches, where it is not made yet, and return the facts about it.
+
+    That is `index`, its name, with its `bytes` and `build_seconds`; how it will be searched: `settings` read back, and
+    of pgvector the `plan` and whether the index is used (`index_used`); of other stores the `store` with its
+    `version`. Raises AnnIndexError, StoreError, SearchError.
+    """
+    check_arm(index, setting)
+    assert index.chunk_set is not None
+    if setting.store in STORES:
+        if not index.chunk_set.vector_count:
+            return {}
+        kept = open_index(index).filled(setting)
+        facts = {"index": collection_name(setting), "bytes": kept.bytes, "build_seconds": kept.build_seconds}
+        return facts | {
+            "store": setting.store,
+            "version": kept.version,
+            "settings": dict(kept.collection.read_back(setting)),
+        }
+    if setting.compares_all:
+        return explain(index, setting, depth)
+    made = make_ann_index(index, setting)
+    built = {"index": made.name, "bytes": made.bytes, "build_seconds": made.build_seconds}
+    return built | explain(index, setting, depth)

@@ -1,0 +1,114 @@
+"""Search by pgvector: by one of its approximate indexes, or all vectors of the table."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from django.db import connection, transaction
+from pgvector import Vector
+from psycopg import sql
+
+from apps.retrieval.filters import Filter, condition
+from apps.retrieval.models import Index
+from apps.retrieval.search.ann_indexes import STORAGES, ann_index_name, mark
+from apps.retrieval.stores.base import Nominate, Vectors
+from benchbench.ir.planning.ann import Ann
+from benchbench.ir.records import Positions
+
+ITERATIVE = {"off": "off", "strict": "strict_order", "relaxed": "relaxed_order"}
+FILTERED = {"hnsw": "strict", "ivfflat": "relaxed"}  # the strictest that each has
+LITERAL = re.compile(r"'(\[[^\]']*\]|[01]{9,})'")
+
+
+@contextmanager
+def nominating(
+    index: Index, setting: Ann, filter: Filter, depth: int, *, filtered: bool
+) -> Iterator[tuple[Nominate, bool]]:
+    """Open a transaction for searches of one setting and one filter; give the search, and whether it uses its index.
+
+    Checking that, and setting PostgreSQL's parameters, is no part of a search's cost: a service does it once for a
+    connection.
+    """
+    with searching(setting, filtered=filtered) as cursor:
+
+        def nominate(query: Vectors, depth: int) -> Positions:
+            cursor.execute(*_statement(index, setting, query, depth, filter))
+            return np.fromiter((row[0] for row in cursor.fetchall()), np.int64)
+
+        yield nominate, _plan(cursor, index, setting, depth, filter)[0]
+
+
+def explain(index: Index, setting: Ann, depth: int) -> dict[str, Any]:
+    """Return how PostgreSQL searches under `setting`: `index_used`, the `settings` read back, the `plan` in its words.
+
+    Vectors are left out of the plan.
+    """
+    with searching(setting, filtered=False) as cursor:
+        used, plan = _plan(cursor, index, setting, depth, {})
+        read_back = {}
+        for name in _parameters(setting, filtered=False):
+            cursor.execute("SELECT current_setting(%s)", [name])
+            read_back[name] = cursor.fetchone()[0]
+    return {"index_used": used, "settings": read_back, "plan": plan}
+
+
+@contextmanager
+def searching(setting: Ann, *, filtered: bool) -> Iterator[Any]:
+    """Open a transaction in which PostgreSQL searches as `setting` says, and give its cursor.
+
+    It must be the outermost, or its parameters would outlast it.
+    """
+    with transaction.atomic(durable=True), connection.cursor() as cursor:
+        for name, value in _parameters(setting, filtered=filtered).items():
+            cursor.execute("SELECT set_config(%s, %s, true)", [name, value])
+        yield cursor
+
+
+def _parameters(setting: Ann, *, filtered: bool) -> dict[str, str]:
+    """PostgreSQL's parameters for a search.
+
+    Sequential scans are off: who asks for an index means it, also where the table is so small that reading all of it
+    would be quicker. A filtered search always scans on until it has enough, since filters apply before ranking.
+    """
+    if setting.compares_all:
+        return {}
+    iterative = FILTERED[setting.method] if filtered and setting["iterative"] == "off" else setting["iterative"]
+    breadth = "ef_search" if setting.method == "hnsw" else "probes"
+    return {
+        "enable_seqscan": "off",
+        f"{setting.method}.{breadth}": str(setting[breadth]),
+        f"{setting.method}.iterative_scan": ITERATIVE[iterative],
+    }
+
+
+def _plan(cursor: Any, index: Index, setting: Ann, depth: int, filter: Filter) -> tuple[bool, str]:
+    """Whether the search goes as its setting says, and the plan. That does not depend on the query, so any will do."""
+    assert index.dimension is not None
+    statement, parameters = _statement(index, setting, np.eye(1, index.dimension, dtype=np.float32)[0], depth, filter)
+    cursor.execute(sql.SQL("EXPLAIN ") + statement, parameters)
+    plan = "\n".join(row[0] for row in cursor.fetchall())
+    meant = "Seq Scan on" if setting.compares_all else f"Index Scan using {ann_index_name(index, setting)} on"
+    return meant in plan, LITERAL.sub("'…'", plan)
+
+
+def _statement(
+    index: Index, setting: Ann, query: Vectors, depth: int, filter: Filter
+) -> tuple[sql.Composable, list[Any]]:
+    assert index.dimension is not None
+    storage = STORAGES["vector" if setting.compares_all else setting["storage"]]
+    where, parameters = condition(filter)
+    vector, dimension = sql.Literal(Vector(query).to_text()), sql.Literal(index.dimension)
+    statement = sql.SQL(
+        "SELECT id FROM {table} WHERE {mark} AND {where} ORDER BY {column} {operator} {query} LIMIT {depth}"
+    ).format(
+        table=sql.Identifier(index.vector_table),
+        mark=sql.SQL("true") if setting.compares_all else mark(ann_index_name(index, setting)),
+        where=where,
+        column=sql.SQL(storage.column).format(dimension=dimension),
+        operator=sql.SQL(storage.operator),
+        query=sql.SQL(storage.query).format(vector=vector, dimension=dimension),
+        depth=sql.Literal(depth),
+    )
+    return statement, parameters

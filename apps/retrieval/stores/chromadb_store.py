@@ -1,0 +1,90 @@
+"""ChromaDB: a graph (HNSW) in the folder of an embedded client."""
+
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from apps.retrieval.stores.base import Mask, Nominate, Vectors
+from benchbench.ir.planning.ann import Ann
+from benchbench.ir.records import Positions
+
+NAME = "vectors"
+ROWS_AT_ONCE = 1000
+
+
+class ChromaCollection:
+    """A collection of ChromaDB."""
+
+    def __init__(self, folder: Path) -> None:
+        (inner,) = (path for path in folder.iterdir() if path.is_dir())
+        client = _client(inner)
+        self._close = weakref.finalize(self, client.close)
+        self._collection = client.get_collection(NAME, embedding_function=None)
+        (first,) = self._collection.get(limit=1, include=["embeddings"])["embeddings"]
+        self._dimension = len(first)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._collection.count(), self._dimension
+
+    def nominator(self, setting: Ann, mask: Mask | None) -> Nominate:
+        admitted = {} if mask is None else {"ids": [str(position) for position in np.flatnonzero(mask)]}
+        if mask is not None and not admitted["ids"]:
+            return lambda query, depth: np.empty(0, np.int64)
+
+        def nominate(query: Vectors, depth: int) -> Positions:
+            answer = self._collection.query(query_embeddings=query[None], n_results=depth, include=[], **admitted)
+            return np.array(answer["ids"][0], np.int64)
+
+        return nominate
+
+    def read_back(self, setting: Ann) -> Mapping[str, Any]:
+        told = self._collection.configuration_json["hnsw"]
+        return {
+            "m": told["max_neighbors"],
+            "ef_construction": told["ef_construction"],
+            "ef_search": told["ef_search"],
+            "space": told["space"],
+        }
+
+
+class ChromaStore:
+    """Its graph draws random numbers: another machine, filled from the same vectors, may find other chunks."""
+
+    name = "chromadb"
+    packages = {"chromadb": "chromadb"}
+    fixed = False  # its client writes when it opens a folder
+
+    def lack(self, setting: Ann, count: int, dimension: int) -> str:
+        return ""
+
+    def fill(self, folder: Path, vectors: Vectors, setting: Ann) -> None:
+        # In a process a path stays with what was first opened there; one that is filled anew has another.
+        client = _client(folder / uuid4().hex)
+        options = {
+            "space": "ip",
+            "max_neighbors": setting["m"],
+            "ef_construction": setting["ef_construction"],
+            "ef_search": setting["ef_search"],
+            # Rows that are not in a saved graph are put into one whenever the folder is opened, each time into another.
+            "sync_threshold": 2,
+        }
+        collection = client.create_collection(NAME, configuration={"hnsw": options}, embedding_function=None)
+        parts = -(-len(vectors) // ROWS_AT_ONCE)
+        for positions in np.array_split(np.arange(len(vectors)), parts):  # of like length: none is below the threshold
+            collection.add(ids=[str(position) for position in positions], embeddings=vectors[positions])
+        client.close()
+
+    def open(self, folder: Path, setting: Ann) -> ChromaCollection:
+        return ChromaCollection(folder)
+
+
+def _client(folder: Path) -> Any:
+    import chromadb
+    from chromadb.config import Settings
+
+    return chromadb.PersistentClient(str(folder), Settings(anonymized_telemetry=False))

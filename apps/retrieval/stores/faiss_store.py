@@ -1,0 +1,112 @@
+"""FAISS: exact search, graphs (HNSW) and product quantisation (IVF-PQ) in one file, held in memory."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from apps.retrieval.stores.base import Mask, Nominate, Vectors
+from benchbench.ir.planning.ann import Ann
+from benchbench.ir.records import Positions
+
+FILE = "index.faiss"
+
+
+class FaissCollection:
+    """An index of FAISS, read into memory."""
+
+    def __init__(self, folder: Path) -> None:
+        import faiss
+
+        self._faiss = faiss
+        self._index: Any = faiss.read_index(str(folder / FILE))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._index.ntotal, self._index.d
+
+    def nominator(self, setting: Ann, mask: Mask | None) -> Nominate:
+        parameters = self._parameters(setting, mask)
+
+        def nominate(query: Vectors, depth: int) -> Positions:
+            _, ids = self._index.search(query[None], depth, params=parameters)
+            return ids[0][ids[0] >= 0]  # where it has fewer, the rest are -1
+
+        return nominate
+
+    def read_back(self, setting: Ann) -> Mapping[str, Any]:
+        faiss, index = self._faiss, self._index
+        match setting.method:
+            case "hnsw":
+                graph = index.hnsw
+                told = {"m": graph.nb_neighbors(1), "ef_construction": graph.efConstruction}
+                return told | {"ef_search": self._parameters(setting, None).efSearch}
+            case "ivfpq":
+                told = {"lists": index.nlist, "probes": self._parameters(setting, None).nprobe}
+                return told | {"m": index.pq.M, "bits": index.pq.nbits}
+        return {"metric": "inner product" if index.metric_type == faiss.METRIC_INNER_PRODUCT else index.metric_type}
+
+    def _parameters(self, setting: Ann, mask: Mask | None) -> Any:
+        faiss = self._faiss
+        # FAISS keeps the address of the bits only: NumPy's array must live as long, which the selector sees to.
+        chosen = {} if mask is None else {"sel": faiss.IDSelectorBitmap(np.packbits(mask, bitorder="little"))}
+        match setting.method:
+            case "hnsw":
+                return faiss.SearchParametersHNSW(efSearch=setting["ef_search"], **chosen)
+            case "ivfpq":
+                return faiss.SearchParametersIVF(nprobe=setting["probes"], **chosen)
+        return faiss.SearchParameters(**chosen)
+
+
+class FaissStore:
+    """Built by one thread, so that a graph is the same on every machine."""
+
+    name = "faiss"
+    packages = {"faiss-cpu": "faiss"}
+    fixed = True
+
+    def lack(self, setting: Ann, count: int, dimension: int) -> str:
+        if setting.method != "ivfpq":
+            return ""
+        if dimension % setting["m"]:
+            return f"its m, {setting['m']}, must divide the {dimension:,} dimensions"
+        needed = max(setting["lists"], 2 ** setting["bits"])
+        if count < needed:
+            return (
+                f"its {setting['lists']:,} lists and {2 ** setting['bits']} codes ({setting['bits']} bits) need at "
+                f"least {needed:,} chunks to learn from, and there are {count:,}"
+            )
+        return ""
+
+    def fill(self, folder: Path, vectors: Vectors, setting: Ann) -> None:
+        import faiss
+
+        threads = faiss.omp_get_max_threads()
+        faiss.omp_set_num_threads(1)
+        try:
+            index = _empty(faiss, vectors.shape[1], setting)
+            if not index.is_trained:
+                index.train(vectors)
+            index.add(vectors)
+        finally:
+            faiss.omp_set_num_threads(threads)
+        faiss.write_index(index, str(folder / FILE))
+
+    def open(self, folder: Path, setting: Ann) -> FaissCollection:
+        return FaissCollection(folder)
+
+
+def _empty(faiss: Any, dimension: int, setting: Ann) -> Any:
+    by = faiss.METRIC_INNER_PRODUCT
+    match setting.method:
+        case "hnsw":
+            index = faiss.IndexHNSWFlat(dimension, setting["m"], by)
+            index.hnsw.efConstruction = setting["ef_construction"]
+            return index
+        case "ivfpq":
+            coarse = faiss.IndexFlatIP(dimension)
+            index = faiss.IndexIVFPQ(coarse, dimension, setting["lists"], setting["m"], setting["bits"], by)
+            index.cp.min_points_per_centroid = index.pq.cp.min_points_per_centroid = 1  # else it warns on stderr
+            return index
+    return faiss.IndexFlatIP(dimension)

@@ -1,0 +1,144 @@
+"""Collections in folders of this machine: filled whole or not at all, verified when they are opened."""
+
+import fcntl
+import json
+import logging
+import os
+import shutil
+import tempfile
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from apps.retrieval.fingerprints import fingerprint
+from apps.retrieval.stores.base import Collection, Store, StoreError, Vectors
+from benchbench.ir.planning.ann import Ann
+from benchbench.local_files.placing import make_folder, place_pieces
+
+log = logging.getLogger(__name__)
+
+MARKER = "filled.json"
+LEFT_SECONDS = 3600
+BLOCK_BYTES = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An open collection, the version of its store, its size on the disk, and how long it took to fill."""
+
+    collection: Collection
+    version: str
+    bytes: int
+    build_seconds: float
+
+
+def kept_collection(folder: Path, store: Store, setting: Ann, vectors: Vectors, *, holds: str) -> Kept:
+    """Return the collection in `folder`, filled with `vectors` (n, d), n > 0, where there is none.
+
+    It is filled anew where it is not what was filled for `holds`, by this version of the store and in this way; where
+    it does not hold n vectors of d dimensions; where a file of a store that keeps its files as they are is damaged. Of
+    several processes one fills and the others wait. Raises StoreError, OutputError, and what the store raises.
+    """
+    make_folder(folder.parent)
+    stated = {
+        "holds": fingerprint(content=holds, method=setting.name, **setting.build),
+        "version": installed_version(store),
+        "shape": list(vectors.shape),
+    }
+    with _alone(folder.parent):
+        return _opened(folder, store, setting, stated) or _filled(folder, store, setting, vectors, stated)
+
+
+def collection_name(setting: Ann) -> str:
+    """Name the folder that a setting searches: equal builds, one name."""
+    return "_".join([setting.store, setting.method, *map(str, setting.build.values())])
+
+
+def is_filled(folder: Path) -> bool:
+    """Whether a collection was filled there; whether it is still whole shows when it is opened."""
+    return (folder / MARKER).exists()
+
+
+def installed_version(store: Store) -> str:
+    """Return the version of the store's package."""
+    return version(next(iter(store.packages)))
+
+
+def _opened(folder: Path, store: Store, setting: Ann, stated: dict[str, Any]) -> Kept | None:
+    """The collection in a folder; None where there is none, or another than is stated."""
+    try:
+        marker = json.loads((folder / MARKER).read_text())
+        if {key: marker.get(key) for key in stated} != stated or (store.fixed and marker["files"] != _files(folder)):
+            log.warning("%s is damaged, or was made of something else: it is filled anew.", folder)
+            return None
+        collection = store.open(folder, setting)
+        if list(collection.shape) == stated["shape"]:
+            return Kept(collection, marker["version"], marker["bytes"], marker["build_seconds"])
+        log.warning("%s holds %s vectors by dimensions: it is filled anew.", folder, collection.shape)
+    except FileNotFoundError:
+        pass
+    except Exception:  # of whatever class: it is the store's word for files that it cannot read
+        log.warning("%s cannot be opened: it is filled anew.", folder, exc_info=True)
+    return None
+
+
+def _filled(folder: Path, store: Store, setting: Ann, vectors: Vectors, stated: dict[str, Any]) -> Kept:
+    _tidy(folder)
+    part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    try:
+        started = time.perf_counter()
+        store.fill(part, vectors, setting)
+        seconds = round(time.perf_counter() - started, 3)
+        files = _files(part)
+        size = sum(size for size, _ in files.values())
+        facts = stated | {"files": files, "bytes": size, "build_seconds": seconds}
+        place_pieces([json.dumps(facts)], part / MARKER)  # last: without it the folder counts as not filled
+        shutil.rmtree(folder, ignore_errors=True)
+        part.rename(folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    collection = store.open(folder, setting)
+    if list(collection.shape) != stated["shape"]:
+        count, dimension = collection.shape
+        raise StoreError(
+            f"The store {store.name} {stated['version']} was filled with {len(vectors):,} vectors and holds {count:,} "
+            f"of {dimension:,} dimensions: it is not searched. Try another version of it."
+        )
+    return Kept(collection, stated["version"], size, seconds)
+
+
+def _files(folder: Path) -> dict[str, list[int]]:
+    """The size and the CRC-32 of each file of a collection."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MARKER)
+    return {str(path.relative_to(folder)): [path.stat().st_size, _checksum(path)] for path in files}
+
+
+def _checksum(path: Path) -> int:
+    checksum = 0
+    with path.open("rb") as file:
+        while block := file.read(BLOCK_BYTES):
+            checksum = zlib.crc32(block, checksum)
+    return checksum
+
+
+def _tidy(folder: Path) -> None:
+    """Delete what a process that was killed while it filled `folder` has left."""
+    for left in folder.parent.glob(f".{folder.name}.*"):
+        if left.stat().st_mtime < time.time() - LEFT_SECONDS:
+            shutil.rmtree(left, ignore_errors=True)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Let one process at a time look at, and fill, the collections of an index; a killed one gives the lock back."""
+    lock = os.open(folder / "lock", os.O_RDONLY | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)

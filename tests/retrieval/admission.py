@@ -1,0 +1,198 @@
+"""What a store must show before it is offered, whatever its documentation says; `docs/stores.md` has what each showed.
+
+Each check takes a setting that looks at everything, raises AssertionError, and returns what the table says: "yes", or
+the number that matters. Queries are held out: none is a vector that is stored.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from apps.retrieval import exact
+from apps.retrieval.stores import STORES
+from apps.retrieval.stores.filling import installed_version
+from benchbench.ir.planning.ann import Ann, recall
+from benchbench.ir.planning.ann_methods import STORES as METHODS
+from tests.retrieval.arms import LEARNS, WIDEST, Arm, Vectors, unit
+
+ROOT = Path(__file__).parents[2]
+COUNT, DIMENSION, QUERIES = 900, 32, 40
+OPTIONS = {  # of each option a setting that looks little, and one that looks more
+    "chromadb:hnsw m": ("chromadb:hnsw(m=3, ef_search=10)", "chromadb:hnsw(m=40, ef_search=10)"),
+    "chromadb:hnsw ef_construction": (
+        "chromadb:hnsw(ef_construction=4, ef_search=10)",
+        "chromadb:hnsw(ef_construction=400, ef_search=10)",
+    ),
+    "chromadb:hnsw ef_search": ("chromadb:hnsw(ef_search=10)", "chromadb:hnsw(ef_search=400)"),
+    "faiss:hnsw m": ("faiss:hnsw(m=3)", "faiss:hnsw(m=32)"),
+    "faiss:hnsw ef_construction": ("faiss:hnsw(m=8, ef_construction=4)", "faiss:hnsw(m=8, ef_construction=400)"),
+    "faiss:hnsw ef_search": ("faiss:hnsw(m=8, ef_search=10)", "faiss:hnsw(m=8, ef_search=400)"),
+    "faiss:ivfpq lists": ("faiss:ivfpq(lists=50, m=8)", "faiss:ivfpq(lists=2, m=8)"),
+    "faiss:ivfpq probes": ("faiss:ivfpq(lists=50, m=8, probes=1)", "faiss:ivfpq(lists=50, m=8, probes=50)"),
+    "faiss:ivfpq m": ("faiss:ivfpq(lists=2, m=2)", "faiss:ivfpq(lists=2, m=16)"),
+    "faiss:ivfpq bits": ("faiss:ivfpq(lists=2, m=8, bits=4)", "faiss:ivfpq(lists=2, m=8, bits=8)"),
+    "lancedb:ivfpq lists": ("lancedb:ivfpq(lists=3, m=16)", "lancedb:ivfpq(lists=1, m=16)"),
+    "lancedb:ivfpq probes": ("lancedb:ivfpq(lists=3, m=16, probes=1)", "lancedb:ivfpq(lists=3, m=16, probes=3)"),
+    "lancedb:ivfpq m": ("lancedb:ivfpq(m=2)", "lancedb:ivfpq(m=16)"),
+}
+REOPEN = """
+import json, sys
+from pathlib import Path
+import numpy as np
+from apps.retrieval.stores import STORES
+from benchbench.ir.planning.ann import Ann
+queries = np.load(sys.argv[1])
+for line in sys.stdin:
+    text, folder = json.loads(line)
+    setting = Ann.parse(text)
+    nominate = STORES[setting.store].open(Path(folder), setting).nominator(setting, None)
+    print(json.dumps([nominate(query, 10).tolist() for query in queries]), flush=True)
+"""
+
+
+@cache
+def arm(text: str) -> Arm:
+    """An arm of the world that the checks share; 900 vectors of 32 dimensions, a ninetieth of them red."""
+    colours = [{"colour": "green" if position % 90 else "red"} for position in range(COUNT)]
+    return Arm(folder(), text, unit(COUNT, DIMENSION, 1), colours)
+
+
+@cache
+def folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="stores-"))
+
+
+@cache
+def queries() -> Vectors:
+    return unit(QUERIES, DIMENSION, 2)
+
+
+def share(text: str, depth: int = 10) -> float:
+    """The mean recall of a setting."""
+    lists = arm(text).search(queries(), depth)
+    truth = exact.nearest(arm(text).vectors, queries(), depth)
+    return float(np.mean([recall(one, other, depth) for one, other in zip(lists, truth, strict=True)]))
+
+
+def looking_everywhere_finds_what_exact_search_finds(text: str) -> str:
+    """To the bit. What keeps rounded vectors nominates everything for it."""
+    depth = COUNT if any(text.startswith(name) for name in LEARNS) else 20
+    assert arm(text).search(queries(), depth) == exact.nearest(arm(text).vectors, queries(), depth)
+    assert not arm(text).view.notes
+    return "yes"
+
+
+def a_narrow_filter_returns_every_match(text: str) -> str:
+    """All ten red ones, and the nearest three of them, of an arm at its defaults; where the store itself finds fewer,
+    they are searched exactly and the query is counted."""
+    setting = Ann.parse(text)
+    usual = str(Ann.parse(setting.name)) if f"{setting.store}:{setting.method}" not in LEARNS else text
+    for depth in (3, 20):
+        lists = arm(usual).search(queries(), depth, {"colour": "red"})
+        red = np.array([one["colour"] == "red" for one in arm(usual).metadata])
+        found = [len(one) for one in lists]
+        assert found == [min(depth, 10)] * QUERIES
+        assert all(red[one.ids].all() for one in lists)
+        if depth == 20:
+            assert lists == exact.nearest(arm(usual).vectors, queries(), depth, mask=red)
+    missed = len(arm(usual).view.notes["searched_exactly"])
+    return f"{missed} of {QUERIES} exactly" if missed else "yes"
+
+
+def each_option_changes_something(text: str) -> str:
+    name = f"{Ann.parse(text).store}:{Ann.parse(text).method}"
+    options = [each for each in OPTIONS if each.startswith(f"{name} ")]
+    store, _, method = name.partition(":")
+    assert {each.partition(" ")[2] for each in options} == set(METHODS[store][method]), "each option has a pair here"
+    for option in options:
+        little, more = OPTIONS[option]
+        assert share(little) + 0.02 < share(more), option
+    return ", ".join(each.partition(" ")[2] for each in options) or "has none"
+
+
+def a_handful_of_vectors_is_enough(text: str) -> str:
+    """1, 2 and 7 of them; what learns from its vectors refuses so few by a sentence."""
+    setting = Ann.parse(text)
+    for count in (1, 2, 7):
+        if lack := STORES[setting.store].lack(setting, count, DIMENSION):
+            assert "chunks" in lack
+            assert not STORES[setting.store].lack(setting, COUNT, DIMENSION)
+            return "refused"
+        with tempfile.TemporaryDirectory() as place:
+            few = Arm(Path(place), text, unit(count, DIMENSION, 3))
+            assert few.search(queries(), 5) == exact.nearest(few.vectors, queries(), 5)
+            del few
+    return "yes"
+
+
+def more_than_4096_are_returned(text: str) -> str:
+    """4,500 of 5,000: as many as candidates may be asked for, and sqlite-vec stops at 4,096."""
+    setting = Ann.parse(text)
+    with tempfile.TemporaryDirectory() as place:
+        many = Arm(Path(place), text, unit(5000, 8, 4))
+        (found,) = many.search(unit(1, 8, 5), 4500)
+        (truth,) = exact.nearest(many.vectors, unit(1, 8, 5), 4500)
+        del many
+    assert len(found) > 4096
+    if found == truth:
+        return "yes"
+    assert not setting.compares_all
+    return f"{len(found):,} found" if len(found) < 4500 else f"recall {recall(found, truth, 4500):.3f}"
+
+
+def a_restart_changes_nothing(text: str) -> str:
+    """Another process finds the same."""
+    first = [arm(text).kept.collection.nominator(Ann.parse(text), None)(query, 10).tolist() for query in queries()]
+    assert reopened()[text] == first
+    return "yes"
+
+
+@cache
+def reopened() -> dict[str, list[list[int]]]:
+    """What another process finds by each arm, which takes a while to start."""
+    file = folder() / "queries.npy"
+    np.save(file, queries())
+    lines = [json.dumps([text, str(arm(text).folder)]) for text in WIDEST.values()]
+    asked = [sys.executable, "-c", REOPEN, str(file)]
+    answer = subprocess.run(asked, input="\n".join(lines), capture_output=True, text=True, cwd=ROOT, check=False)
+    assert answer.returncode == 0, answer.stderr
+    return dict(zip(WIDEST.values(), map(json.loads, answer.stdout.splitlines()), strict=True))
+
+
+def filled_again_it_is_the_same(text: str) -> str:
+    """Whether two machines that fill it from the same vectors search the same; of exact ones it must be so."""
+    narrow = f"{Ann.parse(text).name}(ef_search=10)" if Ann.parse(text).method == "hnsw" else text
+    with tempfile.TemporaryDirectory() as place:
+        again = Arm(Path(place), narrow, arm(narrow).vectors)
+        same = again.search(queries(), 10) == arm(narrow).search(queries(), 10)
+        del again
+    assert same or not Ann.parse(text).compares_all
+    return "yes" if same else "no"
+
+
+CHECKS: dict[str, Callable[[str], str]] = {
+    "looking everywhere finds what exact search finds": looking_everywhere_finds_what_exact_search_finds,
+    "a narrow filter returns every match": a_narrow_filter_returns_every_match,
+    "each option changes something": each_option_changes_something,
+    "1, 2 and 7 vectors": a_handful_of_vectors_is_enough,
+    "4,500 of 5,000": more_than_4096_are_returned,
+    "the same after a restart": a_restart_changes_nothing,
+    "the same when it is filled again": filled_again_it_is_the_same,
+}
+
+
+def table() -> str:
+    """The table of docs/stores.md: what each method of each store showed, in Markdown, a line for each."""
+    rows = [["method", "version", *(str(number) for number in range(1, len(CHECKS) + 1))]]
+    rows.append(["---"] * len(rows[0]))
+    for name, text in WIDEST.items():
+        store = STORES[name.partition(":")[0]]
+        rows.append([f"`{name}`", installed_version(store), *(check(text) for check in CHECKS.values())])
+    told = "".join(f"{number}. {said}\n" for number, said in enumerate(CHECKS, start=1))
+    return f"{told}\n" + "".join(f"| {' | '.join(row)} |\n" for row in rows)

@@ -1,0 +1,40 @@
+"""Admission of stores: what each must show (`admission.py`), and that docs/stores.md says which versions did."""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from apps.retrieval.stores import STORES
+from apps.retrieval.stores.filling import installed_version
+from tests.retrieval import admission
+from tests.retrieval.arms import WIDEST
+
+DOCS = Path(__file__).parents[2] / "docs/stores.md"
+BEGIN, END = "<!-- admission: written by tests/retrieval/test_admission.py -->\n", "<!-- end of admission -->\n"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def files_are_removed():
+    yield
+    admission.arm.cache_clear()
+    admission.reopened.cache_clear()
+    shutil.rmtree(admission.folder(), ignore_errors=True)
+    admission.folder.cache_clear()
+
+
+@pytest.mark.parametrize("text", WIDEST.values(), ids=list(WIDEST))
+@pytest.mark.parametrize("check", admission.CHECKS.values(), ids=[one.__name__ for one in admission.CHECKS.values()])
+def test_it_keeps_its_promises(text, check):
+    assert check(text)
+
+
+def test_the_docs_say_which_version_of_each_store_was_admitted():
+    """With BENCHBENCH_WRITE_STORES=1 the table is written anew."""
+    if os.environ.get("BENCHBENCH_WRITE_STORES"):
+        before, _, rest = DOCS.read_text().partition(BEGIN)
+        DOCS.write_text(f"{before}{BEGIN}{admission.table()}{END}{rest.partition(END)[2]}")
+    rows = dict(re.findall(r"^\| `(\w+:\w+)` \| (\S+) \|", DOCS.read_text(), re.MULTILINE))
+    assert rows == {name: installed_version(STORES[name.partition(":")[0]]) for name in WIDEST}
