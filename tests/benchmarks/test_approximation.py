@@ -32,6 +32,7 @@ from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.matrix import MatrixError
 from tests.benchmarks.conftest import make_library, run_key
 from tests.created import create_benchmark
+from tests.retrieval.arms import require_installed
 
 NARROW = "hnsw(ef_search=2)"
 WIDE = "hnsw(ef_search=1000)"
@@ -123,6 +124,10 @@ class TestARunByAStore:
     """The fastest of them, and one that is exact: what each store finds is for tests/retrieval."""
 
     ARMS = ("sqlite_vec:exact", "pgvector:exact", "faiss:hnsw(ef_search=1000)")
+
+    @pytest.fixture(autouse=True)
+    def needs(self) -> None:
+        require_installed(*self.ARMS)
 
     @pytest.mark.parametrize("execution", ["shared", "isolated"])
     def test_it_is_held_against_exact_search_in_memory(self, library: Mapping, execution: str) -> None:

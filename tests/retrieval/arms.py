@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
+from apps.retrieval.availability import lack
 from apps.retrieval.filters import Filter, admits
 from apps.retrieval.search.approximate import ApproximateView
 from apps.retrieval.stores import STORES
@@ -26,6 +28,13 @@ WIDEST = {
     "lancedb:ivfpq": "lancedb:ivfpq(m=8)",
 }
 LEARNS = ("faiss:ivfpq", "lancedb:ivfpq")  # from some hundred vectors; and nominates by rounded ones
+
+
+def require_installed(*texts: str) -> None:
+    """Skip the test where the store of one of the settings is not installed, by the sentence that mends it."""
+    for text in texts:
+        if lacking := lack({"store": Ann.parse(text).store}):
+            pytest.skip(f"{lacking[0].upper()}{lacking[1:]}.")
 
 
 def unit(count: int, dimension: int, seed: int) -> Vectors:

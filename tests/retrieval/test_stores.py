@@ -14,7 +14,7 @@ from apps.retrieval.stores.filling import MARKER, installed_version
 from benchbench.ir.planning import ann_methods
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.records import ScoredList
-from tests.retrieval.arms import LEARNS, WIDEST, Arm, keep, unit
+from tests.retrieval.arms import LEARNS, WIDEST, Arm, keep, require_installed, unit
 
 COLLECTION = "vectors_of_a_test"
 EAST, NORTH, WEST = [1, 0], [0, 1], [-1, 0]
@@ -33,6 +33,7 @@ def test_every_store_that_can_be_named_is_here():
 @pytest.fixture(params=[name for name in WIDEST if name not in LEARNS])
 def fill(request, tmp_path):
     """Fill an arm with few vectors."""
+    require_installed(WIDEST[request.param])
     return lambda *rows, metadata=None: Arm(tmp_path, WIDEST[request.param], vectors(*rows), metadata)
 
 
@@ -93,6 +94,7 @@ class TestAVectorStore:
 
 
 def test_an_index_without_chunks_finds_nothing(tmp_path):
+    require_installed("faiss:exact")
     arm = Arm(tmp_path, "faiss:exact", vectors(EAST))
     arm.vectors = arm.vectors[:0]
     assert arm.search(vectors(EAST, NORTH), 5) == [ScoredList.empty(), ScoredList.empty()]
@@ -101,6 +103,10 @@ def test_an_index_without_chunks_finds_nothing(tmp_path):
 
 class TestAStoreThatBreaksItsWord:
     """What calls itself exact is never believed blindly."""
+
+    @pytest.fixture(autouse=True)
+    def needs(self):
+        require_installed("faiss:exact")
 
     def search(self, tmp_path, *given):
         arm = Arm(tmp_path, "faiss:exact", unit(20, 4, 0))
@@ -125,6 +131,7 @@ class TestAStoreThatBreaksItsWord:
 class TestAFolder:
     @pytest.fixture(params=["sqlite_vec:exact", "chromadb:hnsw", "faiss:hnsw", "lancedb:exact"])
     def text(self, request):
+        require_installed(request.param)
         return request.param
 
     def test_it_is_filled_once(self, text, tmp_path, monkeypatch):
