@@ -15,9 +15,9 @@ from apps.operations.working import wait
 from apps.results.exporting import export_to
 from apps.results.triage.paths import paths_of
 from apps.retrieval.encoders.registry import ENCODERS
-from benchbench.ir.planning.matrix import MatrixError
 from tests.benchmarks.laboratory import write
 from tests.created import create_benchmark
+from tests.retrieval.arms import require_installed
 from tests.retrieval.words import BAG, BagOfWords, write_documents
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -85,8 +85,21 @@ def test_shared_execution_finds_the_same(measured: Benchmark) -> None:
     whole, truncated = shared.runs.order_by("run_order")
     assert (rankings(whole), whole.embed_calls) == (isolated, 9)
     assert (truncated.embed_calls, truncated.failed_queries) == (6, 1), "zeta alone has no direction in 5 dimensions"
-    with pytest.raises(MatrixError, match=r"is searched level by level \(lod_embed\)"):
-        create_benchmark(measured.mapping, name="approximate", matrix={**matrix, "ann": ["hnsw"]})
+
+
+def test_it_searches_through_a_store_as_in_memory(measured: Benchmark) -> None:
+    arms = ["sqlite_vec:exact", "pgvector:exact", "faiss:hnsw(ef_search=1000)", "hnsw(ef_search=1000)"]
+    require_installed(*arms)
+    (lod,) = measured.mapping.collection.indexes.filter(strategy="lod_embed")
+    matrix = {"indexes": [lod.name], "top_k_values": [3], "k_values_for_metrics": [1, 3], "primary_k": 3, "ann": arms}
+    through = create_benchmark(measured.mapping, name="through stores", matrix=matrix)
+    wait(launch(through))
+    for run in through.runs.all():
+        if run.config["ann"].endswith(":exact"):  # of equally near chunks a graph finds any
+            assert rankings(run) == rankings(measured.runs.get(index=lod)), run.label
+        assert (run.embed_calls, run.timing["search_ms"] > 0) == (9, True)
+        assert [share["mean"] for share in run.provenance["ann"]["recall"]] == [1]
+        assert "searched_exactly" not in run.provenance["ann"]["notes"] or run.config["ann"].startswith("faiss")
 
 
 def rows_of(directory: Path, name: str) -> list[dict[str, str]]:

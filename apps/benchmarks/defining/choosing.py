@@ -10,7 +10,6 @@ from apps.retrieval.availability import require_available
 from apps.retrieval.models import Index
 from apps.retrieval.search.ann_indexes import AnnIndexError
 from apps.retrieval.search.arms import check_arm
-from apps.retrieval.strategies import get_strategy
 from benchbench.access import usable
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.configuration import LATE_INTERACTION, Configuration
@@ -119,12 +118,6 @@ def _require_tokens(index: Index, configuration: Configuration) -> None:
 
 
 def _require_ann(index: Index, configuration: Configuration) -> None:
-    if configuration.ann != "exact" and get_strategy(index.strategy).levels > 1:
-        raise MatrixError(
-            f"ann: the index {index.name!r} is searched level by level ({index.strategy}), each within what the last "
-            f"one found, and that exactly: leave {configuration.ann} to indexes by flat.",
-            field="ann",
-        )
     try:
         check_arm(index, Ann.parse(configuration.ann))
     except AnnIndexError as error:

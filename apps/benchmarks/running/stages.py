@@ -200,10 +200,13 @@ class Stages:
         vectors = np.stack([self.outcomes[stage.needs[0]][number].value for number in numbers])
         filters, setting = self._filters(numbers), Ann.parse(stage.ann)
         if not setting.is_exact:
-            found = index.approximate(vectors, stage.depth, setting, filters)
+            found = index.approximate(vectors, stage.depth, setting, filters, texts=self._texts(numbers))
             for name, places in found.notes.items():
                 note(self.notes, stage.key, name, [self.queries[numbers[place]].pk for place in places])
-            return [Outcome(ranked, ms, embed_calls=1) for ranked, ms in zip(found.lists, found.costs, strict=True)]
+            return [
+                Outcome(answer.ranked, ms, embed_calls=answer.embed_calls, llm_calls=answer.llm_calls)
+                for answer, ms in zip(found.answers, found.costs, strict=True)
+            ]
         if stage.dimensions is not None:
             index.truncated_to(stage.dimensions)  # before any query: making it is no part of their cost
         by_number = dict(zip(numbers, vectors, strict=True))

@@ -13,8 +13,10 @@ from apps.retrieval import exact
 from apps.retrieval.filters import Filter
 from apps.retrieval.models import Index
 from apps.retrieval.search import pgvector_search
+from apps.retrieval.search.pgvector_search import Among
 from apps.retrieval.search.vectors import incomplete_table
 from apps.retrieval.stores.base import Collection, Nominate, StoreError
+from apps.retrieval.strategies.base import Answer
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.ranking import RESCORE_BAND, pair_scores, top
 from benchbench.ir.records import Positions, ScoredList
@@ -27,27 +29,32 @@ SPARE = 8  # chunks that are asked for beyond the depth, to see that none of equ
 
 @dataclass(frozen=True, slots=True)
 class Approximation:
-    """The lists of queries, what each cost in milliseconds, and what is to be told of them.
+    """What was found for queries, what each cost in milliseconds, and what is to be told of them.
 
     `notes` number queries: "without_index" whose statement could not use the index that it meant, "searched_exactly"
     whose filter left the store with too few chunks, so that all were compared instead; "short" for which it found fewer
     than were asked for, though there are more.
     """
 
-    lists: list[ScoredList]
+    answers: list[Answer]
     costs: list[float]
     notes: dict[str, list[int]]
+
+    @property
+    def lists(self) -> list[ScoredList]:
+        return [answer.ranked for answer in self.answers]
 
 
 class ApproximateView:
     """An open index as a strategy sees it, for one setting and one filter; `seconds` is what each search has cost.
 
     What is done once for a connection or a filter, before any query, is not in it. Without a `collection` it is a
-    setting of pgvector.
+    setting of pgvector, which filters by the metadata in its table; without a `filter`, by the positions of the mask,
+    which may then be any.
     """
 
     def __init__(
-        self, index: Index, vectors: Vectors, setting: Ann, filter: Filter, collection: Collection | None = None
+        self, index: Index, vectors: Vectors, setting: Ann, filter: Filter | None, collection: Collection | None = None
     ) -> None:
         self._index = index
         self._vectors = vectors
@@ -76,8 +83,8 @@ class ApproximateView:
         if self._collection is not None:
             yield self._collection.nominator(self._setting, mask)
             return
-        filtered = mask is not None
-        search = pgvector_search.nominating(self._index, self._setting, self._filter, depth, filtered=filtered)
+        among = Among(self._filter, mask)
+        search = pgvector_search.nominating(self._index, self._setting, among, depth)
         with search as (nominate, uses_index):
             if not uses_index:
                 self.notes["without_index"] += range(len(self.seconds), len(self.seconds) + queries)

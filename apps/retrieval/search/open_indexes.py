@@ -1,6 +1,7 @@
 """Searching an index: open ones stay in this process, as many as BENCHBENCH_RESIDENT_BYTES hold."""
 
 import json
+import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -150,9 +151,15 @@ class OpenIndex:
         return self._strategy.search(asked, IndexView(self, near), depth, self._parameters)
 
     def approximate(
-        self, queries: Vectors, depth: int, setting: Ann, filters: Sequence[Filter] | None = None
+        self,
+        queries: Vectors,
+        depth: int,
+        setting: Ann,
+        filters: Sequence[Filter] | None = None,
+        *,
+        texts: Sequence[str] | None = None,
     ) -> Approximation:
-        """What `dense` does, by the store and the method of `setting`, which `make_arm` made. Not in a transaction.
+        """What `answers` does, by the store and the method of `setting`, which `make_arm` made. Not in a transaction.
 
         It finds what that finds, up to `depth`, in the order of exact scores. Raises SearchError, StoreError.
         """
@@ -161,14 +168,26 @@ class OpenIndex:
         costs = [0.0] * len(queries)
         notes: defaultdict[str, list[int]] = defaultdict(list)
 
-        def search(chosen: list[int], filter: Filter, mask: Mask | None) -> Sequence[ScoredList]:
+        def search(chosen: list[int], filter: Filter, mask: Mask | None) -> Sequence[Answer]:
+            if self._strategy.levels > 1:
+                return [alone(number, mask) for number in chosen]
             view = ApproximateView(self.index, vectors, setting, filter, collection)
             answers = self._by_strategy(view.nearest, queries[chosen], depth, mask)
             for number, seconds in zip(chosen, view.seconds, strict=True):
                 costs[number] = seconds * 1000
             for name, places in view.notes.items():
                 notes[name] += [chosen[place] for place in places]
-            return [answer.ranked for answer in answers]
+            return answers
+
+        def alone(number: int, mask: Mask | None) -> Answer:
+            """A query by a strategy that searches several times for it, each time among other positions."""
+            view = ApproximateView(self.index, vectors, setting, None, collection)
+            started = time.perf_counter()
+            (answer,) = self._by_strategy(view.nearest, queries[[number]], depth, mask, texts and [texts[number]])
+            costs[number] = (time.perf_counter() - started) * 1000
+            for name in view.notes:
+                notes[name].append(number)
+            return answer
 
         return Approximation(self._grouped(len(queries), filters, search), costs, notes)
 

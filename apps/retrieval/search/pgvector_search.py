@@ -3,10 +3,11 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from django.db import connection, transaction
+from numpy.typing import NDArray
 from pgvector import Vector
 from psycopg import sql
 
@@ -17,27 +18,42 @@ from apps.retrieval.stores.base import Nominate, Vectors
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.records import Positions
 
+Where = tuple[sql.Composable, list[Any]]
+
 ITERATIVE = {"off": "off", "strict": "strict_order", "relaxed": "relaxed_order"}
 FILTERED = {"hnsw": "strict", "ivfflat": "relaxed"}  # the strictest that each has
 LITERAL = re.compile(r"'(\[[^\]']*\]|[01]{9,})'")
 
 
+class Among(NamedTuple):
+    """What a search is restricted to: `mask` (n,), which in SQL is what `filter` asks of metadata; without a filter,
+    the positions of the mask."""
+
+    filter: Filter | None = None
+    mask: NDArray[np.bool_] | None = None
+
+    @property
+    def condition(self) -> Where:
+        if self.filter is None and self.mask is not None:
+            return sql.SQL("id = ANY(%s)"), [np.flatnonzero(self.mask).tolist()]
+        return condition(self.filter or {})
+
+
 @contextmanager
-def nominating(
-    index: Index, setting: Ann, filter: Filter, depth: int, *, filtered: bool
-) -> Iterator[tuple[Nominate, bool]]:
-    """Open a transaction for searches of one setting and one filter; give the search, and whether it uses its index.
+def nominating(index: Index, setting: Ann, among: Among, depth: int) -> Iterator[tuple[Nominate, bool]]:
+    """Open a transaction for searches of one setting among the same; give the search, and whether it uses its index.
 
     Checking that, and setting PostgreSQL's parameters, is no part of a search's cost: a service does it once for a
     connection.
     """
-    with searching(setting, filtered=filtered) as cursor:
+    with searching(setting, filtered=among.mask is not None) as cursor:
+        where = among.condition
 
         def nominate(query: Vectors, depth: int) -> Positions:
-            cursor.execute(*_statement(index, setting, query, depth, filter))
+            cursor.execute(*_statement(index, setting, query, depth, where))
             return np.fromiter((row[0] for row in cursor.fetchall()), np.int64)
 
-        yield nominate, _plan(cursor, index, setting, depth, filter)[0]
+        yield nominate, _plan(cursor, index, setting, depth, where)[0]
 
 
 def explain(index: Index, setting: Ann, depth: int) -> dict[str, Any]:
@@ -46,7 +62,7 @@ def explain(index: Index, setting: Ann, depth: int) -> dict[str, Any]:
     Vectors are left out of the plan.
     """
     with searching(setting, filtered=False) as cursor:
-        used, plan = _plan(cursor, index, setting, depth, {})
+        used, plan = _plan(cursor, index, setting, depth, Among().condition)
         read_back = {}
         for name in _parameters(setting, filtered=False):
             cursor.execute("SELECT current_setting(%s)", [name])
@@ -83,10 +99,10 @@ def _parameters(setting: Ann, *, filtered: bool) -> dict[str, str]:
     }
 
 
-def _plan(cursor: Any, index: Index, setting: Ann, depth: int, filter: Filter) -> tuple[bool, str]:
+def _plan(cursor: Any, index: Index, setting: Ann, depth: int, where: Where) -> tuple[bool, str]:
     """Whether the search goes as its setting says, and the plan. That does not depend on the query, so any will do."""
     assert index.dimension is not None
-    statement, parameters = _statement(index, setting, np.eye(1, index.dimension, dtype=np.float32)[0], depth, filter)
+    statement, parameters = _statement(index, setting, np.eye(1, index.dimension, dtype=np.float32)[0], depth, where)
     cursor.execute(sql.SQL("EXPLAIN ") + statement, parameters)
     plan = "\n".join(row[0] for row in cursor.fetchall())
     meant = "Seq Scan on" if setting.compares_all else f"Index Scan using {ann_index_name(index, setting)} on"
@@ -94,18 +110,18 @@ def _plan(cursor: Any, index: Index, setting: Ann, depth: int, filter: Filter) -
 
 
 def _statement(
-    index: Index, setting: Ann, query: Vectors, depth: int, filter: Filter
+    index: Index, setting: Ann, query: Vectors, depth: int, where: Where
 ) -> tuple[sql.Composable, list[Any]]:
     assert index.dimension is not None
     storage = STORAGES["vector" if setting.compares_all else setting["storage"]]
-    where, parameters = condition(filter)
+    condition, parameters = where
     vector, dimension = sql.Literal(Vector(query).to_text()), sql.Literal(index.dimension)
     statement = sql.SQL(
         "SELECT id FROM {table} WHERE {mark} AND {where} ORDER BY {column} {operator} {query} LIMIT {depth}"
     ).format(
         table=sql.Identifier(index.vector_table),
         mark=sql.SQL("true") if setting.compares_all else mark(ann_index_name(index, setting)),
-        where=where,
+        where=condition,
         column=sql.SQL(storage.column).format(dimension=dimension),
         operator=sql.SQL(storage.operator),
         query=sql.SQL(storage.query).format(vector=vector, dimension=dimension),
