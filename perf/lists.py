@@ -4,7 +4,8 @@
 lists at 8 depths. All query vectors are known. `stages` is the time of the distinct stages alone, as in matrix.py.
 `end` is what is left when the last batch is done: means, hashes, provenance. Bytes are those of PostgreSQL's tables and
 indexes of benchmarks. With `--queries N` the 1,109 judged queries are asked again under other keys until they are N;
-last the first look at the leaderboard and at a comparison is taken.
+last the first look at the leaderboard and at a comparison is taken. With `--workers` the 64 runs are done by one worker
+process and by two, of one thread each.
 
 Needs the test collections beside the checkout (BENCHBENCH_SHARED_DATA names another place).
 """
@@ -18,6 +19,7 @@ import time
 from pathlib import Path
 
 import matrix as matrices  # opens the throw-away site
+import workers
 from django.contrib.auth import get_user_model
 from django.db import connection
 from django.test import Client
@@ -94,6 +96,30 @@ def whole(mapping: Mapping, matrix: matrices.Matrix) -> tuple[float, float, floa
     return ended[0] - started[0], ended[1] - started[1], sum(ends), bytes_of_benchmarks() - before, benchmark
 
 
+def by_workers(mapping: Mapping, number: int) -> dict[str, float]:
+    """The facts of the 64 runs on the `number` of workers there are, each of which has opened the index before."""
+    while workers.facts(cuts_done(mapping))["owners"] < number:
+        pass
+    return workers.facts(cuts_done(mapping))
+
+
+def cuts_done(mapping: Mapping) -> Benchmark:
+    return workers.done(create_benchmark(mapping, BenchmarkOptions(name="lists", matrix=CUTS)))
+
+
+def compare_workers(mapping: Mapping, rounds: int) -> None:
+    with workers.another_worker():
+        pairs = []
+        for _ in range(rounds):
+            one = by_workers(mapping, 1)
+            with workers.another_worker():
+                pairs.append((one, by_workers(mapping, 2)))
+    for name, label in (("seconds", "batches"), ("whole", "with the end")):
+        one, two = (statistics.median(pair[place][name] for pair in pairs) for place in (0, 1))
+        gain = statistics.median(pair[0][name] / pair[1][name] for pair in pairs)
+        print(f"64 runs, {label}: one worker {one:.2f} s, two {two:.2f} s, {gain:.2f} x as fast")
+
+
 def first_look(benchmark: Benchmark) -> None:
     client = Client(HTTP_HOST="127.0.0.1")
     client.force_login(get_user_model().objects.create_superuser("perf"))
@@ -112,6 +138,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--queries", type=int, default=1109)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--workers", action="store_true")
     asked = parser.parse_args()
     if not matrices.DATA.is_dir():
         sys.exit(f"There is no {matrices.DATA}: put the test collections there.")
@@ -133,6 +160,8 @@ def main() -> None:
         print(f"64 against 8: {times:.2f} x the time, {sizes:.2f} x the bytes; {alone:.2f} x their stages alone")
         print(f"the end: {share:.1%} of the whole; {asked.queries:,} queries, median of {asked.rounds} rounds")
         first_look(rounds[-1][1][4])
+        if asked.workers:
+            compare_workers(mapping, asked.rounds)
 
 
 if __name__ == "__main__":

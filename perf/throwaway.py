@@ -6,6 +6,7 @@ import platform
 import subprocess
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -17,8 +18,9 @@ def remove_later(folder: str) -> None:
     subprocess.Popen(["sh", "-c", f"{remove}; rm -rf {folder}"], cwd=ROOT, start_new_session=True)
 
 
+@cache
 def open_site() -> None:
-    """Start services on an empty data folder, migrate, and tell the machine in one line."""
+    """Start services on an empty data folder, migrate, and tell the machine in one line; once in a process."""
     sys.path.insert(0, str(ROOT))
     folder = tempfile.mkdtemp(prefix="benchbench-perf-")
     for name in ("DATABASE_URL", "REDIS_URL", "BENCHBENCH_VECTOR_DIR"):

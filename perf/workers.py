@@ -4,6 +4,7 @@ Measured from the start of the first batch to the end of the last, so that no st
 two processes against one make of the same pairs without us, which is the most that the machine has to give.
 """
 
+import math
 import os
 import random
 import statistics
@@ -120,7 +121,11 @@ def run(mapping: Mapping, reranker: Path) -> Benchmark:
         "top_k_values": [DEPTH],
         "k_values_for_metrics": [10],
     }
-    benchmark = create_benchmark(mapping, BenchmarkOptions(name="reranked", matrix=matrix))
+    return done(create_benchmark(mapping, BenchmarkOptions(name="reranked", matrix=matrix)))
+
+
+def done(benchmark: Benchmark) -> Benchmark:
+    """Start a benchmark and wait until the workers have done it."""
     operation = launch(benchmark)
     while operation.is_active:
         time.sleep(0.25)
@@ -143,8 +148,9 @@ def facts(benchmark: Benchmark) -> dict[str, float]:
     reranking = PairList.objects.filter(benchmark=benchmark).aggregate(ms=Sum("duration_ms"))["ms"]
     return {
         "seconds": (times["last"] - times["first"]).total_seconds(),
+        "whole": (benchmark.completed_at - times["first"]).total_seconds() if benchmark.completed_at else math.nan,
         "busy": times["busy"].total_seconds(),
-        "reranking": reranking / 1000,
+        "reranking": (reranking or 0) / 1000,
         "owners": times["owners"],
         "batches": times["batches"],
     }
