@@ -10,7 +10,8 @@ from apps.operations.launching import OperationActiveError
 from apps.operations.models import Operation
 from apps.retrieval.models import Chunk, ChunkSet, Index, LexicalIndex
 from apps.retrieval.search import full_text
-from apps.retrieval.search.vectors import collections_folder, table_store, vectors_file
+from apps.retrieval.search.collections import collections_folder
+from apps.retrieval.search.vectors import table_store, vectors_file
 from benchbench.deleting import delete_rows, delete_unused
 
 

@@ -25,8 +25,8 @@ from apps.retrieval.deleting import delete_index
 from apps.retrieval.models import Index
 from apps.retrieval.search.ann_indexes import find_ann_index
 from apps.retrieval.search.arms import make_arm, missing_arm
+from apps.retrieval.search.collections import collections_folder
 from apps.retrieval.search.open_indexes import open_index
-from apps.retrieval.search.vectors import collections_folder
 from apps.retrieval.stores.faiss_store import FaissStore
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.matrix import MatrixError
@@ -180,7 +180,7 @@ class TestARunByAStore:
             with pytest.raises(UnavailableError, match=mends):
                 act()
         with pytest.raises(UnfitWorkerError, match=mends):  # which gives the batch to another worker
-            open_index(Index.objects.get()).filled(Ann.parse("faiss:exact"))
+            open_index(Index.objects.get()).collections.filled(Ann.parse("faiss:exact"))
         work_one(operation)
         assert operation.batches.get().state == "pending"
         assert launched.runs.get().status == "indexing"

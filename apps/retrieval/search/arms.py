@@ -4,9 +4,9 @@ from typing import Any
 
 from apps.retrieval.models import Index
 from apps.retrieval.search.ann_indexes import AnnIndexError, ann_index_name, check_ann, find_ann_index, make_ann_index
+from apps.retrieval.search.collections import collections_folder
 from apps.retrieval.search.open_indexes import open_index
 from apps.retrieval.search.pgvector_search import explain
-from apps.retrieval.search.vectors import collections_folder
 from apps.retrieval.stores import STORES
 from apps.retrieval.stores.filling import collection_name, is_filled
 from benchbench.ir.planning.ann import Ann
@@ -50,7 +50,7 @@ def make_arm(index: Index, setting: Ann, depth: int) -> dict[str, Any]:
     if setting.store in STORES:
         if not index.chunk_set.vector_count:
             return {}
-        kept = open_index(index).filled(setting)
+        kept = open_index(index).collections.filled(setting)
         facts = {"index": collection_name(setting), "bytes": kept.bytes, "build_seconds": kept.build_seconds}
         return facts | {
             "store": setting.store,

@@ -5,7 +5,6 @@ import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from socket import gethostname
 from typing import TypeVar
 from uuid import UUID
 
@@ -14,22 +13,18 @@ from django.conf import settings
 from numpy.typing import NDArray
 
 from apps.collections.models import Document
-from apps.operations.leasing import UnfitWorkerError
 from apps.retrieval import exact
-from apps.retrieval.availability import lack
 from apps.retrieval.encoders import Encoder
 from apps.retrieval.encoders.encoding import encoder_for, query_vectors
 from apps.retrieval.filters import Filter, admitted
 from apps.retrieval.models import Index
 from apps.retrieval.search import full_text
 from apps.retrieval.search.approximate import ApproximateView, Approximation
+from apps.retrieval.search.collections import Collections
 from apps.retrieval.search.layouts import IndexView, Layout, Nearest
 from apps.retrieval.search.lexical_indexes import load_lexical_index
 from apps.retrieval.search.truncating import TruncatedView
-from apps.retrieval.search.vectors import collections_folder, local_vectors, vectors_file
-from apps.retrieval.stores import STORES
-from apps.retrieval.stores.base import Collection
-from apps.retrieval.stores.filling import Kept, collection_name, kept_collection
+from apps.retrieval.search.vectors import local_vectors, vectors_file
 from apps.retrieval.strategies import get_strategy
 from apps.retrieval.strategies.base import Answer, Asked
 from benchbench.errors import BenchbenchError
@@ -71,7 +66,7 @@ class OpenIndex:
         self._file = vectors_file(index)
         self._mapped = checked_as(self._file) if self._vectors is not None and len(self._vectors) else None
         self._truncated: dict[int, TruncatedView] = {}
-        self._collections: dict[str, Kept] = {}
+        self.collections = Collections(index, self._vectors)
         self._words = load_lexical_index(index.lexical_index) if index.lexical_index else None
         if self._words is not None:
             self._words.search(["warm"], 1)  # imports what it needs, which is no part of the first query's cost
@@ -85,8 +80,7 @@ class OpenIndex:
     def nbytes(self) -> int:
         layout = vars(self).get("layout")  # where it was asked for
         parts = (self.chunk_ids, self.document_ids, self._vectors, self._words, layout, *self._truncated.values())
-        kept = sum(collection.bytes for collection in self._collections.values())
-        return kept + sum(part.nbytes for part in parts if part is not None)
+        return self.collections.nbytes + sum(part.nbytes for part in parts if part is not None)
 
     @cached_property
     def layout(self) -> Layout:
@@ -164,7 +158,7 @@ class OpenIndex:
         It finds what that finds, up to `depth`, in the order of exact scores. Raises SearchError, StoreError.
         """
         vectors = self._required_vectors()
-        collection = self._collection(setting)
+        collection = self.collections.of(setting)
         costs = [0.0] * len(queries)
         notes: defaultdict[str, list[int]] = defaultdict(list)
 
@@ -212,20 +206,6 @@ class OpenIndex:
             self._truncated[dimensions] = TruncatedView(self._required_vectors(), dimensions)
         return self._truncated[dimensions]
 
-    def filled(self, setting: Ann) -> Kept:
-        """Return the collection of a store that `setting` searches, which takes a while where it has to be filled.
-
-        Raises StoreError, OutputError; UnfitWorkerError where the store is not installed.
-        """
-        if lacking := lack({"store": setting.store}):
-            raise UnfitWorkerError(f"{setting} cannot be searched on {gethostname()}: {lacking}.")
-        name = collection_name(setting)
-        if name not in self._collections:
-            folder, vectors = collections_folder(self.index) / name, self._required_vectors()
-            holds = self.index.fingerprint
-            self._collections[name] = kept_collection(folder, STORES[setting.store], setting, vectors, holds=holds)
-        return self._collections[name]
-
     def texts(self, positions: Sequence[int]) -> list[str]:
         """Return the texts of chunks in the order of `positions`."""
         wanted = [int(position) for position in positions]
@@ -238,11 +218,6 @@ class OpenIndex:
         if self._vectors is None:
             raise SearchError(f'The index "{self.index}" has no vectors: make a version of it with an encoder.')
         return self._vectors
-
-    def _collection(self, setting: Ann) -> Collection | None:
-        if setting.store not in STORES or not len(self._required_vectors()):
-            return None
-        return self.filled(setting).collection
 
     def _bm25(self) -> Callable[..., list[ScoredList]]:
         if self._words is None:

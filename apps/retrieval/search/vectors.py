@@ -31,11 +31,6 @@ def vectors_file(index: Index) -> Path:
     return Path(settings.BENCHBENCH_VECTOR_DIR) / f"{index.pk.hex}.vectors"
 
 
-def collections_folder(index: Index) -> Path:
-    """Where this machine keeps what its stores have made of the vectors of an index."""
-    return vectors_file(index).with_suffix(".stores")
-
-
 def local_vectors(index: Index) -> NDArray[np.float32]:
     """Return the vectors of a ready index by position, (n, d), mapped read-only from a file of this machine.
 
