@@ -28,6 +28,10 @@ def field(data: bytes) -> bytes:
     return struct.pack("!i", len(data)) + data
 
 
+def boolean(value: bool) -> bytes:
+    return struct.pack("!i?", 1, value)
+
+
 def int2(value: int) -> bytes:
     return struct.pack("!ih", 2, value)
 

@@ -271,4 +271,8 @@ BENCHBENCH_VECTOR_DIR = Path(env_str("BENCHBENCH_VECTOR_DIR", str(DATA_DIR / "ve
 BENCHBENCH_VECTOR_CACHE_BYTES = env_int("BENCHBENCH_VECTOR_CACHE_BYTES", 2**30, least=0)
 # Token vectors that a machine keeps in BENCHBENCH_VECTOR_DIR for late interaction.
 BENCHBENCH_TOKEN_BYTES = env_int("BENCHBENCH_TOKEN_BYTES", 4 * 2**30, least=0)
+# Servers of language models, NAME=KIND+URL with commas between them, and the keys of those that want one, NAME=KEY.
+BENCHBENCH_LLM_SERVERS = env_list("BENCHBENCH_LLM_SERVERS", [])
+BENCHBENCH_LLM_KEYS = env_list("BENCHBENCH_LLM_KEYS", [])
+BENCHBENCH_LLM_TIMEOUT_SECONDS = env_int("BENCHBENCH_LLM_TIMEOUT_SECONDS", 60)
 BENCHBENCH_DEFAULT_MODEL = env_str("BENCHBENCH_DEFAULT_MODEL", "sentence-transformers/all-MiniLM-L6-v2")

@@ -11,10 +11,11 @@ from django.db.models.functions import Cast
 from apps.benchmarks.models import Benchmark, ListSource, PairList, StageList
 from apps.retrieval.models import CachedVector, Index
 from benchbench.ir.planning.configuration import LATE_INTERACTION
-from benchbench.ir.planning.plan import DenseStage, EncodeStage, FuseStage, LexicalStage, Plan, RerankStage, Stage
+from benchbench.ir.planning.plan import Plan
+from benchbench.ir.planning.stages import AskStage, DenseStage, EncodeStage, FuseStage, LexicalStage, RerankStage, Stage
 
 # Milliseconds per query, on a small CPU; per million chunks for an exact search, per pair for a reranker.
-ROUGH_MS = {EncodeStage: 15.0, DenseStage: 1.0, LexicalStage: 1.0, FuseStage: 0.1}
+ROUGH_MS = {EncodeStage: 15.0, DenseStage: 1.0, AskStage: 3000.0, LexicalStage: 1.0, FuseStage: 0.1}
 ROUGH_PAIR_MS, ROUGH_LATE_PAIR_MS = 20.0, 1.0
 ROUGH_SCAN_MS_PER_MILLION = 30.0
 LATEST = 2000  # rows that a measured cost is the mean of
@@ -45,6 +46,8 @@ def _ms(stage: Stage, index: Index, latest: list[UUID]) -> float:
         case RerankStage():
             rough = ROUGH_LATE_PAIR_MS if stage.reranker == LATE_INTERACTION else ROUGH_PAIR_MS
             return stage.depth * (_pair_ms(stage) or rough)
+        case AskStage():
+            return _stage_ms(stage, latest) or ROUGH_MS[AskStage]
         case DenseStage(ann="exact"):
             rough = ROUGH_MS[DenseStage] + ROUGH_SCAN_MS_PER_MILLION * _chunks(index) / 1e6
             return _stage_ms(stage, latest) or rough

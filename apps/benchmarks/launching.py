@@ -23,7 +23,8 @@ from apps.retrieval.encoders.encoding import share_to_encode
 from apps.retrieval.models import Index
 from benchbench.errors import ConflictError
 from benchbench.ir.planning.configuration import Configuration
-from benchbench.ir.planning.plan import EncodeStage, Plan
+from benchbench.ir.planning.plan import Plan
+from benchbench.ir.planning.stages import EncodeStage
 
 UNFINISHED = (Run.Status.PENDING, Run.Status.INDEXING, Run.Status.EVALUATING, Run.Status.CANCELLED)
 MAX_BATCH = 500  # queries; what a batch found is held in memory until it is committed

@@ -7,7 +7,8 @@ from uuid import UUID
 
 from apps.benchmarks.models import Benchmark, ListSource, Run
 from apps.benchmarks.planning import plan_of
-from benchbench.ir.planning.plan import EncodeStage, Plan, RunPlan
+from benchbench.ir.planning.plan import Plan, RunPlan
+from benchbench.ir.planning.stages import EncodeStage
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ def add_sources(benchmark: Benchmark) -> None:
     Runs that are searched together share the lists that they are cuts of. Isolated ones, each searched by itself, have
     lists of their own, as runs have that were imported.
     """
-    runs = list(benchmark.runs.filter(is_external=False).order_by("run_order"))
+    runs = list(benchmark.runs.filter(is_external=False).select_related("index").order_by("run_order"))
     plan = plan_of(runs)
     isolated = benchmark.execution == Benchmark.Execution.ISOLATED
     by_key: dict[str, list[Run]] = {}

@@ -45,6 +45,7 @@ class IndexAdmin(OwnedAdmin):
                     ("strategy", "lexical"),
                     ("chunking", "chunks"),
                     ("store", "vector_source"),
+                    ("llm", "llm_parameters"),
                 )
             },
         ),

@@ -7,9 +7,10 @@ whoever offers a choice; what is not to be had is refused by the sentence that m
 import re
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
-from typing import Protocol
+from typing import Any, Protocol
 
 from apps.retrieval.encoders.registry import ENCODERS
+from apps.retrieval.llms.servers import full_name, lack_of_llm
 from apps.retrieval.models import Index
 from apps.retrieval.stores import STORES
 from apps.retrieval.strategies import STRATEGIES
@@ -41,6 +42,12 @@ class MadeOf(Protocol):
     @property
     def encoder(self) -> str: ...
 
+    @property
+    def llm(self) -> str: ...
+
+    @property
+    def llm_parameters(self) -> dict[str, Any]: ...
+
 
 def encoder_of(model: str, provider: str) -> str:
     """Return what an index calls the model of a provider: that of another one is never taken for ours."""
@@ -50,14 +57,17 @@ def encoder_of(model: str, provider: str) -> str:
 def lack(parts: Mapping[str, str]) -> str:
     """Say which of the parts, names by their kinds, are not to be had here, without a full stop; "" where all are.
 
-    A model of ours is looked for when it is loaded.
+    A model of ours is looked for when it is loaded, a language model on its server when an index is built.
     """
     return "; ".join(filter(None, (CHECKS[kind](name) for kind, name in parts.items())))
 
 
 def parts_of(made_of: MadeOf) -> dict[str, str]:
     """Return the parts of an index by their kinds, for `lack`."""
-    return {"strategy": made_of.strategy, "backend": made_of.store, "encoder": made_of.encoder}
+    parts = {"strategy": made_of.strategy, "backend": made_of.store, "encoder": made_of.encoder}
+    if made_of.strategy in STRATEGIES and STRATEGIES[made_of.strategy].requires_llm:
+        parts["llm"] = full_name(made_of.llm, made_of.llm_parameters)
+    return parts
 
 
 def parts_of_run(configuration: Configuration) -> dict[str, str]:
@@ -122,4 +132,5 @@ CHECKS: dict[str, Callable[[str], str]] = {
     "store": _store,
     "encoder": _encoder,
     "reranker": _reranker,
+    "llm": lack_of_llm,
 }

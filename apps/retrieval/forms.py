@@ -6,10 +6,11 @@ from django import forms
 from django.conf import settings
 
 from apps.collections.models import Collection
+from apps.retrieval.llms.servers import servers
 from apps.retrieval.models import Index
 from benchbench.site.pages import PageForm
 
-LOD_EMBED = "lod_embed"
+LOD_EMBED, LOD_LLM = "lod_embed", "lod_llm"
 
 
 class IndexForm(PageForm):
@@ -40,6 +41,7 @@ class IndexForm(PageForm):
         choices=[
             ("flat", "flat: with every chunk"),
             (LOD_EMBED, "level of detail: with documents, then their sections, then the chunks of those"),
+            (LOD_LLM, "level of detail by a language model, which picks documents and sections"),
         ],
         help_text="What a query is compared with.",
     )
@@ -78,6 +80,17 @@ class IndexForm(PageForm):
         help_text="Level of detail: with how many of their best sections.",
     )
 
+    llm = forms.CharField(
+        required=False,
+        max_length=500,
+        label="Language model",
+        widget=forms.TextInput({"placeholder": "llama3.2"}),
+        help_text="That it is asked, as its server calls it.",
+    )
+    llm_server = forms.ChoiceField(
+        required=False, label="Server", help_text="Where it runs, of the servers that the settings of this site name."
+    )
+
     sections = (
         ("", "", ("collection", "name")),
         ("What it can search", "", ("encoder", "lexical")),
@@ -86,17 +99,22 @@ class IndexForm(PageForm):
             "Long documents are found better in parts; a hit on a part counts for its document.",
             ("size", "overlap", "by_section"),
         ),
-        ("Strategy", "How documents are made searchable in levels.", ("strategy", "doc_top_k", "section_top_k")),
+        (
+            "Strategy",
+            "How documents are made searchable in levels.",
+            ("strategy", "doc_top_k", "section_top_k", "llm", "llm_server"),
+        ),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.choose(Index, "collection")
+        self.fields["llm_server"].choices = [("", "the first"), *((name, name) for name in servers())]  # type: ignore[attr-defined]
         self.fields["encoder"].initial = settings.BENCHBENCH_DEFAULT_MODEL
 
     def clean(self) -> None:
         values = self.cleaned_data
-        if values.get("strategy") == LOD_EMBED or values.get("size"):
+        if values.get("strategy") in (LOD_EMBED, LOD_LLM) or values.get("size"):
             return
         if values.get("overlap"):
             self.add_error("overlap", "Whole documents do not overlap: state a chunk size too.")
@@ -108,7 +126,7 @@ class IndexForm(PageForm):
         """The parameters of the strategy, those that the form states."""
         values = self.cleaned_data
         stated = {name: values[name] for name in ("size", "overlap", "doc_top_k", "section_top_k")}
-        if values["strategy"] != LOD_EMBED:
+        if values["strategy"] not in (LOD_EMBED, LOD_LLM):
             stated["sections"] = values["by_section"] or None
             if not values["size"]:
                 stated["overlap"] = None

@@ -13,6 +13,7 @@ from apps.operations.launching import start_operation
 from apps.operations.models import Operation
 from apps.retrieval.availability import require_available
 from apps.retrieval.building import IndexingError
+from apps.retrieval.llms.servers import checked_llm
 from apps.retrieval.models import Index
 from apps.retrieval.strategies import get_strategy
 from benchbench.errors import ConflictError
@@ -35,17 +36,26 @@ def create_index(
     strategy: str = "flat",
     store: str = "pgvector",
     lexical: bool = True,
+    llm: str = "",
+    llm_parameters: Mapping[str, Any] | None = None,
     owner: User | None = None,
 ) -> Index:
     """Declare an index of a collection, the next version under its name; `build_index` makes it searchable.
 
     `chunk_parameters` are the strategy's (for flat, none means whole documents). Without an `encoder` it is searched by
-    words only, unless vectors are imported into it. The model is looked for when it is built. Raises IndexingError,
+    words only, unless vectors are imported into it. `llm` is the model that a strategy asks, on the server that
+    `llm_parameters` name (`llms.servers`). The model is looked for when it is built. Raises IndexingError,
     UnavailableError for a strategy or a store that is not here, StrategyError, ChunkingError.
     """
     name = checked_name(name, "index")
-    declared = Index(name=name, encoder=encoder.strip(), strategy=strategy, store=store, lexical=lexical, owner=owner)
+    asked = {"llm": llm.strip(), "llm_parameters": dict(llm_parameters or {})}
+    parts = {"encoder": encoder.strip(), "strategy": strategy, "store": store, "lexical": lexical}
+    declared = Index(name=name, owner=owner, **parts, **asked)
     require_available(declared)
+    if get_strategy(strategy).requires_llm:
+        declared.llm_parameters = checked_llm(declared.llm_parameters)
+    elif declared.llm or declared.llm_parameters:
+        raise IndexingError(f"The strategy {strategy} asks no language model: name none.", field="llm")
     declared.chunk_parameters = get_strategy(strategy).check(chunk_parameters or {})
     if get_strategy(strategy).levels > 1 and not declared.encoder:
         raise IndexingError(f'The index "{name}" has nothing to compare: {strategy} goes by vectors; name an encoder.')

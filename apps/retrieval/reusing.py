@@ -1,6 +1,6 @@
 """Indexes found by their parts, so that none is built twice."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from django.db import transaction
@@ -8,6 +8,7 @@ from django.db.models import Case, Q, QuerySet, Value, When
 
 from apps.collections.models import Collection
 from apps.retrieval.indexing import create_index, next_version
+from apps.retrieval.llms.servers import checked_llm
 from apps.retrieval.models import Index
 from apps.retrieval.strategies import get_strategy
 from benchbench.access import usable
@@ -36,7 +37,10 @@ def index_of(collection: Collection, made_of: Ingredients, *, name: str, owner: 
 
     Raises what `create_index` does.
     """
-    parameters = get_strategy(made_of.strategy).check(made_of.chunk_parameters)
+    strategy = get_strategy(made_of.strategy)
+    parameters = strategy.check(made_of.chunk_parameters)
+    if strategy.requires_llm:
+        made_of = replace(made_of, llm_parameters=checked_llm(made_of.llm_parameters))
     there = equal_indexes(collection, owner, **BUILT, **{**asdict(made_of), "chunk_parameters": parameters}).first()
     return there or create_index(
         collection,
@@ -46,6 +50,8 @@ def index_of(collection: Collection, made_of: Ingredients, *, name: str, owner: 
         strategy=made_of.strategy,
         store=made_of.store,
         lexical=False,
+        llm=made_of.llm,
+        llm_parameters=made_of.llm_parameters,
         owner=owner,
     )
 

@@ -32,8 +32,10 @@ from apps.retrieval.chunking import make_chunk_set
 from apps.retrieval.encoders import Encoder, load_encoder
 from apps.retrieval.encoders.encoding import ChunkVectors, chunk_vectors, encoder_for
 from apps.retrieval.encoders.vector_cache import add_vectors, document_space, known_positions, trim_cache
+from apps.retrieval.llms.asking import check_llm
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.search.lexical_indexes import make_lexical_index
+from apps.retrieval.strategies import get_strategy
 from benchbench.ir.records import Positions
 
 TRIAL = 64  # chunks that are encoded to see how fast it goes
@@ -64,6 +66,8 @@ handler = IndexHandler()
 
 def chunk(index: Index, batch: Batch, lease: Lease) -> None:
     """Chunk, encode the first chunks, and add the batches that do the rest."""
+    if get_strategy(index.strategy).requires_llm:
+        check_llm(index)  # before hours of encoding, and not at the first search
     chunk_set = make_chunk_set(
         index.collection, strategy=index.strategy, parameters=index.chunk_parameters, on_part=lease.check
     )

@@ -22,6 +22,8 @@ def add_index(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
                 encoder=values["encoder"],
                 strategy=values["strategy"] or "flat",
                 chunk_parameters=form.parameters,
+                llm=values["llm"],
+                llm_parameters={"provider": values["llm_server"]} if values["llm_server"] else {},
                 lexical=values["lexical"],
                 owner=staff(request),
             )

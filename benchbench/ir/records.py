@@ -11,6 +11,31 @@ Positions = NDArray[np.int64]
 Scores = NDArray[np.float64]
 
 
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The logical calls that a query takes, as if it were asked alone: encodings of it, and of a language model.
+
+    `llm_cached` of these were answered from the cache. `fallback_used`: a model named nothing that it was offered, and
+    something else was gone on with.
+    """
+
+    embed: int = 0
+    llm: int = 0
+    llm_cached: int = 0
+    fallback_used: bool = False
+
+    def __add__(self, other: Calls) -> Calls:
+        return Calls(
+            self.embed + other.embed,
+            self.llm + other.llm,
+            self.llm_cached + other.llm_cached,
+            self.fallback_used or other.fallback_used,
+        )
+
+
+NO_CALLS = Calls()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoredList:
     """One query's chunks and their scores, best first; no chunk occurs twice.

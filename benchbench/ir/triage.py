@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchbench.ir.measures import Values
-from benchbench.ir.planning.plan import DenseStage, EncodeStage, FuseStage, LexicalStage, RerankStage, RunPlan
+from benchbench.ir.planning.plan import RunPlan
+from benchbench.ir.planning.stages import DenseStage, EncodeStage, FuseStage, LexicalStage, RerankStage
 from benchbench.ir.ranking import cut, unit_scores
 from benchbench.ir.records import ScoredList
 

@@ -26,7 +26,18 @@ ENCODER = "keyword:apple,plum"
 DOCUMENTS = [{"text": "apple apple"}, {"text": "plum"}]
 FIELDS = {
     *("id", "collection_id", "name", "version", "status", "error", "encoder", "encoder_revision", "dimension"),
-    *("lexical", "strategy", "chunk_parameters", "store", "vector_source", "fingerprint", "stats", "operation_uuid"),
+    *(
+        "lexical",
+        "llm",
+        "llm_parameters",
+        "strategy",
+        "chunk_parameters",
+        "store",
+        "vector_source",
+        "fingerprint",
+        "stats",
+        "operation_uuid",
+    ),
     *("owner_id", "created_at", "ready_at"),
 }
 
@@ -66,6 +77,8 @@ def test_it_declares_an_index_and_tells_its_fields(callers: Callers, fruit: Coll
         "encoder_revision": "",
         "dimension": None,
         "lexical": True,
+        "llm": "",
+        "llm_parameters": {},
         "strategy": "flat",
         "chunk_parameters": {"size": 100, "overlap": 10, "title": False},
         "store": "pgvector",
@@ -79,6 +92,17 @@ def test_it_declares_an_index_and_tells_its_fields(callers: Callers, fruit: Coll
     assert callers.owner.get(f"/indexes/{made.pk}").json() == facts
     assert callers.owner.get(path).json() == {"indexes": [facts], "total": 1, "page": 1, "per_page": 50}
     assert callers.owner.post(path, {"name": "small"}).json()["version"] == 2
+
+
+def test_it_declares_a_strategy_that_asks_a_language_model(callers: Callers, fruit: Collection, settings: Any) -> None:
+    path = f"/collections/{fruit.pk}/indexes"
+    stated = {"name": "asked", "encoder": ENCODER, "strategy": "lod_llm", "llm": "llama3"}
+    refused = callers.owner.post(path, stated)
+    assert (refused.status_code, refused.json()["code"]) == (409, "not_here")
+    settings.BENCHBENCH_LLM_SERVERS = ["here=ollama+http://127.0.0.1:1"]
+    facts = callers.owner.post(path, {**stated, "llm_parameters": {"seed": 7}}).json()
+    assert (facts["llm"], facts["llm_parameters"]["provider"], facts["llm_parameters"]["seed"]) == ("llama3", "here", 7)
+    assert callers.owner.post(path, {**stated, "llm_parameters": {"stop": "."}}).json()["code"] == "llm"
 
 
 def test_an_index_of_which_only_the_name_is_stated_has_the_default_encoder(

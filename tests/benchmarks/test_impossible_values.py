@@ -96,7 +96,7 @@ def test_a_list_that_an_index_cannot_have_is_an_error(
     library: Mapping, monkeypatch: pytest.MonkeyPatch, ids: list[int], scores: list[float], told: str
 ) -> None:
     lists = [ScoredList(np.array(ids), np.array(scores, float))]
-    monkeypatch.setattr(OpenIndex, "dense", lambda index, queries, *args, **options: lists * len(queries))
+    monkeypatch.setattr(OpenIndex, "nearest", lambda index, queries, *args, **options: lists * len(queries))
     benchmark = create_benchmark(library, name="b", matrix={})
     wait(launch(benchmark))
     assert benchmark.runs.get().status == "failed"

@@ -21,7 +21,7 @@ from apps.retrieval.search.ann_indexes import make_ann_index
 from apps.retrieval.search.full_text import make_full_text
 from apps.retrieval.search.open_indexes import close_indexes, open_index
 from benchbench.ir.planning.ann import Ann
-from benchbench.ir.planning.plan import DenseStage, LexicalStage
+from benchbench.ir.planning.stages import DenseStage, LexicalStage
 from tests.benchmarks.conftest import make_library, make_wide
 from tests.conftest import empty_tables
 

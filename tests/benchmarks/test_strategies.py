@@ -15,9 +15,13 @@ from apps.operations.working import wait
 from apps.results.exporting import export_to
 from apps.results.triage.paths import paths_of
 from apps.retrieval.encoders.registry import ENCODERS
+from apps.retrieval.indexing import build_index, create_index
+from apps.retrieval.llms import asking
+from benchbench.ir.planning.matrix import MatrixError
 from tests.benchmarks.laboratory import write
 from tests.created import create_benchmark
 from tests.retrieval.arms import require_installed
+from tests.retrieval.llm_server import MODEL, llm_server
 from tests.retrieval.words import BAG, BagOfWords, write_documents
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -100,6 +104,40 @@ def test_it_searches_through_a_store_as_in_memory(measured: Benchmark) -> None:
         assert (run.embed_calls, run.timing["search_ms"] > 0) == (9, True)
         assert [share["mean"] for share in run.provenance["ann"]["recall"]] == [1]
         assert "searched_exactly" not in run.provenance["ann"]["notes"] or run.config["ann"].startswith("faiss")
+
+
+def test_a_language_model_is_asked_query_by_query(
+    measured: Benchmark, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "BACKOFF_SECONDS", 0)
+
+    def answer(prompt: str) -> str | int:
+        if "Question: gamma" in prompt:
+            return 400
+        return "nothing" if "Question: zeta" in prompt else "C" if "documents" in prompt else "sec_3"
+
+    with llm_server() as server:
+        settings.BENCHBENCH_LLM_SERVERS = [f"here=openai+{server.url}/v1"]
+        server.answer = answer
+        stated = {"strategy": "lod_llm", "llm": MODEL, "llm_parameters": {"cache": False}}
+        index = create_index(measured.mapping.collection, name="llm", encoder=BAG, **stated)
+        wait(build_index(index))
+        matrix = {"indexes": ["llm"], "top_k_values": [3, 4], "k_values_for_metrics": [1, 3], "primary_k": 3}
+        benchmark = create_benchmark(measured.mapping, name="asked", matrix=matrix)
+        wait(launch(benchmark))
+        with pytest.raises(MatrixError, match="asks a language model"):
+            create_benchmark(measured.mapping, name="approximate", matrix={**matrix, "ann": ["hnsw"]})
+    three, four = benchmark.runs.order_by("run_order")
+    assert three.source_id != four.source_id, "a search at one depth is no part of one at another"
+    assert (three.failed_queries, three.embed_calls, three.llm_calls) == (1, 2, 4)
+    assert len(server.asked) == 2 * (2 + 2 + 1), "of each run: two queries answered, one that failed at once"
+    results = {result.query.key: result for result in three.query_results.select_related("query")}
+    assert (results["q1"].llm_calls, results["q1"].fallback_used, results["q1"].error) == (2, False, "")
+    assert results["q2"].fallback_used
+    assert "answered 400" in results["q3"].error
+    assert [warning for warning in three.warnings if "1 query the language model named nothing" in warning]
+    (stops,) = paths_of(results["q1"], {}, hits=results["q1"].document_ids, shown=1).stops.values()
+    assert (stops[0].stage, stops[0].rank) == ("by language model", 1)
 
 
 def rows_of(directory: Path, name: str) -> list[dict[str, str]]:

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchbench.ir.planning.matrix import Configuration, Matrix
-from benchbench.ir.planning.plan import DenseStage, EncodeStage, FuseStage, LexicalStage, Plan, RerankStage, plan
+from benchbench.ir.planning.plan import Plan, plan
+from benchbench.ir.planning.stages import AskStage, DenseStage, EncodeStage, FuseStage, LexicalStage, RerankStage
 
 
 def plan_of(*configurations: Configuration) -> Plan:
@@ -229,3 +230,18 @@ class TestCounts:
             "       2,000  fusions instead of 8,000",
             "     200,000  reranked pairs at most, instead of 600,000",
         ]
+
+
+def test_what_asks_a_language_model_is_searched_for_each_depth():
+    runs = [
+        ("a", Configuration(index="x", top_k=20)),
+        ("b", Configuration(index="x", top_k=30)),
+        ("c", Configuration()),
+    ]
+    planned = plan([*runs, ("d", Configuration(index="x", search_mode="hybrid", top_k=20))], asking={"x"})
+    asked = [stage for stage in planned.stages if isinstance(stage, AskStage)]
+    assert [(stage.key, stage.depth) for stage in asked] == [("asked(x, 20)", 20), ("asked(x, 30)", 30)]
+    assert planned.runs[3].stages[1:] == (asked[0], *planned.runs[3].stages[2:])
+    assert (planned.distinct(10)["ask"], planned.distinct(10)["dense"]) == (20, 10)
+    assert "searches that ask a language model" in planned.explain(10)
+    assert "ask" not in plan(runs).distinct(10)

@@ -3,8 +3,10 @@ import pytest
 from apps.operations.models import Operation
 from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index
+from apps.retrieval.llms import asking
 from apps.retrieval.search.open_indexes import close_indexes
 from tests.factories import make_collection
+from tests.retrieval.llm_server import llm_server
 
 KEYWORDS = "keyword:apple,pear,plum"
 
@@ -48,3 +50,14 @@ def built(settings):
         return index
 
     return build
+
+
+@pytest.fixture
+def server(settings, monkeypatch):
+    """A server of language models, under the names of both kinds."""
+    monkeypatch.setattr(asking, "BACKOFF_SECONDS", 0)
+    asking.breakers.clear()
+    with llm_server() as made:
+        settings.BENCHBENCH_LLM_SERVERS = [f"ollama=ollama+{made.url}", f"openai=openai+{made.url}/v1"]
+        settings.BENCHBENCH_LLM_KEYS = ["openai=sk=1"]
+        yield made

@@ -15,6 +15,7 @@ from apps.retrieval.search.open_indexes import OpenIndex, open_index
 from apps.retrieval.strategies import STRATEGIES, StrategyError, get_strategy
 from apps.retrieval.strategies.base import Answer
 from benchbench.ir.chunking import ChunkingError
+from tests.retrieval.llm_server import MODEL, LLMServer
 from tests.retrieval.words import BAG, BagOfWords, import_words
 
 TEXT = "Some words that are cut. " * 9
@@ -69,13 +70,16 @@ class TestASearchByAStrategy:
     """The contract of its searches, over documents about fruit."""
 
     @pytest.fixture
-    def opened(self, name: str, fruit: Collection, built: Any) -> OpenIndex:
-        return open_index(built(fruit, strategy=name, chunk_parameters={"size": 20, "overlap": 0}))
+    def opened(self, name: str, fruit: Collection, built: Any, server: LLMServer) -> OpenIndex:
+        """An index by the strategy; the language model, where one is asked, names nothing."""
+        asked = {"llm": MODEL} if get_strategy(name).requires_llm else {}
+        return open_index(built(fruit, strategy=name, chunk_parameters={"size": 20, "overlap": 0}, **asked))
 
     def test_it_finds_chunks_best_first_the_same_in_any_batch(self, opened: OpenIndex) -> None:
         vectors = opened.encode(["apple", "pear", "plum pear"])
         answers = opened.answers(vectors, 10, texts=["apple", "pear", "plum pear"])
-        assert answers == opened.answers(vectors, 10, texts=["apple", "pear", "plum pear"])
+        again = opened.answers(vectors, 10, texts=["apple", "pear", "plum pear"])
+        assert [answer.ranked for answer in answers] == [answer.ranked for answer in again]
         for number, answer in enumerate(answers):
             assert answer.ranked == opened.dense(vectors[number : number + 1], 10)[0]
             assert (np.diff(answer.ranked.scores) <= 0).all()
@@ -128,7 +132,7 @@ class TestFlat:
             get_strategy("flat").check({"size": 500, "overlap": 250})
 
     def test_an_unknown_strategy_is_named_with_those_there_are(self) -> None:
-        with pytest.raises(StrategyError, match="no retrieval strategy 'cluster'; there are flat, lod_embed"):
+        with pytest.raises(StrategyError, match="no retrieval strategy 'cluster'; there are flat, lod_embed, lod_llm"):
             get_strategy("cluster")
 
     def test_parameters_that_mean_the_same_are_one(self) -> None:
@@ -186,15 +190,15 @@ class TestKnownAnswers:
         index = built(words, encoder=BAG, chunk_parameters=BY_SECTION)
         answer = asked(index, 3)
         assert hits(index, answer) == [("B", "sec_1", 0.8944), ("A", "sec_1", 0.7071), ("C", "sec_3", 0.7071)]
-        assert (index.stats["num_chunks"], index.stats["num_vectors"], answer.embed_calls) == (6, 6, 1)
+        assert (index.stats["num_chunks"], index.stats["num_vectors"], answer.calls.embed) == (6, 6, 1)
 
     def test_level_of_detail_stays_within_the_best_documents(self, words: Collection, built: Any) -> None:
         index = built(words, encoder=BAG, strategy="lod_embed", chunk_parameters={"doc_top_k": 1})
         answer = asked(index, 3)
         assert hits(index, answer) == [("B", "sec_1", 0.8944), ("B", "sec_2", 0)]
-        assert (index.stats["num_chunks"], index.stats["num_vectors"], answer.embed_calls) == (6, 15, 3)
+        assert (index.stats["num_chunks"], index.stats["num_vectors"], answer.calls.embed) == (6, 15, 3)
         assert index.stats["embed_calls"] == 15
-        assert (index.stats["num_documents"], answer.llm_calls) == (3, 0)
+        assert (index.stats["num_documents"], answer.calls.llm) == (3, 0)
 
     def test_two_searches_of_one_set_of_chunks_share_it(self, words: Collection, built: Any) -> None:
         narrow, wide = (

@@ -54,6 +54,19 @@ class NewIndex(StrictSerializer):
         '"title": false, "sections": true}; sections cuts each section by itself. lod_embed: {"size": 500, "overlap": '
         '50, "doc_top_k": 5, "section_top_k": 10}: with how many documents and sections a search goes on.',
     )
+    llm = Text(
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=500,
+        help_text="The language model that lod_llm asks, as its server calls it.",
+    )
+    llm_parameters = AnyObject(
+        required=False,
+        default=dict,
+        help_text='{"provider": "ollama", "temperature": 0, "max_tokens": 500, "seed": 0, "cache": true}: provider is '
+        "the name of a server of this site's settings, by default the first; cache false asks anew for each query.",
+    )
     store = Choice(list(BACKENDS), required=False, default="pgvector")
 
 
@@ -85,6 +98,8 @@ class IndexFacts(serializers.Serializer):
     lexical = serializers.BooleanField()
     strategy = serializers.CharField()
     chunk_parameters = serializers.DictField()
+    llm = serializers.CharField(help_text="The language model that its strategy asks; empty: none.")
+    llm_parameters = serializers.DictField()
     store = serializers.CharField()
     vector_source = serializers.CharField(help_text="Empty: encoded here. Else the SHA-256 of the imported file.")
     fingerprint = serializers.CharField(help_text="Empty until it is ready.")

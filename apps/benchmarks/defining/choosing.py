@@ -5,6 +5,7 @@ from collections.abc import Mapping as MappingType
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
+from apps.benchmarks.planning import asking_of
 from apps.mappings.models import Mapping
 from apps.retrieval.availability import require_available
 from apps.retrieval.models import Index
@@ -118,6 +119,12 @@ def _require_tokens(index: Index, configuration: Configuration) -> None:
 
 
 def _require_ann(index: Index, configuration: Configuration) -> None:
+    if configuration.ann != "exact" and asking_of({index.name: index}):
+        raise MatrixError(
+            f"ann: the index {index.name!r} asks a language model while it searches ({index.strategy}), and searches "
+            f"its vectors exactly: leave {configuration.ann} to other indexes.",
+            field="ann",
+        )
     try:
         check_arm(index, Ann.parse(configuration.ann))
     except AnnIndexError as error:

@@ -12,7 +12,7 @@ from apps.benchmarks.costs import costs_of
 from apps.benchmarks.defining.choosing import choose_indexes
 from apps.benchmarks.defining.creating import require_current, require_found
 from apps.benchmarks.measuring.measures import measures_of
-from apps.benchmarks.planning import is_prepared
+from apps.benchmarks.planning import asking_of, is_prepared
 from apps.mappings.filters import filter_warnings
 from apps.mappings.missing import require_modules
 from apps.mappings.models import Mapping
@@ -22,7 +22,8 @@ from apps.retrieval.search.full_text import find_full_text
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.matrix import Matrix
-from benchbench.ir.planning.plan import DenseStage, Plan, plan
+from benchbench.ir.planning.plan import Plan, plan
+from benchbench.ir.planning.stages import DenseStage
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,9 @@ def preview(
     indexes = choose_indexes(mapping, configurations, owner)
     measures_of(parsed.k_values_for_metrics, measures, version)  # for what it refuses
     queries = version.query_count
-    planned: Plan = plan((str(number), configuration) for number, configuration in enumerate(configurations))
     used = {configuration.index: indexes[configuration.index] for configuration in configurations}
+    numbered = [(str(number), configuration) for number, configuration in enumerate(configurations)]
+    planned: Plan = plan(numbered, asking=asking_of(used))
     return Preview(
         labels=[configuration.label for configuration in configurations],
         queries=queries,

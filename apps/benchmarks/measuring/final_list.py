@@ -7,6 +7,8 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from benchbench.ir.records import Calls
+
 NO_IDS = np.empty(0, np.int64)
 NO_SCORES = np.empty(0, np.float64)
 
@@ -18,8 +20,8 @@ class FinalList:
     `chunk_ranks` (d,) is the rank, from 1, of the chunk that brought each document; None where each chunk is a document
     of its own. `lengths` and `short` are by the place of the runs, `run_ids`. `short`: as many chunks were kept as the
     run keeps at most, and they hold fewer documents than the greatest cutoff. Where there is an `error`, no run returns
-    anything; `chunk_ids` is None where the list could not be made at all, and empty for imported rankings. `calls`:
-    how often one run alone encodes the query, and asks a language model; None for imported rankings.
+    anything; `chunk_ids` is None where the list could not be made at all, and empty for imported rankings. `calls` are
+    those of one run alone; None for imported rankings.
     """
 
     source: int
@@ -35,5 +37,5 @@ class FinalList:
     short: tuple[bool, ...] = (False,)
     duration_ms: float | None = None
     timings: Mapping[str, float] | None = None
-    calls: tuple[int, int] | None = None
+    calls: Calls | None = None
     error: str = ""

@@ -10,7 +10,8 @@ from apps.benchmarks.measuring.reading import rows_of, streamed_rows_of
 from apps.benchmarks.models import Benchmark, Run, StageList
 from apps.benchmarks.planning import plan_of
 from apps.retrieval.models import Chunk
-from benchbench.ir.planning.plan import EncodeStage, RunPlan
+from benchbench.ir.planning.plan import RunPlan
+from benchbench.ir.planning.stages import EncodeStage
 from benchbench.ir.records import ScoredList
 
 Lists = dict[str, ScoredList]  # by stage key; chunks by primary key
@@ -20,7 +21,7 @@ def stored_plan(run: Run) -> RunPlan | None:
     """Return the stages of a run, as deep as its benchmark stored their lists. An external run has none: None."""
     if run.is_external:
         return None
-    plan = plan_of(list(run.benchmark.runs.filter(is_external=False).order_by("run_order")))
+    plan = plan_of(list(run.benchmark.runs.filter(is_external=False).select_related("index").order_by("run_order")))
     return next(planned for planned in plan.runs if planned.run_key == str(run.pk))
 
 

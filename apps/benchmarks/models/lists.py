@@ -57,6 +57,10 @@ class StageList(models.Model):
     total_ms = models.FloatField(null=True)
     embed_calls = models.IntegerField(null=True, help_text="Of a final list: queries encoded, as if made alone.")
     llm_calls = models.IntegerField(null=True, help_text="Of a final list: a language model asked, as if made alone.")
+    llm_cached = models.IntegerField(null=True, help_text="How many of these were answered from the cache.")
+    fallback_used = models.BooleanField(
+        null=True, help_text="A language model named nothing that it was offered; the nearest was gone on with."
+    )
     error = models.TextField(blank=True)
 
     class Meta:
@@ -117,6 +121,8 @@ class QueryResult(models.Model):
     total_ms = models.FloatField(null=True)
     embed_calls = models.IntegerField(null=True, help_text="Logical calls, cached or not; none for external runs.")
     llm_calls = models.IntegerField(null=True)
+    llm_cached = models.IntegerField(null=True)
+    fallback_used = models.BooleanField(null=True)
     error = models.TextField()
 
     class Meta:

@@ -18,7 +18,8 @@ from apps.operations.models import Operation
 from benchbench.decimals import counted, signed
 from benchbench.ir.measures import EmptyQueries, GradedRankings, Measure, evaluate, mean
 from benchbench.ir.planning.ann import Ann, recall
-from benchbench.ir.planning.plan import DenseStage, Plan, RunPlan
+from benchbench.ir.planning.plan import Plan, RunPlan
+from benchbench.ir.planning.stages import DenseStage
 from benchbench.ir.ranking import collapse, cut, unit_scores
 from benchbench.ir.records import ScoredList
 

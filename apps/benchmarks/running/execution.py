@@ -26,7 +26,7 @@ from apps.datasets.models import Query
 from apps.operations.faults import Faults
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch
-from benchbench.ir.planning.plan import RerankStage, Stage
+from benchbench.ir.planning.stages import RerankStage, Stage
 
 
 def execute(batch: Batch, lease: Lease) -> None:
@@ -61,7 +61,7 @@ def _work(batch: Batch, lease: Lease) -> Work:
     unfinished = benchmark.runs.filter(pk__in=operation.parameters["run_ids"], status__in=UNFINISHED)
     runs = list(unfinished.select_related("index"))
     keys = [str(run.pk) for run in runs]
-    searched = list(benchmark.runs.filter(is_external=False).order_by("run_order"))
+    searched = list(benchmark.runs.filter(is_external=False).select_related("index").order_by("run_order"))
     whole = plan_of(searched)
     sources = {run.source_id for run in runs}
     waiting = (Run.Status.PENDING, Run.Status.INDEXING)

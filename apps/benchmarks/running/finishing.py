@@ -16,7 +16,7 @@ from apps.benchmarks.progress import partials
 from apps.benchmarks.provenance import provenance_of
 from apps.benchmarks.running.approximations import ann_warnings, approximations_of
 from apps.benchmarks.running.outcomes import STALLS, Notes
-from apps.benchmarks.running.timing import calls_of, timings_of
+from apps.benchmarks.running.timing import CallTotals, calls_of, timings_of
 from apps.mappings.filters import filter_warnings
 from apps.operations.models import Batch, Operation, Status
 from benchbench.decimals import counted
@@ -63,9 +63,9 @@ def finish(operation: Operation) -> None:
         run.provenance = provenance_of(run, made_by=made_by.get(str(run.pk), []), rankings=hashes[run.pk])
         if approximation:
             run.provenance["ann"] = approximation
-        run.embed_calls, run.llm_calls = calls[run.pk]
+        run.embed_calls, run.llm_calls = calls[run.pk].embed, calls[run.pk].llm
         own = _warnings(benchmark, run, len(short.get(str(run.pk), ())), stalls[str(run.pk)])
-        run.warnings = own + unfound + ann_warnings(approximation)
+        run.warnings = own + _fallback_warnings(calls[run.pk]) + unfound + ann_warnings(approximation)
         # A sample is a search that succeeded. A run without queries has none either, and did not fail.
         worked = run.timing["samples"] or not evaluations[run.pk].query_ids
         run.status = Run.Status.COMPLETED if worked else Run.Status.FAILED
@@ -165,6 +165,15 @@ def _warnings(benchmark: Benchmark, run: Run, short: int, stalls: int) -> list[s
     if len(run.provenance["made_by"]) > 1:
         warnings.append("Workers with different libraries, models or devices took part: see the provenance.")
     return warnings
+
+
+def _fallback_warnings(calls: CallTotals) -> list[str]:
+    if not calls.fallbacks:
+        return []
+    return [
+        f"In {counted(calls.fallbacks, 'query')} the language model named nothing that it was offered; there the "
+        "nearest documents or sections were gone on with."
+    ]
 
 
 def _end(benchmark: Benchmark, status: Status) -> None:

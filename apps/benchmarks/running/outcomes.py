@@ -9,6 +9,7 @@ from typing import Any
 from django.conf import settings
 
 from benchbench.ir.planning.plan import RunPlan
+from benchbench.ir.records import NO_CALLS, Calls
 
 STALLS = "stalls"  # among the notes of a stage
 
@@ -29,7 +30,7 @@ class Outcome:
 
     `ms` is what it cost; None where that was never measured: the vector was imported. Where that is a share of what
     several queries took together, `together_ms` is the whole. `time` does it once more, alone, and returns what that
-    cost; None where `ms` was measured so, just now. The calls are logical ones, as if the query were asked alone.
+    cost; None where `ms` was measured so, just now.
     """
 
     value: Any = None
@@ -37,8 +38,7 @@ class Outcome:
     error: str = ""
     together_ms: float | None = None
     time: Callable[[], float] | None = None
-    embed_calls: int = 0
-    llm_calls: int = 0
+    calls: Calls = NO_CALLS
 
     @property
     def most_ms(self) -> float:

@@ -18,7 +18,8 @@ from apps.retrieval.search.arms import make_arm
 from apps.retrieval.search.full_text import make_full_text
 from benchbench.errors import BenchbenchError, told
 from benchbench.ir.planning.ann import Ann
-from benchbench.ir.planning.plan import DenseStage, Plan, Stage
+from benchbench.ir.planning.plan import Plan
+from benchbench.ir.planning.stages import DenseStage, Stage
 
 
 def prepare(batch: Batch, lease: Lease) -> None:

@@ -12,12 +12,14 @@ from apps.benchmarks.measuring.final_list import FinalList
 from apps.benchmarks.running.outcomes import Outcome
 from apps.benchmarks.sources import SharedList
 from apps.retrieval.search.open_indexes import OpenIndex
-from benchbench.ir.planning.plan import DenseStage, EncodeStage, FuseStage, LexicalStage, RerankStage, RunPlan
+from benchbench.ir.planning.plan import RunPlan
+from benchbench.ir.planning.stages import AskStage, DenseStage, EncodeStage, FuseStage, LexicalStage, RerankStage
 from benchbench.ir.ranking import UnitKind, collapse, cut, unit_scores
-from benchbench.ir.records import ScoredList
+from benchbench.ir.records import NO_CALLS, Calls, ScoredList
 
 TIMED = {
     EncodeStage: "encode_ms",
+    AskStage: "search_ms",
     DenseStage: "search_ms",
     LexicalStage: "search_ms",
     FuseStage: "fuse_ms",
@@ -149,10 +151,9 @@ def _timings(run: RunPlan, outcomes: Mapping[str, Sequence[Outcome]], number: in
     return {**timings, "total_ms": sum(timings.values())}
 
 
-def _calls(run: RunPlan, outcomes: Mapping[str, Sequence[Outcome]], number: int) -> tuple[int, int]:
-    """Sum the logical calls of the stages that the run needs: encodings, and of a language model."""
-    made = [outcomes[stage.key][number] for stage in run.stages]
-    return sum(outcome.embed_calls for outcome in made), sum(outcome.llm_calls for outcome in made)
+def _calls(run: RunPlan, outcomes: Mapping[str, Sequence[Outcome]], number: int) -> Calls:
+    """Sum the calls of the stages that the run needs."""
+    return sum((outcomes[stage.key][number].calls for stage in run.stages), NO_CALLS)
 
 
 def _too_slow(total_ms: float) -> str:

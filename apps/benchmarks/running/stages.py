@@ -25,7 +25,8 @@ from apps.retrieval.strategies.base import Answer
 from benchbench.errors import BenchbenchError, told
 from benchbench.ir.fusion import rrf, weighted
 from benchbench.ir.planning.ann import Ann
-from benchbench.ir.planning.plan import DenseStage, EncodeStage, FuseStage, LexicalStage, Plan, RerankStage, Stage
+from benchbench.ir.planning.plan import Plan
+from benchbench.ir.planning.stages import AskStage, DenseStage, EncodeStage, FuseStage, LexicalStage, RerankStage, Stage
 from benchbench.ir.ranking import RankingError, top
 from benchbench.ir.records import ScoredList
 
@@ -84,6 +85,8 @@ class Stages:
         match stage:
             case EncodeStage():
                 return lambda numbers: self._encode(stage, numbers)
+            case AskStage():
+                return lambda numbers: [self._attempt(partial(self._ask, stage, number)) for number in numbers]
             case DenseStage():
                 return lambda numbers: self._dense(stage, numbers)
             case LexicalStage():
@@ -197,26 +200,38 @@ class Stages:
 
     def _dense(self, stage: DenseStage, numbers: list[int]) -> list[Outcome]:
         index = self.indexes[stage.index]
-        vectors = np.stack([self.outcomes[stage.needs[0]][number].value for number in numbers])
-        filters, setting = self._filters(numbers), Ann.parse(stage.ann)
+        setting = Ann.parse(stage.ann)
         if not setting.is_exact:
-            found = index.approximate(vectors, stage.depth, setting, filters, texts=self._texts(numbers))
+            vectors, filters, texts = self._vectors(stage, numbers), self._filters(numbers), self._texts(numbers)
+            found = index.approximate(vectors, stage.depth, setting, filters, texts=texts)
             for name, places in found.notes.items():
                 note(self.notes, stage.key, name, [self.queries[numbers[place]].pk for place in places])
             return [
-                Outcome(answer.ranked, ms, embed_calls=answer.embed_calls, llm_calls=answer.llm_calls)
+                Outcome(answer.ranked, ms, calls=answer.calls)
                 for answer, ms in zip(found.answers, found.costs, strict=True)
             ]
         if stage.dimensions is not None:
             index.truncated_to(stage.dimensions)  # before any query: making it is no part of their cost
-        by_number = dict(zip(numbers, vectors, strict=True))
+        return self._timed(partial(self._answers, stage), numbers)
 
-        def search(some: list[int]) -> list[Answer]:
-            queries = np.stack([by_number[number] for number in some])
-            texts, filters = self._texts(some), self._filters(some)
-            return index.answers(queries, stage.depth, filters, texts=texts, dimensions=stage.dimensions)
+    def _answers(self, stage: DenseStage, numbers: list[int]) -> list[Answer]:
+        return self.indexes[stage.index].answers(
+            self._vectors(stage, numbers),
+            stage.depth,
+            self._filters(numbers),
+            texts=self._texts(numbers),
+            dimensions=stage.dimensions,
+        )
 
-        return self._timed(search, numbers)
+    def _vectors(self, stage: DenseStage, numbers: list[int]) -> NDArray[np.float32]:
+        return np.stack([self.outcomes[stage.needs[0]][number].value for number in numbers])
+
+    def _ask(self, stage: AskStage, number: int) -> Outcome:
+        """Search for one query by a strategy that asks a language model; what fails is this query's alone."""
+        started = time.perf_counter()
+        (answer,) = self._answers(stage, [number])
+        ms = (time.perf_counter() - started) * 1000 if answer.ms is None else answer.ms
+        return Outcome(answer.ranked, ms, calls=answer.calls)
 
     def _lexical(self, stage: LexicalStage, numbers: list[int]) -> list[Outcome]:
         index = self.indexes[stage.index]
@@ -244,10 +259,7 @@ class Stages:
         answers = search(numbers)
         ms = (time.perf_counter() - started) * 1000
         alone_ms = ms / len(numbers)
-        outcomes = [
-            Outcome(answer.ranked, alone_ms, embed_calls=answer.embed_calls, llm_calls=answer.llm_calls)
-            for answer in answers
-        ]
+        outcomes = [Outcome(answer.ranked, alone_ms, calls=answer.calls) for answer in answers]
         if len(numbers) == 1:
             return outcomes
 

@@ -12,10 +12,12 @@ from apps.benchmarks.models import StageList
 from apps.benchmarks.running.outcomes import Outcome
 from apps.retrieval.search.open_indexes import OpenIndex
 from benchbench import binary
-from benchbench.ir.planning.plan import EncodeStage, Plan, Stage
+from benchbench.ir.planning.plan import Plan
+from benchbench.ir.planning.stages import EncodeStage, Stage
+from benchbench.ir.records import Calls
 
 TIMINGS = ("encode_ms", "search_ms", "fuse_ms", "rerank_ms", "total_ms")
-CALLS = ("embed_calls", "llm_calls")
+CALLS = ("embed_calls", "llm_calls", "llm_cached", "fallback_used")
 LIST = ("source_id", "query_id", "repetition", "chunk_ids", "scores", "threshold_scores", "duration_ms", "error")
 FINAL = ("document_ids", "chunk_ranks", "lengths", *TIMINGS, *CALLS)
 
@@ -36,7 +38,7 @@ def store_final_lists(lists: Sequence[FinalList]) -> None:
         _optional(binary.int4_arrays, [one.chunk_ranks for one in lists]),
         binary.int4_arrays(one.lengths for one in lists),
         *(map(binary.float8, _timings(lists, name)) for name in TIMINGS),
-        *([_count(one.calls, place) for one in lists] for place in range(len(CALLS))),
+        *zip(*(_calls(one.calls) for one in lists), strict=True) if lists else [[]] * len(CALLS),
         strict=True,
     )
     binary.copy_rows(StageList._meta.db_table, (*LIST, *FINAL), rows)
@@ -85,8 +87,11 @@ def _timings(lists: Sequence[FinalList], name: str) -> Iterator[float | None]:
     return ((one.timings or {}).get(name) for one in lists)
 
 
-def _count(calls: tuple[int, int] | None, place: int) -> bytes:
-    return binary.NULL if calls is None else binary.int4(calls[place])
+def _calls(calls: Calls | None) -> tuple[bytes, ...]:
+    if calls is None:
+        return (binary.NULL,) * len(CALLS)
+    counts = (binary.int4(count) for count in (calls.embed, calls.llm, calls.llm_cached))
+    return (*counts, binary.boolean(calls.fallback_used))
 
 
 def _lists(sources: set[int], query_ids: set[int]) -> QuerySet[StageList]:

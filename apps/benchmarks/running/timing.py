@@ -1,12 +1,13 @@
 """Times of a run's queries, stage by stage, and the calls that they took."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 import numpy as np
 from django.contrib.postgres.aggregates import ArrayAgg
-from django.db.models import Count, Sum
+from django.db.models import Count, Q, Sum
 
 from apps.benchmarks.models import Benchmark, Run, StageList
 from apps.benchmarks.running.storing import TIMINGS
@@ -29,12 +30,24 @@ def timings_of(runs: Sequence[Run]) -> dict[UUID, dict[str, Any]]:
     return {run.pk: _timing(run, found.get(run.source_id, {"samples": 0})) for run in runs}
 
 
-def calls_of(runs: Sequence[Run]) -> dict[UUID, tuple[int, int]]:
-    """Return how often each run alone would encode queries, and ask a language model, in all repetitions."""
+@dataclass(frozen=True, slots=True)
+class CallTotals:
+    """The logical calls of a run alone, in all repetitions, and in how many queries it fell back."""
+
+    embed: int = 0
+    llm: int = 0
+    fallbacks: int = 0
+
+
+def calls_of(runs: Sequence[Run]) -> dict[UUID, CallTotals]:
+    """Return the calls of each run."""
     lists = StageList.objects.filter(source__in={run.source_id for run in runs}, lengths__isnull=False).order_by()
-    sums = lists.values("source_id").annotate(embed=Sum("embed_calls"), llm=Sum("llm_calls"))
-    found: dict[int | None, tuple[int, int]] = {row["source_id"]: (row["embed"] or 0, row["llm"] or 0) for row in sums}
-    return {run.pk: found.get(run.source_id, (0, 0)) for run in runs}
+    fell_back = Count("query", filter=Q(fallback_used=True), distinct=True)
+    sums = lists.values("source_id").annotate(embed=Sum("embed_calls"), llm=Sum("llm_calls"), fallbacks=fell_back)
+    totals: dict[int | None, CallTotals] = {
+        row["source_id"]: CallTotals(row["embed"] or 0, row["llm"] or 0, row["fallbacks"]) for row in sums
+    }
+    return {run.pk: totals.get(run.source_id, CallTotals()) for run in runs}
 
 
 def cost_ms(run: Run) -> int | None:

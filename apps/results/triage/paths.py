@@ -13,7 +13,8 @@ from apps.results.causes import remedy_of, sentence_of
 from apps.results.triage.relevance import reasons_of, relevant_of
 from apps.results.triage.texts import Piece, excerpt
 from benchbench.ir.planning.configuration import Configuration
-from benchbench.ir.planning.plan import DenseStage, EncodeStage, FuseStage, LexicalStage, RerankStage, RunPlan, Stage
+from benchbench.ir.planning.plan import RunPlan
+from benchbench.ir.planning.stages import AskStage, DenseStage, EncodeStage, FuseStage, LexicalStage, RerankStage, Stage
 from benchbench.ir.triage import FINAL, Loss, LostDocument, Standing, standings_of, triage
 
 # What no stage could have found stands nowhere, and need not be shown to do so.
@@ -185,6 +186,8 @@ def _absent(stage: Stage, length: int) -> str:
 
 def _name(stage: Stage | None) -> str:
     match stage:
+        case AskStage():
+            return "by language model"
         case DenseStage(ann="exact", dimensions=dimensions):
             return f"dense, {dimensions} dimensions" if dimensions else "dense"
         case DenseStage(ann=ann):

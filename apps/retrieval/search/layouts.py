@@ -9,7 +9,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.retrieval.models import Chunk, ChunkSet
+from apps.retrieval.llms.asking import ask
+from apps.retrieval.llms.base import Reply
+from apps.retrieval.models import Chunk, ChunkSet, Index
+from apps.retrieval.strategies.base import Described
 from benchbench.ir.records import Positions, ScoredList
 
 Vectors = NDArray[np.float32]
@@ -76,8 +79,11 @@ class Nearest(Protocol):
     def __call__(self, queries: Vectors, depth: int, *, mask: Mask | None = None) -> list[ScoredList]: ...
 
 
-class HasLayout(Protocol):
+class Viewed(Protocol):
     """An open index, whose layout is read when it is first asked for."""
+
+    @property
+    def index(self) -> Index: ...
 
     @property
     def layout(self) -> Layout: ...
@@ -86,7 +92,7 @@ class HasLayout(Protocol):
 class IndexView:
     """An open index as a strategy sees it; what is near is found by `near`."""
 
-    def __init__(self, index: HasLayout, near: Nearest) -> None:
+    def __init__(self, index: Viewed, near: Nearest) -> None:
         self._index = index
         self._near = near
 
@@ -114,3 +120,14 @@ class IndexView:
         for chosen in groups.values():
             lists |= zip(chosen, self._near(queries[chosen], depth, mask=masks[chosen[0]]), strict=True)
         return [lists[number] for number in range(len(queries))]
+
+    def described(self, positions: Positions) -> list[Described]:
+        """What there is to be read at `positions`, in their order."""
+        rows = Chunk.objects.filter(chunk_set=self._index.index.chunk_set_id, position__in=positions.tolist())
+        told = rows.values_list("position", "document__external_id", "section__section_id", "text")
+        known = {position: Described(document, section or "", text) for position, document, section, text in told}
+        return [known[position] for position in positions.tolist()]
+
+    def ask(self, prompt: str) -> Reply:
+        """What the language model of the index answers. Raises LLMError."""
+        return ask(self._index.index, prompt)

@@ -5,8 +5,11 @@ from typing import Any
 from apps.retrieval.strategies.base import Parameters, RetrievalStrategy, StrategyError
 from apps.retrieval.strategies.flat import FlatStrategy
 from apps.retrieval.strategies.lod_embed import LODEmbedStrategy
+from apps.retrieval.strategies.lod_llm import LODLLMStrategy
 
-STRATEGIES: dict[str, RetrievalStrategy] = {"flat": FlatStrategy(), "lod_embed": LODEmbedStrategy()}
+STRATEGIES: dict[str, RetrievalStrategy] = {
+    strategy.name: strategy for strategy in (FlatStrategy(), LODEmbedStrategy(), LODLLMStrategy())
+}
 
 
 def get_strategy(name: str) -> RetrievalStrategy:

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.collections.records import DocumentRecord
+from apps.retrieval.llms.base import Reply
 from benchbench.errors import BenchbenchError
-from benchbench.ir.records import Positions, ScoredList
+from benchbench.ir.records import NO_CALLS, Calls, Positions, ScoredList
 
 Mask = NDArray[np.bool_]
 Vectors = NDArray[np.float32]
@@ -50,15 +51,23 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a strategy found for one query: chunks, and the logical calls that it took, as if it were asked alone.
+    """What a strategy found for one query: chunks, and the calls that it took.
 
     `ms` is what the query itself took; None where queries were searched together, whose time the engine takes.
     """
 
     ranked: ScoredList
-    embed_calls: int = 0
-    llm_calls: int = 0
+    calls: Calls = NO_CALLS
     ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What a reader is told of a position: the ids of its document and section ("" without one), and its text."""
+
+    document: str
+    section: str
+    text: str
 
 
 class View(Protocol):
@@ -81,6 +90,12 @@ class View(Protocol):
 
     def nearest(self, queries: Vectors, depth: int, masks: Sequence[Mask | None]) -> list[ScoredList]:
         """The nearest positions to each of `queries` (q, d), among those that its mask (n,) of `masks` admits."""
+
+    def described(self, positions: Positions) -> list[Described]:
+        """What there is to be read at `positions`, in their order."""
+
+    def ask(self, prompt: str) -> Reply:
+        """What the language model of the index answers. Raises LLMError."""
 
 
 class RetrievalStrategy(Protocol):

@@ -6,6 +6,7 @@ from typing import Any
 from apps.collections.records import DocumentRecord
 from apps.retrieval.strategies.base import Answer, Asked, Parameters, Piece, View, checked, vectors_of
 from benchbench.ir.chunking import check_chunk_parameters, spans
+from benchbench.ir.records import Calls
 from benchbench.ir.segments import segments
 
 EXAMPLE = (
@@ -47,7 +48,7 @@ class FlatStrategy:
 
     def search(self, queries: Sequence[Asked], view: View, depth: int, parameters: Parameters) -> list[Answer]:
         lists = view.nearest(vectors_of(queries), depth, [query.mask for query in queries])
-        return [Answer(ranked, embed_calls=1) for ranked in lists]
+        return [Answer(ranked, Calls(embed=1)) for ranked in lists]
 
 
 def windows(

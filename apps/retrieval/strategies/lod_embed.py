@@ -20,7 +20,7 @@ from apps.retrieval.strategies.base import (
 )
 from apps.retrieval.strategies.flat import windows
 from benchbench.ir.chunking import check_chunk_parameters
-from benchbench.ir.records import ScoredList
+from benchbench.ir.records import Calls, ScoredList
 from benchbench.ir.summaries import first_sentences
 
 CHUNKS, SECTIONS, DOCUMENTS = range(3)
@@ -68,7 +68,7 @@ class LODEmbedStrategy:
         documents = view.nearest(vectors, parameters["doc_top_k"], on_level(view, queries, DOCUMENTS))
         sections = view.nearest(vectors, parameters["section_top_k"], below(view, queries, documents))
         chunks = view.nearest(vectors, depth, below(view, queries, sections))
-        return [Answer(ranked, embed_calls=3) for ranked in chunks]
+        return [Answer(ranked, Calls(embed=3)) for ranked in chunks]
 
 
 def section_piece(document: DocumentRecord, number: int | None, leaves: Sequence[Piece], places: list[int]) -> Piece:

@@ -11,109 +11,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import cast, get_args
 
 from benchbench.decimals import counted
 from benchbench.ir.planning.configuration import LATE_INTERACTION, Configuration
+from benchbench.ir.planning.stages import (
+    AskStage,
+    DenseStage,
+    EncodeStage,
+    FuseStage,
+    LexicalStage,
+    RerankStage,
+    Stage,
+    stage_key,
+)
 from benchbench.ir.ranking import UnitKind
-
-
-@dataclass(frozen=True, slots=True)
-class EncodeStage:
-    """The vectors of the query texts, by the encoder of an index."""
-
-    index: str | None
-
-    @property
-    def key(self) -> str:
-        return _key("encode", self.index)
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return ()
-
-
-@dataclass(frozen=True, slots=True)
-class DenseStage:
-    """The chunks nearest to each query vector, exact or by the ANN setting `ann`, `depth` of them.
-
-    They are near by the first `dimensions` of their vectors, or by all.
-    """
-
-    index: str | None
-    ann: str
-    depth: int
-    dimensions: int | None = None
-
-    @property
-    def key(self) -> str:
-        of = f"{self.dimensions} dimensions" if self.dimensions else None
-        return _key("dense", self.index, self.ann, None if self.ann == "exact" else self.depth, of)
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return (EncodeStage(self.index).key,)
-
-
-@dataclass(frozen=True, slots=True)
-class LexicalStage:
-    """The chunks that the lexical engine `engine` scores highest, `depth` of them."""
-
-    index: str | None
-    engine: str
-    depth: int
-
-    @property
-    def key(self) -> str:
-        return _key("lexical", self.index, self.engine)
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return ()
-
-
-@dataclass(frozen=True, slots=True)
-class FuseStage:
-    """One list of the first `candidates` entries of a dense and a lexical list, cut to `candidates` again."""
-
-    index: str | None
-    dense: str
-    lexical: str
-    fusion: str
-    constant: int
-    weights: tuple[float, float] | None
-    candidates: int
-
-    @property
-    def key(self) -> str:
-        how = f"rrf {self.constant}" if self.fusion == "rrf" else f"{self.fusion} {self.weights}"
-        return _key("fuse", self.dense, self.lexical, how, self.candidates)
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return (self.dense, self.lexical)
-
-
-@dataclass(frozen=True, slots=True)
-class RerankStage:
-    """The first `depth` chunks of a list in the order of a reranker's scores; what lies deeper is dropped."""
-
-    index: str | None
-    source: str
-    reranker: str
-    depth: int
-
-    @property
-    def key(self) -> str:
-        return _key("rerank", self.source, self.reranker, self.depth)
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        return (self.source,)
-
-
-Stage = EncodeStage | DenseStage | LexicalStage | FuseStage | RerankStage
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +57,7 @@ class RunPlan:
         """
         if self.threshold is None or self.unit_kind != "late_interaction":
             return self.final
-        return _key("above", self.final, self.candidates, self.threshold)
+        return stage_key("above", self.final, self.candidates, self.threshold)
 
     @property
     def dense(self) -> DenseStage | None:
@@ -181,7 +93,8 @@ class Plan:
         counts = Counter(type(stage) for stage in self.stages)
         done = {"encode": EncodeStage, "dense": DenseStage, "lexical": LexicalStage, "fuse": FuseStage}
         pairs = _pairs_at_most(self.stages) * queries
-        return {name: counts[kind] * queries for name, kind in done.items()} | {"rerank_pairs_at_most": pairs}
+        work = {name: counts[kind] * queries for name, kind in done.items()} | {"rerank_pairs_at_most": pairs}
+        return work | ({"ask": counts[AskStage] * queries} if counts[AskStage] else {})
 
     def explain(self, queries: int) -> str:
         """The work in a few lines: what is done, and what the runs would do one by one."""
@@ -202,29 +115,35 @@ class Plan:
 WORK = {
     "encode": "query encodings",
     "dense": "dense searches",
+    "ask": "searches that ask a language model",
     "lexical": "lexical searches",
     "fuse": "fusions",
     "rerank_pairs_at_most": "reranked pairs at most,",
 }
 
 
-def plan(runs: Iterable[tuple[str, Configuration]]) -> Plan:
-    """The plan of runs, each given as its key and its configuration. The same runs in the same order, the same plan."""
+def plan(runs: Iterable[tuple[str, Configuration]], *, asking: Collection[str | None] = ()) -> Plan:
+    """The plan of runs, each given as its key and its configuration. The same runs in the same order, the same plan.
+
+    `asking` are the indexes whose strategies ask a language model.
+    """
     normal = [(run_key, configuration.normal()) for run_key, configuration in runs]
     exact = [(key, replace(run, ann="exact")) for key, run in normal if run.ann != "exact"]
-    depths = _exact_depths(configuration for _, configuration in [*normal, *exact])
-    planned = tuple(_run_plan(run_key, configuration, depths) for run_key, configuration in normal)
-    truths = tuple(_run_plan(run_key, configuration, depths) for run_key, configuration in exact)
+    depths = _exact_depths((configuration for _, configuration in [*normal, *exact]), asking)
+    planned = tuple(_run_plan(run_key, configuration, depths, asking) for run_key, configuration in normal)
+    truths = tuple(_run_plan(run_key, configuration, depths, asking) for run_key, configuration in exact)
     distinct = {stage.key: stage for run in [*planned, *truths] for stage in run.stages}
     kinds = get_args(Stage)
     return Plan(tuple(sorted(distinct.values(), key=lambda stage: kinds.index(type(stage)))), planned, truths)
 
 
-def _run_plan(run_key: str, configuration: Configuration, depths: dict[str, int]) -> RunPlan:
+def _run_plan(
+    run_key: str, configuration: Configuration, depths: dict[str, int], asking: Collection[str | None]
+) -> RunPlan:
     return RunPlan(
         run_key=run_key,
         index=configuration.index,
-        stages=tuple(_stages(configuration, depths)),
+        stages=tuple(_stages(configuration, depths, asking)),
         candidates=configuration.effective_candidates,
         top_k=configuration.top_k,
         threshold=configuration.score_threshold,
@@ -238,9 +157,9 @@ def _unit_kind(configuration: Configuration) -> UnitKind:
     return "late_interaction" if configuration.effective_reranker == LATE_INTERACTION else "cross_encoder"
 
 
-def _stages(run: Configuration, depths: dict[str, int]) -> list[Stage]:
+def _stages(run: Configuration, depths: dict[str, int], asking: Collection[str | None]) -> list[Stage]:
     """The stages of one run, each after those that it needs; the last one's list is the run's."""
-    first = [replace(stage, depth=depths[stage.key]) for stage in _first_stages(run)]
+    first = [replace(stage, depth=depths[stage.key]) for stage in _first_stages(run, asking)]
     encode = [EncodeStage(run.index)] if run.search_mode != "sparse" else []
     stages: list[Stage] = [*encode, *first]
     if run.search_mode == "hybrid":
@@ -253,9 +172,10 @@ def _stages(run: Configuration, depths: dict[str, int]) -> list[Stage]:
     return stages
 
 
-def _first_stages(run: Configuration) -> list[DenseStage | LexicalStage]:
+def _first_stages(run: Configuration, asking: Collection[str | None]) -> list[DenseStage | LexicalStage]:
     """The searches of one run, as deep as it would ask for if it were alone."""
-    dense = DenseStage(run.index, run.ann, run.effective_candidates, run.dimensions)
+    by_vectors = AskStage if run.index in asking else DenseStage
+    dense = by_vectors(run.index, run.ann, run.effective_candidates, run.dimensions)
     lexical = LexicalStage(run.index, run.lexical, run.effective_candidates)
     by_mode: dict[str, list[DenseStage | LexicalStage]] = {
         "dense": [dense],
@@ -265,10 +185,11 @@ def _first_stages(run: Configuration) -> list[DenseStage | LexicalStage]:
     return by_mode[run.search_mode]
 
 
-def _exact_depths(runs: Iterable[Configuration]) -> dict[str, int]:
-    """How deep the deepest run reads each first-stage list, by key; an approximate list's key holds its own depth."""
+def _exact_depths(runs: Iterable[Configuration], asking: Collection[str | None]) -> dict[str, int]:
+    """How deep the deepest run reads each first-stage list, by key; the key of a list that is not shared across depths
+    holds its own."""
     depths: dict[str, int] = {}
-    for stage in (stage for run in runs for stage in _first_stages(run)):
+    for stage in (stage for run in runs for stage in _first_stages(run, asking)):
         depths[stage.key] = max(stage.depth, depths.get(stage.key, 0))
     return depths
 
@@ -292,9 +213,3 @@ def _pairs_at_most(stages: Iterable[Stage]) -> int:
             case _:
                 heads |= Counter({stage.source: stage.depth})
     return sum(min(lists.total(), heads.total()) for lists, heads in read.values())
-
-
-@lru_cache(maxsize=10_000)  # asked for every query of every run
-def _key(kind: str, *parts: str | float | None) -> str:
-    """A name for a stage that tells it from every other of its benchmark, and that a reader can make out."""
-    return f"{kind}({', '.join(str(part) for part in parts if part is not None)})"

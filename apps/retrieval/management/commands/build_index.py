@@ -52,6 +52,11 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
         parser.add_argument(
             "--section-top-k", type=int, metavar="N", help="lod_embed: with how many sections (default: 10)."
         )
+        parser.add_argument("--llm", default="", metavar="MODEL", help="lod_llm: the language model (default: none).")
+        parser.add_argument(
+            "--llm-server", metavar="NAME", help="Its server, of those in BENCHBENCH_LLM_SERVERS (default: the first)."
+        )
+        parser.add_argument("--no-llm-cache", action="store_true", help="Ask the model anew for each query.")
         parser.add_argument("--no-lexical", action="store_true", help="Search by vectors only.")
         parser.add_argument("--wait", action="store_true", help="Return when the index is ready.")
         self.add_owner_argument(parser)
@@ -65,6 +70,8 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
             strategy=options["strategy"],
             chunk_parameters=self.parameters(options),
             lexical=not options["no_lexical"],
+            llm=options["llm"],
+            llm_parameters=self.llm_parameters(options),
             owner=options["owner"],
         )
         operation = build_index(index)
@@ -91,6 +98,10 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
                 "title. --doc-top-k and --section-top-k go with --strategy lod_embed."
             )
         return given
+
+    def llm_parameters(self, options: dict[str, Any]) -> dict[str, Any]:
+        stated = {"provider": options["llm_server"], "cache": False if options["no_llm_cache"] else None}
+        return {name: value for name, value in stated.items() if value is not None}
 
     def wait_for(self, operation: Operation) -> None:
         with self.progress("documents") as progress:

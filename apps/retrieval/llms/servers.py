@@ -1,0 +1,95 @@
+"""Servers of language models: those that the settings name, and no other."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+
+from apps.retrieval.llms.base import LLM, LLMError
+from apps.retrieval.llms.ollama_llm import OllamaLLM
+from apps.retrieval.llms.openai_llm import OpenAILLM
+
+KINDS: dict[str, Callable[..., LLM]] = {"ollama": OllamaLLM, "openai": OpenAILLM}
+STATED = re.compile(r"(?P<name>[\w-]+)=(?P<kind>\w+)\+(?P<url>https?://\S+)")
+DEFAULTS: dict[str, Any] = {"provider": "", "temperature": 0.0, "max_tokens": 500, "seed": 0, "cache": True}
+ASKS = ("temperature", "max_tokens", "seed")  # what a server is told, and an answer depends on
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server by its name: of which kind, where, and the key that it wants, if any."""
+
+    name: str
+    kind: str
+    url: str
+    key: str
+
+
+def servers() -> dict[str, Server]:
+    """Return the servers of BENCHBENCH_LLM_SERVERS by name. Raises ImproperlyConfigured."""
+    keys = dict(stated.split("=", 1) for stated in settings.BENCHBENCH_LLM_KEYS if "=" in stated)
+    named = {}
+    for stated in settings.BENCHBENCH_LLM_SERVERS:
+        match = STATED.fullmatch(stated)
+        if match is None or match["kind"] not in KINDS:
+            raise ImproperlyConfigured(
+                f"BENCHBENCH_LLM_SERVERS: {stated!r} is not NAME=KIND+URL, as ollama=ollama+http://localhost:11434; "
+                f"kinds are {', '.join(KINDS)}."
+            )
+        named[match["name"]] = Server(match["name"], match["kind"], match["url"], keys.get(match["name"], ""))
+    return named
+
+
+def checked_llm(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a language model complete; `base_url` is left out, where it is that of its server.
+
+    `provider` is the name of a server, by default the first. Raises LLMError for what is unknown or of another type.
+    """
+    stated = {name: value for name, value in parameters.items() if value is not None and name != "base_url"}
+    complete = {**DEFAULTS, "provider": next(iter(servers()), ""), **stated}
+    complete["temperature"] = float(complete["temperature"]) if _is_number(complete["temperature"]) else None
+    if complete.keys() != DEFAULTS.keys() or any(type(complete[name]) is not type(DEFAULTS[name]) for name in DEFAULTS):
+        example = '{"provider": "ollama", "temperature": 0, "max_tokens": 500, "seed": 0, "cache": true}'
+        raise LLMError(f"Parameters of a language model are {example}; not {parameters}.", field="llm_parameters")
+    return complete
+
+
+def full_name(llm: str, parameters: dict[str, Any]) -> str:
+    """Return a language model with its server, and the server's address where that is stated: "ollama:llama3"."""
+    server, url = parameters.get("provider") or next(iter(servers()), ""), parameters.get("base_url")
+    return f"{server}:{llm}" + (f" at {url}" if url else "")
+
+
+def lack_of_llm(name: str) -> str:
+    """Say why a language model, by its full name, cannot be asked here, without a full stop; "" where it can."""
+    server, _, rest = name.partition(":")
+    model, _, url = rest.partition(" at ")
+    known = servers()
+    if not model:
+        return "its strategy asks a language model, and none is named"
+    if server not in known:
+        there = f"known are {', '.join(known)}" if known else "the settings name none (BENCHBENCH_LLM_SERVERS)"
+        return f"the language model server {server or 'of ' + model} is not known here, {there}"
+    if url and url.rstrip("/") != known[server].url.rstrip("/"):
+        return f"the language model server {server} has another address here than {url}"
+    return ""
+
+
+@lru_cache(maxsize=16)
+def _made(server: Server, model: str, timeout: float) -> LLM:
+    return KINDS[server.kind](model, server=server.name, url=server.url, key=server.key, timeout=timeout)
+
+
+def load_llm(provider: str, model: str) -> LLM:
+    """Return a model of the server called `provider`. Raises LLMError."""
+    if lacking := lack_of_llm(f"{provider}:{model}"):
+        raise LLMError(f"{lacking[0].upper()}{lacking[1:]}.")
+    return _made(servers()[provider], model, settings.BENCHBENCH_LLM_TIMEOUT_SECONDS)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,116 @@
+"""Level of detail by a language model: it picks documents, then sections of those; vectors order their chunks."""
+
+import re
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from apps.collections.records import DocumentRecord
+from apps.retrieval.strategies.base import Answer, Asked, Mask, Parameters, Piece, Reply, View
+from apps.retrieval.strategies.lod_embed import DOCUMENTS, LODEmbedStrategy, on_level
+from benchbench.ir.records import Calls, Positions
+
+OFFERED = 50  # documents or sections that a prompt holds at most: the nearest to the query, where there are more
+PROMPT = """Choose the {what} most likely to answer the question. Choose at most {most}.
+Answer with their ids alone, the best first, separated by commas.
+
+Question: {question}
+
+{offered}
+
+Ids:"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pick:
+    """What is gone on with (p,), what the model replied, and whether it named nothing that it was offered.
+
+    It is not asked where there is nothing to offer.
+    """
+
+    positions: Positions
+    reply: Reply | None
+    is_fallback: bool
+
+
+class LODLLMStrategy:
+    """Levels and chunks are those of `lod_embed`. A query asks the model twice: for at most `doc_top_k` documents by
+    their summaries, and for at most `section_top_k` sections of them.
+
+    An id counts where the answer has it as a whole token and it was offered. Where it names none, the nearest to the
+    query are gone on with, as `lod_embed` would.
+    """
+
+    name = "lod_llm"
+    requires_llm = True
+    levels = 3
+    of_search = LODEmbedStrategy.of_search
+
+    def check(self, parameters: Parameters) -> dict[str, Any]:
+        return LODEmbedStrategy().check(parameters)
+
+    def chunks(self, document: DocumentRecord, parameters: Parameters) -> Iterable[Piece]:
+        return LODEmbedStrategy().chunks(document, parameters)
+
+    def search(self, queries: Sequence[Asked], view: View, depth: int, parameters: Parameters) -> list[Answer]:
+        return [self._answer(query, view, depth, parameters) for query in queries]
+
+    def _answer(self, query: Asked, view: View, depth: int, parameters: Parameters) -> Answer:
+        started = time.perf_counter()
+        (admitted,) = on_level(view, [query], DOCUMENTS)
+        documents = _pick(query, view, admitted, "documents", parameters["doc_top_k"])
+        sections = _pick(query, view, _below(view, query, documents), "sections", parameters["section_top_k"])
+        mask = _below(view, query, sections)
+        (ranked,) = view.nearest(query.vector[None], depth, [mask])
+        replies = [reply for reply in (documents.reply, sections.reply) if reply]
+        # Of an answer that was kept counts what the model took for it, and not what looking it up took.
+        ms = (time.perf_counter() - started) * 1000 + sum(reply.ms - reply.waited_ms for reply in replies)
+        cached = sum(reply.is_cached for reply in replies)
+        return Answer(ranked, Calls(1, len(replies), cached, documents.is_fallback or sections.is_fallback), ms)
+
+
+def _pick(query: Asked, view: View, mask: Mask, what: str, most: int) -> _Pick:
+    """Ask which of the positions that `mask` admits to go on with: at most `most`."""
+    (near,) = view.nearest(query.vector[None], OFFERED, [mask])
+    if not len(near):
+        return _Pick(near.ids, None, False)
+    offered = np.sort(near.ids)
+    told = view.described(offered)
+    names = labels([(piece.document, piece.section) for piece in told], with_sections=what == "sections")
+    lines = "\n".join(f"- {name}: {' '.join(piece.text.split())}" for name, piece in zip(names, told, strict=True))
+    reply = view.ask(PROMPT.format(what=what, most=most, question=query.text, offered=lines))
+    named = picked(reply.text, names)[:most]
+    chosen = offered[named] if named else near.ids[:most]
+    return _Pick(chosen, reply, not named)
+
+
+def _below(view: View, query: Asked, pick: _Pick) -> Mask:
+    mask = np.zeros(len(view.levels), bool)
+    mask[view.children_of(pick.positions)] = True
+    return mask if query.mask is None else mask & query.mask
+
+
+def labels(ids: Sequence[tuple[str, str]], *, with_sections: bool) -> list[str]:
+    """Return the names under which documents, or sections of documents, are offered: different ones.
+
+    A section is called by its own id, with that of its document before it where two are called alike; what is in no
+    section as its document.
+    """
+    own = [(section if with_sections else "") or document for document, section in ids]
+    return [
+        name if own.count(name) == 1 else f"{document}/{name}" for name, (document, _) in zip(own, ids, strict=True)
+    ]
+
+
+def picked(answer: str, names: Sequence[str]) -> list[int]:
+    """Return which of `names` an answer has as whole tokens, by their places, in its order, each once.
+
+    A name is no part of a longer word or id: neither `sec_1` of `sec_11`, nor `a` of `a-b` or `a/b`.
+    """
+    places = {name: place for place, name in enumerate(names)}
+    longest_first = "|".join(re.escape(name) for name in sorted(places, key=len, reverse=True))
+    token = rf"(?<!\w)(?<!\w[-./:])(?:{longest_first})(?!\w|[-./:]\w)"
+    return list(dict.fromkeys(places[match] for match in re.findall(token, answer))) if names else []

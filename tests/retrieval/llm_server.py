@@ -1,0 +1,77 @@
+"""A server with the APIs of Ollama and OpenAI for chats, as they answer, whose model says what a test wants."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+MODEL = "llama3"
+
+
+class LLMServer:
+    """`answer` gets the prompt and returns the text, or the status of an error. `asked` are the requests so far."""
+
+    def __init__(self) -> None:
+        self.answer: Callable[[str], str | int] = lambda prompt: "yes"
+        self.asked: list[dict[str, Any]] = []
+        self.url = ""
+
+
+@contextmanager
+def llm_server() -> Iterator[LLMServer]:
+    told = LLMServer()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            self._say(200, {"/api/tags": TAGS, "/v1/models": MODELS}[self.path])
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            told.asked.append({"path": self.path, "key": self.headers["Authorization"], **body})
+            text = 404 if body["model"] != MODEL else told.answer(body["messages"][0]["content"])
+            if isinstance(text, int):
+                message = f"model '{body['model']}' not found" if text == 404 else "overloaded"
+                self._say(text, {"error": message if self.path == "/api/chat" else {"message": message}})
+            else:
+                self._say(200, ollama_answer(text) if self.path == "/api/chat" else openai_answer(text))
+
+        def _say(self, status: int, value: Any) -> None:
+            data = json.dumps(value).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    told.url = f"http://127.0.0.1:{server.server_port}"
+    try:
+        yield told
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+TAGS = {"models": [{"name": f"{MODEL}:latest", "model": f"{MODEL}:latest", "size": 1, "digest": "d", "details": {}}]}
+MODELS = {"object": "list", "data": [{"id": MODEL, "object": "model", "created": 1, "owned_by": "us"}]}
+
+
+def ollama_answer(text: str) -> dict[str, Any]:
+    message = {"role": "assistant", "content": text}
+    return {"model": MODEL, "created_at": "2026-01-01T00:00:00Z", "message": message, "done": True}
+
+
+def openai_answer(text: str) -> dict[str, Any]:
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    return {"id": "c", "object": "chat.completion", "created": 1, "model": MODEL, "choices": [choice]}
