@@ -78,7 +78,8 @@ def test_rankings_and_values_of_before_are_what_they_were(old: psycopg.Connectio
     add(old, "benchmarks_benchmark", id=benchmark, status="completed", **policies)
     for order, run in enumerate(runs, start=1):
         known = {"id": run, "benchmark_id": benchmark, "run_order": order, "config_hash": str(order)}
-        add(old, "benchmarks_run", **known, status="failed")
+        config = '{"search_mode": "sparse"}' if order == 1 else '{"search_mode": "hybrid"}'
+        add(old, "benchmarks_run", **known, status="failed", config=config)
     for query, ranking in enumerate(RANKINGS, start=7):
         add(old, "datasets_query", id=query, key=str(query), text="apple")
         for run in runs[: 1 if query == 7 else 2]:
@@ -98,5 +99,12 @@ def test_rankings_and_values_of_before_are_what_they_were(old: psycopg.Connectio
         "ON source.id = list.source_id WHERE list.lengths IS NULL"
     )
     assert kept.fetchall() == [("dense(exact)", [30, 10, 20, 40])]
+    migrate(old.info.dbname, "0007")
+    assert repr(old.execute(asked).fetchall()) == repr(before)
+    calls = old.execute(
+        "SELECT DISTINCT run.run_order, result.embed_calls, result.llm_calls, result.fallback_used "
+        "FROM benchmarks_queryresult AS result JOIN benchmarks_run AS run ON run.id = result.run_id ORDER BY 1"
+    )
+    assert calls.fetchall() == [(1, 0, 0, None), (2, 1, 0, None)], "words alone take no encoding"
     evaluations = old.execute('SELECT "values" FROM benchmarks_evaluation ORDER BY run_id').fetchall()
     assert repr([with_none(unpacked(packed)) for (packed,) in evaluations]) == repr(VALUES)
