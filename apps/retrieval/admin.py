@@ -45,7 +45,7 @@ class IndexAdmin(OwnedAdmin):
                     ("strategy", "lexical"),
                     ("chunking", "chunks"),
                     ("store", "vector_source"),
-                    ("llm", "llm_parameters"),
+                    ("routing", "language_model"),
                 )
             },
         ),
@@ -85,6 +85,19 @@ class IndexAdmin(OwnedAdmin):
             return "whole documents"
         by_section = index.strategy != "flat" or index.chunk_parameters.get("sections")
         return f"{size} characters, overlapping by {overlap}" + (", section by section" if by_section else "")
+
+    @display(description="goes on with", empty_value="everything")
+    def routing(self, index: Index) -> str | None:
+        documents, sections = (index.chunk_parameters.get(name) for name in ("doc_top_k", "section_top_k"))
+        return f"the best {documents} documents, then their best {sections} sections" if documents else None
+
+    @display(description="language model", empty_value="asks none")
+    def language_model(self, index: Index) -> str | None:
+        told = index.llm_parameters
+        if not index.llm:
+            return None
+        cache = "" if told.get("cache", True) else ", asked anew each time"
+        return f"{index.llm} on {told.get('provider')}, temperature {told.get('temperature')}{cache}"
 
     @display(description="chunks", ordering="chunk_set__chunk_count", empty_value="–")
     def chunks(self, index: Index) -> str | None:

@@ -58,7 +58,8 @@ class IndexForm(PageForm):
         min_value=0,
         label="Overlap",
         widget=forms.NumberInput({"placeholder": "0"}),
-        help_text="Characters that a chunk shares with the next; less than half the size.",
+        help_text="Characters that a chunk shares with the next; less than half the size. Empty: none; by level of "
+        "detail 50.",
     )
     by_section = forms.BooleanField(
         required=False,
@@ -85,7 +86,7 @@ class IndexForm(PageForm):
         max_length=500,
         label="Language model",
         widget=forms.TextInput({"placeholder": "llama3.2"}),
-        help_text="That it is asked, as its server calls it.",
+        help_text="The model that picks, as its server calls it.",
     )
     llm_server = forms.ChoiceField(
         required=False, label="Server", help_text="Where it runs, of the servers that the settings of this site name."
@@ -101,7 +102,7 @@ class IndexForm(PageForm):
         ),
         (
             "Strategy",
-            "How documents are made searchable in levels.",
+            "By level of detail fewer chunks are compared: those of the best sections of the best documents.",
             ("strategy", "doc_top_k", "section_top_k", "llm", "llm_server"),
         ),
     )
@@ -109,7 +110,8 @@ class IndexForm(PageForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.choose(Index, "collection")
-        self.fields["llm_server"].choices = [("", "the first"), *((name, name) for name in servers())]  # type: ignore[attr-defined]
+        named = [(name, name) for name in servers()] or [("", "the settings name none")]
+        self.fields["llm_server"].choices = named  # type: ignore[attr-defined]
         self.fields["encoder"].initial = settings.BENCHBENCH_DEFAULT_MODEL
 
     def clean(self) -> None:

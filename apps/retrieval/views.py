@@ -23,7 +23,7 @@ def add_index(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
                 strategy=values["strategy"] or "flat",
                 chunk_parameters=form.parameters,
                 llm=values["llm"],
-                llm_parameters={"provider": values["llm_server"]} if values["llm_server"] else {},
+                llm_parameters={"provider": values["llm_server"]} if values["llm"] else {},
                 lexical=values["lexical"],
                 owner=staff(request),
             )

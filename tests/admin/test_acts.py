@@ -132,7 +132,8 @@ def test_an_index_is_built_from_the_form(transactional_db: None, admin_client: C
     assert "data-live" not in admin_client.get(change_url(index)).content.decode()
 
 
-def test_the_form_of_an_index_states_a_strategy(transactional_db: None, admin_client: Client) -> None:
+def test_the_form_of_an_index_states_a_strategy(transactional_db: None, admin_client: Client, settings: Any) -> None:
+    settings.BENCHBENCH_LLM_SERVERS = ["here=ollama+http://127.0.0.1:1"]
     collection = make_collection("library", [{"title": "apple", "text": "apple pear"}])
     fields = {"collection": collection.pk, "encoder": ENCODER, "strategy": "lod_embed", "section_top_k": "3"}
     admin_client.post(reverse("admin:retrieval_index_add"), {**fields, "name": "lod"})
@@ -140,7 +141,16 @@ def test_the_form_of_an_index_states_a_strategy(transactional_db: None, admin_cl
     admin_client.post(reverse("admin:retrieval_index_add"), {**cut, "name": "flat"})
     whole = admin_client.post(reverse("admin:retrieval_index_add"), {**cut, "name": "no", "size": ""})
     assert "state a chunk size too" in str(whole.context["form"].errors)
-    lod, flat = Index.objects.order_by("-name")
+    asked = {**fields, "strategy": "lod_llm", "llm": "llama3", "llm_server": "here"}
+    misplaced = admin_client.post(
+        reverse("admin:retrieval_index_add"), {**cut, **asked, "strategy": "flat", "name": "a"}
+    )
+    assert "asks no language model" in str(misplaced.context["form"].errors["llm"])
+    admin_client.post(reverse("admin:retrieval_index_add"), {**asked, "name": "asked"})
+    page = admin_client.get(change_url(Index.objects.get(name="asked"))).content.decode()
+    assert "llama3 on here, temperature 0.0" in page
+    assert "the best 5 documents, then their best 3 sections" in page
+    lod, flat = Index.objects.exclude(name="asked").order_by("-name")
     assert (lod.strategy, flat.strategy) == ("lod_embed", "flat")
     assert lod.chunk_parameters == {"size": 500, "overlap": 50, "doc_top_k": 5, "section_top_k": 3}
     assert flat.chunk_parameters == {"size": 50, "overlap": 0, "title": False, "sections": True}
