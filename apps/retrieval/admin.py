@@ -44,7 +44,7 @@ class IndexAdmin(OwnedAdmin):
                     ("encoder", "dimension"),
                     ("strategy", "lexical"),
                     ("chunking", "chunks"),
-                    ("store", "vector_source"),
+                    "vector_source",
                     ("routing", "language_model"),
                 )
             },

@@ -20,7 +20,6 @@ from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.configuration import Configuration
 
 PROVIDERS = ("sbert", "sentence-transformers")  # of the models that are loaded by their bare names
-BACKENDS = ("pgvector", "memory")
 PREFIX = re.compile(r"[\w-]+:")
 
 
@@ -35,9 +34,6 @@ class MadeOf(Protocol):
 
     @property
     def strategy(self) -> str: ...
-
-    @property
-    def store(self) -> str: ...
 
     @property
     def encoder(self) -> str: ...
@@ -64,7 +60,7 @@ def lack(parts: Mapping[str, str]) -> str:
 
 def parts_of(made_of: MadeOf) -> dict[str, str]:
     """Return the parts of an index by their kinds, for `lack`."""
-    parts = {"strategy": made_of.strategy, "backend": made_of.store, "encoder": made_of.encoder}
+    parts = {"strategy": made_of.strategy, "encoder": made_of.encoder}
     if made_of.strategy in STRATEGIES and STRATEGIES[made_of.strategy].requires_llm:
         parts["llm"] = full_name(made_of.llm, made_of.llm_parameters)
     return parts
@@ -90,10 +86,6 @@ def require_available(index: Index, configuration: Configuration | None = None) 
 
 def _strategy(name: str) -> str:
     return "" if name in STRATEGIES else _unknown("strategy", name, STRATEGIES)
-
-
-def _backend(name: str) -> str:
-    return "" if name in BACKENDS else _unknown("backend", name, BACKENDS)
 
 
 def _store(name: str) -> str:
@@ -128,7 +120,6 @@ def _unknown(kind: str, name: str, known: Mapping[str, object] | tuple[str, ...]
 
 CHECKS: dict[str, Callable[[str], str]] = {
     "strategy": _strategy,
-    "backend": _backend,
     "store": _store,
     "encoder": _encoder,
     "reranker": _reranker,

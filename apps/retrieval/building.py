@@ -103,8 +103,6 @@ def finish(index: Index, *, duration_sec: float) -> None:
         encoder=index.encoder,
         revision=index.encoder_revision,
         vector_source=index.vector_source,
-        store=index.store,
-        store_parameters=index.store_parameters,
         lexical=lexical.fingerprint if lexical else None,
         **({"search_parameters": searching} if searching else {}),
     )

@@ -1,5 +1,6 @@
 """Description of an index, without its site and its owner."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
@@ -11,6 +12,8 @@ from apps.retrieval.models import Index
 from apps.retrieval.strategies import get_strategy
 
 UNKNOWN = "unknown"
+# What an index had until the store became a choice of the run. Hashes keep it, so that manifests find what they name.
+RETIRED: dict[str, Any] = {"store": "pgvector", "store_parameters": {}}
 
 
 def identity_of(index: Index) -> dict[str, Any]:
@@ -21,25 +24,31 @@ def identity_of(index: Index) -> dict[str, Any]:
     `query_encoder_revision` says besides that nobody knows by which revision of the model they were made: queries that
     the file has no vectors of are encoded by the one that is here, which cannot be checked.
     """
+    told = {"name": index.name, "version": index.version, **_facts(index), "content": content_of(index)}
+    if index.vector_source and index.encoder:
+        told["query_encoder_revision"] = UNKNOWN
+    return told
+
+
+def content_of(index: Index, identity: Mapping[str, Any] | None = None) -> str:
+    """Return the hash of what a ready index was made from and by; as it was once, for an `identity` of then."""
     assert index.chunk_set is not None
+    retired = {key: (identity or {}).get(key, value) for key, value in RETIRED.items()}
+    return fingerprint(collection=index.chunk_set.collection_fingerprint, **_facts(index), **retired)
+
+
+def _facts(index: Index) -> dict[str, Any]:
     lexical = index.lexical_index
-    facts = {
+    return {
         "strategy": index.strategy,
         "chunk_parameters": get_strategy(index.strategy).check(index.chunk_parameters),
         "encoder": index.encoder,
         "encoder_revision": index.encoder_revision,
         "vector_source": index.vector_source,
-        "store": index.store,
-        "store_parameters": index.store_parameters,
         "lexical": lexical and {"engine": lexical.engine, "parameters": lexical.parameters},
         "llm": index.llm,
         "llm_parameters": index.llm_parameters,
     }
-    content = fingerprint(collection=index.chunk_set.collection_fingerprint, **facts)
-    told = {"name": index.name, "version": index.version, **facts, "content": content}
-    if index.vector_source and index.encoder:
-        told["query_encoder_revision"] = UNKNOWN
-    return told
 
 
 def with_operation(indexes: QuerySet[Index]) -> QuerySet[Index]:

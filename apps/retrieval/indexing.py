@@ -34,7 +34,6 @@ def create_index(
     encoder: str = "",
     chunk_parameters: Mapping[str, Any] | None = None,
     strategy: str = "flat",
-    store: str = "pgvector",
     lexical: bool = True,
     llm: str = "",
     llm_parameters: Mapping[str, Any] | None = None,
@@ -45,11 +44,11 @@ def create_index(
     `chunk_parameters` are the strategy's (for flat, none means whole documents). Without an `encoder` it is searched by
     words only, unless vectors are imported into it. `llm` is the model that a strategy asks, on the server that
     `llm_parameters` name (`llms.servers`). The model is looked for when it is built. Raises IndexingError,
-    UnavailableError for a strategy or a store that is not here, StrategyError, ChunkingError.
+    UnavailableError for a strategy or a provider that is not here, StrategyError, ChunkingError.
     """
     name = checked_name(name, "index")
     asked = {"llm": llm.strip(), "llm_parameters": dict(llm_parameters or {})}
-    parts = {"encoder": encoder.strip(), "strategy": strategy, "store": store, "lexical": lexical}
+    parts = {"encoder": encoder.strip(), "strategy": strategy, "lexical": lexical}
     declared = Index(name=name, owner=owner, **parts, **asked)
     require_available(declared)
     if get_strategy(strategy).requires_llm:

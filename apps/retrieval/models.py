@@ -136,12 +136,6 @@ class Index(OwnedModel):
         editable=False,
         help_text="Empty: encoded here. Else the SHA-256 of the imported file.",
     )
-    store = models.CharField(
-        max_length=50,
-        default="pgvector",
-        help_text="Whichever it is, PostgreSQL keeps the vectors and exact search is in memory.",
-    )
-    store_parameters = models.JSONField(default=dict, blank=True)
     lexical = models.BooleanField(default=True, help_text="Whether it is searched by words (BM25) too.")
     llm = models.CharField(max_length=500, blank=True)
     llm_parameters = models.JSONField(default=dict, blank=True)

@@ -24,8 +24,6 @@ class Ingredients:
     strategy: str
     chunk_parameters: dict[str, Any]
     encoder: str
-    store: str
-    store_parameters: dict[str, Any] = field(default_factory=dict)
     llm: str = ""
     llm_parameters: dict[str, Any] = field(default_factory=dict)
 
@@ -48,7 +46,6 @@ def index_of(collection: Collection, made_of: Ingredients, *, name: str, owner: 
         encoder=made_of.encoder,
         chunk_parameters=parameters,
         strategy=made_of.strategy,
-        store=made_of.store,
         lexical=False,
         llm=made_of.llm,
         llm_parameters=made_of.llm_parameters,

@@ -1,6 +1,6 @@
 """Combinations of an experiment, and the documents of its directory that it keeps."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,6 @@ PARAMETERS = {  # that change what a strategy finds; the others are read and do 
     "lod_llm": (*CHUNKS, "doc_top_k", "section_top_k"),
 }
 ASKS_LLM = ("raptor", "lod_llm")
-KEEPS_FILES = ("chromadb", "sqlite_vec")
 LONGEST = 60  # characters of a model's name in that of a combination
 
 
@@ -34,21 +33,27 @@ class Combination:
         return {name: getattr(self.strategy, name) for name in PARAMETERS[self.strategy.name]}
 
     @property
-    def path(self) -> str | None:
-        """Where the backend keeps its files, if it does."""
-        return self.backend.path if self.backend.name in KEEPS_FILES else None
-
-    @property
     def name(self) -> str:
         """What it is in a few words: "flat 500/50 · memory · all-MiniLM-L6-v2"."""
-        chunks = f"{self.strategy.chunk_size}/{self.strategy.chunk_overlap}"
-        models = [self.embedding.model, *([self.llm.model] if self.llm else [])]
-        return " · ".join([f"{self.strategy.name} {chunks}", self.backend.name, *map(_short, models)])
+        return " · ".join([self._chunks, self.backend.name, *self._models])
 
     @property
-    def _identity(self) -> tuple[Any, ...]:
-        parameters = tuple(self.parameters.values())
-        return self.strategy.name, parameters, self.backend.name, self.path, self.embedding, self.llm
+    def index_name(self) -> str:
+        """What it searches, whichever backend does: "flat 500/50 · all-MiniLM-L6-v2"."""
+        return " · ".join([self._chunks, *self._models])
+
+    @property
+    def made_of(self) -> tuple[Any, ...]:
+        """What tells its index from others."""
+        return self.strategy.name, tuple(self.parameters.values()), self.embedding, self.llm
+
+    @property
+    def _chunks(self) -> str:
+        return f"{self.strategy.name} {self.strategy.chunk_size}/{self.strategy.chunk_overlap}"
+
+    @property
+    def _models(self) -> list[str]:
+        return [_short(model.model) for model in (self.embedding, self.llm) if model]
 
 
 def combinations(experiment: Experiment, *, where: str) -> dict[str, Combination]:
@@ -67,7 +72,7 @@ def combinations(experiment: Experiment, *, where: str) -> dict[str, Combination
             for embedding in experiment.embeddings:
                 for llm in experiment.llms if asks else (None,):
                     combination = Combination(strategy, backend, embedding, llm)
-                    distinct.setdefault(combination._identity, combination)
+                    distinct.setdefault((*combination.made_of, backend.name), combination)
     return _named(list(distinct.values()))
 
 
@@ -85,15 +90,29 @@ def kept_documents(ids: Sequence[str], expected: Collection[str], most: int | No
     return [id for id in ids if id in chosen]
 
 
+def index_names(combinations: Mapping[str, Combination]) -> dict[str, str]:
+    """Return the name of the index that each combination searches, by its own: combinations over several backends
+    share it."""
+    named: dict[tuple[Any, ...], str] = {}
+    for combination in combinations.values():
+        if combination.made_of not in named:
+            named[combination.made_of] = _free(combination.index_name, named.values())
+    return {name: named[combination.made_of] for name, combination in combinations.items()}
+
+
 def _named(distinct: list[Combination]) -> dict[str, Combination]:
     named: dict[str, Combination] = {}
     for combination in distinct:
-        name, number = combination.name, 1
-        while name in named:
-            number += 1
-            name = f"{combination.name} ({number})"
-        named[name] = combination
+        named[_free(combination.name, named)] = combination
     return named
+
+
+def _free(wanted: str, taken: Collection[str]) -> str:
+    name, number = wanted, 1
+    while name in taken:
+        number += 1
+        name = f"{wanted} ({number})"
+    return name
 
 
 def _short(model: str) -> str:

@@ -93,7 +93,7 @@ class LLM(Stated):
 
 @dataclass(frozen=True, slots=True)
 class Backend(Stated):
-    """A vector store; `path` is where one that keeps files keeps them."""
+    """A vector store. `path` is read and does nothing: what a store keeps is among the data of the site."""
 
     name: Annotated[str, one_of("memory", "chromadb", "sqlite_vec", "pgvector")]
     path: Annotated[str | None, TEXT] = None

@@ -12,12 +12,13 @@ from apps.collections.importing import create_collection
 from apps.collections.models import Collection
 from apps.operations.models import Operation
 from apps.operations.working import OperationFailedError, wait
-from apps.retrieval.availability import BACKENDS
+from apps.retrieval.availability import lack
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 from apps.retrieval.reusing import Ingredients, unavailable_index
 from apps.retrieval.search.open_indexes import close_indexes
 from apps.retrieval.strategies import STRATEGIES
+from benchbench.ir.planning.ann_methods import STORES
 from tests.api.callers import Callers
 from tests.api.test_collections import owned
 from tests.factories import make_benchmark, make_dataset, make_mapping
@@ -32,7 +33,6 @@ FIELDS = {
         "llm_parameters",
         "strategy",
         "chunk_parameters",
-        "store",
         "vector_source",
         "fingerprint",
         "stats",
@@ -81,7 +81,6 @@ def test_it_declares_an_index_and_tells_its_fields(callers: Callers, fruit: Coll
         "llm_parameters": {},
         "strategy": "flat",
         "chunk_parameters": {"size": 100, "overlap": 10, "title": False},
-        "store": "pgvector",
         "vector_source": "",
         "fingerprint": "",
         "stats": None,
@@ -116,16 +115,17 @@ def test_an_index_of_which_only_the_name_is_stated_has_the_default_encoder(
 
 
 def test_what_no_build_here_makes_is_not_built(callers: Callers, fruit: Collection) -> None:
-    made_of = Ingredients("flat", {}, ENCODER, "chromadb")
-    index = unavailable_index(fruit, made_of, name="chroma", reason="No.", owner=callers.owner.user)
+    made_of = Ingredients("no_such", {}, ENCODER)
+    index = unavailable_index(fruit, made_of, name="none", reason="No.", owner=callers.owner.user)
     refused = callers.owner.post(f"/indexes/{index.pk}/build")
     assert (refused.status_code, refused.json()["code"]) == (409, "not_here")
     assert refused.json()["detail"] == (
-        'The index "chroma" is not available here: the backend chromadb is not known here, known are pgvector, memory.'
+        'The index "none" is not available here: the strategy no_such is not known here, known are '
+        f"{', '.join(STRATEGIES)}."
     )
     assert callers.owner.get(f"/indexes/{index.pk}").json()["status"] == "failed"
-    answer = callers.owner.post(f"/collections/{fruit.pk}/indexes", {"name": "n", "store": "chromadb"})
-    assert (answer.status_code, list(answer.json()["errors"])) == (400, ["store"])
+    answer = callers.owner.post(f"/collections/{fruit.pk}/indexes", {"name": "n", "strategy": "no_such"})
+    assert (answer.status_code, list(answer.json()["errors"])) == (400, ["strategy"])
 
 
 def test_a_build_is_an_operation_and_ends_with_the_stats(callers: Callers, index: Index) -> None:
@@ -165,7 +165,7 @@ def test_a_build_that_failed_says_why_and_goes_on(callers: Callers, fruit: Colle
         ({"name": "a\nb"}, "name", "printable"),
         ({"name": "n", "encoder": "", "lexical": False}, None, "would find nothing"),
         ({"name": "n", "strategy": "none"}, "strategy", 'cannot be "none": choose one of '),
-        ({"name": "n", "store": "none"}, "store", 'cannot be "none": choose one of '),
+        ({"name": "n", "store": "faiss"}, "store", 'as in "ann": ["faiss:hnsw"]'),
         ({"name": "n", "chunk_parameters": {"size": "big"}}, "chunk_parameters", "Chunk parameters are"),
         ({"name": "n", "chunk_parameters": {"size": 100, "overlap": 60}}, "chunk_overlap", "less than half the size"),
         ({"name": "n", "chunk_parameters": {"size": 10**299, "overlap": 10**299}}, "chunk_overlap", "half the size"),
@@ -203,7 +203,7 @@ def test_it_tells_what_there_is(callers: Callers, index: Index, settings: Any) -
     assert facts == {
         "encoders": ["default/model", ENCODER],
         "strategies": list(STRATEGIES),
-        "stores": list(BACKENDS),
+        "stores": [store for store in STORES if not lack({"store": store})],
         "search_modes": ["dense", "sparse", "hybrid"],
         "lexical": ["bm25", "fts"],
         "fusions": ["rrf", "weighted"],

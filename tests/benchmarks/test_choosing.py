@@ -159,7 +159,7 @@ def test_a_command_finds_what_its_owner_sees(library: Mapping, alice: User, bob:
 
 
 def test_an_index_of_the_same_is_reused_where_its_owner_sees_it(library: Mapping, alice: User, bob: User) -> None:
-    asked = (library.collection, Ingredients("flat", {}, "keyword:apple", "memory"))
+    asked = (library.collection, Ingredients("flat", {}, "keyword:apple"))
     his = index_of(*asked, name="apples", owner=bob)
     assert index_of(*asked, name="apples", owner=bob) == his
     hers = index_of(*asked, name="apples", owner=alice)

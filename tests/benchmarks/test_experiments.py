@@ -17,8 +17,11 @@ from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.operations.working import wait
 from apps.retrieval.models import Index
+from apps.retrieval.stores.chromadb_store import ChromaStore
+from apps.retrieval.stores.sqlite_vec_store import SqliteVecStore
 from benchbench.files.experiment import experiment_of
 from tests.benchmarks.laboratory import EXPERIMENT, FRUITS, QUESTIONS, write, write_truth
+from tests.retrieval.arms import require_installed
 
 
 def run(path: Path, *, preset: str | None = None) -> Benchmark:
@@ -30,6 +33,7 @@ def run(path: Path, *, preset: str | None = None) -> Benchmark:
 
 @pytest.mark.django_db(transaction=True)
 def test_it_imports_indexes_and_measures_every_combination(folder: Path) -> None:
+    require_installed("chromadb:hnsw")
     backends = [{"name": "memory"}, {"name": "chromadb", "path": "stores/c"}]
     embeddings = [{"model": FRUITS}, {"model": "keyword:"}]
     strategies = [*EXPERIMENT["strategies"], {"name": "raptor", "max_layers": 2}]
@@ -44,24 +48,24 @@ def test_it_imports_indexes_and_measures_every_combination(folder: Path) -> None
     )
     assert (benchmark.k_values, benchmark.primary_k, benchmark.description) == ([1, 3], 3, "Which is better?")
     runs = list(benchmark.runs.select_related("index"))
-    assert [run.status for run in runs] == ["completed"] + ["failed"] * 7
-    assert [run.index.name for run in runs if run.index][:5] == [
-        f"flat 40/5 · memory · {FRUITS}",
-        "flat 40/5 · memory · keyword:",
-        f"flat 40/5 · chromadb · {FRUITS}",
-        "flat 40/5 · chromadb · keyword:",
-        f"raptor 500/50 · memory · {FRUITS} · llama3",
+    assert [run.status for run in runs] == ["completed"] * 2 + ["failed"] * 6
+    assert [(run.index.name, run.config.get("ann", "exact")) for run in runs if run.index][:5] == [
+        (f"flat 40/5 · {FRUITS}", "exact"),
+        (f"flat 40/5 · {FRUITS}", "chromadb:hnsw"),
+        ("flat 40/5 · keyword:", "exact"),
+        ("flat 40/5 · keyword:", "chromadb:hnsw"),
+        (f"raptor 500/50 · {FRUITS} · llama3", "exact"),
     ]
-    assert [run.error_message for run in runs][1:3] == [
-        "Its index could not be built. 'keyword:' names no distinct keywords; write, for example, keyword:apple,pear.",
-        "Its index could not be built. The backend chromadb is not known here, known are pgvector, memory.",
-    ]
+    assert [run.error_message for run in runs][2:4] == [
+        "Its index could not be built. 'keyword:' names no distinct keywords; write, for example, keyword:apple,pear."
+    ] * 2
+    assert [share["mean"] for share in runs[1].provenance["ann"]["recall"]] == [1]
     raptor = runs[-1].index
     assert raptor is not None
     assert runs[-1].error_message == f"Its index could not be built. {raptor.error}"
-    assert (raptor.strategy, raptor.store, raptor.llm) == ("raptor", "chromadb", "llama3")
+    assert (raptor.strategy, raptor.llm) == ("raptor", "llama3")
     assert raptor.chunk_parameters == {"size": 500, "overlap": 50, "max_layers": 2, "cluster_threshold": 0.1}
-    assert raptor.store_parameters == {"path": str(folder / "stores/c")}
+    assert not (folder / "stores").exists(), "what a store keeps is among the data of the site"
     assert benchmark.experiment["config"]["backends"][1]["path"] == str(folder / "stores/c"), "wherever it is run again"
     assert runs[0].config["top_k"] == 3
     assert runs[0].query_results.count() == 4 * 2
@@ -124,7 +128,7 @@ def test_a_limit_keeps_the_expected_documents_and_the_first_queries(folder: Path
         (
             {"strategies": [{"name": "raptor"}], "llms": [{"model": "llama3"}], "backends": [{"name": "sqlite_vec"}]},
             "fruit.yaml combines nothing that can run here: the strategy raptor is not known here, known are flat, "
-            "lod_embed, lod_llm; the backend sqlite_vec is not known here, known are pgvector, memory",
+            "lod_embed, lod_llm; the store sqlite_vec needs the package sqlite-vec: pip install",
         ),
         (
             {"embeddings": [{"model": "text-embedding-3", "provider": "openai"}]},
@@ -140,7 +144,10 @@ def test_a_limit_keeps_the_expected_documents_and_the_first_queries(folder: Path
         ),
     ],
 )
-def test_it_imports_nothing_where_nothing_can_run(folder: Path, others: dict[str, Any], said: str) -> None:
+def test_it_imports_nothing_where_nothing_can_run(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, others: dict[str, Any], said: str
+) -> None:
+    monkeypatch.setattr(SqliteVecStore, "packages", {"sqlite-vec": "no_such_module"})
     with pytest.raises(ExperimentError, match=said):
         prepare_experiment(plan_experiment(write(folder, **others)))
     assert not Collection.objects.exists()
@@ -199,12 +206,17 @@ def test_a_dry_run_lists_the_combinations_and_what_cannot_run(folder: Path) -> N
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_command_runs_an_experiment_and_shows_what_failed(folder: Path) -> None:
+def test_the_command_runs_an_experiment_and_shows_what_failed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ChromaStore, "packages", {"chromadb": "no_such_module"})
     path = str(write(folder, backends=[{"name": "chromadb"}, {"name": "memory"}]))
+    assert "cannot run, the store chromadb needs the package chromadb" in command("--experiment", path, "--dry-run")
     facts = json.loads(command("--experiment", path, "--wait", "--json", "--name", "tonight"))
     assert (facts["name"], facts["status"]) == ("tonight", "completed")
     failed, completed = facts["runs"]
-    assert failed["error_message"].startswith("Its index could not be built. The backend chromadb is not known here")
+    assert failed["error_message"] == (
+        "The store chromadb needs the package chromadb: pip install 'benchbench[chromadb]'."
+    )
+    assert failed["label"].endswith("· dense · chromadb:hnsw · top 3")
     assert completed["metrics"]["recall@1"] == 1
 
 

@@ -89,6 +89,10 @@ def test_rankings_and_values_of_before_are_what_they_were(old: psycopg.Connectio
     add(old, "benchmarks_stagelist", **stage, chunk_ids=[30, 10, 20, 40], scores=[4.0, 3.0, 2.0, 1.0])
     for run, values in zip(runs, VALUES, strict=True):
         add(old, "benchmarks_evaluation", run_id=run, **{"values": values})
+    index, unsearched = uuid.uuid4(), uuid.UUID(int=4)
+    add(old, "retrieval_index", id=index, name="chroma", store="chromadb", status="failed")
+    known = {"benchmark_id": benchmark, "run_order": 3, "config_hash": "3", "config": '{"search_mode": "dense"}'}
+    add(old, "benchmarks_run", id=unsearched, index_id=index, status="failed", **known)
     asked = f"SELECT run_id, query_id, repetition, {COLUMNS} FROM benchmarks_queryresult ORDER BY run_id, query_id"
     before = old.execute(asked).fetchall()
     migrate(old.info.dbname, "0006")
@@ -106,5 +110,8 @@ def test_rankings_and_values_of_before_are_what_they_were(old: psycopg.Connectio
         "FROM benchmarks_queryresult AS result JOIN benchmarks_run AS run ON run.id = result.run_id ORDER BY 1"
     )
     assert calls.fetchall() == [(1, 0, 0, None), (2, 1, 0, None)], "words alone take no encoding"
+    migrate(old.info.dbname, "0008")
+    told = old.execute("SELECT config ->> 'ann', label FROM benchmarks_run WHERE id = %s", [unsearched]).fetchone()
+    assert told == ("chromadb:hnsw", "dense · chromadb:hnsw · top 100"), "the store that its index named"
     evaluations = old.execute('SELECT "values" FROM benchmarks_evaluation ORDER BY run_id').fetchall()
     assert repr([with_none(unpacked(packed)) for (packed,) in evaluations]) == repr(VALUES)

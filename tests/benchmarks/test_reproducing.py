@@ -23,6 +23,7 @@ from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.models import Operation
 from apps.operations.working import perform_batch, wait
+from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 from tests.benchmarks.conftest import ENCODER, make_library, run_key
@@ -93,6 +94,19 @@ def test_a_manifest_finds_the_same_data_under_other_ids_and_names(library: Mappi
     Index.objects.update(name="by words")
     verification = verify(again(manifest))
     assert verification.reproduces, verification.differences
+
+
+@pytest.mark.parametrize("store", ["pgvector", "memory"])
+def test_a_manifest_of_when_an_index_had_a_store_finds_it(manifest: dict[str, Any], store: str) -> None:
+    """Exact search was in memory, whichever store was named."""
+    for stated in manifest["indexes"]:
+        assert "store" not in stated
+        stated |= {"store": store, "store_parameters": {}}
+        stated["content"] = fingerprint(
+            collection=manifest["collection"]["fingerprint"],
+            **{key: value for key, value in stated.items() if key not in ("named", "name", "version", "content")},
+        )
+    assert verify(again(manifest)).reproduces
 
 
 def test_it_runs_on_the_version_and_the_index_that_it_names_though_there_are_newer(library: Mapping) -> None:

@@ -62,16 +62,16 @@ def test_it_is_retried_once_the_index_is_ready(benchmark: Benchmark) -> None:
     ]
 
 
-def test_an_index_that_was_built_under_a_store_that_is_not_here_is_not_searched(library: Mapping) -> None:
+def test_an_index_that_was_built_by_a_strategy_that_is_not_here_is_not_searched(library: Mapping) -> None:
     """Sites have such, from before it was refused."""
     pending, failed = (create_benchmark(library, name=name, matrix={}) for name in ("pending", "failed"))
     failed.runs.update(status=Run.Status.FAILED)
-    Index.objects.update(store="chromadb")
+    Index.objects.update(strategy="no_such")
     library.refresh_from_db()
     made = partial(create_benchmark, library, name="b", matrix={})
     for act in (made, partial(launch, pending), partial(retry, failed)):
         with pytest.raises(
-            UnavailableError, match='"keywords" is not available here: the backend chromadb is not known'
+            UnavailableError, match='"keywords" is not available here: the strategy no_such is not known'
         ):
             act()
     assert Benchmark.objects.count() == 2

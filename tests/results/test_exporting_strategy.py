@@ -146,7 +146,7 @@ def test_the_log_has_tracebacks_errors_of_queries_revisions_and_what_never_start
     batch.result["tracebacks"] = {"It took 60 s.": "Traceback (most recent call last):\nTimeoutError"}
     batch.save()
     log = (export_to(benchmark, "strategy", tmp_path) / "run.log").read_text()
-    flat, broken = "flat / pgvector / keyword:apple,pear", "flat / pgvector / keyword:"
+    flat, broken = "flat / memory / keyword:apple,pear", "flat / memory / keyword:"
     assert (
         f"ERROR {flat}: query q2, run 2: It took 60 s.\n    Traceback (most recent call last):\n    TimeoutError\n"
         in log

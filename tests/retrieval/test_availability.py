@@ -16,15 +16,14 @@ from apps.retrieval.reusing import Ingredients, index_of, unavailable_index
 from tests.retrieval.conftest import KEYWORDS
 
 pytestmark = pytest.mark.django_db
-MADE_OF = Ingredients(strategy="flat", chunk_parameters={}, encoder=KEYWORDS, store="pgvector")
+MADE_OF = Ingredients(strategy="flat", chunk_parameters={}, encoder=KEYWORDS)
 ABSENT = [
-    ({"store": "chromadb"}, "the backend chromadb is not known here, known are pgvector, memory"),
     ({"strategy": "raptor"}, "the strategy raptor is not known here, known are flat"),
     ({"encoder": "openai:ada"}, "the provider openai is not known here, known are sbert, sentence-transformers"),
 ]
 
 
-@pytest.mark.parametrize(("absent", "said"), ABSENT, ids=["store", "strategy", "provider"])
+@pytest.mark.parametrize(("absent", "said"), ABSENT, ids=["strategy", "provider"])
 def test_it_is_neither_declared_nor_built(fruit: Collection, absent: dict[str, str], said: str) -> None:
     with pytest.raises(UnavailableError, match=said):
         create_index(fruit, name="index", **absent)
@@ -39,8 +38,8 @@ def test_it_is_neither_declared_nor_built(fruit: Collection, absent: dict[str, s
 def test_a_build_that_was_begun_makes_it_not_ready(fruit: Collection) -> None:
     index = create_index(fruit, name="index", encoder=KEYWORDS)
     operation = build_index(index)
-    Index.objects.update(store="chromadb")
-    with pytest.raises(OperationFailedError, match="the backend chromadb is not known here"):
+    Index.objects.update(strategy="no_such")
+    with pytest.raises(OperationFailedError, match="There is no retrieval strategy 'no_such'"):
         wait(operation)
     index.refresh_from_db()
     assert (index.status, index.ready_at) == (Index.Status.FAILED, None)
@@ -48,11 +47,12 @@ def test_a_build_that_was_begun_makes_it_not_ready(fruit: Collection) -> None:
 
 def test_imported_vectors_make_it_not_ready(fruit: Collection, tmp_path) -> None:
     index = create_index(fruit, name="index")
-    Index.objects.update(store="chromadb")
+    Index.objects.update(encoder="openai:ada")
+    index.refresh_from_db()
     ids, vectors = np.array(list("abcde")), np.eye(5, dtype=np.float32)
     file = tmp_path / "vectors.npz"
     np.savez(file, document_ids=ids, document_vectors=vectors, query_ids=ids, query_vectors=vectors)
-    with pytest.raises(UnavailableError, match="the backend chromadb is not known here"):
+    with pytest.raises(UnavailableError, match="the provider openai is not known here"):
         import_vectors(index, file)
     index.refresh_from_db()
     assert (index.status, index.vector_source) == (Index.Status.PENDING, "")

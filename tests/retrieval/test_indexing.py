@@ -48,7 +48,7 @@ class TestDeclaring:
     @pytest.mark.parametrize(
         ("options", "error", "message"),
         [
-            ({"store": "chroma"}, UnavailableError, "the backend chroma is not known here, known are pgvector, memory"),
+            ({"encoder": "openai:ada"}, UnavailableError, "the provider openai is not known here"),
             ({"strategy": "raptor"}, UnavailableError, "the strategy raptor is not known here"),
             ({"chunk_parameters": {"size": "big"}}, StrategyError, "Chunk parameters are"),
         ],

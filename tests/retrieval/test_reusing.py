@@ -13,7 +13,7 @@ from apps.retrieval.strategies import get_strategy
 from tests.retrieval.conftest import KEYWORDS
 
 pytestmark = pytest.mark.django_db
-MADE_OF = Ingredients(strategy="flat", chunk_parameters={}, encoder=KEYWORDS, store="pgvector")
+MADE_OF = Ingredients(strategy="flat", chunk_parameters={}, encoder=KEYWORDS)
 
 
 def test_an_index_that_is_ready_stays_so_where_another_such_could_not_be_built_any_more(fruit: Collection) -> None:

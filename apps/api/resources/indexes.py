@@ -13,7 +13,7 @@ from apps.api.idempotency import idempotent
 from apps.api.paging import PageQuery, answer_page
 from apps.api.serializers.indexes import BuildStarted, IndexFacts, IndexOptions, IndexPage, NewIndex
 from apps.collections.models import Collection
-from apps.retrieval.availability import BACKENDS
+from apps.retrieval.availability import lack
 from apps.retrieval.deleting import delete_index
 from apps.retrieval.describing import known_encoders, with_operation
 from apps.retrieval.indexing import build_index, create_index
@@ -21,6 +21,7 @@ from apps.retrieval.models import Index
 from apps.retrieval.rerankers.registry import RERANKERS
 from apps.retrieval.strategies import STRATEGIES
 from benchbench.access import visible
+from benchbench.ir.planning.ann_methods import STORES
 from benchbench.ir.planning.configuration import FUSIONS, LEXICAL, SEARCH_MODES
 
 
@@ -58,7 +59,7 @@ class Options(Endpoint):
         facts = {
             "encoders": known_encoders(visible(Index.objects.all(), request.user)),
             "strategies": list(STRATEGIES),
-            "stores": list(BACKENDS),
+            "stores": [store for store in STORES if not lack({"store": store})],
             "search_modes": SEARCH_MODES,
             "lexical": LEXICAL,
             "fusions": FUSIONS,

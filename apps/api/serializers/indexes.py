@@ -1,5 +1,6 @@
 """Indexes on the wire."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
@@ -9,7 +10,6 @@ from rest_framework import serializers
 
 from apps.api.fields import AnyObject, Choice, Flag, Moment, StrictSerializer, Text
 from apps.api.paging import Page
-from apps.retrieval.availability import BACKENDS
 from apps.retrieval.encoders.model_files import PUBLISHED
 from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.models import Index
@@ -20,6 +20,10 @@ ENCODER = rf"^(?:|(?:{'|'.join(ENCODERS)}).+|{PUBLISHED.pattern})$"
 NO_NAME = (
     'encoder must be the name of a model, as in "sentence-transformers/all-MiniLM-L6-v2": paths of the server can be '
     "named in the admin only."
+)
+NO_STORE = (
+    "An index has no store: PostgreSQL keeps its vectors. Name the store where it searches, in the matrix of a "
+    'benchmark, as in "ann": ["faiss:hnsw"].'
 )
 
 
@@ -67,7 +71,11 @@ class NewIndex(StrictSerializer):
         help_text='{"provider": "ollama", "temperature": 0, "max_tokens": 500, "seed": 0, "cache": true}: provider is '
         "the name of a server of this site's settings, by default the first; cache false asks anew for each query.",
     )
-    store = Choice(list(BACKENDS), required=False, default="pgvector")
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, Mapping) and "store" in data:
+            raise serializers.ValidationError({"store": [NO_STORE]})
+        return super().to_internal_value(data)
 
 
 class IndexStats(serializers.Serializer):
@@ -100,7 +108,6 @@ class IndexFacts(serializers.Serializer):
     chunk_parameters = serializers.DictField()
     llm = serializers.CharField(help_text="The language model that its strategy asks; empty: none.")
     llm_parameters = serializers.DictField()
-    store = serializers.CharField()
     vector_source = serializers.CharField(help_text="Empty: encoded here. Else the SHA-256 of the imported file.")
     fingerprint = serializers.CharField(help_text="Empty until it is ready.")
     stats = serializers.SerializerMethodField(help_text="null until it is ready.")
@@ -141,7 +148,10 @@ class IndexOptions(serializers.Serializer):
         help_text="The default first; then those of the indexes that you see and that are ready, by name.",
     )
     strategies = serializers.ListField(child=serializers.CharField())
-    stores = serializers.ListField(child=serializers.CharField())
+    stores = serializers.ListField(
+        child=serializers.CharField(),
+        help_text='Those that are installed here, as `ann` of a matrix names them: "faiss:hnsw".',
+    )
     search_modes = serializers.ListField(child=serializers.CharField())
     lexical = serializers.ListField(child=serializers.CharField())
     fusions = serializers.ListField(child=serializers.CharField())

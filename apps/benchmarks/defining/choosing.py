@@ -23,11 +23,13 @@ def choose_indexes(
     owner: User | None,
     *,
     among: MappingType[str | None, Index] | None = None,
+    may_lack: bool = False,
 ) -> dict[str | None, Index]:
     """Return the index that each configuration means: the newest ready version of a name; of any, where none is named.
 
     It is one that a benchmark of `owner` may search, or, with `among`, what that says. Raises MatrixError for a name
-    that is not there, and for a mode that the index cannot search; UnavailableError.
+    that is not there, and for a mode that the index cannot search; UnavailableError for what is not to be had here,
+    with `may_lack` only for parts of an index.
     """
     by_name = newest_indexes(mapping, owner) if among is None else dict(among)
     for configuration in configurations:
@@ -35,7 +37,7 @@ def choose_indexes(
             raise _no_index(mapping, configuration.index, owner)
         index = by_name[configuration.index]
         if index.status != Index.Status.FAILED:  # of which the run says why
-            require_available(index, configuration)
+            require_available(index, None if may_lack else configuration)
         _require_mode(index, configuration)
         _require_tokens(index, configuration)
     return by_name

@@ -16,6 +16,7 @@ from apps.datasets.models import DatasetVersion
 from apps.mappings.missing import require_modules
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import is_stale
+from apps.retrieval.availability import lack, parts_of_run
 from apps.retrieval.models import Index
 from benchbench.errors import ConflictError
 from benchbench.ir.planning.configuration import Configuration
@@ -36,9 +37,10 @@ def create_benchmark(
 
     It asks the queries of the newest frozen version, or of `version`. By `indexes` a caller says which index each name
     of the matrix means; without, it is the newest that is ready, of those that the owner sees (`newest_indexes`). One
-    that could not be built makes runs that failed, with its error, so that no summary lacks them. `manifest` and
-    `experiment` are kept with what is run from one. Nothing is created when anything is wrong. Raises MatrixError,
-    whose `field` is the key at fault, for the matrix and the indexes it names; MeasuresError for a measure;
+    that could not be built makes runs that failed, with its error, so that no summary lacks them; so does a store of an
+    experiment that is not here. `manifest` and `experiment` are kept with what is run from one. Nothing is created when
+    anything is wrong. Raises MatrixError, whose `field` is the key at fault, for the matrix and the indexes it names;
+    MeasuresError for a measure;
     BenchmarkError for the rest; ConflictError for a mapping that was not resolved, or not since its collection or
     dataset changed, and, unless `allow_missing`, for one that found no document at all and for expected modules that
     the collection lacks.
@@ -49,10 +51,11 @@ def create_benchmark(
     if not options.allow_missing:
         require_found(mapping)
         require_modules(mapping)
-    most_values = max(settings.BENCHMARK_MAX_VALUES_PER_AXIS, len(indexes or ()))
+    stores = options.matrix.get("ann", ()) if experiment else ()
+    most_values = max(settings.BENCHMARK_MAX_VALUES_PER_AXIS, len(indexes or ()), len(stores))
     parsed = Matrix.parse(options.matrix, max_runs=settings.BENCHMARK_MAX_RUNS, max_values=most_values)
     configurations = parsed.configurations()
-    chosen = choose_indexes(mapping, configurations, owner, among=indexes)
+    chosen = choose_indexes(mapping, configurations, owner, among=indexes, may_lack="config" in (experiment or {}))
     measured = measures_of(parsed.k_values_for_metrics, options.measures, version or newest)
     stored = {"name": options.name.strip(), "matrix": parsed.as_dict(), "measures": measured}
     with transaction.atomic():
@@ -84,8 +87,11 @@ def _require_documents(mapping: Mapping) -> None:
 
 
 def run_of(benchmark: Benchmark, order: int, configuration: Configuration, index: Index) -> Run:
-    """Return the run, not saved, of one configuration; it has failed already where its index could not be built."""
-    failed = index.status == Index.Status.FAILED
+    """Return the run, not saved, of one configuration; it has failed already where its index could not be built, or
+    what it searches by is not to be had here."""
+    error = f"Its index could not be built. {index.error}" if index.status == Index.Status.FAILED else ""
+    if not error and (lacking := lack(parts_of_run(configuration))):
+        error = f"{lacking[0].upper()}{lacking[1:]}."
     return Run(
         benchmark=benchmark,
         run_order=order,
@@ -93,8 +99,8 @@ def run_of(benchmark: Benchmark, order: int, configuration: Configuration, index
         config=configuration.as_dict(),
         config_hash=configuration.hash,
         index=index,
-        status=Run.Status.FAILED if failed else Run.Status.PENDING,
-        error_message=f"Its index could not be built. {index.error}" if failed else "",
+        status=Run.Status.FAILED if error else Run.Status.PENDING,
+        error_message=error,
     )
 
 

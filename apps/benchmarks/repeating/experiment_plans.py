@@ -93,7 +93,10 @@ def plan_experiment(path: Path, *, preset: str | None = None) -> Planned:
             f"{path.name} combines into {len(combined)} runs; at most {settings.BENCHMARK_MAX_RUNS} are allowed "
             "(BENCHMARK_MAX_RUNS). Shorten a list."
         )
-    lacks = {name: lack(parts_of(ingredients(combination))) for name, combination in combined.items()}
+    lacks = {
+        name: lack({**parts_of(ingredients(combination)), "store": combination.backend.name})
+        for name, combination in combined.items()
+    }
     return Planned(path, experiment, combined, {name: lack for name, lack in lacks.items() if lack})
 
 
@@ -125,8 +128,6 @@ def ingredients(combination: Combination) -> Ingredients:
         strategy=combination.strategy.name,
         chunk_parameters={key.removeprefix("chunk_"): value for key, value in parameters.items()},
         encoder=encoder_of(combination.embedding.model, combination.embedding.provider),
-        store=combination.backend.name,
-        store_parameters={"path": combination.path} if combination.path else {},
         llm=llm.model if llm else "",
         llm_parameters={
             "provider": llm.provider,

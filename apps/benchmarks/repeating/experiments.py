@@ -24,11 +24,13 @@ from apps.mappings.creating import create_mapping, mapping_of
 from apps.mappings.models import Mapping as Laid
 from apps.mappings.resolving import resolve_now
 from apps.operations.working import OperationFailedError, wait
+from apps.retrieval.availability import lack, parts_of
 from apps.retrieval.indexing import building_of
 from apps.retrieval.models import Index
 from apps.retrieval.reusing import index_of, unavailable_index
-from benchbench.files.combinations import kept_documents
+from benchbench.files.combinations import Combination, index_names, kept_documents
 from benchbench.files.sectioned import find_documents, read_document
+from benchbench.ir.planning.ann_methods import arm_of
 
 OnProgress = Callable[[dict[str, Any]], None]
 
@@ -58,10 +60,10 @@ def prepare_experiment(
         reasons = "; ".join(dict.fromkeys(planned.lacking.values()))
         raise ExperimentError(f"{planned.path.name} combines nothing that can run here: {reasons}.")
     mapping, imported = _import(planned, owner)
-    indexes: dict[str | None, Index] = {key: _index(planned, key, mapping, owner) for key in planned.combinations}
-    for key, index in indexes.items():
-        if key not in planned.lacking:
-            _build(index, owner, on_progress)
+    indexes: dict[str | None, Index] = {}
+    for key, searched in index_names(planned.combinations).items():
+        if searched not in indexes:
+            indexes[searched] = _built(planned.combinations[key], mapping, owner, on_progress, name=searched)
     if not any(index.status == Index.Status.READY for index in indexes.values()):
         reasons = " ".join(dict.fromkeys(f"{key}: {index.error}" for key, index in indexes.items()))
         raise ExperimentError(f"No index of {planned.path.name} could be built. {reasons}")
@@ -103,14 +105,17 @@ def _expected(record: DatasetRecord) -> set[str]:
     return {str(judgment.doc_ref["document_id"]) for query in record.queries for judgment in query.judgments}
 
 
-def _index(planned: Planned, key: str, mapping: Laid, owner: User | None) -> Index:
-    """Return the index that a combination searches, perhaps still to be built; failed already where it cannot be."""
-    made_of = ingredients(planned.combinations[key])
-    if reason := planned.lacking.get(key):
-        return unavailable_index(
-            mapping.collection, made_of, name=key, reason=f"{reason[0].upper()}{reason[1:]}.", owner=owner
-        )
-    return index_of(mapping.collection, made_of, name=key, owner=owner)
+def _built(
+    combination: Combination, mapping: Laid, owner: User | None, on_progress: OnProgress | None, *, name: str
+) -> Index:
+    """Return the index that a combination searches, built; one that cannot be has failed, and says why."""
+    made_of = ingredients(combination)
+    if reason := lack(parts_of(made_of)):
+        sentence = f"{reason[0].upper()}{reason[1:]}."
+        return unavailable_index(mapping.collection, made_of, name=name, reason=sentence, owner=owner)
+    index = index_of(mapping.collection, made_of, name=name, owner=owner)
+    _build(index, owner, on_progress)
+    return index
 
 
 def _build(index: Index, owner: User | None, on_progress: OnProgress | None) -> None:
@@ -142,6 +147,7 @@ def _create(
         matrix={
             "indexes": list(indexes),
             "search_modes": ["dense"],
+            "ann": list(dict.fromkeys(arm_of(backend.name) for backend in experiment.backends)),
             "top_k_values": cutoffs[-1:],
             "k_values_for_metrics": cutoffs,
             "primary_k": 10 if 10 in cutoffs else cutoffs[-1],

@@ -19,7 +19,7 @@ from apps.datasets.models import DatasetVersion
 from apps.mappings.fingerprints import truth_hash
 from apps.mappings.models import Mapping
 from apps.mappings.truth import TruthError, truth
-from apps.retrieval.describing import identity_of
+from apps.retrieval.describing import content_of, identity_of
 from apps.retrieval.models import Index
 from benchbench.access import usable
 from benchbench.files.experiment import NAME
@@ -28,7 +28,7 @@ from benchbench.reading.objects import InvalidKeyError, read_as
 from benchbench.reading.strict_json import decode, parse, read_text, same
 
 M = TypeVar("M", bound=Model)
-SAME_OF_AN_INDEX = ("strategy", "chunk_parameters", "encoder", "encoder_revision", "vector_source", "store", "lexical")
+SAME_OF_AN_INDEX = ("strategy", "chunk_parameters", "encoder", "encoder_revision", "vector_source", "lexical")
 
 
 def benchmark_from(manifest: dict[str, Any], *, owner: User | None = None, name: str = "") -> Benchmark:
@@ -180,7 +180,7 @@ def _find_index(wanted: dict[str, Any], mapping: Mapping, owner: User | None) ->
     collection = mapping.collection
     ready = list(ready_indexes(mapping, owner).select_related("lexical_index"))
     for index in _by_name(ready, wanted["name"]):
-        if is_current(index) and identity_of(index)["content"] == wanted["content"]:
+        if is_current(index) and content_of(index, wanted) == wanted["content"]:
             return index
     near = next((index for index in ready if index.name == wanted["name"]), None)
     told = f'"{wanted["name"]}": {_describe(wanted)}'

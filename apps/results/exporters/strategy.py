@@ -17,6 +17,7 @@ from apps.results.exporters.strategy_searches import Asked, asked_of, failed_sea
 from apps.retrieval.models import Index
 from benchbench.files import strategy_results as results
 from benchbench.files.strategy_results import Configuration, IndexStats, Summary
+from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.configuration import DEFAULTS
 from benchbench.local_files.placing import Files, write_zip
 
@@ -116,7 +117,8 @@ def _configuration(run: Run) -> Configuration:
         return Configuration("external")
     if run.config.get("search_mode") == "sparse":  # neither vectors nor what keeps them
         return Configuration(index.strategy, llm_model=index.llm or None)
-    return Configuration(index.strategy, index.store, index.encoder or None, index.llm or None)
+    store = Ann.parse(run.config.get("ann", "exact")).store
+    return Configuration(index.strategy, store, index.encoder or None, index.llm or None)
 
 
 def stats_of(index: Index | None) -> IndexStats:

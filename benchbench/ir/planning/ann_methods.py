@@ -72,12 +72,16 @@ STORES: dict[str, dict[str, dict[str, Option]]] = {
     },
 }
 STORE_OF = {"exact": "memory", "hnsw": "pgvector", "ivfflat": "pgvector"}  # of a method that is named alone
-ITS_FIRST = {store: next(iter(methods)) for store, methods in STORES.items()}  # what a store does that is named alone
 
 
 def named(store: str, method: str) -> str:
     """The text of a method without options: "hnsw" is pgvector's, "faiss:hnsw" that of FAISS."""
     return method if STORE_OF.get(method) == store else f"{store}:{method}"
+
+
+def arm_of(store: str) -> str:
+    """The setting of a store that is named alone, as experiments do: its first method."""
+    return named(store, next(iter(STORES[store])))
 
 
 OF_STORES = [
