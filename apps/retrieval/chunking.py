@@ -79,7 +79,8 @@ def _add_levels(chunk_set: ChunkSet, on_part: Callable[[], None]) -> list[int]:
             on_part()
             rows, links = [], []
             for pk, section_ids, record in part:
-                starts[pk] = position
+                if level + 1 < strategy.levels:
+                    starts[pk] = position
                 pieces = [piece for piece in strategy.chunks(record, parameters) if piece.level == level]
                 for ordinal, piece in enumerate(pieces):
                     rows.append((chunk_set.pk, position, pk, *_row(piece, ordinal, section_ids)))

@@ -30,9 +30,10 @@ def test_blocks_and_batches_do_not_show_in_a_ranking(monkeypatch, bytes_at_once)
 
 def test_a_mask_admits_rows_before_they_are_ranked():
     vectors, queries = unit(100), unit(3, seed=1)
-    mask = np.arange(100) % 7 == 3
-    for masked, whole in zip(nearest(vectors, queries, 5, mask=mask), nearest(vectors, queries, 100), strict=True):
-        assert masked.ids.tolist() == [row for row in whole.ids if mask[row]][:5]
+    whole = nearest(vectors, queries, 100)
+    for mask in (np.arange(100) % 7 == 3, np.arange(100) > 60):  # apart, and side by side
+        for masked, ranked in zip(nearest(vectors, queries, 5, mask=mask), whole, strict=True):
+            assert masked.ids.tolist() == [row for row in ranked.ids if mask[row]][:5]
 
 
 def test_a_mask_that_admits_nothing_finds_nothing():
