@@ -9,6 +9,7 @@ from apps.benchmarks.running.execution import execute
 from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation
+from apps.retrieval.llms.answers import trim_answers
 
 
 class BenchmarkHandler(Handler):
@@ -17,6 +18,7 @@ class BenchmarkHandler(Handler):
 
     def finalise(self, operation: Operation) -> None:
         finishing.finish(operation)
+        trim_answers()
 
     def stop(self, operation: Operation) -> None:
         finishing.stop(operation)

@@ -186,15 +186,19 @@ class LLMAnswer(models.Model):
     """What a language model answered, so that asking the same again is free and gives the same."""
 
     key = models.CharField(
-        max_length=64, unique=True, help_text="SHA-256 over server, model, prompt and what the server was told."
+        max_length=64,
+        unique=True,
+        help_text="SHA-256 over server, model, its revision, prompt and what the server was told.",
     )
     provider = models.CharField(max_length=100, help_text="The name of the server.")
     model = models.CharField(max_length=500)
+    revision = models.CharField(max_length=200, blank=True, help_text="Empty: the server tells none.")
     prompt = models.TextField()
     parameters = models.JSONField(help_text="What the server was told: temperature, max_tokens, seed.")
     text = models.TextField()
     ms = models.FloatField(help_text="What the model took for it.")
     created_at = models.DateTimeField(auto_now_add=True)
+    used_at = models.DateTimeField(auto_now_add=True, help_text="To the day.")
 
     def __str__(self) -> str:
         return f"answer of {self.model}"

@@ -32,6 +32,7 @@ from apps.retrieval.chunking import make_chunk_set
 from apps.retrieval.encoders import Encoder, load_encoder
 from apps.retrieval.encoders.encoding import ChunkVectors, chunk_vectors, encoder_for
 from apps.retrieval.encoders.vector_cache import add_vectors, document_space, known_positions, trim_cache
+from apps.retrieval.llms.answers import trim_answers
 from apps.retrieval.llms.asking import check_llm
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.search.lexical_indexes import make_lexical_index
@@ -52,6 +53,7 @@ class IndexHandler(Handler):
     def finalise(self, operation: Operation) -> None:
         index = Index.objects.select_related("chunk_set", "lexical_index").get(pk=operation.subject_id)
         finish(index, duration_sec=seconds_spent(index))
+        trim_answers()
 
     def stop(self, operation: Operation) -> None:
         status = Index.Status.CANCELLED if operation.status == Status.CANCELLED else Index.Status.FAILED

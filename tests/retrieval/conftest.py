@@ -57,6 +57,7 @@ def server(settings, monkeypatch):
     """A server of language models, under the names of both kinds."""
     monkeypatch.setattr(asking, "BACKOFF_SECONDS", 0)
     asking.breakers.clear()
+    asking.revisions.clear()
     with llm_server() as made:
         settings.BENCHBENCH_LLM_SERVERS = [f"ollama=ollama+{made.url}", f"openai=openai+{made.url}/v1"]
         settings.BENCHBENCH_LLM_KEYS = ["openai=sk=1"]

@@ -3,7 +3,7 @@
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -11,12 +11,16 @@ MODEL = "llama3"
 
 
 class LLMServer:
-    """`answer` gets the prompt and returns the text, or the status of an error. `asked` are the requests so far."""
+    """`answer` gets the prompt and returns the text, or the status of an error, or bytes: a whole body.
+
+    It may sleep. `asked` are the requests for answers so far; `digest` is the revision of the model that Ollama tells.
+    """
 
     def __init__(self) -> None:
-        self.answer: Callable[[str], str | int] = lambda prompt: "yes"
+        self.answer: Callable[[str], str | int | bytes] = lambda prompt: "yes"
         self.asked: list[dict[str, Any]] = []
         self.url = ""
+        self.digest = "d1"
 
 
 @contextmanager
@@ -30,25 +34,30 @@ def llm_server() -> Iterator[LLMServer]:
             pass
 
         def do_GET(self) -> None:
-            self._say(200, {"/api/tags": TAGS, "/v1/models": MODELS}[self.path])
+            self._say(200, {"/api/tags": tags(told.digest), "/v1/models": MODELS}[self.path])
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             told.asked.append({"path": self.path, "key": self.headers["Authorization"], **body})
             text = 404 if body["model"] != MODEL else told.answer(body["messages"][0]["content"])
-            if isinstance(text, int):
-                message = f"model '{body['model']}' not found" if text == 404 else "overloaded"
+            if isinstance(text, bytes):
+                self._send(200, text)
+            elif isinstance(text, int):
+                message = f"model '{body['model']}' not found" if text == 404 else f"overloaded, see {told.url}/help"
                 self._say(text, {"error": message if self.path == "/api/chat" else {"message": message}})
             else:
                 self._say(200, ollama_answer(text) if self.path == "/api/chat" else openai_answer(text))
 
         def _say(self, status: int, value: Any) -> None:
-            data = json.dumps(value).encode()
+            self._send(status, json.dumps(value).encode())
+
+        def _send(self, status: int, data: bytes) -> None:
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+            with suppress(ConnectionError):  # of a client that waited no longer
+                self.end_headers()
+                self.wfile.write(data)
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
@@ -63,7 +72,11 @@ def llm_server() -> Iterator[LLMServer]:
         thread.join()
 
 
-TAGS = {"models": [{"name": f"{MODEL}:latest", "model": f"{MODEL}:latest", "size": 1, "digest": "d", "details": {}}]}
+def tags(digest: str) -> dict[str, Any]:
+    name = f"{MODEL}:latest"
+    return {"models": [{"name": name, "model": name, "size": 1, "digest": digest, "details": {}}]}
+
+
 MODELS = {"object": "list", "data": [{"id": MODEL, "object": "model", "created": 1, "owned_by": "us"}]}
 
 

@@ -1,10 +1,14 @@
 """Language models: both kinds of server, errors, retries, kept answers; and the strategy that asks one."""
 
+import re
+import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
+from django.utils.timezone import now
 
 from apps.collections.models import Collection
 from apps.operations.working import OperationFailedError
@@ -12,6 +16,7 @@ from apps.retrieval.availability import UnavailableError
 from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.indexing import IndexingError, create_index
 from apps.retrieval.llms import asking
+from apps.retrieval.llms.answers import keep_answer, passing_by_answers, trim_answers
 from apps.retrieval.llms.asking import ask
 from apps.retrieval.llms.base import LLMError
 from apps.retrieval.llms.servers import checked_llm, servers
@@ -67,6 +72,28 @@ class TestAServer:
             ask(index, "Which?")
         assert len(server.asked) == asking.ATTEMPTS + 1, "asking again would change nothing"
 
+    def test_no_error_tells_an_address_or_a_key(self, index: Index, server: LLMServer, kind: str) -> None:
+        for status in (500, 401):
+            server.answer = lambda prompt, status=status: status  # type: ignore[misc]
+            with pytest.raises(LLMError) as raised:
+                ask(index, "Which?")
+            assert not re.search(r"://|127\.0|sk=1", raised.value.message)
+        assert "refuses its key (401): correct BENCHBENCH_LLM_KEYS" in raised.value.message
+
+    def test_an_answer_that_is_late_may_come_in_time(self, index: Index, server: LLMServer, settings: Any) -> None:
+        settings.BENCHBENCH_LLM_TIMEOUT_SECONDS = 0.2
+        waits = iter([1.0])
+        server.answer = lambda prompt: time.sleep(next(waits, 0.0)) or "there"
+        assert ask(index, "Which?").text == "there"
+        assert len(server.asked) == 2
+
+    @pytest.mark.parametrize("body", [b"<html>", b"[]", b"{}", b'{"choices": [], "message": 1}', b'"yes"'])
+    def test_rubbish_is_no_answer(self, index: Index, server: LLMServer, body: bytes) -> None:
+        server.answer = lambda prompt: body
+        with pytest.raises(LLMError, match=r"answered what is no answer of .*'s API"):
+            ask(index, "Which?")
+        assert not LLMAnswer.objects.exists()
+
     def test_a_server_that_is_down_is_left_alone_for_a_while(
         self, index: Index, server: LLMServer, kind: str, settings: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -106,6 +133,39 @@ class TestKeptAnswers:
         assert not ask(index, "Which?").is_cached
         assert not ask(index, "What?").is_cached
         assert (len(server.asked), LLMAnswer.objects.count()) == (3, 3)
+
+    def test_another_revision_of_a_model_is_asked_anew(
+        self, index: Index, server: LLMServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        index.llm_parameters = checked_llm({"provider": "ollama"})
+        ask(index, "Which?")
+        server.digest = "d2"
+        assert ask(index, "Which?").is_cached, "the server is asked for it once a minute"
+        monkeypatch.setattr(asking, "time", later(asking.time, asking.REVISION_SECONDS + 1))
+        assert not ask(index, "Which?").is_cached
+        assert list(LLMAnswer.objects.order_by("pk").values_list("revision", flat=True)) == ["d1", "d2"]
+
+    def test_consistency_runs_pass_it_by(self, index: Index, server: LLMServer) -> None:
+        ask(index, "Which?")
+        server.answer = lambda prompt: "no"
+        with passing_by_answers():
+            assert (ask(index, "Which?").text, ask(index, "What?").is_cached) == ("no", False)
+        assert ask(index, "Which?").text == "yes"
+        assert LLMAnswer.objects.count() == 1
+
+    def test_of_two_that_are_kept_at_once_the_first_stays(self) -> None:
+        told = {"key": "k", "model": MODEL, "prompt": "Which?", "parameters": {}, "ms": 1.0}
+        assert keep_answer(LLMAnswer(**told, text="first")).text == "first"
+        assert keep_answer(LLMAnswer(**told, text="second")).text == "first"
+
+    def test_the_longest_unused_go(self, index: Index, server: LLMServer, settings: Any) -> None:
+        for prompt in ("a", "b", "c"):
+            ask(index, prompt)
+        LLMAnswer.objects.filter(prompt__in="ab").update(used_at=now() - timedelta(days=2))
+        ask(index, "a")  # used again
+        settings.BENCHBENCH_LLM_CACHE_BYTES = 2 * len("ayes")
+        assert trim_answers() == 1
+        assert set(LLMAnswer.objects.values_list("prompt", flat=True)) == {"a", "c"}
 
     def test_the_cache_can_be_passed_by(self, index: Index, server: LLMServer) -> None:
         ask(index, "Which?")

@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from itertools import product
 
 from apps.benchmarks.measuring.batch_values import Measuring
@@ -14,6 +15,7 @@ from apps.benchmarks.running.work import Work
 from apps.benchmarks.sources import shared_lists
 from apps.datasets.models import Query
 from apps.operations.leasing import Lease
+from apps.retrieval.llms.answers import passing_by_answers
 
 TOLD_SECONDS = 2  # seldom: nothing else is to disturb what is timed
 
@@ -39,7 +41,8 @@ def run_queries(work: Work, measuring: Measuring) -> tuple[list[FinalList], dict
     for repetition, (number, query) in product(range(1, benchmark.runs_per_query + 1), enumerate(queries)):
         for key in _shuffled(list(plans), benchmark.seed, query, repetition):
             stages = work.stages([query], encode_afresh=True)
-            made = stages.run(plans[key].only([key], truth=repetition == 1))
+            with passing_by_answers() if repetition > 1 else nullcontext():  # else all would answer as the first
+                made = stages.run(plans[key].only([key], truth=repetition == 1))
             lists += final_lists([own[key]], made, [query.pk], work.indexes, max_k=work.max_k, repetition=repetition)
             done += query_units(plans[key])
             lease.report(done)

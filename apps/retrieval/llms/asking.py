@@ -2,10 +2,12 @@
 
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from apps.retrieval.fingerprints import fingerprint
+from apps.retrieval.llms.answers import are_passed_by, find_answer, keep_answer
 from apps.retrieval.llms.base import LLM, LLMError, PassingLLMError, Reply
 from apps.retrieval.llms.servers import ASKS, checked_llm, load_llm
 from apps.retrieval.models import Index, LLMAnswer
@@ -14,6 +16,10 @@ ATTEMPTS = 3
 BACKOFF_SECONDS = 0.5  # before the second attempt; twice as long before each further one
 BREAK_AFTER = 5  # failures of a server in a row, after which it is not asked
 BREAK_SECONDS = 30
+REVISION_SECONDS = 60  # for which a server is believed that a model is the one it was
+
+Parameters = dict[str, Any]
+Result = TypeVar("Result")
 
 
 @dataclass(slots=True)
@@ -37,26 +43,33 @@ class _Breaker:
 
 
 breakers: defaultdict[str, _Breaker] = defaultdict(_Breaker)  # by the name of a server
+revisions: dict[tuple[str, str], tuple[str, float]] = {}  # by server and model, and until when they are believed
 
 
 def ask(index: Index, prompt: str) -> Reply:
-    """Return what the language model of an index answers: from the cache, unless its parameters bypass that.
+    """Return what the language model of an index answers, as `ask_llm` does."""
+    return ask_llm(index.llm, checked_llm(index.llm_parameters), prompt)
 
-    An answer is known by server and model, prompt, and what the server is told (temperature, tokens, seed). The first
-    that was given stays. Raises LLMError.
+
+def ask_llm(model: str, parameters: Parameters, prompt: str) -> Reply:
+    """Return what a model answers, by complete `parameters` (`checked_llm`): a kept answer where there is one.
+
+    Its own `cache`, or `passing_by_answers` around the call, bypass what is kept. Raises LLMError.
     """
     started = time.perf_counter()
-    stated = checked_llm(index.llm_parameters)
-    told = {name: stated[name] for name in ASKS}
-    key = fingerprint(provider=stated["provider"], model=index.llm, prompt=prompt, parameters=told)
-    kept = LLMAnswer.objects.filter(key=key).first() if stated["cache"] else None
+    server, told = parameters["provider"], {name: parameters[name] for name in ASKS}
+    llm = load_llm(server, model)
+    if are_passed_by() or not parameters["cache"]:
+        text, ms = _generate(llm, server, prompt, told)
+        return Reply(text, ms, _since(started), False)
+    known = {"provider": server, "model": model, "revision": _revision(llm, server), "prompt": prompt}
+    key = fingerprint(**known, parameters=told)
+    kept = find_answer(key)
     if kept is not None:
         return Reply(kept.text, kept.ms, _since(started), True)
-    text, ms = _generate(load_llm(stated["provider"], index.llm), stated["provider"], prompt, told)
-    if stated["cache"]:
-        row = {"provider": stated["provider"], "model": index.llm, "prompt": prompt, "parameters": told}
-        LLMAnswer.objects.bulk_create([LLMAnswer(key=key, text=text, ms=ms, **row)], ignore_conflicts=True)
-    return Reply(text, ms, _since(started), False)
+    text, ms = _generate(llm, server, prompt, told)
+    kept = keep_answer(LLMAnswer(key=key, text=text, ms=ms, parameters=told, **known))
+    return Reply(kept.text, kept.ms, _since(started), False)
 
 
 def check_llm(index: Index) -> None:
@@ -71,24 +84,42 @@ def check_llm(index: Index) -> None:
         )
 
 
-def _generate(llm: LLM, server: str, prompt: str, told: dict[str, Any]) -> tuple[str, float]:
+def _revision(llm: LLM, server: str) -> str:
+    """The model's revision, asked of its server at most once in REVISION_SECONDS. Raises LLMError."""
+    told = revisions.get((server, llm.model_name))
+    if told is None or time.monotonic() > told[1]:
+        told = _asked(server, llm.revision), time.monotonic() + REVISION_SECONDS
+        revisions[server, llm.model_name] = told
+    return told[0]
+
+
+def _generate(llm: LLM, server: str, prompt: str, told: Parameters) -> tuple[str, float]:
     """The answer, and the milliseconds of the attempt that gave it. Raises LLMError."""
-    breaker = breakers[server]
-    attempts = 0
-    while True:
-        breaker.check(server)
+
+    def generate() -> tuple[str, float]:
         started = time.perf_counter()
+        text = llm.generate(prompt, **told)
+        return text.replace("\0", ""), _since(started)
+
+    return _asked(server, generate)
+
+
+def _asked(server: str, call: Callable[[], Result]) -> Result:
+    """What a call of a server returns, in one of ATTEMPTS. Raises LLMError."""
+    breaker = breakers[server]
+    for attempt in range(1, ATTEMPTS + 1):
+        breaker.check(server)
         try:
-            text = llm.generate(prompt, **told)
+            result = call()
         except PassingLLMError:
             breaker.fail()
-            attempts += 1
-            if attempts == ATTEMPTS:
+            if attempt == ATTEMPTS:
                 raise
-            time.sleep(BACKOFF_SECONDS * 2 ** (attempts - 1))
-            continue
-        breaker.failures = 0
-        return text.replace("\0", ""), _since(started)
+            time.sleep(BACKOFF_SECONDS * 2 ** (attempt - 1))
+        else:
+            breaker.failures = 0
+            return result
+    raise AssertionError("the last attempt returns or raises")
 
 
 def _since(started: float) -> float:

@@ -1,9 +1,13 @@
-"""The protocol of language models."""
+"""The protocol of language models, and what it says of errors."""
 
+import re
 from dataclasses import dataclass
 from typing import Protocol
 
 from benchbench.errors import BenchbenchError
+
+PASSING = (408, 409, 429, 500, 502, 503, 504)  # HTTP statuses of what may pass
+REFUSED = (401, 403)
 
 
 class LLMError(BenchbenchError):
@@ -37,3 +41,29 @@ class LLM(Protocol):
 
     def models(self) -> list[str]:
         """Return the names of the models that the server has. Raises LLMError, PassingLLMError."""
+
+    def revision(self) -> str:
+        """Return what tells the model from others that had its name; "" where the server does not say. Raises
+        LLMError, PassingLLMError."""
+
+
+def status_error(server: str, model: str, status: int, message: str) -> LLMError:
+    """Return the error for an HTTP status other than 200. What the server says of addresses and keys is left out."""
+    if status in REFUSED:
+        return LLMError(f"The language model server {server} refuses its key ({status}): correct BENCHBENCH_LLM_KEYS.")
+    kind = PassingLLMError if status in PASSING else LLMError
+    told = re.sub(r"\bsk-\S+|\w+://\S+", "…", message)[:300]
+    return kind(f"The language model server {server} answered {status} for {model}: {told}")
+
+
+def connection_error(server: str, reason: str) -> PassingLLMError:
+    return PassingLLMError(
+        f"The language model server {server} does not answer ({reason}): start it, or correct BENCHBENCH_LLM_SERVERS."
+    )
+
+
+def not_an_answer(server: str, api: str) -> LLMError:
+    return LLMError(
+        f"The language model server {server} answered what is no answer of {api}'s API: look at what runs there, or "
+        "correct BENCHBENCH_LLM_SERVERS."
+    )

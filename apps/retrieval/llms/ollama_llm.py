@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from apps.retrieval.llms.base import LLMError, PassingLLMError
+from apps.retrieval.llms.base import connection_error, not_an_answer, status_error
 
 Result = TypeVar("Result")
-PASSING = (408, 429, 500, 502, 503, 504)
 
 
 class OllamaLLM:
@@ -27,8 +26,17 @@ class OllamaLLM:
         return answer.message.content or ""
 
     def models(self) -> list[str]:
-        names = [model.model or "" for model in self._told(self._client.list).models]
-        return names + [name.removesuffix(":latest") for name in names if name.endswith(":latest")]
+        return list(self._digests())
+
+    def revision(self) -> str:
+        """The digest of the model's files; "" of one that is not there, which asking it says."""
+        return self._digests().get(self.model_name, "")
+
+    def _digests(self) -> dict[str, str]:
+        """The digests of the models by name; what is tagged latest has its name without the tag too."""
+        digests = {model.model or "": model.digest or "" for model in self._told(self._client.list).models}
+        latest = {name.removesuffix(":latest"): digest for name, digest in digests.items()}
+        return digests | latest
 
     def _told(self, call: Callable[[], Result]) -> Result:
         import httpx
@@ -37,13 +45,8 @@ class OllamaLLM:
         try:
             return call()
         except ResponseError as error:
-            kind = PassingLLMError if error.status_code in PASSING else LLMError
-            raise kind(
-                f"The language model server {self._server} answered {error.status_code} for {self.model_name}: "
-                f"{str(error.error)[:300]}"
-            ) from error
+            raise status_error(self._server, self.model_name, error.status_code, str(error.error)) from None
         except (ConnectionError, httpx.TransportError) as error:
-            raise PassingLLMError(
-                f"The language model server {self._server} does not answer ({type(error).__name__}): start it, or "
-                "correct BENCHBENCH_LLM_SERVERS."
-            ) from error
+            raise connection_error(self._server, type(error).__name__) from None
+        except (ValueError, TypeError):  # of JSON, or of the fields in it
+            raise not_an_answer(self._server, "Ollama") from None

@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from apps.retrieval.llms.base import LLMError, PassingLLMError
+from apps.retrieval.llms.base import connection_error, not_an_answer, status_error
 
 Result = TypeVar("Result")
-PASSING = (408, 409, 429, 500, 502, 503, 504)
 
 
 class OpenAILLM:
@@ -17,9 +16,8 @@ class OpenAILLM:
 
         self.model_name = model_name
         self._server = server
-        self._client = OpenAI(
-            base_url=url, api_key=key or "none", timeout=timeout, max_retries=0
-        )  # retried by `asking`
+        # Retried by `asking`.
+        self._client = OpenAI(base_url=url, api_key=key or "none", timeout=timeout, max_retries=0)
 
     def generate(self, prompt: str, *, max_tokens: int = 500, temperature: float = 0.0, seed: int = 0) -> str:
         answer = self._told(
@@ -31,12 +29,22 @@ class OpenAILLM:
                 seed=seed,
             )
         )
-        if not answer.choices:
-            raise LLMError(f"The language model server {self._server} gave no answer by {self.model_name}.")
-        return answer.choices[0].message.content or ""
+        # The client takes any JSON for an answer, and text for a text.
+        choices = getattr(answer, "choices", None)
+        message = getattr(choices[0], "message", None) if choices else None
+        if message is None:
+            raise not_an_answer(self._server, "OpenAI")
+        return message.content or ""
 
     def models(self) -> list[str]:
-        return [model.id for model in self._told(self._client.models.list).data]
+        listed = getattr(self._told(self._client.models.list), "data", None)
+        if listed is None:
+            raise not_an_answer(self._server, "OpenAI")
+        return [model.id for model in listed]
+
+    def revision(self) -> str:
+        """None: the API tells no digests."""
+        return ""
 
     def _told(self, call: Callable[[], Result]) -> Result:
         from openai import APIConnectionError, APIStatusError, OpenAIError
@@ -44,15 +52,8 @@ class OpenAILLM:
         try:
             return call()
         except APIStatusError as error:
-            kind = PassingLLMError if error.status_code in PASSING else LLMError
-            raise kind(
-                f"The language model server {self._server} answered {error.status_code} for {self.model_name}: "
-                f"{error.message[:300]}"
-            ) from error
+            raise status_error(self._server, self.model_name, error.status_code, error.message) from None
         except APIConnectionError as error:
-            raise PassingLLMError(
-                f"The language model server {self._server} does not answer ({type(error).__name__}): start it, or "
-                "correct BENCHBENCH_LLM_SERVERS."
-            ) from error
-        except OpenAIError as error:
-            raise LLMError(f"The language model server {self._server} cannot be asked: {error}") from error
+            raise connection_error(self._server, type(error).__name__) from None
+        except (OpenAIError, ValueError):
+            raise not_an_answer(self._server, "OpenAI") from None

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import find_spec
 from typing import Any
 
 from django.conf import settings
@@ -13,6 +14,7 @@ from apps.retrieval.llms.base import LLM, LLMError
 from apps.retrieval.llms.ollama_llm import OllamaLLM
 from apps.retrieval.llms.openai_llm import OpenAILLM
 
+# By the name of the package that each needs, and of its extra.
 KINDS: dict[str, Callable[..., LLM]] = {"ollama": OllamaLLM, "openai": OpenAILLM}
 STATED = re.compile(r"(?P<name>[\w-]+)=(?P<kind>\w+)\+(?P<url>https?://\S+)")
 DEFAULTS: dict[str, Any] = {"provider": "", "temperature": 0.0, "max_tokens": 500, "seed": 0, "cache": True}
@@ -74,6 +76,9 @@ def lack_of_llm(name: str) -> str:
     if server not in known:
         there = f"known are {', '.join(known)}" if known else "the settings name none (BENCHBENCH_LLM_SERVERS)"
         return f"the language model server {server or 'of ' + model} is not known here, {there}"
+    if find_spec(known[server].kind) is None:
+        package = known[server].kind
+        return f"the language model server {server} needs the package {package}: pip install 'benchbench[{package}]'"
     if url and url.rstrip("/") != known[server].url.rstrip("/"):
         return f"the language model server {server} has another address here than {url}"
     return ""

@@ -1,0 +1,64 @@
+"""Answers of language models, kept: asking the same again is free, and gives the same.
+
+An answer is known by server and model, the model's revision where its server tells one, prompt, and what the server is
+told (temperature, tokens, seed). The first that was given stays. The longest unused go when they take more than
+BENCHBENCH_LLM_CACHE_BYTES.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from django.conf import settings
+from django.db import connection
+
+from apps.retrieval.models import LLMAnswer
+
+TOUCH = "UPDATE retrieval_llmanswer SET used_at = now() WHERE id = %s AND used_at < now() - interval '1 day'"
+# An array: the rows of an IN (…) may be chosen anew for every row that is looked at, and more would go than the limit.
+TRIM = """
+    DELETE FROM retrieval_llmanswer WHERE id = ANY(ARRAY(
+        SELECT id FROM (
+            SELECT id, sum(octet_length(prompt) + octet_length(text)) OVER (ORDER BY used_at DESC, id DESC) AS bytes
+            FROM retrieval_llmanswer
+        ) AS kept WHERE bytes > %s
+    ))
+"""
+
+_passed_by: ContextVar[bool] = ContextVar("answers_passed_by", default=False)
+
+
+@contextmanager
+def passing_by_answers() -> Iterator[None]:
+    """Neither read nor keep answers while this lasts: whoever asks hears what the model says now."""
+    token = _passed_by.set(True)
+    try:
+        yield
+    finally:
+        _passed_by.reset(token)
+
+
+def are_passed_by() -> bool:
+    return _passed_by.get()
+
+
+def find_answer(key: str) -> LLMAnswer | None:
+    """Return the answer that is kept under a key, used from now on."""
+    kept = LLMAnswer.objects.filter(key=key).first()
+    if kept is not None:
+        with connection.cursor() as cursor:
+            cursor.execute(TOUCH, [kept.pk])
+    return kept
+
+
+def keep_answer(answer: LLMAnswer) -> LLMAnswer:
+    """Keep an answer, and return the one that is kept under its key: another's, where that came first."""
+    LLMAnswer.objects.bulk_create([answer], ignore_conflicts=True)
+    return LLMAnswer.objects.filter(key=answer.key).first() or answer
+
+
+def trim_answers() -> int:
+    """Delete the answers longest unused until BENCHBENCH_LLM_CACHE_BYTES hold the rest; return how many."""
+    with connection.cursor() as cursor:
+        cursor.execute(TRIM, [settings.BENCHBENCH_LLM_CACHE_BYTES])
+        return int(cursor.rowcount)
