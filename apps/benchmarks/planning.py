@@ -19,7 +19,7 @@ def plan_of(runs: Sequence[Run]) -> Plan:
 def asking_of(indexes: Mapping[str | None, Index]) -> set[str | None]:
     """Return those of the indexes, by the names that configurations have for them, whose strategies ask a language
     model while they search."""
-    asking = {strategy.name for strategy in STRATEGIES.values() if strategy.requires_llm}
+    asking = {strategy.name for strategy in STRATEGIES.values() if strategy.asks}
     return {name for name, index in indexes.items() if index.strategy in asking}
 
 

@@ -173,15 +173,20 @@ class Lease:
 
     @contextmanager
     def commit(
-        self, result: dict[str, Any] | None = None, *, batches: Iterable[tuple[dict[str, Any], int]] = ()
+        self,
+        result: dict[str, Any] | None = None,
+        *,
+        batches: Iterable[tuple[dict[str, Any], int]] = (),
+        then: Callable[[], Iterable[tuple[dict[str, Any], int]]] | None = None,
     ) -> Iterator[None]:
         """Store the batch's outcome and end it, in one transaction that fails with `Stopped` if the lease is lost.
 
         `batches` are further parts (payload, units) that this one found; they are added in the same transaction.
+        `then` is asked for more at its end, when no other batch of the operation can end meanwhile.
         """
         with transaction.atomic():
             batches = list(batches)
-            _lock_active(self.batch.operation, alone=bool(batches))
+            _lock_active(self.batch.operation, alone=bool(batches) or then is not None)
             if not self.held().order_by().select_for_update().values_list("pk"):
                 raise Stopped
             yield
@@ -194,6 +199,8 @@ class Lease:
                 finished_at=Now(),
             )
             add_batches(self.batch.operation, batches)
+            if then:
+                add_batches(self.batch.operation, then())
         self.committed = True
         events.publish(self.batch.operation_id)
 

@@ -10,7 +10,7 @@ from apps.retrieval.availability import require_available
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.search.vectors import table_store
-from apps.retrieval.strategies import get_strategy, search_parameters
+from apps.retrieval.strategies import TREES, get_strategy, search_parameters
 from benchbench.errors import BenchbenchError
 from benchbench.ir.records import Positions
 
@@ -96,8 +96,11 @@ def finish(index: Index, *, duration_sec: float) -> None:
         raise IndexingError(
             f'The index "{index}" has {vector_count:,} vectors for {chunk_set.vector_count:,} chunks; build it again.'
         )
+    if chunk_set.completed_at is None:
+        raise IndexingError(f'The index "{index}" has a tree of summaries that is not whole; build it again.')
     lexical = index.lexical_index
     searching = search_parameters(get_strategy(index.strategy), index.chunk_parameters)
+    asks_for_summaries = index.strategy in TREES and TREES[index.strategy].requires_llm
     index.fingerprint = fingerprint(
         chunk_set=chunk_set.fingerprint,
         encoder=index.encoder,
@@ -113,7 +116,7 @@ def finish(index: Index, *, duration_sec: float) -> None:
         "num_vectors": vector_count,
         "embed_calls": 0 if index.vector_source else vector_count,
         "cache_hits": index.stats.get("cache_hits", 0),
-        "llm_calls": 0,
+        "llm_calls": chunk_set.summary_count if asks_for_summaries else 0,
         "bytes": 4 * (index.dimension or 0) * vector_count + (lexical.size_bytes if lexical else 0),
     }
     index.status, index.error, index.ready_at = Index.Status.READY, "", timezone.now()

@@ -12,7 +12,7 @@ from apps.collections.models import Collection, Section
 from apps.collections.records import DocumentRecord, SectionRecord
 from apps.retrieval.fingerprints import fingerprint, text_hash
 from apps.retrieval.models import ChunkSet
-from apps.retrieval.strategies import chunk_parameters, get_strategy
+from apps.retrieval.strategies import TREES, chunk_parameters, get_strategy
 from apps.retrieval.strategies.base import Piece
 
 DOCUMENTS_AT_ONCE = 1000
@@ -35,19 +35,25 @@ def make_chunk_set(
     *,
     strategy: str,
     parameters: Mapping[str, Any],
+    grown_by: Mapping[str, Any] | None = None,
     on_part: Callable[[], None] = lambda: None,
 ) -> ChunkSet:
     """Return the chunk set of the collection's documents as they are now, made if there is none yet.
 
     It is there whole or not at all. Positions number the chunks by external_id in code point order, then place in the
     document: the order in which equal scores rank. Summaries follow them, level by level, in the same order.
-    Parameters of the search alone are no part of it. The collection is locked meanwhile, so that an import waits.
-    `on_part` is called between parts and may raise. Raises StrategyError, ChunkingError.
+    Parameters of the search alone are no part of it. Of a tree it has the chunks alone at first; what grows it later
+    (`retrieval.growing`), `grown_by`, is part of what it is. The collection is locked meanwhile, so that an import
+    waits. `on_part` is called between parts and may raise. Raises StrategyError, ChunkingError.
     """
     parameters = chunk_parameters(get_strategy(strategy), parameters)
     locked = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
     key = fingerprint(
-        collection=str(locked.pk), state=locked.fingerprint, strategy=strategy, parameters=dict(parameters)
+        collection=str(locked.pk),
+        state=locked.fingerprint,
+        strategy=strategy,
+        parameters=dict(parameters),
+        **grown_by or {},
     )
     existing = ChunkSet.objects.filter(fingerprint=key).first()
     if existing:
@@ -61,7 +67,7 @@ def make_chunk_set(
     )
     counts = _add_levels(made, on_part)
     made.chunk_count, made.summary_count = counts[0], sum(counts[1:])
-    made.completed_at = timezone.now()
+    made.completed_at = None if strategy in TREES else timezone.now()
     made.save(update_fields=["chunk_count", "summary_count", "completed_at", "updated_at"])
     return made
 
@@ -86,7 +92,7 @@ def _add_levels(chunk_set: ChunkSet, on_part: Callable[[], None]) -> list[int]:
                     rows.append((chunk_set.pk, position, pk, *_row(piece, ordinal, section_ids)))
                     links += [(position, below[pk] + child) for child in piece.children]
                     position += 1
-            _store(chunk_set, rows, links)
+            store_pieces(chunk_set, rows, links)
         below = starts
         counts.append(position - first)
     return counts
@@ -97,7 +103,7 @@ def _row(piece: Piece, ordinal: int, section_ids: Sequence[int]) -> tuple[Any, .
     return section, piece.level, ordinal, piece.text, text_hash(piece.text), piece.start, piece.end
 
 
-def _store(chunk_set: ChunkSet, rows: Sequence[tuple[Any, ...]], links: Sequence[tuple[int, int]]) -> None:
+def store_pieces(chunk_set: ChunkSet, rows: Sequence[tuple[Any, ...]], links: Sequence[tuple[int, int]]) -> None:
     """Store chunks, and the children of those that have any, as positions."""
     with connection.cursor() as cursor:
         with cursor.cursor.copy(COPY_CHUNKS) as copy:

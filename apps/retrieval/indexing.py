@@ -15,7 +15,7 @@ from apps.retrieval.availability import require_available
 from apps.retrieval.building import IndexingError
 from apps.retrieval.llms.servers import checked_llm
 from apps.retrieval.models import Index
-from apps.retrieval.strategies import get_strategy
+from apps.retrieval.strategies import get_strategy, has_summaries
 from benchbench.errors import ConflictError
 from benchbench.names import checked_name
 
@@ -56,7 +56,7 @@ def create_index(
     elif declared.llm or declared.llm_parameters:
         raise IndexingError(f"The strategy {strategy} asks no language model: name none.", field="llm")
     declared.chunk_parameters = get_strategy(strategy).check(chunk_parameters or {})
-    if get_strategy(strategy).levels > 1 and not declared.encoder:
+    if has_summaries(get_strategy(strategy)) and not declared.encoder:
         raise IndexingError(f'The index "{name}" has nothing to compare: {strategy} goes by vectors; name an encoder.')
     if not (declared.encoder or lexical):
         raise IndexingError(f'The index "{name}" would find nothing: name an encoder, or keep the lexical side.')

@@ -2,11 +2,14 @@
 
 One batch chunks the documents (or takes the chunks of an index that chunked alike), measures on the first of them how
 fast this model is here, and cuts the rest into batches of about BENCHBENCH_BATCH_SECONDS; one more builds the lexical
-side. A batch's vectors are stored in the transaction that ends it, so that none is stored twice, and a build that was
-broken off goes on from the vectors there are.
+side. A tree grows level by level, when all below is encoded (`growing`). A batch's vectors are stored in the
+transaction that ends it, so that none is stored twice, and a build that was broken off goes on from the vectors there
+are.
 """
 
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,17 +29,17 @@ from apps.retrieval.building import (
     insert_vectors,
     missing_positions,
     prepare_table,
-    ranges,
 )
 from apps.retrieval.chunking import make_chunk_set
 from apps.retrieval.encoders import Encoder, load_encoder
 from apps.retrieval.encoders.encoding import ChunkVectors, chunk_vectors, encoder_for
 from apps.retrieval.encoders.vector_cache import add_vectors, document_space, known_positions, trim_cache
+from apps.retrieval.growing import Parts, encode_parts, grow, grown_by, next_parts
 from apps.retrieval.llms.answers import trim_answers
 from apps.retrieval.llms.asking import check_llm
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.search.lexical_indexes import make_lexical_index
-from apps.retrieval.strategies import get_strategy
+from apps.retrieval.strategies import TREES, get_strategy
 from benchbench.ir.records import Positions
 
 TRIAL = 64  # chunks that are encoded to see how fast it goes
@@ -47,7 +50,7 @@ class IndexHandler(Handler):
 
     def perform(self, batch: Batch, lease: Lease) -> None:
         index = Index.objects.select_related("collection", "chunk_set").get(pk=batch.operation.subject_id)
-        parts = {"chunk": chunk, "encode": encode, "lexical": index_words}
+        parts = {"chunk": chunk, "encode": encode, "grow": grow, "lexical": index_words}
         parts[batch.payload["part"]](index, batch, lease)
 
     def finalise(self, operation: Operation) -> None:
@@ -70,15 +73,19 @@ def chunk(index: Index, batch: Batch, lease: Lease) -> None:
     """Chunk, encode the first chunks, and add the batches that do the rest."""
     if get_strategy(index.strategy).requires_llm:
         check_llm(index)  # before hours of encoding, and not at the first search
+    encoder = load_encoder(index.encoder) if index.encoder else None
     chunk_set = make_chunk_set(
-        index.collection, strategy=index.strategy, parameters=index.chunk_parameters, on_part=lease.check
+        index.collection,
+        strategy=index.strategy,
+        parameters=index.chunk_parameters,
+        grown_by=grown_by(index, encoder),
+        on_part=lease.check,
     )
     batches: list[tuple[dict[str, Any], int]] = [({"part": "lexical"}, 1)] if index.lexical else []
-    if not index.encoder:
+    if encoder is None:
         with lease.commit(batches=batches):
             Index.objects.filter(pk=index.pk).update(chunk_set=chunk_set)
         return
-    encoder = load_encoder(index.encoder)
     missing = missing_positions(index, chunk_set, revision=encoder.revision)
     new = ~np.isin(missing, known_positions(document_space(encoder), chunk_set))
     tried = min(int(np.searchsorted(np.cumsum(new), TRIAL, side="right")), MOST_AT_ONCE)
@@ -87,10 +94,8 @@ def chunk(index: Index, batch: Batch, lease: Lease) -> None:
     vectors = encode_chunks(chunk_set, trial, encoder, lease)
     rate = len(vectors.made) / (time.perf_counter() - started)
     size = max(TRIAL, int(rate * settings.BENCHBENCH_BATCH_SECONDS))
-    batches += [
-        ({"part": "encode", "start": start, "end": end}, end - start) for start, end in ranges(rest, new[tried:], size)
-    ]
-    with lease.commit(batches=batches):
+    batches += encode_parts(rest, new[tried:], size)
+    with lease.commit({"size": size}, batches=batches, then=further(index, batch)):
         prepare_table(index, chunk_set, revision=encoder.revision, dimension=encoder.dimension)
         store_chunks(index, trial, vectors, encoder)
     trim_cache()
@@ -102,9 +107,14 @@ def encode(index: Index, batch: Batch, lease: Lease) -> None:
     positions = np.arange(batch.payload["start"], batch.payload["end"])
     encoder = encoder_for(index)
     vectors = encode_chunks(index.chunk_set, positions, encoder, lease)
-    with lease.commit():
+    with lease.commit(then=further(index, batch)):
         store_chunks(index, positions, vectors, encoder)
     trim_cache()
+
+
+def further(index: Index, batch: Batch) -> Callable[[], Parts] | None:
+    """Return what tells the batches that follow when all is encoded: the levels of a tree."""
+    return partial(next_parts, index, batch.operation) if index.strategy in TREES else None
 
 
 def store_chunks(index: Index, positions: Positions, vectors: ChunkVectors, encoder: Encoder) -> None:
@@ -175,5 +185,7 @@ def stage_of(operation: Operation, done_parts: set[str], missing: int) -> str:
         return "chunking"
     if missing:
         return "encoding"
+    if operation.batches.filter(payload__part="grow").exclude(state=Batch.State.DONE).exists():
+        return "chunking"  # of the level above
     # The vectors are in; left are the words, and then what concludes the build.
     return "storing" if operation.batches.exclude(state=Batch.State.DONE).exists() else "finalizing"

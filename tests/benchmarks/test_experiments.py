@@ -127,8 +127,8 @@ def test_a_limit_keeps_the_expected_documents_and_the_first_queries(folder: Path
     [
         (
             {"strategies": [{"name": "raptor"}], "llms": [{"model": "llama3"}], "backends": [{"name": "sqlite_vec"}]},
-            "fruit.yaml combines nothing that can run here: the strategy raptor is not known here, known are flat, "
-            "lod_embed, lod_llm; the store sqlite_vec needs the package sqlite-vec: pip install",
+            "fruit.yaml combines nothing that can run here: the language model server ollama is not "
+            "known here, the settings name none .*; the store sqlite_vec needs the package sqlite-vec: pip install",
         ),
         (
             {"embeddings": [{"model": "text-embedding-3", "provider": "openai"}]},
@@ -193,10 +193,10 @@ def test_a_dry_run_lists_the_combinations_and_what_cannot_run(folder: Path) -> N
         "Each query is asked 2 times by each, for 3 chunks.\n"
         f"  1 flat 500/50 · memory · {FRUITS}\n"
         f"  2 flat 500/50 · pgvector · {FRUITS}\n"
-        f"  3 raptor 500/50 · memory · {FRUITS} · llama3: cannot run, the strategy raptor is not known here, known "
-        "are flat, lod_embed, lod_llm\n"
-        f"  4 raptor 500/50 · pgvector · {FRUITS} · llama3: cannot run, the strategy raptor is not known here, known "
-        "are flat, lod_embed, lod_llm\n"
+        f"  3 raptor 500/50 · memory · {FRUITS} · llama3: cannot run, the language model server ollama is not known "
+        "here, the settings name none (BENCHBENCH_LLM_SERVERS)\n"
+        f"  4 raptor 500/50 · pgvector · {FRUITS} · llama3: cannot run, the language model server ollama is not known "
+        "here, the settings name none (BENCHBENCH_LLM_SERVERS)\n"
     )
     facts = json.loads(command("--experiment", path, "--dry-run", "--json", "--preset", "quick_test"))
     assert (facts["total_runs"], facts["runs_that_can_run"]) == (4, 2)

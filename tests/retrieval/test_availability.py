@@ -18,7 +18,7 @@ from tests.retrieval.conftest import KEYWORDS
 pytestmark = pytest.mark.django_db
 MADE_OF = Ingredients(strategy="flat", chunk_parameters={}, encoder=KEYWORDS)
 ABSENT = [
-    ({"strategy": "raptor"}, "the strategy raptor is not known here, known are flat"),
+    ({"strategy": "graph"}, "the strategy graph is not known here, known are flat"),
     ({"encoder": "openai:ada"}, "the provider openai is not known here, known are sbert, sentence-transformers"),
 ]
 

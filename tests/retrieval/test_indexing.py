@@ -49,7 +49,7 @@ class TestDeclaring:
         ("options", "error", "message"),
         [
             ({"encoder": "openai:ada"}, UnavailableError, "the provider openai is not known here"),
-            ({"strategy": "raptor"}, UnavailableError, "the strategy raptor is not known here"),
+            ({"strategy": "graph"}, UnavailableError, "the strategy graph is not known here"),
             ({"chunk_parameters": {"size": "big"}}, StrategyError, "Chunk parameters are"),
         ],
     )

@@ -25,7 +25,7 @@ from apps.retrieval.search.layouts import IndexView, Layout, Nearest
 from apps.retrieval.search.lexical_indexes import load_lexical_index
 from apps.retrieval.search.truncating import TruncatedView
 from apps.retrieval.search.vectors import local_vectors, vectors_file
-from apps.retrieval.strategies import get_strategy
+from apps.retrieval.strategies import get_strategy, has_summaries
 from apps.retrieval.strategies.base import Answer, Asked
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.ann import Ann
@@ -139,7 +139,7 @@ class OpenIndex:
         self, near: Nearest, vectors: Vectors, depth: int, mask: Mask | None, texts: Sequence[str] | None = None
     ) -> list[Answer]:
         """What the strategy finds for queries that are filtered alike; `mask` is over the chunks."""
-        if mask is not None and self._strategy.levels > 1:
+        if mask is not None and has_summaries(self._strategy):
             mask = self.layout.admitted(mask)
         asked = [Asked(text, vector, mask) for text, vector in zip(texts or [""] * len(vectors), vectors, strict=True)]
         return self._strategy.search(asked, IndexView(self, near), depth, self._parameters)
@@ -163,7 +163,7 @@ class OpenIndex:
         notes: defaultdict[str, list[int]] = defaultdict(list)
 
         def search(chosen: list[int], filter: Filter, mask: Mask | None) -> Sequence[Answer]:
-            if self._strategy.levels > 1:
+            if has_summaries(self._strategy):
                 return [alone(number, mask) for number in chosen]
             view = ApproximateView(self.index, vectors, setting, filter, collection)
             answers = self._by_strategy(view.nearest, queries[chosen], depth, mask)

@@ -64,12 +64,22 @@ class VectorTables:
             cursor.execute(statement)
             return np.fromiter((row[0] for row in cursor.fetchall()), np.int64)
 
-    def read(self, collection: str, dimension: int) -> Iterator[tuple[Positions, Vectors]]:
-        """Yield all vectors in the order of their ids, some hundred at a time, as (ids, vectors)."""
+    def of(self, collection: str, dimension: int, ids: Sequence[int]) -> tuple[Positions, Vectors]:
+        """Return the vectors of some ids, in the order of the ids, as (ids, vectors)."""
+        parts = list(self.read(collection, dimension, ids))
+        none = (np.empty(0, np.int64), np.empty((0, dimension), np.float32))
+        of_ids, vectors = zip(none, *parts, strict=True)
+        return np.concatenate(of_ids), np.concatenate(vectors)
+
+    def read(
+        self, collection: str, dimension: int, ids: Sequence[int] | None = None
+    ) -> Iterator[tuple[Positions, Vectors]]:
+        """Yield all vectors, or those of `ids`, in the order of the ids, some hundred at a time: (ids, vectors)."""
         row = np.dtype(_layout(dimension))
-        statement = sql.SQL("COPY (SELECT id, embedding FROM {table} ORDER BY id) TO STDOUT (FORMAT BINARY)").format(
-            table=sql.Identifier(collection)
-        )
+        such = sql.SQL("") if ids is None else sql.SQL("WHERE id = ANY({ids})").format(ids=sql.Literal(list(ids)))
+        statement = sql.SQL(
+            "COPY (SELECT id, embedding FROM {table} {such} ORDER BY id) TO STDOUT (FORMAT BINARY)"
+        ).format(table=sql.Identifier(collection), such=such)
         rest = bytearray()
         skip = len(HEADER)
         with connection.cursor() as cursor, cursor.cursor.copy(statement) as copy:

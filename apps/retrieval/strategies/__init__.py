@@ -2,13 +2,21 @@
 
 from typing import Any
 
-from apps.retrieval.strategies.base import Parameters, RetrievalStrategy, StrategyError
+from apps.retrieval.strategies.base import Parameters, RetrievalStrategy, StrategyError, TreeStrategy
 from apps.retrieval.strategies.flat import FlatStrategy
 from apps.retrieval.strategies.lod_embed import LODEmbedStrategy
 from apps.retrieval.strategies.lod_llm import LODLLMStrategy
+from apps.retrieval.strategies.raptor import RaptorStrategy
 
+TREES: dict[str, TreeStrategy] = {
+    "raptor": RaptorStrategy("raptor", requires_llm=True),
+    "raptor_extractive": RaptorStrategy("raptor_extractive", requires_llm=False),
+}
 STRATEGIES: dict[str, RetrievalStrategy] = {
-    strategy.name: strategy for strategy in (FlatStrategy(), LODEmbedStrategy(), LODLLMStrategy())
+    "flat": FlatStrategy(),
+    "lod_embed": LODEmbedStrategy(),
+    "lod_llm": LODLLMStrategy(),
+    **TREES,
 }
 
 
@@ -19,6 +27,11 @@ def get_strategy(name: str) -> RetrievalStrategy:
             f"There is no retrieval strategy {name!r}; there are {', '.join(STRATEGIES)}.", field="strategy"
         )
     return STRATEGIES[name]
+
+
+def has_summaries(strategy: RetrievalStrategy) -> bool:
+    """Tell whether an index by a strategy has levels above its chunks."""
+    return strategy.levels > 1 or strategy.name in TREES
 
 
 def chunk_parameters(strategy: RetrievalStrategy, parameters: Parameters) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The protocol of retrieval strategies."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -109,7 +109,12 @@ class RetrievalStrategy(Protocol):
     def name(self) -> str: ...
 
     @property
-    def requires_llm(self) -> bool: ...
+    def requires_llm(self) -> bool:
+        """Whether an index by it names a language model."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether it asks the language model while it searches."""
 
     @property
     def levels(self) -> int:
@@ -127,6 +132,20 @@ class RetrievalStrategy(Protocol):
 
     def search(self, queries: Sequence[Asked], view: View, depth: int, parameters: Parameters) -> list[Answer]:
         """The best `depth` chunks for each query, by parameters that `check` returned."""
+
+
+class TreeStrategy(RetrievalStrategy, Protocol):
+    """A strategy whose index grows summaries above its chunks while it is built, level by level, each by the vectors
+    of the level below."""
+
+    def clusters(
+        self, vectors: Vectors, lengths: NDArray[np.int64], level: int, parameters: Parameters
+    ) -> list[NDArray[np.int64]]:
+        """What each summary of a `level` (1 and above) is of: rows of the level below, by the `vectors` (n, d) and the
+        `lengths` (n,) of its texts in characters. None where the tree ends below."""
+
+    def summary(self, texts: Sequence[str], ask: Callable[[str], str]) -> str:
+        """The summary of the texts of a cluster; `ask` gives a language model's answer to a prompt."""
 
 
 def vectors_of(queries: Sequence[Asked]) -> Vectors:

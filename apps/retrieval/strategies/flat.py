@@ -25,6 +25,7 @@ class FlatStrategy:
 
     name = "flat"
     requires_llm = False
+    asks = False
     levels = 1
     of_search: frozenset[str] = frozenset()
 

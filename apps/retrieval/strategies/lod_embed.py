@@ -39,6 +39,7 @@ class LODEmbedStrategy:
 
     name = "lod_embed"
     requires_llm = False
+    asks = False
     levels = 3
     of_search = frozenset({"doc_top_k", "section_top_k"})
 

@@ -46,6 +46,7 @@ class LODLLMStrategy:
 
     name = "lod_llm"
     requires_llm = True
+    asks = True
     levels = 3
     of_search = LODEmbedStrategy.of_search
 

@@ -1,0 +1,59 @@
+"""Credit: through which summary of a tree a chunk came into a list, which the list itself does not say."""
+
+from collections.abc import Mapping
+
+from apps.retrieval.encoders.encoding import space_of
+from apps.retrieval.encoders.vector_cache import find_vectors
+from apps.retrieval.fingerprints import text_hash
+from apps.retrieval.models import Chunk, Index
+from apps.retrieval.search.truncating import truncated
+from apps.retrieval.search.vectors import table_store
+from apps.retrieval.strategies import TREES
+from benchbench.ir.ranking import pair_scores
+
+
+def summaries_behind(
+    index: Index, text: str, scores: Mapping[int, float], *, dimensions: int | None = None
+) -> dict[int, Chunk]:
+    """Return the summaries through which chunks of a dense list were found for the query `text`, by their keys.
+
+    `scores` are those of the list, by the keys of chunks. Equal bits tell: a score is that of one pair, always computed
+    alike, and a chunk's is that of what brought it. A chunk that came by itself is left out, and all where the query's
+    vector is not kept. `dimensions`: those that were compared, where not all.
+    """
+    if index.strategy not in TREES or index.dimension is None or index.chunk_set is None:
+        return {}
+    space, key = space_of(index.encoder, index.encoder_revision, "query", index.dimension), text_hash(text)
+    query = find_vectors(space, [key]).get(key)
+    if query is None:
+        return {}
+    above = _above(set(scores))
+    nodes = Chunk.objects.in_bulk(list(scores.keys() | set().union(*above.values())))
+    ids, vectors = table_store().of(index.vector_table, index.dimension, sorted(c.position for c in nodes.values()))
+    if dimensions is not None:
+        vectors = truncated(vectors, dimensions, what="chunk")
+        (query,) = truncated(query[None], dimensions, what="query")
+    own = dict(zip(ids.tolist(), pair_scores(vectors, query).tolist(), strict=True))
+    behind: dict[int, Chunk] = {}
+    for chunk, score in scores.items():
+        if own[nodes[chunk].position] != score:
+            by = [node for node in sorted(above[chunk]) if own[nodes[node].position] == score]
+            behind |= {chunk: nodes[by[0]]} if by else {}
+    return behind
+
+
+def _above(chunks: set[int]) -> dict[int, set[int]]:
+    """The keys of all summaries above each of some chunks, in a query a level."""
+    links = Chunk.children.through.objects
+    above: dict[int, set[int]] = {chunk: set() for chunk in chunks}
+    on_level = {chunk: {chunk} for chunk in chunks}
+    while any(on_level.values()):
+        parents: dict[int, set[int]] = {}
+        for parent, child in links.filter(to_chunk__in=set().union(*on_level.values())).values_list(
+            "from_chunk", "to_chunk"
+        ):
+            parents.setdefault(child, set()).add(parent)
+        for chunk, keys in on_level.items():
+            on_level[chunk] = set().union(*(parents.get(key, set()) for key in keys))
+            above[chunk] |= on_level[chunk]
+    return above

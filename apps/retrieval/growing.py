@@ -1,0 +1,136 @@
+"""Growing the tree of summaries above the chunks of an index: level by level, each by the vectors of the one below.
+
+A level is one batch (`grow`), which stores its summaries; batches that encode those follow, and the last of them is
+followed by the next level. Answers of a language model are kept, so that a level that was broken off goes on.
+"""
+
+import time
+from functools import partial
+from typing import Any
+
+import numpy as np
+from django.db.models import Max
+from django.utils import timezone
+from numpy.typing import NDArray
+
+from apps.operations.leasing import Lease
+from apps.operations.models import Batch, Operation
+from apps.retrieval.building import IndexingError, missing_positions, ranges
+from apps.retrieval.chunking import store_pieces
+from apps.retrieval.encoders import Encoder
+from apps.retrieval.fingerprints import text_hash
+from apps.retrieval.llms.asking import ask
+from apps.retrieval.llms.servers import ASKS, checked_llm
+from apps.retrieval.models import ChunkSet, Index
+from apps.retrieval.search.vectors import table_store
+from apps.retrieval.strategies import TREES
+from apps.retrieval.strategies.base import Vectors
+from benchbench.ir.records import Positions
+
+Parts = list[tuple[dict[str, Any], int]]
+Summaries = list[tuple[str, Positions]]  # the text of each, and the positions that it is of
+
+PART_SECONDS = 600  # after which a level goes on in another batch: a batch has an end
+
+
+def grown_by(index: Index, encoder: Encoder | None) -> dict[str, Any]:
+    """Return what decides the chunks of an index besides its strategy and its parameters: nothing without a tree."""
+    if index.strategy not in TREES or encoder is None:
+        return {}
+    by: dict[str, Any] = {"encoder": index.encoder, "encoder_revision": encoder.revision}
+    if TREES[index.strategy].requires_llm:
+        stated = checked_llm(index.llm_parameters)
+        by |= {"llm": index.llm, "llm_parameters": {name: stated[name] for name in ("provider", *ASKS)}}
+    return by
+
+
+def next_parts(index: Index, operation: Operation) -> Parts:
+    """Return the batches that follow when all vectors so far are stored: those of what has none, or the next level.
+
+    None while others encode, and where the tree is whole. For the transaction that ends a batch.
+    """
+    encoding = operation.batches.filter(payload__part="encode").exclude(state=Batch.State.DONE)
+    if index.strategy not in TREES or encoding.exists():
+        return []
+    assert index.chunk_set is not None
+    chunk_set = ChunkSet.objects.get(pk=index.chunk_set.pk)
+    missing = missing_positions(index, chunk_set, revision=index.encoder_revision)
+    if len(missing):
+        size = operation.batches.get(payload__part="chunk").result["size"]
+        return encode_parts(missing, np.ones(len(missing), bool), size)
+    if chunk_set.completed_at is None:
+        top = chunk_set.chunks.aggregate(top=Max("level"))["top"] or 0
+        return [({"part": "grow", "level": top + 1}, 1)]
+    return []
+
+
+def encode_parts(positions: Positions, new: NDArray[np.bool_], size: int) -> Parts:
+    """Return the batches that encode ascending positions, of at most `size` that are `new` (n,)."""
+    spans = ranges(positions, new, size)
+    return [({"part": "encode", "start": start, "end": end}, end - start) for start, end in spans]
+
+
+def grow(index: Index, batch: Batch, lease: Lease) -> None:
+    """Make the summaries of one level, or take those of an index that is made of the same."""
+    assert index.chunk_set is not None
+    level = batch.payload["level"]
+    is_made = _is_there(index.chunk_set, level)
+    made: Summaries | None = [] if is_made else _summaries(index, index.chunk_set, level, lease)
+    if made is None:
+        with lease.commit(batches=[(batch.payload, 1)]):
+            return
+    with lease.commit(then=partial(next_parts, index, batch.operation)):
+        locked = ChunkSet.objects.select_for_update().get(pk=index.chunk_set.pk)
+        if not is_made and not _is_there(locked, level):
+            _store(locked, level, made)
+
+
+def _is_there(chunk_set: ChunkSet, level: int) -> bool:
+    return chunk_set.completed_at is not None or chunk_set.chunks.filter(level=level).exists()
+
+
+def _summaries(index: Index, chunk_set: ChunkSet, level: int, lease: Lease) -> Summaries | None:
+    """The summaries of a level; none where the tree ends below. None instead of a list where time is up: those that
+    were asked for are kept, and come at once next time."""
+    tree = TREES[index.strategy]
+    rows = chunk_set.chunks.filter(level=level - 1).order_by("position")
+    positions = np.array(rows.values_list("position", flat=True), np.int64)
+    texts = list(rows.values_list("text", flat=True))
+    lengths = np.array([len(text) for text in texts], np.int64)
+    lease.check()
+    members = tree.clusters(_vectors(index, positions), lengths, level, tree.check(index.chunk_parameters))
+    # Kept whatever the index says of its searches: a level that is asked for again must be the same.
+    asked = Index(llm=index.llm, llm_parameters={**index.llm_parameters, "cache": True})
+    started = time.monotonic()
+    made: Summaries = []
+    for part in members:
+        lease.check()
+        if tree.requires_llm and time.monotonic() - started > PART_SECONDS:
+            return None
+        text = tree.summary([texts[row] for row in part.tolist()], lambda prompt: ask(asked, prompt).text).strip()
+        if not text:
+            raise IndexingError(
+                f'A summary for the index "{index}" came out empty: name another language model than {index.llm!r}.'
+            )
+        made.append((text, positions[part]))
+    return made
+
+
+def _vectors(index: Index, positions: Positions) -> Vectors:
+    """The stored vectors (n, d) of ascending positions."""
+    assert index.dimension is not None
+    return table_store().of(index.vector_table, index.dimension, positions.tolist())[1]
+
+
+def _store(chunk_set: ChunkSet, level: int, made: Summaries) -> None:
+    """Store a level of a locked chunk set; one without summaries ends the tree."""
+    first = chunk_set.vector_count
+    rows = [
+        (chunk_set.pk, first + ordinal, None, None, level, ordinal, text, text_hash(text), 0, 0)
+        for ordinal, (text, _) in enumerate(made)
+    ]
+    links = [(first + ordinal, child) for ordinal, (_, of) in enumerate(made) for child in of.tolist()]
+    store_pieces(chunk_set, rows, links)
+    chunk_set.summary_count += len(made)
+    chunk_set.completed_at = None if made else timezone.now()
+    chunk_set.save(update_fields=["summary_count", "completed_at", "updated_at"])

@@ -1,0 +1,150 @@
+"""RAPTOR: a tree of summaries above the chunks, each of texts that are near each other (Sarthi et al., 2024)."""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from apps.collections.records import DocumentRecord
+from apps.retrieval.strategies.base import (
+    Answer,
+    Asked,
+    Parameters,
+    Piece,
+    StrategyError,
+    Vectors,
+    View,
+    checked,
+    vectors_of,
+)
+from apps.retrieval.strategies.flat import windows
+from benchbench.ir.chunking import check_chunk_parameters
+from benchbench.ir.records import Calls, ScoredList
+from benchbench.ir.summaries import first_sentences
+from benchbench.ir.trees.clustering import Members, clusters
+from benchbench.ir.trees.reducing import REDUCTIONS, lack_of
+from benchbench.ir.trees.searching import Mask, collapsed, layer_by_layer
+
+DEFAULTS: dict[str, Any] = {
+    "size": 500,
+    "overlap": 50,
+    "max_layers": 3,
+    "cluster_threshold": 0.1,
+    "context": 8000,
+    "reduction": "pca",
+    "seed": 42,
+    "search": "collapsed",
+    "credit": "leaves",
+    "layer_top_k": 5,
+}
+EXAMPLE = (
+    '{"size": 500, "overlap": 50, "max_layers": 3, "cluster_threshold": 0.1, "context": 8000, "reduction": "pca", '
+    '"seed": 42, "search": "collapsed", "credit": "leaves", "layer_top_k": 5}, sizes in characters'
+)
+RANGES: dict[str, tuple[float, float]] = {
+    "max_layers": (1, 10),
+    "cluster_threshold": (0, 1),
+    "context": (100, 1_000_000),
+    "seed": (0, 2**32 - 1),
+    "layer_top_k": (1, 1000),
+}
+CHOICES = {"reduction": REDUCTIONS, "search": ("collapsed", "tree"), "credit": ("leaves", "none")}
+PROMPT = "Write a summary of the following, including as many key details as possible:\n\n{texts}\n\nSummary:"
+EXTRACT = 1000  # characters of a summary that is extracted, as many as common encoders read
+
+
+class RaptorStrategy:
+    """Chunks are cut section by section. Above them stand summaries of clusters of chunks, above those summaries of
+    clusters of summaries, to `max_layers`, or until a layer would not shrink.
+
+    A cluster's texts have at most `context` characters together; one that is longer is parted. Everything that is found
+    are chunks: in a collapsed search, all levels as one list, a summary stands for the chunks below it, or with
+    `credit: none` for nothing; in a tree search the best `layer_top_k` summaries of each layer are gone on with.
+
+    `raptor` asks a language model for summaries. `raptor_extractive` takes the first sentences of what is summarised:
+    another method, under another name.
+    """
+
+    levels = 1
+    asks = False
+    of_search = frozenset({"search", "credit", "layer_top_k"})
+
+    def __init__(self, name: str, *, requires_llm: bool) -> None:
+        self.name = name
+        self.requires_llm = requires_llm
+
+    def check(self, parameters: Parameters) -> dict[str, Any]:
+        complete = checked(parameters, DEFAULTS, example=EXAMPLE)
+        check_chunk_parameters(size=complete["size"], overlap=complete["overlap"])
+        for name, (least, most) in RANGES.items():
+            if not least <= complete[name] <= most:
+                raise StrategyError(f"{name} is a number from {least} to {most:,}; not {complete[name]}.", field=name)
+        for name, choices in CHOICES.items():
+            if complete[name] not in choices:
+                raise StrategyError(f"{name} is {' or '.join(choices)}; not {complete[name]!r}.", field=name)
+        if complete["size"] > complete["context"]:
+            raise StrategyError(
+                f"A chunk of {complete['size']:,} characters has no room in a context of {complete['context']:,}.",
+                field="context",
+            )
+        if complete["search"] == "tree" and complete["credit"] == "none":
+            raise StrategyError(
+                "A tree search finds chunks by summaries alone: credit none is of a collapsed one.", field="credit"
+            )
+        if lack := lack_of(complete["reduction"]):
+            raise StrategyError(f"{lack[0].upper()}{lack[1:]}.", field="reduction")
+        return complete
+
+    def chunks(self, document: DocumentRecord, parameters: Parameters) -> Iterable[Piece]:
+        sections = [(section.start, section.end) for section in document.sections]
+        return windows(document, sections, size=parameters["size"], overlap=parameters["overlap"])
+
+    def clusters(
+        self, vectors: Vectors, lengths: NDArray[np.int64], level: int, parameters: Parameters
+    ) -> list[Members]:
+        if level > parameters["max_layers"]:
+            return []
+        return clusters(
+            vectors,
+            lengths,
+            most=parameters["context"],
+            threshold=parameters["cluster_threshold"],
+            seed=parameters["seed"],
+            reduction=parameters["reduction"],
+        )
+
+    def summary(self, texts: Sequence[str], ask: Callable[[str], str]) -> str:
+        if self.requires_llm:
+            return ask(PROMPT.format(texts="\n\n".join(texts)))
+        return " ".join(first_sentences(text, most=EXTRACT // len(texts)) for text in texts)
+
+    def search(self, queries: Sequence[Asked], view: View, depth: int, parameters: Parameters) -> list[Answer]:
+        if parameters["search"] == "tree":
+            searched = [
+                layer_by_layer(view, _near(view, query), query.mask, depth, layer_top_k=parameters["layer_top_k"])
+                for query in queries
+            ]
+            return [Answer(ranked, Calls(embed=1)) for ranked in searched]
+        masks = _without_summaries(view, queries) if parameters["credit"] == "none" else [q.mask for q in queries]
+        nodes = view.nearest(vectors_of(queries), depth, masks)
+        return [
+            Answer(collapsed(view, near, _near(view, query), mask, depth), Calls(embed=1))
+            for query, near, mask in zip(queries, nodes, masks, strict=True)
+        ]
+
+
+def _near(view: View, query: Asked) -> Callable[[int, Mask | None], ScoredList]:
+    return partial(_nearest, view, query)
+
+
+def _nearest(view: View, query: Asked, depth: int, mask: Mask | None) -> ScoredList:
+    return view.nearest(query.vector[None], depth, [mask])[0]
+
+
+def _without_summaries(view: View, queries: Sequence[Asked]) -> list[Mask | None]:
+    """The chunks that each query admits; one mask for queries that are filtered alike."""
+    leaves: Mask = view.levels == 0
+    masks = {id(query.mask): leaves if query.mask is None else leaves & query.mask for query in queries}
+    return [masks[id(query.mask)] for query in queries]

@@ -1,0 +1,219 @@
+"""Trees of summaries: grown level by level, resumed, shared, and searched with known answers."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from apps.collections.models import Collection
+from apps.operations.working import OperationFailedError, perform_batch, wait
+from apps.retrieval import growing
+from apps.retrieval.crediting import summaries_behind
+from apps.retrieval.encoders.registry import ENCODERS
+from apps.retrieval.indexing import IndexingError, build_index, create_index
+from apps.retrieval.models import Chunk, Index, LLMAnswer
+from apps.retrieval.search.open_indexes import open_index
+from apps.retrieval.strategies import StrategyError, get_strategy
+from apps.retrieval.tasks import progress
+from tests.factories import make_collection
+from tests.retrieval.llm_server import MODEL, LLMServer
+from tests.retrieval.test_strategies import asked, hits
+from tests.retrieval.words import BAG, BagOfWords, import_words
+
+TOPICS = ("apple", "pear", "plum")
+LLM = {"strategy": "raptor", "llm": MODEL}
+EXTRACTIVE = {"strategy": "raptor_extractive"}
+
+
+@pytest.fixture
+def words(db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Collection:
+    monkeypatch.setitem(ENCODERS, "bag:", BagOfWords)
+    return import_words(tmp_path)
+
+
+@pytest.fixture
+def orchard(db: None) -> Collection:
+    """Twelve documents of each of three topics."""
+    texts = [f"{topic} {topic}. Number {place}." for topic in TOPICS for place in range(12)]
+    return make_collection("orchard", [{"external_id": f"{n:02}", "text": text} for n, text in enumerate(texts)])
+
+
+def levels(index: Index) -> list[int]:
+    assert index.chunk_set is not None
+    return np.bincount([*index.chunk_set.chunks.values_list("level", flat=True)]).tolist()
+
+
+def children(index: Index, position: int) -> list[int]:
+    assert index.chunk_set is not None
+    parent = index.chunk_set.chunks.get(position=position)
+    return sorted(parent.children.values_list("position", flat=True))
+
+
+class TestGrowing:
+    def test_a_language_model_summarises_each_cluster_once(
+        self, words: Collection, built: Any, server: LLMServer
+    ) -> None:
+        server.answer = lambda prompt: "delta"
+        index = built(words, encoder=BAG, **LLM)
+        assert (levels(index), children(index, 6)) == ([6, 1], [0, 1, 2, 3, 4, 5])
+        stats = {name: index.stats[name] for name in ("num_chunks", "num_vectors", "llm_calls", "num_documents")}
+        assert stats == {"num_chunks": 6, "num_vectors": 7, "llm_calls": 1, "num_documents": 3}
+        (request,) = server.asked
+        prompt = request["messages"][0]["content"]
+        assert "Hist\n\nalpha beta\n\nUse\n\nalpha gamma\n\nHist\n\nbeta beta delta" in prompt
+
+    def test_topics_have_a_summary_each_and_one_above_them(self, orchard: Collection, built: Any) -> None:
+        index = built(orchard, **EXTRACTIVE)
+        assert levels(index) == [36, 3, 1]
+        assert [children(index, position) for position in (36, 37, 38, 39)] == [
+            *[list(range(start, start + 12)) for start in (0, 12, 24)],
+            [36, 37, 38],
+        ]
+        assert Chunk.objects.get(position=36).text.startswith("apple apple. Number 0. apple apple. Number 1. ")
+        assert (index.stats["num_vectors"], index.stats["llm_calls"]) == (40, 0)
+        assert index.chunk_set is not None
+        assert index.chunk_set.completed_at
+        assert levels(built(orchard, name="low", chunk_parameters={"max_layers": 1}, **EXTRACTIVE)) == [36, 3]
+
+    def test_the_same_seed_grows_the_same_tree(self, orchard: Collection, built: Any) -> None:
+        first = built(orchard, **EXTRACTIVE)
+        texts = [*first.chunk_set.chunks.order_by("position").values_list("text", flat=True)]
+        Index.objects.all().delete()
+        first.chunk_set.delete()
+        again = built(orchard, **EXTRACTIVE)
+        assert [*again.chunk_set.chunks.order_by("position").values_list("text", flat=True)] == texts
+        assert [children(again, 36), children(again, 39)] == [list(range(12)), [36, 37, 38]]
+
+    def test_indexes_of_one_tree_share_it_and_other_models_have_their_own(
+        self, words: Collection, built: Any, server: LLMServer
+    ) -> None:
+        server.answer = lambda prompt: "delta"
+        first = built(words, name="one", encoder=BAG, **LLM)
+        same = built(words, name="two", encoder=BAG, chunk_parameters={"search": "tree"}, **LLM)
+        assert (same.chunk_set, same.stats["num_vectors"], len(server.asked)) == (first.chunk_set, 7, 1)
+        warm = built(words, name="three", encoder=BAG, llm_parameters={"temperature": 0.5}, **LLM)
+        extractive = built(words, name="four", encoder=BAG, **EXTRACTIVE)
+        assert len({first.chunk_set, warm.chunk_set, extractive.chunk_set}) == 3
+
+    def test_a_build_that_was_broken_off_goes_on(self, orchard: Collection, settings: Any, server: LLMServer) -> None:
+        settings.BENCHBENCH_LEASE_SECONDS = 3600
+        server.answer = lambda prompt: 400 if "plum plum" in prompt else prompt.split("\n\n")[1]
+        index = create_index(orchard, name="i", encoder="keyword:apple,pear,plum", **LLM)
+        with pytest.raises(OperationFailedError, match="answered 400"):
+            wait(build_index(index))
+        index.refresh_from_db()
+        assert (index.status, levels(index), LLMAnswer.objects.count()) == ("failed", [36], 2)
+        server.answer = lambda prompt: prompt.split("\n\n")[1]
+        wait(build_index(index))
+        index.refresh_from_db()
+        assert (index.status, levels(index), index.stats["llm_calls"]) == ("ready", [36, 3, 1], 4)
+        assert len(server.asked) == 5, "those that were answered are not asked again"
+
+    def test_a_level_that_takes_long_goes_on_in_another_batch(
+        self, orchard: Collection, settings: Any, server: LLMServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings.BENCHBENCH_LEASE_SECONDS = 3600
+        monkeypatch.setattr(growing, "PART_SECONDS", 0.3)
+
+        def answer(prompt: str) -> str:
+            time.sleep(0.2)
+            return prompt.split("\n\n")[1]
+
+        server.answer = answer
+        index = create_index(orchard, name="i", encoder="keyword:apple,pear,plum", **LLM)
+        operation = build_index(index)
+        assert perform_batch(operation.batches.get().pk, owner="me")
+        operation.refresh_from_db()
+        assert progress(operation)["stage"] == "chunking"
+        for _ in range(20):
+            grow = operation.batches.filter(payload__part="grow", state="pending").first()
+            if grow is None or levels(Index.objects.get()) != [36]:
+                break
+            perform_batch(grow.pk, owner="me")
+        assert levels(Index.objects.get()) == [36, 3]
+        assert operation.batches.filter(payload={"part": "grow", "level": 1}).count() > 1
+        assert len(server.asked) == 3
+
+    def test_an_empty_summary_stops_the_build(self, words: Collection, settings: Any, server: LLMServer) -> None:
+        settings.BENCHBENCH_LEASE_SECONDS = 3600
+        server.answer = lambda prompt: " \n"
+        index = create_index(words, name="i", encoder=BAG, **LLM)
+        with pytest.raises(OperationFailedError, match=r"A summary for the index .* came out empty"):
+            wait(build_index(index))
+
+    def test_it_goes_by_vectors(self, words: Collection) -> None:
+        with pytest.raises(IndexingError, match="raptor_extractive goes by vectors; name an encoder"):
+            create_index(words, name="i", **EXTRACTIVE)
+
+
+class TestSearching:
+    @pytest.fixture
+    def stated(self, words: Collection, built: Any, server: LLMServer) -> Any:
+        """An index whose one summary, above all chunks, is `beta beta beta delta`: nearer to beta than any chunk."""
+        server.answer = lambda prompt: "beta beta beta delta"
+
+        def make(**parameters: Any) -> Index:
+            index: Index = built(words, encoder=BAG, chunk_parameters=parameters, **LLM)
+            return index
+
+        return make
+
+    def test_a_summary_stands_for_its_chunks_by_their_own_similarity(self, stated: Any) -> None:
+        index = stated()
+        assert hits(index, asked(index, 4)) == [
+            *[("B", "sec_1", 0.9487), ("A", "sec_1", 0.9487), ("C", "sec_3", 0.9487)],
+            ("A", "sec_2", 0.9487),
+        ]
+        assert len(asked(index, 50).ranked) == 6
+        assert (asked(index, 4).calls.embed, asked(index, 4).calls.llm) == (1, 0)
+
+    def test_the_summary_that_brought_a_chunk_is_told(self, stated: Any) -> None:
+        index = stated()
+        leaves = dict(index.chunk_set.leaves.values_list("position", "pk"))
+
+        def scores_of(found: Index) -> dict[int, float]:
+            ranked = asked(found, 6).ranked
+            return {leaves[position]: score for position, score in zip(ranked.ids, ranked.scores, strict=True)}
+
+        scores = scores_of(index)
+        through = summaries_behind(index, "beta", scores)
+        assert {chunk: summary.position for chunk, summary in through.items()} == dict.fromkeys(scores, 6)
+        assert summaries_behind(index, "beta", scores_of(stated(credit="none"))) == {}
+        assert summaries_behind(index, "never asked", scores) == {}
+
+    def test_without_credit_it_is_the_search_of_flat(self, stated: Any, words: Collection, built: Any) -> None:
+        index = stated(credit="none")
+        assert hits(index, asked(index, 3)) == [("B", "sec_1", 0.8944), ("A", "sec_1", 0.7071), ("C", "sec_3", 0.7071)]
+
+    def test_a_tree_search_has_the_chunks_similarities(self, stated: Any) -> None:
+        index = stated(search="tree")
+        assert hits(index, asked(index, 2)) == [("B", "sec_1", 0.8944), ("A", "sec_1", 0.7071)]
+
+    def test_a_tree_search_stays_below_the_best_summaries(self, orchard: Collection, built: Any) -> None:
+        opened = open_index(built(orchard, chunk_parameters={"search": "tree", "layer_top_k": 1}, **EXTRACTIVE))
+        (ranked,) = opened.dense(opened.encode(["pear"]), 50)
+        assert sorted(ranked.ids.tolist()) == list(range(12, 24))
+
+
+class TestParameters:
+    @pytest.mark.parametrize(
+        ("parameters", "said"),
+        [
+            ({"max_layers": 0}, "max_layers is a number from 1 to 10; not 0"),
+            ({"cluster_threshold": 1.5}, "cluster_threshold is a number from 0 to 1; not 1.5"),
+            ({"cluster_threshold": 1}, 'Chunk parameters are .*"cluster_threshold": 0.1'),
+            ({"search": "wide"}, "search is collapsed or tree; not 'wide'"),
+            ({"size": 900, "context": 800}, "A chunk of 900 characters has no room in a context of 800"),
+            ({"search": "tree", "credit": "none"}, "credit none is of a collapsed one"),
+        ],
+    )
+    def test_nonsense_is_refused(self, parameters: dict[str, Any], said: str) -> None:
+        with pytest.raises(StrategyError, match=said):
+            get_strategy("raptor").check(parameters)
+
+    def test_a_reduction_that_is_not_installed_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+        with pytest.raises(StrategyError, match="needs the package umap-learn, which is not installed"):
+            get_strategy("raptor").check({"reduction": "umap"})
