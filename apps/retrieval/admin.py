@@ -17,6 +17,7 @@ from apps.retrieval.deleting import delete_index
 from apps.retrieval.encoders.vector_cache import clear_cache, with_sizes
 from apps.retrieval.indexing import build_index
 from apps.retrieval.models import ChunkSet, Index, VectorSpace
+from apps.retrieval.strategies import TREES
 from benchbench.access import visible
 from benchbench.errors import ConflictError
 from benchbench.site.additions import Page, add_to
@@ -88,6 +89,9 @@ class IndexAdmin(OwnedAdmin):
 
     @display(description="goes on with", empty_value="everything")
     def routing(self, index: Index) -> str | None:
+        if index.strategy in TREES:
+            best = f"the best {index.chunk_parameters.get('layer_top_k')} summaries of each layer"
+            return best if index.chunk_parameters.get("search") == "tree" else None
         documents, sections = (index.chunk_parameters.get(name) for name in ("doc_top_k", "section_top_k"))
         return f"the best {documents} documents, then their best {sections} sections" if documents else None
 

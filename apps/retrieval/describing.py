@@ -8,8 +8,8 @@ from django.db.models import OuterRef, QuerySet, Subquery
 
 from apps.operations.models import Operation
 from apps.retrieval.fingerprints import fingerprint
-from apps.retrieval.models import Index
-from apps.retrieval.strategies import get_strategy
+from apps.retrieval.models import ChunkSet, Index
+from apps.retrieval.strategies import TREES, get_strategy
 
 UNKNOWN = "unknown"
 # What an index had until the store became a choice of the run. Hashes keep it, so that manifests find what they name.
@@ -22,7 +22,8 @@ def identity_of(index: Index) -> dict[str, Any]:
     Indexes of equal `content` hold the same chunks and vectors, on whichever site they were built; `Index.fingerprint`
     names one index of this site. An encoder named by a path must lie at the same path. Of imported vectors
     `query_encoder_revision` says besides that nobody knows by which revision of the model they were made: queries that
-    the file has no vectors of are encoded by the one that is here, which cannot be checked.
+    the file has no vectors of are encoded by the one that is here, which cannot be checked. Of a tree, `summaries` is
+    a hash of their texts: a language model elsewhere may have written others.
     """
     told = {"name": index.name, "version": index.version, **_facts(index), "content": content_of(index)}
     if index.vector_source and index.encoder:
@@ -48,7 +49,13 @@ def _facts(index: Index) -> dict[str, Any]:
         "lexical": lexical and {"engine": lexical.engine, "parameters": lexical.parameters},
         "llm": index.llm,
         "llm_parameters": index.llm_parameters,
+        **({"summaries": _summaries(index.chunk_set)} if index.strategy in TREES and index.chunk_set else {}),
     }
+
+
+def _summaries(chunk_set: ChunkSet) -> str:
+    texts = chunk_set.chunks.filter(level__gt=0).order_by("position").values_list("level", "text_hash")
+    return fingerprint(summaries=[list(text) for text in texts])
 
 
 def with_operation(indexes: QuerySet[Index]) -> QuerySet[Index]:

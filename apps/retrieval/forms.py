@@ -10,8 +10,6 @@ from apps.retrieval.llms.servers import servers
 from apps.retrieval.models import Index
 from benchbench.site.pages import PageForm
 
-LOD_EMBED, LOD_LLM = "lod_embed", "lod_llm"
-
 
 class IndexForm(PageForm):
     collection = forms.ModelChoiceField(Collection.objects.none())
@@ -40,8 +38,10 @@ class IndexForm(PageForm):
         initial="flat",
         choices=[
             ("flat", "flat: with every chunk"),
-            (LOD_EMBED, "level of detail: with documents, then their sections, then the chunks of those"),
-            (LOD_LLM, "level of detail by a language model, which picks documents and sections"),
+            ("lod_embed", "level of detail: with documents, then their sections, then the chunks of those"),
+            ("lod_llm", "level of detail by a language model, which picks documents and sections"),
+            ("raptor", "tree of summaries by a language model: with chunks, and with summaries of what is near"),
+            ("raptor_extractive", "tree of summaries by first sentences, without a language model"),
         ],
         help_text="What a query is compared with.",
     )
@@ -50,8 +50,8 @@ class IndexForm(PageForm):
         min_value=20,
         label="Chunk size",
         widget=forms.NumberInput({"placeholder": "whole documents"}),
-        help_text="Characters a chunk. Empty: whole documents; by level of detail 500. Many models read only the first "
-        "1,000 or 2,000.",
+        help_text="Characters a chunk. Empty: whole documents; in levels and trees 500. Many models read only the "
+        "first 1,000 or 2,000.",
     )
     overlap = forms.IntegerField(
         required=False,
@@ -64,7 +64,7 @@ class IndexForm(PageForm):
     by_section = forms.BooleanField(
         required=False,
         label="Section by section",
-        help_text="No chunk reaches from one section of a document into another. So it is always by level of detail.",
+        help_text="No chunk reaches from one section of a document into another. So it is always in levels and trees.",
     )
     doc_top_k = forms.IntegerField(
         required=False,
@@ -80,13 +80,28 @@ class IndexForm(PageForm):
         widget=forms.NumberInput({"placeholder": "10"}),
         help_text="Level of detail: with how many of their best sections.",
     )
-
+    max_layers = forms.IntegerField(
+        required=False,
+        min_value=1,
+        label="Layers",
+        widget=forms.NumberInput({"placeholder": "3"}),
+        help_text="Tree: how many layers of summaries there are at most.",
+    )
+    search = forms.ChoiceField(
+        required=False,
+        label="Search of a tree",
+        choices=[
+            ("", "collapsed: chunks and summaries as one list"),
+            ("tree", "layer by layer, from the top"),
+        ],
+        help_text="A summary that is found stands for the chunks below it.",
+    )
     llm = forms.CharField(
         required=False,
         max_length=500,
         label="Language model",
         widget=forms.TextInput({"placeholder": "llama3.2"}),
-        help_text="The model that picks, as its server calls it.",
+        help_text="The model that picks or summarises, as its server calls it.",
     )
     llm_server = forms.ChoiceField(
         required=False, label="Server", help_text="Where it runs, of the servers that the settings of this site name."
@@ -102,8 +117,9 @@ class IndexForm(PageForm):
         ),
         (
             "Strategy",
-            "By level of detail fewer chunks are compared: those of the best sections of the best documents.",
-            ("strategy", "doc_top_k", "section_top_k", "llm", "llm_server"),
+            "By level of detail fewer chunks are compared: those of the best sections of the best documents. In a tree "
+            "chunks are found by what several say together, too.",
+            ("strategy", "doc_top_k", "section_top_k", "max_layers", "search", "llm", "llm_server"),
         ),
     )
 
@@ -116,7 +132,7 @@ class IndexForm(PageForm):
 
     def clean(self) -> None:
         values = self.cleaned_data
-        if values.get("strategy") in (LOD_EMBED, LOD_LLM) or values.get("size"):
+        if values.get("strategy", "flat") not in ("", "flat") or values.get("size"):
             return
         if values.get("overlap"):
             self.add_error("overlap", "Whole documents do not overlap: state a chunk size too.")
@@ -127,8 +143,9 @@ class IndexForm(PageForm):
     def parameters(self) -> dict[str, Any]:
         """The parameters of the strategy, those that the form states."""
         values = self.cleaned_data
-        stated = {name: values[name] for name in ("size", "overlap", "doc_top_k", "section_top_k")}
-        if values["strategy"] not in (LOD_EMBED, LOD_LLM):
+        stated = {name: values[name] for name in ("size", "overlap", "doc_top_k", "section_top_k", "max_layers")}
+        stated["search"] = values["search"] or None
+        if values["strategy"] in ("", "flat"):
             stated["sections"] = values["by_section"] or None
             if not values["size"]:
                 stated["overlap"] = None

@@ -148,3 +148,23 @@ def rows_of(directory: Path, name: str) -> list[dict[str, str]]:
 def rankings(run: Any) -> list[Any]:
     rows = run.query_results.filter(repetition=1).order_by("query_id")
     return list(rows.values_list("query__key", "document_ids", "chunk_ids", "scores"))
+
+
+def test_a_chunk_that_a_summary_brought_says_so(measured: Benchmark, settings: Any) -> None:
+    with llm_server() as server:
+        settings.BENCHBENCH_LLM_SERVERS = [f"here=openai+{server.url}/v1"]
+        server.answer = lambda prompt: "beta beta beta delta"
+        index = create_index(measured.mapping.collection, name="tree", encoder=BAG, strategy="raptor", llm=MODEL)
+        wait(build_index(index))
+        matrix = {"indexes": ["tree"], "top_k_values": [3, 6], "k_values_for_metrics": [1, 3], "primary_k": 3}
+        benchmark = create_benchmark(measured.mapping, name="tree", matrix=matrix)
+        wait(launch(benchmark))
+        assert len(server.asked) == 1, "it is asked while the tree grows, and not by searches"
+    three, six = benchmark.runs.order_by("run_order")
+    assert three.source_id == six.source_id
+    assert [(run.embed_calls, run.llm_calls, run.failed_queries) for run in (three, six)] == [(3, 0, 0)] * 2
+    beta, zeta = (three.query_results.select_related("query").get(query__key=key) for key in ("q1", "q2"))
+    through = paths_of(beta, {}, hits=beta.document_ids, shown=1).stops
+    assert {stops[0].note for stops in through.values()} == {"found through summary “beta beta beta delta”"}
+    alone = paths_of(zeta, {}, hits=zeta.document_ids[:1], shown=1).stops
+    assert [stops[0].note for stops in alone.values()] == [""]

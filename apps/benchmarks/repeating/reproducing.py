@@ -28,7 +28,10 @@ from benchbench.reading.objects import InvalidKeyError, read_as
 from benchbench.reading.strict_json import decode, parse, read_text, same
 
 M = TypeVar("M", bound=Model)
-SAME_OF_AN_INDEX = ("strategy", "chunk_parameters", "encoder", "encoder_revision", "vector_source", "lexical")
+SAME_OF_AN_INDEX = (
+    *("strategy", "chunk_parameters", "encoder", "encoder_revision", "vector_source", "lexical"),
+    *("llm", "llm_parameters", "summaries"),
+)
 
 
 def benchmark_from(manifest: dict[str, Any], *, owner: User | None = None, name: str = "") -> Benchmark:
@@ -189,8 +192,8 @@ def _find_index(wanted: dict[str, Any], mapping: Mapping, owner: User | None) ->
             f'The collection "{collection}" has no index like {told}. Build one, and run the manifest again.'
         )
     here = identity_of(near)
-    differing = [key for key in SAME_OF_AN_INDEX if not same(here[key], wanted.get(key))]
-    what = "; ".join(f"{key} is {_short(here[key])}, was {_short(wanted.get(key))}" for key in differing)
+    differing = [key for key in SAME_OF_AN_INDEX if not same(here.get(key), wanted.get(key))]
+    what = "; ".join(f"{key} is {_short(here.get(key))}, was {_short(wanted.get(key))}" for key in differing)
     raise ManifestError(
         f'No index of the collection "{collection}" is the one that the manifest was run on. The one that is called '
         f'"{near}" here differs: {what or "it was built before its documents changed"}. Build it as it was.'

@@ -52,7 +52,15 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
         parser.add_argument(
             "--section-top-k", type=int, metavar="N", help="lod_embed: with how many sections (default: 10)."
         )
-        parser.add_argument("--llm", default="", metavar="MODEL", help="lod_llm: the language model (default: none).")
+        parser.add_argument("--max-layers", type=int, metavar="N", help="raptor: layers of summaries (default: 3).")
+        parser.add_argument(
+            "--search",
+            choices=["collapsed", "tree"],
+            help="raptor: chunks and summaries as one list, or layer by layer (default: collapsed).",
+        )
+        parser.add_argument(
+            "--llm", default="", metavar="MODEL", help="lod_llm, raptor: the language model (default: none)."
+        )
         parser.add_argument(
             "--llm-server", metavar="NAME", help="Its server, of those in BENCHBENCH_LLM_SERVERS (default: the first)."
         )
@@ -89,13 +97,15 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
 
     def parameters(self, options: dict[str, Any]) -> dict[str, Any]:
         """The parameters of the strategy, those that the command states."""
-        stated = {name: options[name] for name in ("size", "overlap", "doc_top_k", "section_top_k")}
+        names = ("size", "overlap", "doc_top_k", "section_top_k", "max_layers", "search")
+        stated = {name: options[name] for name in names}
         stated |= {"title": options["title"] or None, "sections": options["by_section"] or None}
         given = {name: value for name, value in stated.items() if value is not None}
         if options["strategy"] == "flat" and options["size"] is None and given:
             raise self.misuse(
                 "--overlap, --title and --by-section go with --size: whole documents are not cut, and have their "
-                "title. --doc-top-k and --section-top-k go with --strategy lod_embed."
+                "title. --doc-top-k and --section-top-k go with --strategy lod_embed, --max-layers and "
+                "--search with raptor."
             )
         return given
 
