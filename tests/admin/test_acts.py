@@ -156,6 +156,21 @@ def test_the_form_of_an_index_states_a_strategy(transactional_db: None, admin_cl
     assert flat.chunk_parameters == {"size": 50, "overlap": 0, "title": False, "sections": True}
 
 
+def test_the_form_of_an_index_states_a_tree(transactional_db: None, admin_client: Client, settings: Any) -> None:
+    settings.BENCHBENCH_LLM_SERVERS = ["here=ollama+http://127.0.0.1:1"]
+    collection = make_collection("library", [{"title": "apple", "text": "apple pear"}])
+    fields = {"collection": collection.pk, "encoder": ENCODER, "llm_server": "here", "max_layers": "2"}
+    add = reverse("admin:retrieval_index_add")
+    admin_client.post(add, {**fields, "name": "plain", "strategy": "raptor_extractive"})
+    admin_client.post(add, {**fields, "name": "asked", "strategy": "raptor", "llm": "llama3", "search": "tree"})
+    nameless = admin_client.post(add, {**fields, "name": "no", "strategy": "raptor"})
+    assert "asks a language model, and none is named" in str(nameless.context["form"].errors)
+    asked, plain = Index.objects.order_by("name")
+    assert (asked.llm, asked.chunk_parameters["search"], asked.chunk_parameters["max_layers"]) == ("llama3", "tree", 2)
+    assert (plain.llm, plain.chunk_parameters["search"], plain.chunk_parameters["size"]) == ("", "collapsed", 500)
+    assert "the best 5 summaries of each layer" in admin_client.get(change_url(asked)).content.decode()
+
+
 def test_an_index_that_would_find_nothing_is_refused_in_the_form(client_of_ada: Client) -> None:
     collection = make_collection("library", [{"title": "apple"}])
     response = client_of_ada.post(reverse("admin:retrieval_index_add"), {"collection": collection.pk, "name": "none"})
