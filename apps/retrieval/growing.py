@@ -20,7 +20,7 @@ from apps.retrieval.chunking import store_pieces
 from apps.retrieval.encoders import Encoder
 from apps.retrieval.fingerprints import text_hash
 from apps.retrieval.llms.asking import ask
-from apps.retrieval.llms.servers import ASKS, checked_llm
+from apps.retrieval.llms.servers import ASKS, checked_llm, load_llm
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.search.vectors import table_store
 from apps.retrieval.strategies import TREES
@@ -41,6 +41,7 @@ def grown_by(index: Index, encoder: Encoder | None) -> dict[str, Any]:
     if TREES[index.strategy].requires_llm:
         stated = checked_llm(index.llm_parameters)
         by |= {"llm": index.llm, "llm_parameters": {name: stated[name] for name in ("provider", *ASKS)}}
+        by["llm_revision"] = load_llm(stated["provider"], index.llm).revision()
     return by
 
 

@@ -10,10 +10,10 @@ import pytest
 from apps.collections.models import Collection
 from apps.operations.working import OperationFailedError, perform_batch, wait
 from apps.retrieval import growing
-from apps.retrieval.crediting import summaries_behind
 from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.indexing import IndexingError, build_index, create_index
 from apps.retrieval.models import Chunk, Index, LLMAnswer
+from apps.retrieval.search.crediting import summaries_behind
 from apps.retrieval.search.open_indexes import open_index
 from apps.retrieval.strategies import StrategyError, get_strategy
 from apps.retrieval.tasks import progress

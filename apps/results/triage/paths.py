@@ -14,7 +14,7 @@ from apps.mappings.truth import Unresolved
 from apps.results.causes import remedy_of, sentence_of
 from apps.results.triage.relevance import reasons_of, relevant_of
 from apps.results.triage.texts import Piece, excerpt
-from apps.retrieval.crediting import summaries_behind
+from apps.retrieval.search.crediting import summaries_behind
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.plan import RunPlan
 from benchbench.ir.planning.stages import AskStage, DenseStage, EncodeStage, FuseStage, LexicalStage, RerankStage, Stage

@@ -46,6 +46,13 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
         parser.add_argument(
             "--by-section", action="store_true", help="No chunk reaches from one section of a document into another."
         )
+        self.add_strategy_arguments(parser)
+        parser.add_argument("--no-lexical", action="store_true", help="Search by vectors only.")
+        parser.add_argument("--wait", action="store_true", help="Return when the index is ready.")
+        self.add_owner_argument(parser)
+        self.add_json_argument(parser)
+
+    def add_strategy_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
             "--doc-top-k", type=int, metavar="N", help="lod_embed: with how many documents it goes on (default: 5)."
         )
@@ -65,10 +72,6 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
             "--llm-server", metavar="NAME", help="Its server, of those in BENCHBENCH_LLM_SERVERS (default: the first)."
         )
         parser.add_argument("--no-llm-cache", action="store_true", help="Ask the model anew for each query.")
-        parser.add_argument("--no-lexical", action="store_true", help="Search by vectors only.")
-        parser.add_argument("--wait", action="store_true", help="Return when the index is ready.")
-        self.add_owner_argument(parser)
-        self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
         index = create_index(
