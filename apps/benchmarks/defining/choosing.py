@@ -28,8 +28,8 @@ def choose_indexes(
     """Return the index that each configuration means: the newest ready version of a name; of any, where none is named.
 
     It is one that a benchmark of `owner` may search, or, with `among`, what that says. Raises MatrixError for a name
-    that is not there, and for a mode that the index cannot search; UnavailableError for what is not to be had here,
-    with `may_lack` only for parts of an index.
+    that is not there, and for a mode that the index cannot search; UnavailableError for what is not to be had here.
+    With `may_lack` only parts of an index are asked for, and `unable` says of each configuration why it cannot be run.
     """
     by_name = newest_indexes(mapping, owner) if among is None else dict(among)
     for configuration in configurations:
@@ -39,6 +39,9 @@ def choose_indexes(
         if index.status != Index.Status.FAILED:  # of which the run says why
             require_available(index, None if may_lack else configuration)
         _require_mode(index, configuration)
+        if not may_lack and (reason := unable(index, configuration)):
+            raise MatrixError(f"ann: {reason}", field="ann")
+        _require_dimensions(index, configuration)
         _require_tokens(index, configuration)
     return by_name
 
@@ -102,8 +105,6 @@ def _require_mode(index: Index, configuration: Configuration) -> None:
     elif mode in ("sparse", "hybrid") and configuration.lexical == "bm25" and index.lexical_index_id is None:
         lack = "lexical side"
     else:
-        _require_ann(index, configuration)
-        _require_dimensions(index, configuration)
         return
     raise MatrixError(
         f"search_modes: {mode} search needs more than the index {index.name!r} has: no {lack}.", field="search_modes"
@@ -120,17 +121,18 @@ def _require_tokens(index: Index, configuration: Configuration) -> None:
         )
 
 
-def _require_ann(index: Index, configuration: Configuration) -> None:
+def unable(index: Index, configuration: Configuration) -> str:
+    """Say why the `ann` of a configuration cannot search an index, in a sentence; "" where it can."""
     if configuration.ann != "exact" and asking_of({index.name: index}):
-        raise MatrixError(
-            f"ann: the index {index.name!r} asks a language model while it searches ({index.strategy}), and searches "
-            f"its vectors exactly: leave {configuration.ann} to other indexes.",
-            field="ann",
+        return (
+            f"the index {index.name!r} asks a language model while it searches ({index.strategy}), and searches its "
+            f"vectors exactly: leave {configuration.ann} to other indexes."
         )
     try:
         check_arm(index, Ann.parse(configuration.ann))
     except AnnIndexError as error:
-        raise MatrixError(f"ann: {error.message}", field="ann") from None
+        return error.message
+    return ""
 
 
 def _require_dimensions(index: Index, configuration: Configuration) -> None:

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from apps.benchmarks.defining.choosing import choose_indexes
+from apps.benchmarks.defining.choosing import choose_indexes, unable
 from apps.benchmarks.defining.options import BenchmarkError, BenchmarkOptions
 from apps.benchmarks.measuring.measures import measures_of
 from apps.benchmarks.models import Benchmark, Run
@@ -88,10 +88,12 @@ def _require_documents(mapping: Mapping) -> None:
 
 def run_of(benchmark: Benchmark, order: int, configuration: Configuration, index: Index) -> Run:
     """Return the run, not saved, of one configuration; it has failed already where its index could not be built, or
-    what it searches by is not to be had here."""
+    what it searches by is not to be had here, or cannot search that index."""
     error = f"Its index could not be built. {index.error}" if index.status == Index.Status.FAILED else ""
     if not error and (lacking := lack(parts_of_run(configuration))):
-        error = f"{lacking[0].upper()}{lacking[1:]}."
+        error = f"{lacking}."
+    error = error or unable(index, configuration)
+    error = error[:1].upper() + error[1:]
     return Run(
         benchmark=benchmark,
         run_order=order,
