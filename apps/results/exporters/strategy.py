@@ -14,10 +14,11 @@ from apps.results.exporters.outcomes import measured
 from apps.results.exporters.strategy_config import config_of
 from apps.results.exporters.strategy_log import error_of, log_of
 from apps.results.exporters.strategy_searches import Asked, asked_of, failed_searches, searches_of
+from apps.results.leaderboard.made_of import searched_by
+from apps.retrieval.grids.naming import other_words, size_words
 from apps.retrieval.models import Index
 from benchbench.files import strategy_results as results
 from benchbench.files.strategy_results import Configuration, IndexStats, Summary
-from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.configuration import DEFAULTS
 from benchbench.local_files.placing import Files, write_zip
 
@@ -89,10 +90,11 @@ def configurations(runs: list[Run]) -> dict[Any, Configuration]:
     """Return what each run is called: strategy, store, encoder, language model.
 
     Those that would be called alike have more beside the strategy, until they are not: the sizes of their chunks, what
-    is not the default of their configuration, its hash. "flat 200/20 hybrid" is that whatever other runs are called.
+    is not the default of their strategy and their configuration, its hash. "flat 200/20 hybrid" is that whatever other
+    runs are called.
     """
-    named = {run.pk: _configuration(run) for run in runs}
-    for words in (_sizes, _settings, lambda run: run.config_hash[:6], lambda run: f"{run.run_order}"):
+    named = {run.pk: searched_by(run) for run in runs}
+    for words in (_sizes, _parameters, _settings, lambda run: run.config_hash[:6], lambda run: f"{run.run_order}"):
         counts = Counter(named.values())
         for run in runs:
             named_run = named[run.pk]
@@ -102,23 +104,16 @@ def configurations(runs: list[Run]) -> dict[Any, Configuration]:
 
 
 def _sizes(run: Run) -> str:
-    chunks = run.index.chunk_parameters if run.index else {}
-    return f"{chunks['size']}/{chunks.get('overlap', 0)}" if chunks.get("size") else ""
+    return size_words(run.index.chunk_parameters) if run.index else ""
+
+
+def _parameters(run: Run) -> str:
+    return other_words(run.index.strategy, run.index.chunk_parameters) if run.index else ""
 
 
 def _settings(run: Run) -> str:
     keys = [key for key in keys_of([run.config]) if key != "index" and run.config[key] != DEFAULTS.get(key)]
     return " · ".join(phrases(run.config, keys))
-
-
-def _configuration(run: Run) -> Configuration:
-    index = run.index
-    if index is None:
-        return Configuration("external")
-    if run.config.get("search_mode") == "sparse":  # neither vectors nor what keeps them
-        return Configuration(index.strategy, llm_model=index.llm or None)
-    store = Ann.parse(run.config.get("ann", "exact")).store
-    return Configuration(index.strategy, store, index.encoder or None, index.llm or None)
 
 
 def stats_of(index: Index | None) -> IndexStats:

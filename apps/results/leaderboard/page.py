@@ -17,6 +17,7 @@ from apps.results.charts import quality_and_cost
 from apps.results.configurations import phrases, shared, varying
 from apps.results.labels import distinct_labels
 from apps.results.leaderboard.coverage import judged_name, low, uneven
+from apps.results.leaderboard.made_of import built, differ_in_making, searched_by
 from apps.results.leaderboard.moving import moved
 from apps.results.leaderboard.runs import Leaderboard, Row, leaderboard, measures_at
 from apps.results.leaderboard.slicing import slicing_or_why
@@ -36,6 +37,7 @@ def board_context(benchmark: Benchmark, k: int, *, version: int | None = None, w
     slicing, unsliced = slicing_or_why(benchmark, board.evaluation)
     configs = [row.run.config for row in board.rows]
     differ = varying(configs)
+    indexes = {row.run.index_id: row.run.index for row in board.rows if row.run.index}.values()
     told_once = shared_warnings([row.run for row in board.rows])
     names = measures_at(benchmark, k)
     baselines = baseline_names(benchmark)
@@ -61,7 +63,9 @@ def board_context(benchmark: Benchmark, k: int, *, version: int | None = None, w
             for row in board.rows
         ],
         "shared_warnings": told_once,
-        "indexes": {row.run.index_id: row.run.index for row in board.rows if row.run.index}.values(),
+        "indexes": indexes,
+        "made_of": differ_in_making(benchmark, indexes),
+        "built": built(indexes),
         "shared": shared(configs),
         "unresolved": board.evaluation if board.evaluation and board.evaluation.unresolved_count else None,
         "counts": {status: sum(row.run.status == status for row in board.rows) for status in Run.Status.values},
@@ -91,6 +95,7 @@ def _shown(row: Row, board: Leaderboard, names: list[str], differ: list[str]) ->
         "judged": row.values.get(judged_name(board.primary)),
         "cells": [(row.values.get(name), row.values.get(judged_name(name))) for name in names],
         "ann": ann_text(row.run.provenance.get("ann")),
+        "made_of": searched_by(row.run),
         "chips": phrases(row.run.config, differ),
         "times": times_of(row.run.timing),
     }
