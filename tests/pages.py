@@ -22,6 +22,7 @@ NO_PAGES = {
     "dataset_preview": "answers a form that is being filled in",
     "run_import_preview": "answers a form that is being filled in",
     "benchmark_preview": "answers a form that is being filled in",
+    "index_grid_preview": "answers a form that is being filled in",
     "dataset_export": "a file",
     "mapping_export": "a file",
     "benchmark_export": "a file",

@@ -80,6 +80,12 @@ urlpatterns = [
         name="document",
     ),
     path("collections/<id:collection_id>/indexes", indexes.Indexes.as_view(), name="indexes"),
+    path("collections/<id:collection_id>/indexes/grid", indexes.IndexGrid.as_view(), name="index_grid"),
+    path(
+        "collections/<id:collection_id>/indexes/grid/preview",
+        indexes.IndexGridPreview.as_view(),
+        name="index_grid_preview",
+    ),
     path("indexes/options", indexes.Options.as_view(), name="index_options"),
     path("indexes/<id:index_id>", indexes.OneIndex.as_view(), name="index"),
     path("indexes/<id:index_id>/build", indexes.IndexBuild.as_view(), name="build_index"),

@@ -34,7 +34,11 @@ class IndexAdmin(OwnedAdmin):
     search_fields = ("name", "encoder", "collection__name")
     autocomplete_fields = ("owner",)
     actions = ("build_selected", "cancel_selected")
-    pages = (Page("add/", views.add_index, "retrieval_index_add"),)
+    pages = (
+        Page("add/", views.add_index, "retrieval_index_add"),
+        Page("grid/", views.add_grid, "index_grid"),
+        Page("grid/preview/", views.preview_grid, "index_grid_preview"),
+    )
     editable = ("owner", "team")
     fieldsets = (
         (None, {"fields": (("owner", "team"), "error")}),

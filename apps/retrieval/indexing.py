@@ -56,10 +56,7 @@ def create_index(
     elif declared.llm or declared.llm_parameters:
         raise IndexingError(f"The strategy {strategy} asks no language model: name none.", field="llm")
     declared.chunk_parameters = get_strategy(strategy).check(chunk_parameters or {})
-    if has_summaries(get_strategy(strategy)) and not declared.encoder:
-        raise IndexingError(f'The index "{name}" has nothing to compare: {strategy} goes by vectors; name an encoder.')
-    if not (declared.encoder or lexical):
-        raise IndexingError(f'The index "{name}" would find nothing: name an encoder, or keep the lexical side.')
+    require_searchable(name, strategy, declared.encoder, lexical)
     locked = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)  # numbers the versions
     if locked.kind == Collection.Kind.EXTERNAL:
         raise NoTextError(f'The collection "{locked}" holds the ids of external runs: it has no text to search.')
@@ -68,6 +65,14 @@ def create_index(
     declared.collection, declared.version = locked, next_version(locked, name)
     declared.save(force_insert=True)
     return declared
+
+
+def require_searchable(name: str, strategy: str, encoder: str, lexical: bool) -> None:
+    """Raise IndexingError for an index that neither vectors nor words could search."""
+    if has_summaries(get_strategy(strategy)) and not encoder:
+        raise IndexingError(f'The index "{name}" has nothing to compare: {strategy} goes by vectors; name an encoder.')
+    if not (encoder or lexical):
+        raise IndexingError(f'The index "{name}" would find nothing: name an encoder, or keep the lexical side.')
 
 
 def next_version(collection: Collection, name: str) -> int:

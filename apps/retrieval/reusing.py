@@ -14,43 +14,43 @@ from apps.retrieval.strategies import get_strategy
 from benchbench.access import usable
 from benchbench.names import checked_name
 
-BUILT: dict[str, Any] = {"lexical": False, "vector_source": ""}  # what indexes of ingredients have besides
-
 
 @dataclass(frozen=True)
 class Ingredients:
-    """What an index is made of, apart from its documents. It is searched by vectors only."""
+    """What an index is made of, apart from its documents; searched by vectors alone, unless it is `lexical` too."""
 
     strategy: str
     chunk_parameters: dict[str, Any]
     encoder: str
     llm: str = ""
     llm_parameters: dict[str, Any] = field(default_factory=dict)
+    lexical: bool = False
+
+
+def complete(made_of: Ingredients) -> Ingredients:
+    """Return the ingredients with every parameter. Raises StrategyError, ChunkingError, LLMError."""
+    strategy = get_strategy(made_of.strategy)
+    return replace(
+        made_of,
+        chunk_parameters=strategy.check(made_of.chunk_parameters),
+        llm_parameters=checked_llm(made_of.llm_parameters) if strategy.requires_llm else made_of.llm_parameters,
+    )
+
+
+def index_there(collection: Collection, made_of: Ingredients, *, owner: Any = None) -> Index | None:
+    """Return the collection's index of these complete ingredients and its documents as they are now: a ready one, else
+    the newest that was begun, of those that `owner` sees; None where there is none."""
+    return equal_indexes(collection, owner, **asdict(made_of), vector_source="").first()
 
 
 def index_of(collection: Collection, made_of: Ingredients, *, name: str, owner: Any = None) -> Index:
-    """Return the collection's index of these ingredients and its documents as they are now: a ready one, else the
-    newest that was begun, of those that `owner` sees; else a new one called `name`. `build_index` makes the latter two
-    searchable.
+    """Return the index that is there, or a new one called `name`. `build_index` makes it searchable.
 
-    Raises what `create_index` does.
+    Raises what `complete` and `create_index` do.
     """
-    strategy = get_strategy(made_of.strategy)
-    parameters = strategy.check(made_of.chunk_parameters)
-    if strategy.requires_llm:
-        made_of = replace(made_of, llm_parameters=checked_llm(made_of.llm_parameters))
-    there = equal_indexes(collection, owner, **BUILT, **{**asdict(made_of), "chunk_parameters": parameters}).first()
-    return there or create_index(
-        collection,
-        name=name,
-        encoder=made_of.encoder,
-        chunk_parameters=parameters,
-        strategy=made_of.strategy,
-        lexical=False,
-        llm=made_of.llm,
-        llm_parameters=made_of.llm_parameters,
-        owner=owner,
-    )
+    made_of = complete(made_of)
+    there = index_there(collection, made_of, owner=owner)
+    return there or create_index(collection, name=name, owner=owner, **asdict(made_of))
 
 
 @transaction.atomic
@@ -62,13 +62,12 @@ def unavailable_index(
     So that what was to be searched by it keeps its place, and can be had by `build_index` once the ingredient is there.
     """
     locked = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
-    equal = equal_indexes(locked, owner, **BUILT, **asdict(made_of))
+    equal = equal_indexes(locked, owner, **asdict(made_of), vector_source="")
     there = equal.exclude(status=Index.Status.READY).first()  # runs stand on a ready one
     index = there or Index(
         collection=locked,
         name=checked_name(name, "index"),
         version=next_version(locked, name),
-        lexical=False,
         owner=owner,
         **asdict(made_of),
     )

@@ -5,11 +5,21 @@ from django.contrib.admin import ModelAdmin
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.html import format_html
+from django.views.decorators.http import require_POST
 
 from apps.retrieval.forms import IndexForm
+from apps.retrieval.grids.forms import GridForm
+from apps.retrieval.grids.making import make_grid
+from apps.retrieval.grids.planning import plan_grid
 from apps.retrieval.indexing import build_index, create_index
-from benchbench.site.pages import form_page, staff
+from benchbench.decimals import counted
+from benchbench.errors import BenchbenchError
+from benchbench.site.pages import form_page, preview_page, sent_form, staff
 from benchbench.site.panels import change_url
+
+AWAITED = ("collection",)
 
 
 def add_index(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
@@ -38,5 +48,48 @@ def add_index(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
         act,
         title="Build an index",
         submit="Create and build",
-        intro="An index makes a collection searchable in one way. Make several, and a benchmark compares them.",
+        intro=format_html(
+            "An index makes a collection searchable in one way. Make several, and a benchmark compares them: "
+            '<a href="{}">all combinations of strategies and models at once</a>.',
+            reverse("admin:index_grid"),
+        ),
     )
+
+
+def add_grid(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
+    """Make each strategy by each encoder, those that are not there."""
+
+    def act(form: GridForm) -> HttpResponse:
+        collection = form.cleaned_data["collection"]
+        made = make_grid(collection, form.grid, owner=staff(request), by=staff(request))
+        building = sum(part.operation is not None for part in made)
+        there = f"; {counted(len(made) - building, 'index')} ready before" if building < len(made) else ""
+        messages.success(request, f"{counted(building, 'index')} being built by workers{there}.")
+        return redirect(change_url(collection))
+
+    return form_page(
+        request,
+        model_admin,
+        GridForm,
+        act,
+        title="Build several indexes",
+        submit="Create and build",
+        intro="Each strategy by each model. What is there already is taken; the others get names that say what they "
+        "are made of.",
+        template="retrieval/grid.html",
+    )
+
+
+@require_POST
+def preview_grid(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
+    """Answer the form as it stands with the indexes that are there and those that it would make."""
+    form = sent_form(request, model_admin, GridForm)
+    form.is_valid()
+    cells = None
+    collection = form.cleaned_data.get("collection")
+    if collection and not any(field.errors for field in form.faults(awaited=AWAITED)):
+        try:
+            cells = plan_grid(collection, form.grid, owner=staff(request))
+        except BenchbenchError as error:
+            form.present(error)
+    return preview_page(request, "retrieval/grid_preview.html", form, awaited=AWAITED, cells=cells)

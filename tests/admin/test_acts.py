@@ -156,6 +156,40 @@ def test_the_form_of_an_index_states_a_strategy(transactional_db: None, admin_cl
     assert flat.chunk_parameters == {"size": 50, "overlap": 0, "title": False, "sections": True}
 
 
+def test_several_indexes_are_built_from_one_form(transactional_db: None, admin_client: Client) -> None:
+    collection = make_collection("library", [{"title": "apple", "text": "apple pear"}])
+    fields = {
+        "collection": collection.pk,
+        "strategies": "flat\n\nlod_embed(size=40, overlap=0)\n",
+        "encoders": f"{ENCODER}\nkeyword:fig",
+        "lexical": "on",
+    }
+    shown = admin_client.post(reverse("admin:index_grid_preview"), fields).content.decode()
+    assert shown.count("will be made") == 4
+    response = admin_client.post(reverse("admin:index_grid"), fields)
+    assert response.url == change_url(collection)
+    assert {index.name for index in Index.objects.all()} == {
+        f"{strategy} · {encoder}"
+        for strategy in ("flat", "lod_embed 40/0")
+        for encoder in (f"{ENCODER[:59]}…", "keyword:fig")
+    }
+    assert Operation.objects.count() == 4
+    shown = admin_client.post(reverse("admin:index_grid_preview"), fields).content.decode()
+    assert (shown.count("will be made"), shown.count("still to be built")) == (0, 4)
+
+
+def test_a_form_of_several_indexes_says_what_is_wrong(client_of_ada: Client) -> None:
+    collection = make_collection("library", [{"title": "apple"}])
+    fields = {"collection": collection.pk, "strategies": "flat\nlod_embed", "lexical": "on"}
+    response = client_of_ada.post(reverse("admin:index_grid"), fields)
+    assert "lod_embed goes by vectors; name an encoder" in str(response.context["form"].errors)
+    assert (
+        "is not a strategy"
+        in client_of_ada.post(reverse("admin:index_grid_preview"), {**fields, "strategies": "flat("}).content.decode()
+    )
+    assert not Index.objects.exists()
+
+
 def test_the_form_of_an_index_states_a_tree(transactional_db: None, admin_client: Client, settings: Any) -> None:
     settings.BENCHBENCH_LLM_SERVERS = ["here=ollama+http://127.0.0.1:1"]
     collection = make_collection("library", [{"title": "apple", "text": "apple pear"}])

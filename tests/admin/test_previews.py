@@ -14,7 +14,7 @@ from apps.mappings.models import Mapping
 from tests.admin.test_acts import TestBenchmark as OfBenchmark
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 
-PREVIEWS = ("benchmark_preview", "dataset_preview", "run_import_preview")
+PREVIEWS = ("benchmark_preview", "index_grid_preview", "dataset_preview", "run_import_preview")
 INPUT = re.compile(r"<(input|select|textarea)\b")
 TABLE = b"query_key,query_text,uri,grade\nq1,red,u,1\n"
 RUN = b"q1 Q0 a 1 0.5 mine\n"
@@ -32,6 +32,10 @@ def test_no_preview_holds_an_input(admin_client: Client, library: Mapping, page:
     dataset = make_dataset({"q1": [({"document_id": "a"}, 1)]}, name="judged")
     right, wrong = {
         "benchmark_preview": ({"mapping": library.pk, **OfBenchmark.FIELDS}, {"top_k_values": "many"}),
+        "index_grid_preview": (
+            {"collection": library.collection.pk, "strategies": "flat\nlod_embed", "encoders": "keyword:apple"},
+            {"strategies": "flat(many"},
+        ),
         "dataset_preview": ({"file": ("a.csv", TABLE)}, {"columns": "many"}),
         "run_import_preview": ({"dataset": dataset.pk, "file": ("a.run", RUN)}, {"k": "many", "version": "x"}),
     }[page]

@@ -131,6 +131,17 @@ def build(walk: Walk, collection: str) -> None:
     wait(Operation.objects.get(pk=again["operation_uuid"]))
     walk.ask("GET", f"/indexes/{made['id']}")
     walk.ask("GET", path)
+    grid = {
+        "strategies": [
+            {"strategy": "flat", "chunk_parameters": {"size": 500, "overlap": 50, "title": True}},
+            {"strategy": "lod_embed"},
+        ],
+        "encoders": [STAND_IN],
+    }
+    walk.ask("POST", f"{path}/grid/preview", grid)
+    for cell in walk.ask("POST", f"{path}/grid", grid)["indexes"][1:]:
+        wait(Operation.objects.get(pk=cell["operation_uuid"]))
+        walk.caller.delete(f"/indexes/{cell['id']}")
     spare = walk.caller.post(path, {"name": "words"}).json()
     walk.ask("DELETE", f"/indexes/{spare['id']}")
 

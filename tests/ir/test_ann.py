@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from benchbench.ir.planning.ann import Ann, AnnError, recall, split_settings
+from benchbench.ir.planning.ann import Ann, AnnError, recall
 from benchbench.ir.records import ScoredList
+from benchbench.reading.calls import split_calls
 
 
 class TestText:
@@ -38,12 +39,12 @@ class TestText:
         assert Ann.parse("hnsw(storage=binary)").build != Ann.parse("hnsw").build
 
     def test_a_list_is_split_between_settings_and_not_between_options(self):
-        assert split_settings("exact, hnsw(m=8, ef_search=100),ivfflat") == [
+        assert split_calls("exact, hnsw(m=8, ef_search=100),ivfflat") == [
             "exact",
             "hnsw(m=8, ef_search=100)",
             "ivfflat",
         ]
-        assert split_settings(" , ") == []
+        assert split_calls(" , ") == []
 
 
 class TestErrors:

@@ -1,5 +1,6 @@
 """Indexes of a collection: declare, build, look, delete."""
 
+from typing import Any
 from uuid import UUID
 
 from drf_spectacular.utils import extend_schema
@@ -11,11 +12,22 @@ from apps.api.endpoint import Endpoint
 from apps.api.fields import require_empty, valid
 from apps.api.idempotency import idempotent
 from apps.api.paging import PageQuery, answer_page
-from apps.api.serializers.indexes import BuildStarted, IndexFacts, IndexOptions, IndexPage, NewIndex
+from apps.api.serializers.indexes import (
+    BuildStarted,
+    GridMade,
+    GridPlan,
+    IndexFacts,
+    IndexOptions,
+    IndexPage,
+    NewGrid,
+    NewIndex,
+)
 from apps.collections.models import Collection
 from apps.retrieval.availability import lack
 from apps.retrieval.deleting import delete_index
 from apps.retrieval.describing import known_encoders, with_operation
+from apps.retrieval.grids.making import make_grid
+from apps.retrieval.grids.planning import Grid, plan_grid
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 from apps.retrieval.rerankers.registry import RERANKERS
@@ -47,6 +59,46 @@ class Indexes(Endpoint):
         collection = find_visible(Collection.objects.all(), collection_id, request.user)
         made = create_index(collection, owner=request.user, **valid(NewIndex, request.data))
         return Response(IndexFacts(with_operation(Index.objects.all()).get(pk=made.pk)).data, status=201)
+
+
+def grid_of(data: dict[str, Any]) -> Grid:
+    return Grid(
+        strategies=[(part["strategy"], part["chunk_parameters"]) for part in data["strategies"]],
+        encoders=data["encoders"],
+        llms=[(part["llm"], part["llm_parameters"]) for part in data["llms"]],
+        lexical=data["lexical"],
+    )
+
+
+class IndexGrid(Endpoint):
+    model = Index
+    acts = {"POST": "add"}
+    throttles = {"POST": "start"}
+
+    @extend_schema(operation_id="build_indexes", request=NewGrid, responses={202: GridMade}, tags=["indexes"])
+    @idempotent
+    def post(self, request: Request, collection_id: UUID) -> Response:
+        """Make each strategy by each encoder, and have workers build what is not ready: all of it, or nothing.
+
+        An index that is there with the same ingredients is taken. 409 while the collection has no documents, where a
+        part is not to be had here, and where more would be building than one may (`quota`).
+        """
+        collection = find_visible(Collection.objects.all(), collection_id, request.user)
+        made = make_grid(collection, grid_of(valid(NewGrid, request.data)), owner=request.user, by=request.user)
+        rows = with_operation(Index.objects.all()).in_bulk([part.index.pk for part in made])
+        return Response(GridMade({"indexes": [rows[part.index.pk] for part in made]}).data, status=202)
+
+
+class IndexGridPreview(Endpoint):
+    model = Index
+    acts = {"POST": "view"}
+
+    @extend_schema(operation_id="preview_indexes", request=NewGrid, responses=GridPlan, tags=["indexes"])
+    def post(self, request: Request, collection_id: UUID) -> Response:
+        """Show which indexes of a grid are there, and which would be made, without making anything."""
+        collection = find_visible(Collection.objects.all(), collection_id, request.user)
+        cells = plan_grid(collection, grid_of(valid(NewGrid, request.data)), owner=request.user)
+        return Response(GridPlan({"indexes": [cell.as_dict() for cell in cells]}).data)
 
 
 class Options(Endpoint):

@@ -8,7 +8,7 @@ from django.core.validators import RegexValidator
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from apps.api.fields import AnyObject, Choice, Flag, Moment, StrictSerializer, Text
+from apps.api.fields import AnyObject, Choice, Flag, ListOf, Moment, StrictSerializer, Text
 from apps.api.paging import Page
 from apps.retrieval.encoders.model_files import PUBLISHED
 from apps.retrieval.encoders.registry import ENCODERS
@@ -81,6 +81,57 @@ class NewIndex(StrictSerializer):
         return super().to_internal_value(data)
 
 
+class GridStrategy(StrictSerializer):
+    """A strategy of an index grid."""
+
+    strategy = Choice(list(STRATEGIES))
+    chunk_parameters = AnyObject(required=False, default=dict, help_text="As those of an index.")
+
+
+class GridLLM(StrictSerializer):
+    """A language model of an index grid."""
+
+    llm = Text(max_length=500, help_text="As its server calls it.")
+    llm_parameters = AnyObject(required=False, default=dict, help_text="As those of an index.")
+
+
+class NewGrid(StrictSerializer):
+    """An index grid: each strategy by each encoder, and by each language model where the strategy asks one."""
+
+    strategies = ListOf(child=GridStrategy(), min_length=1)
+    encoders = ListOf(
+        child=Text(allow_blank=True, max_length=500, validators=[RegexValidator(ENCODER, NO_NAME)]),
+        min_length=1,
+        help_text="As that of an index; an empty text is lexical search only.",
+    )
+    llms = ListOf(child=GridLLM(), required=False, default=list, help_text="For the strategies that ask one.")
+    lexical = Flag(required=False, default=True, help_text="For lexical and hybrid search: BM25 too.")
+
+
+class GridCell(serializers.Serializer):
+    """An index of a grid that is planned."""
+
+    name = serializers.CharField(help_text="What it is called, or would be: it says what it is made of.")
+    state = serializers.ChoiceField(
+        ["ready", "begun", "new", "unavailable"],
+        help_text="ready: there is such an index. begun: there is one, still to be built. new: it would be made. "
+        "unavailable: it cannot be made here, for the reason in error.",
+    )
+    strategy = serializers.CharField()
+    chunk_parameters = serializers.DictField(help_text="With every default.")
+    encoder = serializers.CharField(allow_blank=True)
+    llm = serializers.CharField(allow_blank=True)
+    llm_parameters = serializers.DictField()
+    index = serializers.UUIDField(allow_null=True, help_text="The index that is there.")
+    error = serializers.CharField(allow_null=True)
+
+
+class GridPlan(serializers.Serializer):
+    """What an index grid would make."""
+
+    indexes = GridCell(many=True)
+
+
 class IndexStats(serializers.Serializer):
     """What building took and made."""
 
@@ -127,6 +178,12 @@ class IndexFacts(serializers.Serializer):
     @extend_schema_field(IndexStats(allow_null=True))
     def get_stats(self, index: Index) -> Any:
         return IndexStats(index.stats).data if index.status == Index.Status.READY else None
+
+
+class GridMade(serializers.Serializer):
+    """The indexes of a grid."""
+
+    indexes = IndexFacts(many=True)
 
 
 class IndexPage(Page):

@@ -11,7 +11,7 @@ from apps.datasets.models import DatasetVersion
 from apps.operations.models import Status
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.ir.measures import Measure, MeasureError, Truths, evaluate
-from benchbench.ir.planning.ann import split_settings
+from benchbench.reading.calls import split_calls
 
 MOST = 60
 LONGEST = 100
@@ -51,7 +51,7 @@ def extended(known: Sequence[str], wanted: Sequence[str], version: DatasetVersio
 
 def names_in(text: str) -> list[str]:
     """Return the measures in a list with commas between them: `ERR@10, RBP(p=0.8,rel=1)` are two."""
-    return split_settings(text)
+    return split_calls(text)
 
 
 def besides_the_usual(names: Iterable[str]) -> list[str]:

@@ -1,7 +1,9 @@
 """The path of a document through the stages of a run, for one query."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+
+from django.utils.text import Truncator
 
 from apps.benchmarks.measuring.stage_lists import Lists, documents_of, list_keys, read_lists, stored_plan
 from apps.benchmarks.models import QueryResult
@@ -12,6 +14,7 @@ from apps.mappings.truth import Unresolved
 from apps.results.causes import remedy_of, sentence_of
 from apps.results.triage.relevance import reasons_of, relevant_of
 from apps.results.triage.texts import Piece, excerpt
+from apps.retrieval.search.crediting import summaries_behind
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.plan import RunPlan
 from benchbench.ir.planning.stages import AskStage, DenseStage, EncodeStage, FuseStage, LexicalStage, RerankStage, Stage
@@ -81,7 +84,12 @@ def paths_of(result: QueryResult, grades: Mapping[int, int], *, hits: Iterable[i
     relevant = relevant_of(result.query_id, grades, reasons_of(run, result.query_id))
     lost = triage(plan, lists, documents, relevant, k=k)
     searched = [lost_document for lost_document in lost[:shown] if lost_document.loss not in NEVER_SEARCHED]
-    stops = {lost_document.document: _stops(plan, lists, lost_document.standings) for lost_document in searched}
+    hits = list(hits)
+    through = _through(result, plan, lists, documents, {*hits, *(lost_document.document for lost_document in searched)})
+    stops = {
+        lost_document.document: _stops(plan, lists, lost_document.standings, through.get(lost_document.document, ""))
+        for lost_document in searched
+    }
     told = {
         lost_document.document: what_happened(plan, Configuration.from_dict(run.config), lost_document, k)
         for lost_document in lost[:shown]
@@ -91,7 +99,7 @@ def paths_of(result: QueryResult, grades: Mapping[int, int], *, hits: Iterable[i
         _described(
             result, [(lost_document.document, int(lost_document.grade)) for lost_document in lost[:shown]], told, stops
         ),
-        {document: _stops(plan, lists, stages) for document, stages in standings.items()},
+        {document: _stops(plan, lists, stages, through.get(document, "")) for document, stages in standings.items()},
         True,
         len(lost),
     )
@@ -153,8 +161,31 @@ def what_happened(plan: RunPlan, configuration: Configuration, lost: LostDocumen
     return sentence, remedy_of(lost.loss, configuration)
 
 
-def _stops(plan: RunPlan, lists: Lists, standings: Sequence[Standing]) -> list[Stop]:
-    """Return the stops of a document; the last, the run's own ranking, only where it changes something."""
+def _through(
+    result: QueryResult, plan: RunPlan, lists: Lists, documents: Mapping[int, int], wanted: Collection[int]
+) -> dict[int, str]:
+    """Return of the documents that summaries of a tree brought into the dense list, through which each came."""
+    dense, index = plan.dense, result.run.index
+    if dense is None or index is None:
+        return {}
+    best: dict[int, int] = {}
+    scores: dict[int, float] = {}
+    for chunk, score in zip(lists[dense.key].ids.tolist(), lists[dense.key].scores.tolist(), strict=True):
+        if documents[chunk] in wanted and documents[chunk] not in best:
+            best[documents[chunk]], scores[chunk] = chunk, score
+    behind = summaries_behind(index, result.query.text, scores, dimensions=dense.dimensions)
+    return {
+        document: f"found through summary “{Truncator(behind[chunk].text).chars(80)}”"
+        for document, chunk in best.items()
+        if chunk in behind
+    }
+
+
+def _stops(plan: RunPlan, lists: Lists, standings: Sequence[Standing], through: str) -> list[Stop]:
+    """Return the stops of a document; the last, the run's own ranking, only where it changes something.
+
+    `through`: how it came into the dense list, where not by itself.
+    """
     stages = {stage.key: stage for stage in plan.stages}
     last, final = standings[-2:]
     is_same = last.is_read and (last.rank, last.score) == (final.rank, final.score)
@@ -167,6 +198,8 @@ def _stops(plan: RunPlan, lists: Lists, standings: Sequence[Standing]) -> list[S
             note = _absent(stage, len(lists[standing.stage]))
         else:
             note = "" if standing.is_read else f"read to {plan.candidates:,}"
+        if isinstance(stage, DenseStage) and standing.rank:
+            note = "; ".join(filter(None, [through, note]))
         is_beside = bool(stops) and isinstance(stage, DenseStage | LexicalStage)
         stops.append(Stop(_name(stage), standing.rank, standing.score, note, is_beside))
     return stops

@@ -13,6 +13,7 @@ import numpy as np
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.ann_methods import OF_STORES, STORE_OF, STORES, Option, Value, named
 from benchbench.ir.records import ScoredList
+from benchbench.reading.calls import CallError, read_options
 from benchbench.reading.objects import shown
 
 TEXT = re.compile(r"\s*(?:(?P<store>[a-z_]+)\s*:\s*)?(?P<method>[a-z]+)\s*(?:\((?P<options>[^()]*)\)\s*)?")
@@ -106,11 +107,6 @@ class Ann:
         return STORES[self.store][self.method]
 
 
-def split_settings(text: str) -> list[str]:
-    """The settings of a list with commas between them; commas within parentheses separate options."""
-    return [part.strip() for part in re.split(r",(?![^()]*\))", text) if part.strip()]
-
-
 def recall(retrieved: ScoredList, truth: ScoredList, k: int) -> float:
     """The share of the first `k` of the exact list that an approximate one has among its first `k`; 1 where none is.
 
@@ -152,15 +148,11 @@ def _read_text(text: object) -> tuple[Any, Any, dict[str, Any]]:
         raise AnnError(
             f"{shown(text)} is not a setting such as exact, hnsw or hnsw(ef_search=100, storage=halfvec).{OF_A_STORE}"
         )
-    given: dict[str, Any] = {}
-    for part in filter(None, map(str.strip, (match["options"] or "").split(","))):
-        name, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals or not value:
-            raise AnnError(f"{shown(part)} is not an option such as {_example(match['method'])}.")
-        if name in given:
-            raise AnnError(f"{name} is there more than once.")
-        given[name] = int(value) if value.isdecimal() else value
-    return match["store"], match["method"], given
+    try:
+        given = read_options(match["options"] or "", example=_example(match["method"]))
+    except CallError as error:
+        raise AnnError(str(error)) from None
+    return match["store"], match["method"], {k: int(v) if v.isdecimal() else v for k, v in given.items()}
 
 
 def _example(method: str) -> str:

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from benchbench.ir.planning import axes
-from benchbench.ir.planning.ann import split_settings
 from benchbench.ir.planning.ann_methods import OF_STORES
 from benchbench.ir.planning.axes import Axis, axis
+from benchbench.reading.calls import split_calls
 
 LATE_INTERACTION = "late-interaction"  # the reranker of a run that names none
 SEARCH_MODES = ("dense", "sparse", "hybrid")
@@ -133,7 +133,7 @@ class Configuration:
         label="Dense search",
         help="“exact, hnsw(ef_search=100), faiss:hnsw(m=32)”: exactly in memory, or by an index of pgvector, or by a "
         f"store, which is then held against that. Of stores: {', '.join(OF_STORES)}.",
-        split=split_settings,
+        split=split_calls,
         canonical=axes.ann_text,
         touches=lambda run: run.search_mode != "sparse",
         said=lambda run: "" if run.ann == "exact" else run.ann,

@@ -1,0 +1,44 @@
+"""Making index grids: what is there is taken, the rest is declared and built, an operation each."""
+
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from apps.collections.models import Collection
+from apps.operations.models import Operation
+from apps.retrieval.availability import UnavailableError
+from apps.retrieval.grids.planning import Cell, Grid, plan_grid
+from apps.retrieval.indexing import building_of
+from apps.retrieval.models import Index
+from apps.retrieval.reusing import index_of
+
+
+@dataclass(frozen=True)
+class Made:
+    """An index of a grid, and the operation that builds it; none where it is ready."""
+
+    cell: Cell
+    index: Index
+    operation: Operation | None
+
+
+@transaction.atomic
+def make_grid(collection: Collection, grid: Grid, *, owner: User | None = None, by: User | None = None) -> list[Made]:
+    """Make the indexes of a grid that are not there, and have those built that are not ready; all of them or none.
+
+    They belong to `owner`, and count against the quota of `by`. Raises UnavailableError for all that is not to be had
+    here, QuotaError, and as `plan_grid` and `create_index` do.
+    """
+    locked = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)  # who makes the same waits
+    cells = plan_grid(locked, grid, owner=owner)
+    lacking = dict.fromkeys(cell.lacking for cell in cells if cell.lacking)
+    if lacking:
+        raise UnavailableError(f"Nothing is made, since not all is to be had here: {'; '.join(lacking)}.")
+    return [_made(locked, cell, owner, by) for cell in cells]
+
+
+def _made(collection: Collection, cell: Cell, owner: User | None, by: User | None) -> Made:
+    index = index_of(collection, cell.made_of, name=cell.name, owner=owner)
+    operation = None if index.status == Index.Status.READY else building_of(index, by=by or owner)
+    return Made(cell, index, operation)

@@ -1,0 +1,65 @@
+"""Names of indexes: short, and of what they are made of alone, so that equal ones are called alike everywhere."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from apps.retrieval.reusing import Ingredients
+from apps.retrieval.strategies import STRATEGIES
+from apps.retrieval.strategies.base import StrategyError
+from benchbench.ir.chunking import ChunkingError
+
+LONGEST = 60  # characters of a model's name
+SIZES = ("size", "overlap")
+BY_WORDS = "BM25"
+
+
+def index_name(made_of: Ingredients) -> str:
+    """What an index is in a few words: "flat 500/50 · all-MiniLM-L6-v2", "lod_llm doc_top_k=3 · e5 · llama3"."""
+    models = [_short(model) for model in (made_of.encoder or BY_WORDS, made_of.llm) if model]
+    return " · ".join([strategy_words(made_of.strategy, made_of.chunk_parameters), *models])
+
+
+def longer_names(made_of: Ingredients) -> Iterator[str]:
+    """Yield names for one whose short name is another's: with the whole names of models, then with their parameters."""
+    whole = replace(made_of, encoder=_flat(made_of.encoder), llm=_flat(made_of.llm))
+    yield index_name(whole)
+    stated = " ".join(f"{name}={value}" for name, value in sorted(made_of.llm_parameters.items()))
+    if stated:
+        yield f"{index_name(whole)} {stated}"
+
+
+def strategy_words(strategy: str, parameters: Mapping[str, Any]) -> str:
+    """A strategy with the sizes of its chunks, and what else is not at its default: "lod_embed 500/50 doc_top_k=3"."""
+    return " ".join(filter(None, [strategy, size_words(parameters), other_words(strategy, parameters)]))
+
+
+def size_words(parameters: Mapping[str, Any]) -> str:
+    """Size and overlap of chunks, "500/50"; "" for whole documents."""
+    return f"{parameters['size']}/{parameters.get('overlap', 0)}" if parameters.get("size") else ""
+
+
+def other_words(strategy: str, parameters: Mapping[str, Any]) -> str:
+    """The other parameters of a strategy, those that are not at their defaults."""
+    sizes = {name: parameters[name] for name in SIZES if parameters.get(name) is not None}
+    defaults = _defaults(strategy, sizes)
+    others = {
+        name: value for name, value in parameters.items() if name not in SIZES and value != defaults.get(name, False)
+    }
+    return " ".join(name if value is True else f"{name}={value}" for name, value in others.items())
+
+
+def _defaults(strategy: str, sizes: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return STRATEGIES[strategy].check(sizes) if strategy in STRATEGIES else {}
+    except (StrategyError, ChunkingError):
+        return {}
+
+
+def _flat(model: str) -> str:
+    return model.strip("/").replace("/", "_")
+
+
+def _short(model: str) -> str:
+    name = model.rstrip("/").rpartition("/")[2] or model
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"

@@ -1,0 +1,97 @@
+"""Make a collection searchable in several ways at once: each strategy by each encoder."""
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from apps.collections.models import Collection
+from apps.operations.commands import UseCaseCommand
+from apps.operations.models import Operation
+from apps.operations.working import wait
+from apps.retrieval.grids.making import Made, make_grid
+from apps.retrieval.grids.planning import Cell, Grid, plan_grid
+from apps.retrieval.grids.reading import EXAMPLE, read_strategy
+from benchbench.finding import find_named
+
+
+class Command(UseCaseCommand):
+    help = f"""Make a collection searchable in several ways at once: each strategy by each encoder.
+
+An index that is there with the same ingredients is taken as it is; the others are made under names that say what they
+are, each built by an operation of its own. --dry-run says which. Without --wait they are left to a worker of the queue
+`gpu`; with it the command returns when all are ready, and builds them itself where no worker runs.
+
+  benchbench build_indexes handbook --strategy "{EXAMPLE}" --strategy lod_embed --encoder /models/e5
+  benchbench build_indexes scifact --strategy flat --encoder all-MiniLM-L6-v2 --encoder "" --dry-run
+"""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("collection", help="Name (or id) of the collection.")
+        parser.add_argument(
+            "--strategy",
+            action="append",
+            required=True,
+            metavar="S",
+            help=f'A strategy with its parameters, as "{EXAMPLE}" or "lod_embed(doc_top_k=3)"; name several.',
+        )
+        parser.add_argument(
+            "--encoder",
+            action="append",
+            required=True,
+            metavar="MODEL",
+            help='Name or path of a model; "" for search by words alone; name several.',
+        )
+        parser.add_argument(
+            "--llm", action="append", default=[], metavar="MODEL", help="For strategies that ask one; name several."
+        )
+        parser.add_argument(
+            "--llm-server", metavar="NAME", help="Its server, of those in BENCHBENCH_LLM_SERVERS (default: the first)."
+        )
+        parser.add_argument("--no-lexical", action="store_true", help="Search by vectors only.")
+        parser.add_argument("--dry-run", action="store_true", help="Say what is there and what would be made.")
+        parser.add_argument("--wait", action="store_true", help="Return when all are ready.")
+        self.add_owner_argument(parser)
+        self.add_json_argument(parser)
+
+    def act(self, **options: Any) -> None:
+        collection = find_named(Collection, options["collection"], owner=options["owner"])
+        llm_parameters = {"provider": options["llm_server"]} if options["llm_server"] else {}
+        grid = Grid(
+            strategies=[read_strategy(text) for text in options["strategy"]],
+            encoders=options["encoder"],
+            llms=[(llm, llm_parameters) for llm in options["llm"]],
+            lexical=not options["no_lexical"],
+        )
+        if options["dry_run"]:
+            cells = plan_grid(collection, grid, owner=options["owner"])
+            self.report({"indexes": [cell.as_dict() for cell in cells]}, planned(cells), as_json=options["json"])
+            return
+        made = make_grid(collection, grid, owner=options["owner"])
+        if options["wait"]:
+            self.wait_for([part.operation for part in made if part.operation])
+        for part in made:
+            part.index.refresh_from_db()
+        facts = [
+            {"name": part.index.name, "index": part.index.pk, "status": part.index.status, "stats": part.index.stats}
+            for part in made
+        ]
+        self.report({"indexes": facts}, "\n".join(map(line, made)), as_json=options["json"])
+
+    def wait_for(self, operations: list[Operation]) -> None:
+        for operation in operations:
+            with self.progress("documents") as progress:
+                wait(
+                    operation,
+                    on_progress=lambda event, progress=progress: progress.count(  # type: ignore[misc]
+                        event, "processed_documents", "total_documents"
+                    ),
+                )
+
+
+def planned(cells: list[Cell]) -> str:
+    return "\n".join(f"{cell.name}: {cell.lacking or cell.state}" for cell in cells)
+
+
+def line(made: Made) -> str:
+    there = ", was there" if made.cell.state == "ready" else ""
+    return f"{made.index}: {made.index.status}{there}"

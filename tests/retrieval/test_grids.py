@@ -1,0 +1,160 @@
+"""Index grids: equal indexes are taken, the others made under names that say what they are."""
+
+import json
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+
+from apps.collections.models import Collection
+from apps.operations.models import Operation
+from apps.operations.quotas import QuotaError
+from apps.retrieval.availability import UnavailableError
+from apps.retrieval.building import IndexingError
+from apps.retrieval.grids.making import make_grid
+from apps.retrieval.grids.planning import Grid, plan_grid
+from apps.retrieval.grids.reading import read_strategy
+from apps.retrieval.indexing import create_index
+from apps.retrieval.models import Index
+from apps.retrieval.strategies.base import StrategyError
+from tests.retrieval.conftest import KEYWORDS
+
+pytestmark = pytest.mark.django_db
+SIZES = {"size": 40, "overlap": 5}
+FLAT, WHOLE, LOD = ("flat", SIZES), ("flat", {}), ("lod_embed", {**SIZES, "doc_top_k": 3})
+OTHER = "keyword:apple,fig"
+
+
+def names(cells: Any) -> list[tuple[str, str]]:
+    return [(cell.name, cell.state) for cell in cells]
+
+
+def test_it_plans_each_strategy_by_each_encoder_under_names_that_say_what_they_are(fruit: Collection) -> None:
+    cells = plan_grid(fruit, Grid([FLAT, WHOLE, LOD], [KEYWORDS, OTHER]))
+    assert names(cells) == [
+        (f"flat 40/5 · {KEYWORDS}", "new"),
+        (f"flat 40/5 · {OTHER}", "new"),
+        (f"flat · {KEYWORDS}", "new"),
+        (f"flat · {OTHER}", "new"),
+        (f"lod_embed 40/5 doc_top_k=3 · {KEYWORDS}", "new"),
+        (f"lod_embed 40/5 doc_top_k=3 · {OTHER}", "new"),
+    ]
+    assert not Index.objects.exists()
+
+
+def test_what_means_the_same_is_one_index(fruit: Collection) -> None:
+    stated = [("flat", {"size": 40}), ("flat", {"size": 40, "overlap": 0, "title": False})]
+    assert len(plan_grid(fruit, Grid(stated, [KEYWORDS, f" {KEYWORDS} "]))) == 1
+
+
+def test_an_equal_index_is_taken_and_the_others_are_made(fruit: Collection, built: Any) -> None:
+    there = built(fruit, name="mine", chunk_parameters=SIZES)
+    begun = create_index(fruit, name="begun", encoder=OTHER, chunk_parameters=SIZES)
+    grid = Grid([FLAT, LOD], [KEYWORDS, OTHER])
+    made = make_grid(fruit, grid)
+    assert [(part.index.name, part.cell.state, part.operation is None) for part in made] == [
+        ("mine", "ready", True),
+        ("begun", "begun", False),
+        (f"lod_embed 40/5 doc_top_k=3 · {KEYWORDS}", "new", False),
+        (f"lod_embed 40/5 doc_top_k=3 · {OTHER}", "new", False),
+    ]
+    assert (made[0].index, made[1].index) == (there, begun)
+    assert len({part.operation for part in made}) == 4
+    again = make_grid(fruit, grid)
+    assert [part.index for part in again] == [part.index for part in made]
+    assert [part.operation for part in again] == [part.operation for part in made], "what builds is not built twice"
+
+
+def test_an_index_with_words_is_another_than_one_without(fruit: Collection, built: Any) -> None:
+    built(fruit, name="mine", chunk_parameters=SIZES)
+    assert [cell.state for cell in plan_grid(fruit, Grid([FLAT], [KEYWORDS], lexical=False))] == ["new"]
+
+
+def test_a_name_that_another_index_has_is_not_made_its_next_version(fruit: Collection) -> None:
+    one, other = (f"{folder}/e5" for folder in ("a", "b"))
+    cells = plan_grid(fruit, Grid([FLAT], [one, other]))
+    assert [cell.name for cell in cells] == ["flat 40/5 · e5", "flat 40/5 · b_e5"]
+    create_index(fruit, name="flat 40/5 · e5", encoder="c/e5")
+    make_grid(fruit, Grid([FLAT], [one]))
+    assert Index.objects.get(encoder=one).name == "flat 40/5 · a_e5"
+
+
+def test_documents_that_changed_make_the_next_version(fruit: Collection, built: Any) -> None:
+    before = built(fruit, name=f"flat 40/5 · {KEYWORDS}", chunk_parameters=SIZES)
+    Collection.objects.filter(pk=fruit.pk).update(fingerprint="f" * 64)
+    (made,) = make_grid(Collection.objects.get(), Grid([FLAT], [KEYWORDS]))
+    assert (made.index.name, made.index.version) == (before.name, 2)
+
+
+@pytest.mark.parametrize(
+    ("grid", "error", "said"),
+    [
+        (Grid([], [KEYWORDS]), IndexingError, "name at least one strategy"),
+        (Grid([FLAT], []), IndexingError, "name at least one encoder"),
+        (Grid([FLAT, LOD], [KEYWORDS, ""]), IndexingError, "lod_embed goes by vectors; name an encoder"),
+        (Grid([FLAT, ("flat", {"size": 10, "overlap": 9})], [KEYWORDS]), Exception, "less than half the size"),
+        (Grid([FLAT, ("tree", {})], ["openai:ada"]), UnavailableError, "the provider openai .*; the strategy tree is"),
+        (Grid([FLAT, ("lod_llm", {})], [KEYWORDS]), UnavailableError, "language model"),
+    ],
+)
+def test_of_what_cannot_be_nothing_is_made(fruit: Collection, grid: Grid, error: Any, said: str) -> None:
+    with pytest.raises(error, match=said):
+        make_grid(fruit, grid)
+    assert not Index.objects.exists()
+
+
+def test_a_grid_has_a_limit(fruit: Collection, settings: Any) -> None:
+    settings.BENCHMARK_MAX_VALUES_PER_AXIS = 1
+    with pytest.raises(IndexingError, match="2 indexes; at most 1 are made at once"):
+        plan_grid(fruit, Grid([FLAT, WHOLE], [KEYWORDS]))
+
+
+def test_more_than_one_may_have_building_is_refused_as_a_whole(fruit: Collection, settings: Any) -> None:
+    settings.BENCHMARK_MAX_INDEXING_PER_USER = 1
+    ada = User.objects.create_user("ada")
+    with pytest.raises(QuotaError, match="ada has 1 indexes being built"):
+        make_grid(fruit, Grid([FLAT, WHOLE], [KEYWORDS]), owner=ada)
+    assert not Index.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("flat", ("flat", {})),
+        (" flat( size = 500, title=true ) ", ("flat", {"size": 500, "title": True})),
+        ("raptor(threshold=.5, search=tree)", ("raptor", {"threshold": 0.5, "search": "tree"})),
+    ],
+)
+def test_a_strategy_is_read(text: str, read: Any) -> None:
+    assert read_strategy(text) == read
+
+
+@pytest.mark.parametrize("text", ["", "flat(", "flat(size)", "flat(size=)", "flat(size=1, size=2)", "a b"])
+def test_what_is_not_a_strategy_is_refused(text: str) -> None:
+    with pytest.raises(StrategyError):
+        read_strategy(text)
+
+
+def command(*arguments: str) -> None:
+    call_command("build_indexes", "fruit", "--strategy", "flat(size=40, overlap=5)", "--encoder", KEYWORDS, *arguments)
+
+
+def test_the_command_builds_and_waits(fruit: Collection, capsys: Any, settings: Any) -> None:
+    settings.BENCHBENCH_LEASE_SECONDS = 3600
+    command("--strategy", "lod_embed", "--dry-run")
+    assert capsys.readouterr().out == f"flat 40/5 · {KEYWORDS}: new\nlod_embed 500/50 · {KEYWORDS}: new\n"
+    command("--wait")
+    assert capsys.readouterr().out == f"flat 40/5 · {KEYWORDS}: ready\n"
+    command("--strategy", "lod_embed", "--wait", "--json")
+    printed = json.loads(capsys.readouterr().out)["indexes"]
+    assert [(row["status"], row["stats"]["num_documents"]) for row in printed] == [("ready", 4)] * 2
+    command("--json", "--dry-run")
+    (cell,) = json.loads(capsys.readouterr().out)["indexes"]
+    assert (cell["state"], cell["index"]) == ("ready", printed[0]["index"])
+    assert Operation.objects.count() == 2
+
+
+def test_the_command_says_what_is_wrong(fruit: Collection) -> None:
+    with pytest.raises(CommandError, match=r'"flat\(size" is not a strategy'):
+        command("--strategy", "flat(size")
