@@ -19,6 +19,7 @@ import redis
 from django.conf import settings
 from django.db import connection, transaction
 from django.test import TransactionTestCase
+from hypothesis import settings as hypothesis_settings
 
 from benchbench import embedded
 
@@ -32,6 +33,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Start the services, unless this process only hands the tests out to others."""
     if not config.getoption("numprocesses", None):
         embedded.ensure()
+    hypothesis_settings.register_profile("unhurried", deadline=None)  # how busy the machine is decides nothing
+    hypothesis_settings.load_profile("unhurried")
     TransactionTestCase._fixture_teardown = lambda case: empty_tables()
 
 

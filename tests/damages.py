@@ -134,7 +134,6 @@ def fuzz(read: Callable[[Any], Any], write: Callable[[list[Damage]], Any], examp
 
     @settings(
         max_examples=examples // FILES,
-        deadline=None,
         derandomize=not IS_LONG,
         database=None,
         phases=[Phase.generate],  # a seed cannot be made simpler

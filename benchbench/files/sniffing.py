@@ -60,6 +60,8 @@ def sniff(path: Path) -> Kind:
     if not lines:
         return ""
     start = lines[0].lstrip()[0]
+    if start in "{[" and _parsed(lines[0]) is None and (kind := _trec(lines[:1000])):
+        return kind  # of queries whose keys begin so
     if start == "{":
         return _object(lines, path)
     if start == "[":
@@ -87,15 +89,19 @@ def _columns(lines: list[str], path: Path) -> Kind:
     if len(cells) > 1 and cells & COLUMNS:
         return "table"
     is_csv = path.name.removesuffix(".gz").endswith(".csv")
-    if not is_csv and all(TOPIC.fullmatch(line.strip()) for line in whole):
-        return "trec-topics"  # before judgments: a question may have three words, and end in a number
-    if all(QREL.fullmatch(line.strip()) for line in whole):
-        return "trec-qrels"
-    if all(RESULT.fullmatch(line.strip()) for line in whole):
-        return "trec-run"
+    if kind := _trec(whole, topics=not is_csv):
+        return kind
     if is_csv:
         return "table"
     return "trec-topics" if all("\t" in line for line in whole) else ""
+
+
+def _trec(lines: list[str], *, topics: bool = True) -> Kind:
+    if topics and all(TOPIC.fullmatch(line.strip()) for line in lines):
+        return "trec-topics"  # before judgments: a question may have three words, and end in a number
+    if all(QREL.fullmatch(line.strip()) for line in lines):
+        return "trec-qrels"
+    return "trec-run" if all(RESULT.fullmatch(line.strip()) for line in lines) else ""
 
 
 def _first_of(known: tuple[tuple[str, Kind], ...], text: str) -> Kind:

@@ -131,7 +131,6 @@ def of_each_type(cases: list[Any]) -> Iterator[Any]:
     max_examples=FUZZED or FEW,
     derandomize=not FUZZED,
     database=None,
-    deadline=None,
     suppress_health_check=list(HealthCheck),
 )
 def test_it_answers_as_its_schema_says(case: Any, made: tuple[Caller, list[World]]) -> None:

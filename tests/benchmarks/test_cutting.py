@@ -56,7 +56,7 @@ def alone(run: RunPlan, found: ScoredList, index: Any) -> tuple[list[int], list[
     return documents[first].tolist(), index.chunk_ids[kept.ids[first]].tolist(), kept.scores[first].tolist()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(searches())
 def test_any_cut_of_a_list_is_what_the_run_finds_alone(search: tuple[list[RunPlan], ScoredList, Any]) -> None:
     runs, found, index = search

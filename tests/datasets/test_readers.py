@@ -123,6 +123,12 @@ def test_topics_of_three_words_that_end_in_a_number_are_no_judgments(tmp_path: P
     assert sniff(six) == "trec-topics"
 
 
+def test_keys_that_begin_as_json_does_are_keys(tmp_path: Path) -> None:
+    assert sniff(write_file(tmp_path / "qrels", "{q 0 d1 1\n[q 0 d2 1\n")) == "trec-qrels"
+    assert sniff(write_file(tmp_path / "topics", "{q\tsummer of 69\n")) == "trec-topics"
+    assert sniff(write_file(tmp_path / "lines.jsonl", '{"a":\t1}\n{"a":\t2}\n')) == "table"
+
+
 @pytest.mark.parametrize("format", FORMATS)
 def test_every_format_may_be_packed(format: str, tmp_path: Path) -> None:
     path = VALID[format](tmp_path)

@@ -73,7 +73,6 @@ def test_import_export_import_gives_the_same_content(format: str, tmp_path: Path
 @pytest.mark.parametrize("format", WRITERS)
 @settings(
     max_examples=max(EXAMPLES // 60, 12),
-    deadline=None,
     derandomize=not IS_LONG,
     database=None,
     phases=[Phase.generate],

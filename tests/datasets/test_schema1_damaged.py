@@ -71,7 +71,7 @@ def accepted_or_refused_cleanly(content: bytes) -> bool:
     return True
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_whatever_stands_in_place_of_a_value_gives_a_dataset_or_a_sentence(data: st.DataObject) -> None:
     value = json.loads(json.dumps(FULL))
@@ -86,7 +86,7 @@ def test_whatever_stands_in_place_of_a_value_gives_a_dataset_or_a_sentence(data:
     assert accepted_or_refused_cleanly(json.dumps(value).encode())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.data())
 def test_whatever_bytes_change_gives_a_dataset_or_a_sentence(data: st.DataObject) -> None:
     content = bytearray(json.dumps(FULL).encode())

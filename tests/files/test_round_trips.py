@@ -22,7 +22,6 @@ SCORES = st.floats(allow_nan=False, allow_infinity=False)
 ENTRIES = st.lists(st.builds(RunEntry, FILLED, FILLED, st.integers(1, 2**70), SCORES), max_size=5)
 DRAWN = settings(
     max_examples=max(EXAMPLES // 20, 40),
-    deadline=None,
     derandomize=not IS_LONG,
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

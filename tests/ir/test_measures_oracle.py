@@ -26,7 +26,7 @@ def ranked(search: list[tuple[int, int]]) -> list[str]:
     return [DOCUMENTS[document] for document in documents[collapse(documents)]]
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=120, derandomize=True)
 @given(st.lists(st.tuples(SEARCHES, TRUTHS), min_size=1, max_size=6))
 def test_it_equals_ir_measures(cases: list[tuple[list[tuple[int, int]], dict[str, int]]]) -> None:
     rankings, truths = [ranked(search) for search, _ in cases], [truth for _, truth in cases]

@@ -192,7 +192,7 @@ class TestDraws:
             assert (pair.p_adjusted, pair.p_randomisation) == (same.p_adjusted, same.p_randomisation)
             assert pair.interval.low == pytest.approx(same.interval.low, abs=1e-12)
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(
         arrays.arrays(float, st.tuples(st.integers(2, 4), st.integers(2, 25)), elements=st.sampled_from([0, 0.5, 1])),
         st.integers(0, 9),

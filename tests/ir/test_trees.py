@@ -106,7 +106,7 @@ class TestClusters:
         with pytest.raises(TreeError, match="A text has 101 characters, and a summary is made of at most 100"):
             clusters(near_topics()[:2], np.array([50, 101]), most=100, threshold=0.1, seed=42)
 
-    @limits(max_examples=8, deadline=None)
+    @limits(max_examples=8)
     @given(st.integers(2, 60), st.integers(0, 10**6), st.integers(300, 3000), st.floats(0.01, 1))
     def test_each_text_is_in_a_cluster_and_none_is_too_long(
         self, count: int, seed: int, most: int, threshold: float

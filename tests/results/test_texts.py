@@ -40,7 +40,7 @@ def test_without_a_hit_it_is_the_beginning() -> None:
     assert "".join(piece.text for piece in excerpt("a short text", "pear")) == "a short text"
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.text(max_size=600), st.text(max_size=60))
 def test_no_character_is_lost_or_made_up(text: str, query: str) -> None:
     assert "".join(piece.text for piece in marked(text, query)) == text

@@ -85,9 +85,7 @@ def by_trec_eval(truth: dict[str, dict[str, int]], run: dict[str, dict[str, str]
     return np.array([[values.get(query, {}).get(name, 0.0) for query in truth] for name in TREC.values()])
 
 
-@settings(
-    max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=150, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(truth=TRUTHS, run=RUNS, shuffle=st.integers(0, 99))
 def test_the_figures_of_a_trec_run_are_trec_evals(truth, run, shuffle, tmp_path):
     truth_read = read_truth(write_qrels(tmp_path / "qrels", truth))
