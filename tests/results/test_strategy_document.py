@@ -8,6 +8,7 @@ import csv
 import json
 import re
 import statistics
+from dataclasses import astuple
 from io import StringIO
 from itertools import product
 from pathlib import Path
@@ -16,7 +17,10 @@ from typing import Any
 import pytest
 import yaml
 from django.core.management import call_command
+from django.test import Client
+from django.urls import reverse
 
+from apps.benchmarks.models import Benchmark
 from apps.retrieval.encoders.keyword import KeywordEncoder
 from tests.retrieval.arms import require_installed
 
@@ -124,7 +128,9 @@ def results(transactional_db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     return tmp_path / "results" / "which-strategy"
 
 
-def test_the_documents_promises_hold(results: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_documents_promises_hold(
+    results: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, admin_client: Client
+) -> None:
     names = {"config.yaml", "index_stats.csv", "search_results.csv", "summary.csv", "run.log"}
     assert {path.name for path in results.iterdir()} == names
     stats, searches, summary = (
@@ -144,6 +150,7 @@ def test_the_documents_promises_hold(results: Path, monkeypatch: pytest.MonkeyPa
             check_summary(told[key], [row for row in searches if configuration(row) == key])
     check_index(next(row for row in stats if configuration(row) in worked))
     check_log((results / "run.log").read_text())
+    check_page(admin_client)
     check_config(results, monkeypatch)
 
 
@@ -207,6 +214,18 @@ def check_summary(row: Row, rows: list[Row]) -> None:
     assert row["total_llm_calls"] == "0"
     assert (row["queries_evaluated"], row["runs_per_query"]) == (str(len(queries)), str(RUNS))
     assert len(queries) == len(QUESTIONS) - 1, "the one that failed is in no aggregate"
+
+
+def check_page(client: Client) -> None:
+    """Each run with its strategy, store and encoder; each index with what it holds."""
+    response = client.get(reverse("admin:benchmark_results", args=[Benchmark.objects.get().pk]))
+    page = response.content.decode()
+    shown = {astuple(row["made_of"]) for row in response.context["rows"]}
+    assert shown == {tuple(name or None for name in named) for named in MATRIX}
+    assert "<td>chromadb</td>" in page
+    (flat,) = [index for index in response.context["built"] if index["row"].strategy == "flat"]
+    assert flat["counts"][0] == len(SECTIONS)
+    assert "flat 12/0" in page
 
 
 def check_log(log: str) -> None:

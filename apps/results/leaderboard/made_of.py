@@ -1,4 +1,4 @@
-"""What runs search by, and what their indexes hold and took."""
+"""Strategies, stores and models of runs, and what their indexes hold and took."""
 
 from collections.abc import Iterable
 from typing import Any

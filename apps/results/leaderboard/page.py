@@ -37,7 +37,6 @@ def board_context(benchmark: Benchmark, k: int, *, version: int | None = None, w
     slicing, unsliced = slicing_or_why(benchmark, board.evaluation)
     configs = [row.run.config for row in board.rows]
     differ = varying(configs)
-    indexes = {row.run.index_id: row.run.index for row in board.rows if row.run.index}.values()
     told_once = shared_warnings([row.run for row in board.rows])
     names = measures_at(benchmark, k)
     baselines = baseline_names(benchmark)
@@ -63,14 +62,12 @@ def board_context(benchmark: Benchmark, k: int, *, version: int | None = None, w
             for row in board.rows
         ],
         "shared_warnings": told_once,
-        "indexes": indexes,
-        "made_of": differ_in_making(benchmark, indexes),
-        "built": built(indexes),
         "shared": shared(configs),
         "unresolved": board.evaluation if board.evaluation and board.evaluation.unresolved_count else None,
         "counts": {status: sum(row.run.status == status for row in board.rows) for status in Run.Status.values},
         "figure": quality_and_cost(board) if benchmark.status == Status.COMPLETED else None,
         **_coverage(board),
+        **_indexes(board, benchmark),
         **_progress(benchmark),
     }
 
@@ -81,6 +78,12 @@ def _coverage(board: Leaderboard) -> dict[str, Any]:
     labels = zip(board.rows, distinct_labels([row.run for row in board.rows]), strict=True)
     judged = {label: row.values.get(name) for row, label in labels if not row.provisional}
     return {"judged_name": name, "uneven": uneven(judged), "low": low(judged.values())}
+
+
+def _indexes(board: Leaderboard, benchmark: Benchmark) -> dict[str, Any]:
+    """Return the indexes that are searched, and what they hold where what they are made of is compared."""
+    indexes = {row.run.index_id: row.run.index for row in board.rows if row.run.index}.values()
+    return {"indexes": indexes, "made_of": differ_in_making(benchmark, indexes), "built": built(indexes)}
 
 
 def _shown(row: Row, board: Leaderboard, names: list[str], differ: list[str]) -> dict[str, Any]:
