@@ -146,14 +146,22 @@ def compare(index: Index | None, vectors: np.ndarray, queries: np.ndarray, folde
 
 
 def rounds(view: ApproximateView, theirs: Search, queries: np.ndarray) -> Iterator[tuple[float, float]]:
-    """The median seconds of a query by the arm, as a run is charged for it, and by the bare client, in turns."""
+    """The median seconds of a query by the arm, as a run is charged for it, and by the bare client, in turns.
+
+    Each is asked other queries than the other just was, whose vectors would be in the processor's cache, and goes first
+    every second time.
+    """
+    others = np.roll(queries, len(queries) // 2, axis=0)
     for _ in range(ROUNDS + 1):
         costs = []
-        for query in queries:
-            view.nearest(query[None], DEPTH)
+        for number, (query, other) in enumerate(zip(queries, others, strict=True)):
+            if number % 2:
+                view.nearest(query[None], DEPTH)
             started = time.perf_counter()
-            theirs(query)
+            theirs(other)
             costs.append(time.perf_counter() - started)
+            if not number % 2:
+                view.nearest(query[None], DEPTH)
         yield statistics.median(view.seconds[-len(queries) :]), statistics.median(costs)
 
 
