@@ -21,12 +21,13 @@ from tests.factories import make_benchmark, make_collection, make_dataset, make_
 from tests.pages import Address, every_address
 from tests.rankings import add_ranking
 
-POSTED = {"benchmark_preview", "dataset_preview", "run_import_preview"}  # no other method is answered
+# Addresses that answer no other method.
+POSTED = {"benchmark_preview", "dataset_preview", "index_grid_preview", "run_import_preview"}
 # What only those may open who may change something, besides Django's pages that add and delete.
 ACTS = POSTED | {
     *("benchmark_choices", "benchmark_from_manifest", "benchmark_measures", "benchmarks_benchmark_import_run"),
     *("dataset_freeze", "query_add", "query_edit", "query_judge", "queryresult_judge", "resolution_repair"),
-    *("run_import", "run_import_choices"),
+    *("run_import", "run_import_choices", "index_grid"),
 }
 FORMATS = {"run_export": "csv-run", "benchmark_export": "json"}
 Ask = Callable[[Client], dict[str, Any]]

@@ -24,7 +24,7 @@ from tests.benchmarks.gated import pinned
 from tests.factories import add_judgment, add_version, make_benchmark, make_collection, make_mapping
 
 OPEN = {"sign_in", "refresh", "sign_out", "schema"}  # the first three are for whoever has no token yet
-MAKE_NOTHING = {"check_mapping", "preview", "gate_benchmark", "gate_run"}
+MAKE_NOTHING = {"check_mapping", "preview", "gate_benchmark", "gate_run", "index_grid_preview"}
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "openapi.yaml"
 MOST_QUERIES = 9  # of a personal token, as here: a JWT, or a session, takes one more
 WORKED_OUT = "/runs/{run_id}/triage/documents"  # has rows only where something was searched: see test_triage.py

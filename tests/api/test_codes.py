@@ -33,6 +33,7 @@ ELSEWHERE = (
     "benchbench.files.flowbaby.summaries",
     "benchbench.ir.canonical",
     "benchbench.ir.profiles",
+    "benchbench.ir.trees",
     "benchbench.scoring",
 )
 
