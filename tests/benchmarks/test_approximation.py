@@ -2,7 +2,6 @@
 
 import io
 import json
-from functools import partial
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -16,48 +15,13 @@ from apps.benchmarks.progress import benchmark_event
 from apps.benchmarks.retrying import retry
 from apps.benchmarks.running.finishing import notes_of
 from apps.mappings.models import Mapping
-from apps.operations.leasing import UnfitWorkerError
-from apps.operations.models import Operation
-from apps.operations.working import perform_batch, wait
+from apps.operations.working import wait
 from apps.results.board_text import facts_of, text_of
-from apps.retrieval.availability import UnavailableError
-from apps.retrieval.deleting import delete_index
 from apps.retrieval.models import Index
 from apps.retrieval.search.ann_indexes import find_ann_index
-from apps.retrieval.search.arms import make_arm, missing_arm
-from apps.retrieval.search.collections import collections_folder
-from apps.retrieval.search.open_indexes import open_index
-from apps.retrieval.stores.faiss_store import FaissStore
-from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.matrix import MatrixError
-from tests.benchmarks.conftest import make_library, run_key
-from tests.created import create_benchmark
-from tests.retrieval.arms import require_installed
-
-NARROW = "hnsw(ef_search=2)"
-WIDE = "hnsw(ef_search=1000)"
-
-
-def benchmark_of(library: Mapping, **matrix: object) -> Benchmark:
-    options = {key: matrix.pop(key) for key in ("execution", "runs_per_query") if key in matrix}
-    return create_benchmark(library, name="b", matrix={"top_k_values": [20], **matrix}, **options)
-
-
-def run_of(benchmark: Benchmark, ann: str, mode: str = "dense") -> Run:
-    runs = [run for run in benchmark.runs.all() if run.config.get("ann", "exact") == ann]
-    return next(run for run in runs if run.config["search_mode"] == mode)
-
-
-def rankings_of(benchmark: Benchmark) -> dict[str, list[list[int]]]:
-    """The documents that each run found for each query, by its ann."""
-    runs = {run.config.get("ann", "exact"): run for run in benchmark.runs.all()}
-    return {ann: [row.document_ids for row in run.query_results.order_by("query_id")] for ann, run in runs.items()}
-
-
-def work_one(operation: Operation) -> None:
-    batch = operation.batches.filter(state="pending").order_by("ordinal").first()
-    assert batch is not None
-    perform_batch(batch.pk, owner="test")
+from tests.benchmarks.approximated import NARROW, WIDE, benchmark_of, run_of, work_one
+from tests.benchmarks.conftest import run_key
 
 
 class TestAnApproximateRun:
@@ -118,85 +82,6 @@ class TestAnApproximateRun:
         assert reported[run_of(benchmark, WIDE).label]["recall"][0]["mean"] == 1
         assert "recall@10 1.000 (worst query 1.00), recall@20 1.000 (worst query 1.00)" in text_of(benchmark)
         assert "finds at most 2 chunks" in text_of(benchmark)
-
-
-class TestARunByAStore:
-    """The fastest of them, and one that is exact: what each store finds is for tests/retrieval."""
-
-    ARMS = ("sqlite_vec:exact", "pgvector:exact", "faiss:hnsw(ef_search=1000)")
-
-    @pytest.fixture(autouse=True)
-    def needs(self) -> None:
-        require_installed(*self.ARMS)
-
-    @pytest.mark.parametrize("execution", ["shared", "isolated"])
-    def test_it_is_held_against_exact_search_in_memory(self, library: Mapping, execution: str) -> None:
-        narrow = "faiss:ivfpq(lists=8, m=1, bits=4)"
-        benchmark = benchmark_of(library, ann=["memory:exact", *self.ARMS, narrow], execution=execution)
-        wait(launch(benchmark))
-        benchmark.refresh_from_db()
-        assert benchmark.status == "completed"
-        exact = run_of(benchmark, "exact")
-        assert exact.label == "dense · top 20"
-        rankings = rankings_of(benchmark)
-        for ann in self.ARMS:
-            run = run_of(benchmark, ann)
-            assert run.label == f"dense · {ann} · top 20"
-            assert run.warnings == []
-            if ann.endswith(":exact"):  # of equally near chunks a graph finds any
-                assert rankings[ann] == rankings["exact"]
-            facts = run.provenance["ann"]
-            assert ([one["mean"] for one in facts["recall"]], facts["ndcg"]["cost"]) == ([1, 1], 0)
-        facts = run_of(benchmark, "faiss:hnsw(ef_search=1000)").provenance["ann"]
-        assert (facts["store"], facts["index"]) == ("faiss", "faiss_hnsw_32_40")
-        assert facts["settings"] == {"m": 32, "ef_construction": 40, "ef_search": 1000}
-        assert facts["bytes"] > 0
-        assert run_of(benchmark, narrow).provenance["ann"]["recall"][-1]["mean"] < 1
-
-    def test_filters_apply_inside_the_search(self, transactional_db: None) -> None:
-        benchmark = benchmark_of(make_library(filtered=True), ann=["exact", *self.ARMS])
-        wait(launch(benchmark))
-        found = rankings_of(benchmark)
-        assert len(found) == 4
-        assert found["sqlite_vec:exact"] == found["pgvector:exact"] == found["exact"]
-        kept = {ann: [len(ids) for ids in rankings] for ann, rankings in found.items()}
-        assert kept["faiss:hnsw(ef_search=1000)"] == kept["exact"]
-        assert set(kept["exact"]) == {15, 20}, "of 30 documents, every second is green"
-
-    def test_a_store_that_could_not_hold_the_vectors_is_refused(self, library: Mapping) -> None:
-        with pytest.raises(MatrixError, match=r"ann: faiss:ivfpq cannot search .* its m, 16, must divide the 11 dim"):
-            benchmark_of(library, ann=["faiss:ivfpq"])
-
-    def test_one_that_is_not_installed_is_refused_by_what_mends_it(
-        self, library: Mapping, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        made, failed = (benchmark_of(library, ann=["faiss:exact"]) for _ in range(2))
-        failed.runs.update(status="failed")
-        launched = benchmark_of(library, ann=["faiss:exact"])
-        operation = launch(launched)
-        monkeypatch.setattr(FaissStore, "packages", {"faiss-cpu": "no_such_module"})
-        mends = r"the store faiss needs the package faiss-cpu: pip install 'benchbench\[faiss\]'"
-        for act in (partial(benchmark_of, library, ann=["faiss:hnsw"]), partial(launch, made), partial(retry, failed)):
-            with pytest.raises(UnavailableError, match=mends):
-                act()
-        with pytest.raises(UnfitWorkerError, match=mends):  # which gives the batch to another worker
-            open_index(Index.objects.get()).collections.filled(Ann.parse("faiss:exact"))
-        work_one(operation)
-        assert operation.batches.get().state == "pending"
-        assert launched.runs.get().status == "indexing"
-
-    def test_what_it_fills_is_announced_and_goes_with_the_index(self, library: Mapping) -> None:
-        index = Index.objects.get()
-        assert missing_arm(index, Ann.parse("faiss:hnsw(m=8)")) == (
-            f"{index.pk} faiss_hnsw_8_40",
-            f"faiss:hnsw (m=8, ef_construction=40) over {index.chunk_set.chunk_count} vectors of {index}",
-        )
-        make_arm(index, Ann.parse("faiss:hnsw(m=8)"), 10)
-        assert missing_arm(index, Ann.parse("faiss:hnsw(m=8, ef_search=50)")) is None
-        folder = collections_folder(index)
-        assert folder.exists()
-        delete_index(index)
-        assert not folder.exists()
 
 
 class TestTruth:

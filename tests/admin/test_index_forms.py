@@ -1,0 +1,108 @@
+"""The forms of an index and of several: what is sent, what is built, and what is refused."""
+
+from typing import Any
+
+from django.test import Client
+from django.urls import reverse
+
+from apps.operations.models import Operation
+from apps.operations.working import wait
+from apps.retrieval.models import Index
+from benchbench.site.panels import change_url
+from tests.benchmarks.conftest import ENCODER
+from tests.factories import make_collection
+
+
+def test_an_index_is_built_from_the_form(transactional_db: None, admin_client: Client) -> None:
+    collection = make_collection("library", [{"title": "apple", "text": "apple pear"}])
+    page = admin_client.get(reverse("admin:retrieval_index_add"), {"collection": collection.pk})
+    assert collection.name in page.content.decode()
+    fields = {"collection": collection.pk, "name": "keywords", "encoder": ENCODER, "lexical": "on"}
+    response = admin_client.post(reverse("admin:retrieval_index_add"), fields, follow=True)
+    operation = Operation.objects.get()
+    assert reverse("admin:operation_progress", args=[operation.pk]) in response.content.decode()
+    assert "Cancel" in response.content.decode()
+    wait(operation)
+    index = Index.objects.get()
+    assert index.status == Index.Status.READY
+    assert "data-live" not in admin_client.get(change_url(index)).content.decode()
+
+
+def test_the_form_of_an_index_states_a_strategy(transactional_db: None, admin_client: Client, settings: Any) -> None:
+    settings.BENCHBENCH_LLM_SERVERS = ["here=ollama+http://127.0.0.1:1"]
+    collection = make_collection("library", [{"title": "apple", "text": "apple pear"}])
+    fields = {"collection": collection.pk, "encoder": ENCODER, "strategy": "lod_embed", "section_top_k": "3"}
+    admin_client.post(reverse("admin:retrieval_index_add"), {**fields, "name": "lod"})
+    cut = {**fields, "strategy": "flat", "section_top_k": "", "size": "50", "by_section": "on"}
+    admin_client.post(reverse("admin:retrieval_index_add"), {**cut, "name": "flat"})
+    whole = admin_client.post(reverse("admin:retrieval_index_add"), {**cut, "name": "no", "size": ""})
+    assert "state a chunk size too" in str(whole.context["form"].errors)
+    asked = {**fields, "strategy": "lod_llm", "llm": "llama3", "llm_server": "here"}
+    misplaced = admin_client.post(
+        reverse("admin:retrieval_index_add"), {**cut, **asked, "strategy": "flat", "name": "a"}
+    )
+    assert "asks no language model" in str(misplaced.context["form"].errors["llm"])
+    admin_client.post(reverse("admin:retrieval_index_add"), {**asked, "name": "asked"})
+    page = admin_client.get(change_url(Index.objects.get(name="asked"))).content.decode()
+    assert "llama3 on here, temperature 0.0" in page
+    assert "the best 5 documents, then their best 3 sections" in page
+    lod, flat = Index.objects.exclude(name="asked").order_by("-name")
+    assert (lod.strategy, flat.strategy) == ("lod_embed", "flat")
+    assert lod.chunk_parameters == {"size": 500, "overlap": 50, "doc_top_k": 5, "section_top_k": 3}
+    assert flat.chunk_parameters == {"size": 50, "overlap": 0, "title": False, "sections": True}
+
+
+def test_several_indexes_are_built_from_one_form(transactional_db: None, admin_client: Client) -> None:
+    collection = make_collection("library", [{"title": "apple", "text": "apple pear"}])
+    fields = {
+        "collection": collection.pk,
+        "strategies": "flat\n\nlod_embed(size=40, overlap=0)\n",
+        "encoders": f"{ENCODER}\nkeyword:fig",
+        "lexical": "on",
+    }
+    shown = admin_client.post(reverse("admin:index_grid_preview"), fields).content.decode()
+    assert shown.count("will be made") == 4
+    response = admin_client.post(reverse("admin:index_grid"), fields)
+    assert response.url == change_url(collection)
+    assert {index.name for index in Index.objects.all()} == {
+        f"{strategy} · {encoder}"
+        for strategy in ("flat", "lod_embed 40/0")
+        for encoder in (f"{ENCODER[:59]}…", "keyword:fig")
+    }
+    assert Operation.objects.count() == 4
+    shown = admin_client.post(reverse("admin:index_grid_preview"), fields).content.decode()
+    assert (shown.count("will be made"), shown.count("still to be built")) == (0, 4)
+
+
+def test_a_form_of_several_indexes_says_what_is_wrong(client_of_ada: Client) -> None:
+    collection = make_collection("library", [{"title": "apple"}])
+    fields = {"collection": collection.pk, "strategies": "flat\nlod_embed", "lexical": "on"}
+    response = client_of_ada.post(reverse("admin:index_grid"), fields)
+    assert "lod_embed goes by vectors; name an encoder" in str(response.context["form"].errors)
+    assert (
+        "is not a strategy"
+        in client_of_ada.post(reverse("admin:index_grid_preview"), {**fields, "strategies": "flat("}).content.decode()
+    )
+    assert not Index.objects.exists()
+
+
+def test_the_form_of_an_index_states_a_tree(transactional_db: None, admin_client: Client, settings: Any) -> None:
+    settings.BENCHBENCH_LLM_SERVERS = ["here=ollama+http://127.0.0.1:1"]
+    collection = make_collection("library", [{"title": "apple", "text": "apple pear"}])
+    fields = {"collection": collection.pk, "encoder": ENCODER, "llm_server": "here", "max_layers": "2"}
+    add = reverse("admin:retrieval_index_add")
+    admin_client.post(add, {**fields, "name": "plain", "strategy": "raptor_extractive"})
+    admin_client.post(add, {**fields, "name": "asked", "strategy": "raptor", "llm": "llama3", "search": "tree"})
+    nameless = admin_client.post(add, {**fields, "name": "no", "strategy": "raptor"})
+    assert "asks a language model, and none is named" in str(nameless.context["form"].errors)
+    asked, plain = Index.objects.order_by("name")
+    assert (asked.llm, asked.chunk_parameters["search"], asked.chunk_parameters["max_layers"]) == ("llama3", "tree", 2)
+    assert (plain.llm, plain.chunk_parameters["search"], plain.chunk_parameters["size"]) == ("", "collapsed", 500)
+    assert "the best 5 summaries of each layer" in admin_client.get(change_url(asked)).content.decode()
+
+
+def test_an_index_that_would_find_nothing_is_refused_in_the_form(client_of_ada: Client) -> None:
+    collection = make_collection("library", [{"title": "apple"}])
+    response = client_of_ada.post(reverse("admin:retrieval_index_add"), {"collection": collection.pk, "name": "none"})
+    assert "name an encoder" in str(response.context["form"].errors)
+    assert not Index.objects.exists()

@@ -1,0 +1,104 @@
+"""Runs by a store: the fastest of them, and one that is exact. What each store finds is for tests/retrieval."""
+
+from functools import partial
+
+import pytest
+
+from apps.benchmarks.launching import launch
+from apps.benchmarks.retrying import retry
+from apps.mappings.models import Mapping
+from apps.operations.leasing import UnfitWorkerError
+from apps.operations.working import wait
+from apps.retrieval.availability import UnavailableError
+from apps.retrieval.deleting import delete_index
+from apps.retrieval.models import Index
+from apps.retrieval.search.arms import make_arm, missing_arm
+from apps.retrieval.search.collections import collections_folder
+from apps.retrieval.search.open_indexes import open_index
+from apps.retrieval.stores.faiss_store import FaissStore
+from benchbench.ir.planning.ann import Ann
+from benchbench.ir.planning.matrix import MatrixError
+from tests.benchmarks.approximated import benchmark_of, rankings_of, run_of, work_one
+from tests.benchmarks.conftest import make_library
+from tests.retrieval.arms import require_installed
+
+ARMS = ("sqlite_vec:exact", "pgvector:exact", "faiss:hnsw(ef_search=1000)")
+
+
+@pytest.fixture(autouse=True)
+def needs() -> None:
+    require_installed(*ARMS)
+
+
+@pytest.mark.parametrize("execution", ["shared", "isolated"])
+def test_it_is_held_against_exact_search_in_memory(library: Mapping, execution: str) -> None:
+    narrow = "faiss:ivfpq(lists=8, m=1, bits=4)"
+    benchmark = benchmark_of(library, ann=["memory:exact", *ARMS, narrow], execution=execution)
+    wait(launch(benchmark))
+    benchmark.refresh_from_db()
+    assert benchmark.status == "completed"
+    exact = run_of(benchmark, "exact")
+    assert exact.label == "dense · top 20"
+    rankings = rankings_of(benchmark)
+    for ann in ARMS:
+        run = run_of(benchmark, ann)
+        assert run.label == f"dense · {ann} · top 20"
+        assert run.warnings == []
+        if ann.endswith(":exact"):  # of equally near chunks a graph finds any
+            assert rankings[ann] == rankings["exact"]
+        facts = run.provenance["ann"]
+        assert ([one["mean"] for one in facts["recall"]], facts["ndcg"]["cost"]) == ([1, 1], 0)
+    facts = run_of(benchmark, "faiss:hnsw(ef_search=1000)").provenance["ann"]
+    assert (facts["store"], facts["index"]) == ("faiss", "faiss_hnsw_32_40")
+    assert facts["settings"] == {"m": 32, "ef_construction": 40, "ef_search": 1000}
+    assert facts["bytes"] > 0
+    assert run_of(benchmark, narrow).provenance["ann"]["recall"][-1]["mean"] < 1
+
+
+def test_filters_apply_inside_the_search(transactional_db: None) -> None:
+    benchmark = benchmark_of(make_library(filtered=True), ann=["exact", *ARMS])
+    wait(launch(benchmark))
+    found = rankings_of(benchmark)
+    assert len(found) == 4
+    assert found["sqlite_vec:exact"] == found["pgvector:exact"] == found["exact"]
+    kept = {ann: [len(ids) for ids in rankings] for ann, rankings in found.items()}
+    assert kept["faiss:hnsw(ef_search=1000)"] == kept["exact"]
+    assert set(kept["exact"]) == {15, 20}, "of 30 documents, every second is green"
+
+
+def test_a_store_that_could_not_hold_the_vectors_is_refused(library: Mapping) -> None:
+    with pytest.raises(MatrixError, match=r"ann: faiss:ivfpq cannot search .* its m, 16, must divide the 11 dim"):
+        benchmark_of(library, ann=["faiss:ivfpq"])
+
+
+def test_one_that_is_not_installed_is_refused_by_what_mends_it(
+    library: Mapping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, failed = (benchmark_of(library, ann=["faiss:exact"]) for _ in range(2))
+    failed.runs.update(status="failed")
+    launched = benchmark_of(library, ann=["faiss:exact"])
+    operation = launch(launched)
+    monkeypatch.setattr(FaissStore, "packages", {"faiss-cpu": "no_such_module"})
+    mends = r"the store faiss needs the package faiss-cpu: pip install 'benchbench\[faiss\]'"
+    for act in (partial(benchmark_of, library, ann=["faiss:hnsw"]), partial(launch, made), partial(retry, failed)):
+        with pytest.raises(UnavailableError, match=mends):
+            act()
+    with pytest.raises(UnfitWorkerError, match=mends):  # which gives the batch to another worker
+        open_index(Index.objects.get()).collections.filled(Ann.parse("faiss:exact"))
+    work_one(operation)
+    assert operation.batches.get().state == "pending"
+    assert launched.runs.get().status == "indexing"
+
+
+def test_what_it_fills_is_announced_and_goes_with_the_index(library: Mapping) -> None:
+    index = Index.objects.get()
+    assert missing_arm(index, Ann.parse("faiss:hnsw(m=8)")) == (
+        f"{index.pk} faiss_hnsw_8_40",
+        f"faiss:hnsw (m=8, ef_construction=40) over {index.chunk_set.chunk_count} vectors of {index}",
+    )
+    make_arm(index, Ann.parse("faiss:hnsw(m=8)"), 10)
+    assert missing_arm(index, Ann.parse("faiss:hnsw(m=8, ef_search=50)")) is None
+    folder = collections_folder(index)
+    assert folder.exists()
+    delete_index(index)
+    assert not folder.exists()
