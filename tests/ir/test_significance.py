@@ -176,6 +176,35 @@ class TestInput:
         assert (comparison.critical, pair.simultaneous, pair.detectable) == (None, None, None)
 
 
+class TestEqualRuns:
+    @pytest.mark.parametrize("baseline", [None, 0, 4])
+    def test_a_run_that_stands_twice_has_the_pairs_that_it_has_once(self, baseline):
+        distinct = benchmark(np.random.default_rng(8), [0, 0.1, 0.4, 0.5])
+        rows = [2, 0, 2, 3, 1, 0, 2]
+        # Among noise of their own bits the same runs are not known as equal: rounding apart, the answer is the same.
+        apart = distinct[rows] + np.arange(len(rows))[:, None] * 1e-14
+        comparison, other = (compare(values, seed=4, baseline=baseline) for values in (distinct[rows], apart))
+        assert comparison.critical == pytest.approx(other.critical, rel=1e-9)
+        assert len(comparison.pairs) == len(other.pairs)
+        for pair, theirs in zip(comparison.pairs, other.pairs, strict=True):
+            ours, expected = asdict(pair), asdict(theirs)
+            if rows[pair.first] == rows[pair.second]:
+                assert (pair.difference, pair.p_adjusted, pair.ties, pair.effect) == (0, 1, comparison.n, None)
+                assert pair.interval == pair.simultaneous == Interval(0, 0)
+            for name, figure in expected.items():
+                same = figure if figure is None else pytest.approx(figure, rel=1e-9, abs=1e-11)
+                assert ours[name] == same, name
+
+    def test_where_all_are_equal_there_is_nothing_to_judge_by(self):
+        comparison = compare(np.tile([0.2, 0.4, 0.1], (3, 1)), seed=4)
+        assert comparison.critical is None
+        assert [(pair.first, pair.second, pair.p_adjusted) for pair in comparison.pairs] == [
+            (0, 1, 1),
+            (0, 2, 1),
+            (1, 2, 1),
+        ]
+
+
 class TestDraws:
     def test_the_same_seed_gives_the_same_answer_and_another_seed_another(self):
         values = benchmark(np.random.default_rng(8), [0, 0.1, 0.2])

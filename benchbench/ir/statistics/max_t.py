@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from benchbench.ir.statistics.resampling import SAME, ComparisonError, Values, blocks, flips
+from benchbench.ir.statistics.resampling import SAME, Values, blocks, flips
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Family:
     @classmethod
     def of(cls, values: Values, baseline: int | None) -> Family:
         runs, n = values.shape
-        first, second = _family_of(runs, baseline)
+        first, second = family_of(runs, baseline)
         figures = np.empty((5, len(first)))
         for block in blocks(len(first), n):
             d = values[first[block]] - values[second[block]]
@@ -107,14 +107,10 @@ class Flipped:
         return r * math.sqrt((self.n - 1) / (self.n - r * r)) if r * r < self.n else None
 
 
-def _family_of(runs: int, baseline: int | None) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The rows of both sides of every pair."""
-    if runs < 2:
-        raise ComparisonError(f"A comparison needs at least 2 runs; here is {runs}.")
+def family_of(runs: int, baseline: int | None) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The rows of both sides of every pair: of all, or of all with the baseline."""
     if baseline is None:
         first, second = np.triu_indices(runs, 1)
         return first, second
-    if not 0 <= baseline < runs:
-        raise ComparisonError(f"The baseline is run {baseline}, but runs go from 0 to {runs - 1}.", field="baseline")
     arms = np.delete(np.arange(runs), baseline)
     return arms, np.full_like(arms, baseline)

@@ -11,13 +11,13 @@ Based Multiple Testing (1993). The chance of even one false difference in the wh
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
 
-from benchbench.ir.statistics.max_t import Family, Flipped
+from benchbench.ir.statistics.max_t import Family, Flipped, family_of
 from benchbench.ir.statistics.resampling import (
     ComparisonError,
     Interval,
@@ -141,12 +141,15 @@ def compare(
     require_settings(alpha=alpha, power=power, resamples=resamples)
     common = common_queries(values)
     array = np.ascontiguousarray(np.asarray(values, np.float64)[:, common])
-    family = Family.of(array, baseline)
-    drawn = Flipped.of(array, family, resamples=resamples, seed=seed)
+    _require_family(len(array), baseline)
+    distinct, row_of = _distinct(array)
+    family = Family.of(distinct, None if baseline is None else row_of[baseline])
+    drawn = Flipped.of(distinct, family, resamples=resamples, seed=seed)
     critical = drawn.critical(alpha)
-    ends = _bootstrap(array, family, alpha=alpha, resamples=resamples, seed=seed)
+    ends = _bootstrap(distinct, family, alpha=alpha, resamples=resamples, seed=seed)
+    pairs = _pairs(family, drawn, ends, critical=critical, alpha=alpha, power=power)
     return Comparison(
-        pairs=tuple(_pairs(family, drawn, ends, critical=critical, alpha=alpha, power=power)),
+        pairs=tuple(_of_all(pairs, row_of, baseline, n=family.n)),
         baseline=baseline,
         means=tuple(array.mean(axis=1).tolist()),
         n=family.n,
@@ -157,6 +160,55 @@ def compare(
         resamples=len(drawn.greatest),
         exact=enumerates(family.n, resamples),
         seed=seed,
+    )
+
+
+def _require_family(runs: int, baseline: int | None) -> None:
+    if runs < 2:
+        raise ComparisonError(f"A comparison needs at least 2 runs; here is {runs}.")
+    if baseline is not None and not 0 <= baseline < runs:
+        raise ComparisonError(f"The baseline is run {baseline}, but runs go from 0 to {runs - 1}.", field="baseline")
+
+
+def _distinct(values: Values) -> tuple[Values, list[int]]:
+    """The rows that differ, in order of appearance, and of each run its row among them.
+
+    Cuts of one list often have the same values: what is drawn for a pair of them is drawn once.
+    """
+    places: dict[bytes, int] = {}
+    row_of = [places.setdefault(row.tobytes(), len(places)) for row in values]
+    return values[[row_of.index(place) for place in range(len(places))]], row_of
+
+
+def _of_all(pairs: Iterable[Pair], row_of: Sequence[int], baseline: int | None, *, n: int) -> Iterator[Pair]:
+    """The pairs of all runs from the `pairs` of those that differ."""
+    known: dict[tuple[int, int], Pair] = {}
+    for pair in pairs:
+        known[pair.first, pair.second], known[pair.second, pair.first] = pair, pair.reversed
+    for first, second in zip(*(side.tolist() for side in family_of(len(row_of), baseline)), strict=True):
+        pair = known.get((row_of[first], row_of[second])) or _equal(n)
+        yield replace(pair, first=first, second=second)
+
+
+def _equal(n: int) -> Pair:
+    """Two runs with the same values."""
+    nothing = Interval(0.0, 0.0)
+    return Pair(
+        first=0,
+        second=0,
+        difference=0.0,
+        standard_error=0.0,
+        interval=nothing,
+        simultaneous=nothing,
+        p_randomisation=1.0,
+        p_t=1.0,
+        p_adjusted=1.0,
+        significant=False,
+        effect=None,
+        wins=0,
+        ties=n,
+        losses=0,
+        detectable=None,
     )
 
 
