@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 from apps.benchmarks.models import Run
@@ -89,7 +90,10 @@ def _models(runs: Sequence[Run]) -> Iterator[Difference]:
         yield from _revisions("encoder", name, grouped(mine, lambda run: str(_part(run, "index")["encoder_revision"])))
     reranked = [run for run in runs if run.config.get("use_reranker") and _made_by(run)]
     for name, mine in grouped(reranked, lambda run: Configuration.from_dict(run.config).effective_reranker).items():
-        yield from _revisions("reranker", name, grouped(mine, _reranker_revision))
+        yield from _revisions("reranker", name, grouped(mine, partial(_noted, "rerankers", name)))
+    rewriting = [run for run in runs if Configuration.from_dict(run.config).rewrites and _made_by(run)]
+    for name, mine in grouped(rewriting, lambda run: str(run.config["llm"])).items():
+        yield from _revisions("language model", name, grouped(mine, partial(_noted, "llms", name)))
 
 
 def _revisions(kind: str, name: str, groups: Mapping[str, Sequence[Run]]) -> Iterator[Difference]:
@@ -97,9 +101,10 @@ def _revisions(kind: str, name: str, groups: Mapping[str, Sequence[Run]]) -> Ite
         yield Difference("model", "warn", f'The {kind} "{name}" had different revisions: {told(groups)}.')
 
 
-def _reranker_revision(run: Run) -> str:
-    name = Configuration.from_dict(run.config).effective_reranker
-    return ", ".join(sorted({made["rerankers"][name] for made in _made_by(run) if name in made["rerankers"]})) or "none"
+def _noted(kind: str, name: str, run: Run) -> str:
+    """The revisions of a model that the workers of a run noted."""
+    noted = [made.get(kind, {}) for made in _made_by(run)]
+    return ", ".join(sorted({models[name] for models in noted if name in models})) or "none"
 
 
 def _environments(runs: Sequence[Run]) -> Iterator[Difference]:
@@ -113,7 +118,7 @@ def _environments(runs: Sequence[Run]) -> Iterator[Difference]:
     if silent := [run for run in silent if not run.is_external]:
         yield Difference("provenance", "warn", f"It is not known what computed {names(silent)}.")
     speaking = [run for run in runs if _made_by(run)]
-    facts = {run.pk: facts_of({**made, "rerankers": {}} for made in _made_by(run)) for run in speaking}
+    facts = {run.pk: facts_of({**made, "rerankers": {}, "llms": {}} for made in _made_by(run)) for run in speaking}
     for name in dict.fromkeys(name for of_run in facts.values() for name in of_run):
         groups = by_value((run, ", ".join(sorted(facts[run.pk].get(name, {"none"})))) for run in speaking)
         if len(groups) > 1:

@@ -9,13 +9,25 @@ from django.db.models import Avg, F, FloatField, Func, QuerySet, Sum
 from django.db.models.functions import Cast
 
 from apps.benchmarks.models import Benchmark, ListSource, PairList, StageList
-from apps.retrieval.models import CachedVector, Index
+from apps.retrieval.models import CachedVector, Index, LLMAnswer
 from benchbench.ir.planning.configuration import LATE_INTERACTION
 from benchbench.ir.planning.plan import Plan
-from benchbench.ir.planning.stages import AskStage, DenseStage, EncodeStage, FuseStage, LexicalStage, RerankStage, Stage
+from benchbench.ir.planning.stages import (
+    AskStage,
+    DenseStage,
+    EncodeStage,
+    FuseStage,
+    LexicalStage,
+    MergeStage,
+    OfIndex,
+    RerankStage,
+    RewriteStage,
+    Stage,
+)
 
 # Milliseconds per query, on a small CPU; per million chunks for an exact search, per pair for a reranker.
-ROUGH_MS = {EncodeStage: 15.0, DenseStage: 1.0, AskStage: 3000.0, LexicalStage: 1.0, FuseStage: 0.1}
+ROUGH_MS = {EncodeStage: 15.0, DenseStage: 1.0, AskStage: 3000.0, LexicalStage: 1.0, MergeStage: 0.1, FuseStage: 0.1}
+ROUGH_REWRITE_MS = 1500.0
 ROUGH_PAIR_MS, ROUGH_LATE_PAIR_MS = 20.0, 1.0
 ROUGH_SCAN_MS_PER_MILLION = 30.0
 LATEST = 2000  # rows that a measured cost is the mean of
@@ -36,10 +48,16 @@ class Costs:
 def costs_of(plan: Plan, indexes: Mapping[str | None, Index]) -> Costs:
     """Return what each stage of the plan costs per query, as if its queries had never been asked before."""
     latest = {name: _latest(runs__index=index) for name, index in indexes.items()}
-    return Costs({stage.key: _ms(stage, indexes[stage.index], latest[stage.index]) / 1000 for stage in plan.stages})
+
+    def ms(stage: Stage) -> float:
+        if isinstance(stage, RewriteStage):
+            return _rewrite_ms(stage) or ROUGH_REWRITE_MS
+        return _ms(stage, indexes[stage.index], latest[stage.index])
+
+    return Costs({stage.key: ms(stage) / 1000 for stage in plan.stages})
 
 
-def _ms(stage: Stage, index: Index, latest: list[UUID]) -> float:
+def _ms(stage: OfIndex, index: Index, latest: list[UUID]) -> float:
     match stage:
         case EncodeStage():
             return _encode_ms(index) or ROUGH_MS[EncodeStage]
@@ -52,6 +70,12 @@ def _ms(stage: Stage, index: Index, latest: list[UUID]) -> float:
             rough = ROUGH_MS[DenseStage] + ROUGH_SCAN_MS_PER_MILLION * _chunks(index) / 1e6
             return _stage_ms(stage, latest) or rough
     return _stage_ms(stage, latest) or ROUGH_MS[type(stage)]
+
+
+def _rewrite_ms(stage: RewriteStage) -> float | None:
+    """The mean time of the latest answers of its language model that are kept, to whatever prompt."""
+    server, _, model = stage.llm.partition(":")
+    return _mean(LLMAnswer.objects.filter(provider=server, model=model).order_by("-pk"), "ms")
 
 
 def _encode_ms(index: Index) -> float | None:

@@ -111,7 +111,7 @@ def query_batches(
     seconds = dict(costs_of(plan, indexes).seconds)
     if not isolated:  # which encodes for the time that it takes
         texts = list(benchmark.dataset_version.queries.filter(pk__in=queries).values_list("text", flat=True))
-        for stage in (one for one in plan.stages if isinstance(one, EncodeStage)):
+        for stage in (one for one in plan.stages if isinstance(one, EncodeStage) and one.wording is None):
             seconds[stage.key] *= share_to_encode(indexes[stage.index], texts)
     size = batch_size(len(queries), sum(seconds[stage.key] for one in done for stage in one.stages))
     units = sum(map(query_units, done))

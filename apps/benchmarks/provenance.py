@@ -14,6 +14,7 @@ from apps.benchmarks.measuring.evaluating import policies_of
 from apps.benchmarks.models import Run
 from apps.retrieval.describing import identity_of
 from apps.retrieval.encoders.model_files import device_name
+from apps.retrieval.llms.asking import llm_revision
 from apps.retrieval.rerankers import Reranker
 from benchbench.timestamps import timestamp
 
@@ -63,16 +64,19 @@ def provenance_of(run: Run, *, made_by: list[Any], rankings: str) -> dict[str, A
     }
 
 
-def environment(rerankers: Iterable[Reranker]) -> dict[str, Any]:
-    """Return what this process computes with: libraries, services, code, device, and the rerankers' revisions."""
+def environment(rerankers: Iterable[Reranker], llms: Iterable[str] = ()) -> dict[str, Any]:
+    """Return what this process computes with: libraries, services, code, device, and the revisions of rerankers and of
+    the language models that rewrote queries, such as ollama:llama3."""
     revisions: dict[str, set[str]] = {}
     for reranker in rerankers:  # one that is made for an index has a revision for each
         revisions.setdefault(reranker.name, set()).add(reranker.revision)
+    rewriters = {llm: llm_revision(*llm.split(":", 1)) for llm in sorted(set(llms))}
     return {
         **_code(),
         "device": device_name(),
         "settings": {name: getattr(settings, name) for name in SETTINGS},
         "rerankers": {name: ", ".join(sorted(versions)) for name, versions in sorted(revisions.items())},
+        **({"llms": rewriters} if rewriters else {}),
     }
 
 
@@ -86,7 +90,7 @@ def facts_of(environments: Iterable[dict[str, Any]]) -> dict[str, set[str]]:
     facts: dict[str, set[str]] = {}
     for environment in environments:
         named = {key: value for key, value in environment.items() if not isinstance(value, dict)}
-        for part in ("libraries", "rerankers", "settings"):
+        for part in ("libraries", "rerankers", "llms", "settings"):
             named |= environment.get(part, {})
         for name, value in named.items():
             facts.setdefault(name, set()).add("none" if value is None else str(value))

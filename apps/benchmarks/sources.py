@@ -8,7 +8,7 @@ from uuid import UUID
 from apps.benchmarks.models import Benchmark, ListSource, Run
 from apps.benchmarks.planning import plan_of
 from benchbench.ir.planning.plan import Plan, RunPlan
-from benchbench.ir.planning.stages import EncodeStage
+from benchbench.ir.planning.stages import Searching
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ def add_sources(benchmark: Benchmark) -> None:
     for run, planned in zip(runs, plan.runs, strict=True):
         if run.source_id is None:
             by_key.setdefault(own_key(run) if isolated else planned.list_key, []).append(run)
-    keys = {stage.key for stage in plan.stages if not isinstance(stage, EncodeStage)} | by_key.keys()
+    keys = {stage.key for stage in plan.stages if isinstance(stage, Searching)} | by_key.keys()
     ListSource.objects.bulk_create(
         [ListSource(benchmark=benchmark, key=key) for key in sorted(keys)], ignore_conflicts=True
     )

@@ -73,6 +73,8 @@ def parts_of_run(configuration: Configuration) -> dict[str, str]:
         parts["store"] = Ann.parse(configuration.ann).store
     if configuration.use_reranker:
         parts["reranker"] = configuration.effective_reranker
+    if configuration.rewrites:
+        parts["llm"] = configuration.llm or ""
     return parts
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from benchbench.ir.measures import Values
 from benchbench.ir.planning.plan import RunPlan
-from benchbench.ir.planning.stages import DenseStage, EncodeStage, FuseStage, LexicalStage, RerankStage
+from benchbench.ir.planning.stages import DenseStage, FuseStage, LexicalStage, MergeStage, RerankStage, Searching
 from benchbench.ir.ranking import cut, unit_scores
 from benchbench.ir.records import ScoredList
 
@@ -177,7 +177,7 @@ class _Trace:
 
     @classmethod
     def of(cls, run: RunPlan, lists: Mapping[str, ScoredList], documents: Mapping[int, int]) -> _Trace:
-        keys = [stage.key for stage in run.stages if not isinstance(stage, EncodeStage)]
+        keys = [stage.key for stage in run.stages if isinstance(stage, Searching)]
         ranked = lists[run.final].head(run.candidates)
         compared = unit_scores(run.unit_kind, ranked.compared_scores)
         passed = cut(ranked, unit_scores=compared, threshold=run.threshold, top_k=len(ranked))
@@ -204,7 +204,7 @@ def _loss(run: RunPlan, trace: _Trace, standings: Mapping[str, Standing], docume
     """The first reason, in the order of the stages. A document that the reranker took from the first k is its loss also
     where top_k then cut it."""
     first = [stage for stage in run.stages if isinstance(stage, DenseStage | LexicalStage)]
-    fuse = next((stage for stage in run.stages if isinstance(stage, FuseStage)), None)
+    fuse = next((stage for stage in reversed(run.stages) if isinstance(stage, FuseStage | MergeStage)), None)
     rerank = next((stage for stage in run.stages if isinstance(stage, RerankStage)), None)
     if not any(standings[stage.key].is_read for stage in first):
         is_nowhere = all(standings[stage.key].rank is None for stage in first)

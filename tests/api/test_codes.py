@@ -32,6 +32,7 @@ ELSEWHERE = (
     "benchbench.local_files.placing",
     "benchbench.files.flowbaby.summaries",
     "benchbench.ir.canonical",
+    "benchbench.ir.planning.query_text",
     "benchbench.ir.profiles",
     "benchbench.ir.trees",
     "benchbench.scoring",

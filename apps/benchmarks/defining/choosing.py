@@ -43,6 +43,7 @@ def choose_indexes(
             raise MatrixError(f"ann: {reason}", field="ann")
         _require_dimensions(index, configuration)
         _require_tokens(index, configuration)
+        _require_encoder(index, configuration)
     return by_name
 
 
@@ -118,6 +119,15 @@ def _require_tokens(index: Index, configuration: Configuration) -> None:
             f'rerankers: "{LATE_INTERACTION}" compares token vectors by the encoder of the index, and {index.name!r} '
             "names none: name another reranker, or an index with an encoder.",
             field="rerankers",
+        )
+
+
+def _require_encoder(index: Index, configuration: Configuration) -> None:
+    if configuration.rewrites and configuration.search_mode != "sparse" and not index.encoder:
+        raise MatrixError(
+            f"query: {configuration.query} needs the vectors of new texts, and {index.name!r} names no encoder that "
+            "could make them: name another index, or search as asked.",
+            field="query",
         )
 
 

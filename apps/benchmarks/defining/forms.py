@@ -12,8 +12,8 @@ from apps.benchmarks.measuring.measures import names_in
 from apps.mappings.models import Mapping
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError
-from benchbench.ir.planning.axes import whole_numbers
-from benchbench.ir.planning.configuration import METHODS, RERANKING, SEARCH, SEARCH_MODES
+from benchbench.ir.planning.axes import METHODS, RERANKING, REWRITING, SEARCH, whole_numbers
+from benchbench.ir.planning.configuration import SEARCH_MODES
 from benchbench.ir.planning.matrix import BY_KEY, KEYS
 from benchbench.site.pages import PageForm, SizedFileField
 
@@ -117,6 +117,11 @@ class BenchmarkForm(PageForm, MatrixFields):
         ),
         (METHODS, "", keys_of_section(METHODS)),
         (RERANKING, "", keys_of_section(RERANKING)),
+        (
+            REWRITING,
+            "Queries as they were asked, or as a language model puts them.",
+            keys_of_section(REWRITING),
+        ),
         (
             "Measures",
             "",

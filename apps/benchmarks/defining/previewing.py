@@ -23,7 +23,7 @@ from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.matrix import Matrix
 from benchbench.ir.planning.plan import Plan, plan
-from benchbench.ir.planning.stages import DenseStage
+from benchbench.ir.planning.stages import DenseStage, LexicalStage
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,9 @@ def _warnings(configurations: Sequence[Configuration], greatest_k: int) -> list[
 def _builds(planned: Plan, indexes: MappingType[str | None, Index]) -> list[str]:
     """Name what the stages search and the first batch would have to make; settings that share an index, once."""
     missing: dict[str, str] = {}
-    for stage in filter(is_prepared, planned.stages):
+    for stage in planned.stages:
+        if not (isinstance(stage, DenseStage | LexicalStage) and is_prepared(stage)):
+            continue
         index = indexes[stage.index]
         assert index.chunk_set is not None
         if isinstance(stage, DenseStage):

@@ -11,7 +11,7 @@ from apps.benchmarks.models import Benchmark, Run, StageList
 from apps.benchmarks.planning import plan_of
 from apps.retrieval.models import Chunk
 from benchbench.ir.planning.plan import RunPlan
-from benchbench.ir.planning.stages import EncodeStage
+from benchbench.ir.planning.stages import Searching
 from benchbench.ir.records import ScoredList
 
 Lists = dict[str, ScoredList]  # by stage key; chunks by primary key
@@ -27,7 +27,7 @@ def stored_plan(run: Run) -> RunPlan | None:
 
 def list_keys(run: RunPlan) -> list[str]:
     """Return the keys of the stages that make lists, in the order of the stages."""
-    return [stage.key for stage in run.stages if not isinstance(stage, EncodeStage)]
+    return [stage.key for stage in run.stages if isinstance(stage, Searching)]
 
 
 def read_lists(

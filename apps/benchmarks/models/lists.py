@@ -50,6 +50,7 @@ class StageList(models.Model):
         null=True,
         help_text="Of a final list: how many documents each run returns, by its place.",
     )
+    rewrite_ms = models.FloatField(null=True)
     encode_ms = models.FloatField(null=True)
     search_ms = models.FloatField(null=True)
     fuse_ms = models.FloatField(null=True)
@@ -114,6 +115,7 @@ class QueryResult(models.Model):
     document_ids = ArrayField(models.BigIntegerField())
     chunk_ids = ArrayField(models.BigIntegerField(), help_text="Empty for external runs.")
     scores = ArrayField(models.FloatField())
+    rewrite_ms = models.FloatField(null=True)
     encode_ms = models.FloatField(null=True)
     search_ms = models.FloatField(null=True)
     fuse_ms = models.FloatField(null=True)

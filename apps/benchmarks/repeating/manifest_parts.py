@@ -62,6 +62,7 @@ class MadeBy(Part):
 
     libraries: dict[str, Any] = {}
     rerankers: dict[str, Any] = {}
+    llms: dict[str, Any] = {}
     settings: dict[str, Any] = {}
 
 

@@ -26,7 +26,7 @@ from apps.datasets.models import Query
 from apps.operations.faults import Faults
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch
-from benchbench.ir.planning.stages import RerankStage, Stage
+from benchbench.ir.planning.stages import RerankStage, RewriteStage, Stage
 
 
 def execute(batch: Batch, lease: Lease) -> None:
@@ -84,10 +84,13 @@ def _work(batch: Batch, lease: Lease) -> Work:
 
 
 def _made_by(work: Work, outcomes: dict[str, list[Outcome]]) -> dict[str, Any]:
-    """Return the environment of this process, with the rerankers that worked."""
+    """Return the environment of this process, with the rerankers that worked, and the language models that rewrite."""
     reranks = [stage for stage in work.plan.stages if isinstance(stage, RerankStage)]
     worked = [stage for stage in reranks if any(not outcome.error for outcome in outcomes[stage.key])]
-    return environment(work.rerankers.load(stage.reranker, work.indexes[stage.index].index) for stage in worked)
+    return environment(
+        (work.rerankers.load(stage.reranker, work.indexes[stage.index].index) for stage in worked),
+        [stage.llm for stage in work.plan.stages if isinstance(stage, RewriteStage)],
+    )
 
 
 def shared_queries(work: Work) -> tuple[list[FinalList], dict[str, list[Outcome]], Noted]:

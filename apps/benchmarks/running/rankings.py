@@ -13,15 +13,26 @@ from apps.benchmarks.running.outcomes import Outcome
 from apps.benchmarks.sources import SharedList
 from apps.retrieval.search.open_indexes import OpenIndex
 from benchbench.ir.planning.plan import RunPlan
-from benchbench.ir.planning.stages import AskStage, DenseStage, EncodeStage, FuseStage, LexicalStage, RerankStage
+from benchbench.ir.planning.stages import (
+    AskStage,
+    DenseStage,
+    EncodeStage,
+    FuseStage,
+    LexicalStage,
+    MergeStage,
+    RerankStage,
+    RewriteStage,
+)
 from benchbench.ir.ranking import UnitKind, collapse, cut, unit_scores
 from benchbench.ir.records import NO_CALLS, Calls, ScoredList
 
 TIMED = {
+    RewriteStage: "rewrite_ms",
     EncodeStage: "encode_ms",
     AskStage: "search_ms",
     DenseStage: "search_ms",
     LexicalStage: "search_ms",
+    MergeStage: "fuse_ms",
     FuseStage: "fuse_ms",
     RerankStage: "rerank_ms",
 }

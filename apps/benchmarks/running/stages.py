@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from apps.benchmarks.running.encoding_afresh import StageError, time_encoding_afresh
+from apps.benchmarks.running.fusing import fuse
 from apps.benchmarks.running.outcomes import Noted, Outcome, note, settle
 from apps.benchmarks.running.pairs import Pairs
 from apps.benchmarks.running.pinning import PinnedRerankers
@@ -16,28 +18,31 @@ from apps.datasets.models import Query
 from apps.operations.faults import Faults
 from apps.operations.leasing import Stopped, UnfitWorkerError
 from apps.retrieval.encoders import EncoderError
-from apps.retrieval.encoders.base import flawed_vector, vector_flaws
+from apps.retrieval.encoders.base import Kind
 from apps.retrieval.encoders.encoding import QueryVector, query_vectors, time_encoding
+from apps.retrieval.llms.rewriting import rewritten
 from apps.retrieval.search import full_text
 from apps.retrieval.search.open_indexes import OpenIndex
 from apps.retrieval.search.truncating import QueryTruncationError
 from apps.retrieval.strategies.base import Answer
 from benchbench.errors import BenchbenchError, told
-from benchbench.ir.fusion import rrf, weighted
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.plan import Plan
-from benchbench.ir.planning.stages import AskStage, DenseStage, EncodeStage, FuseStage, LexicalStage, RerankStage, Stage
+from benchbench.ir.planning.stages import (
+    AskStage,
+    DenseStage,
+    EncodeStage,
+    FuseStage,
+    LexicalStage,
+    MergeStage,
+    OfIndex,
+    RerankStage,
+    RewriteStage,
+    Stage,
+    Wording,
+)
 from benchbench.ir.ranking import RankingError, top
-from benchbench.ir.records import ScoredList
-
-LEAST_COSINE = 0.99999
-
-
-class StageError(BenchbenchError):
-    """A stage whose result would not be what it claims to be."""
-
-    code = "stage"
-
+from benchbench.ir.records import Calls, ScoredList
 
 OF_ONE_QUERY = (EncoderError, RankingError, StageError, QueryTruncationError)  # errors that one query of many may bring
 
@@ -83,6 +88,8 @@ class Stages:
 
     def _work_of(self, stage: Stage) -> Callable[[list[int]], list[Outcome]]:
         match stage:
+            case RewriteStage():
+                return lambda numbers: [self._attempt(partial(self._rewrite, stage, number)) for number in numbers]
             case EncodeStage():
                 return lambda numbers: self._encode(stage, numbers)
             case AskStage():
@@ -91,8 +98,8 @@ class Stages:
                 return lambda numbers: self._dense(stage, numbers)
             case LexicalStage():
                 return lambda numbers: self._lexical(stage, numbers)
-            case FuseStage():
-                return lambda numbers: [self._fuse(stage, number) for number in numbers]
+            case MergeStage() | FuseStage():
+                return lambda numbers: [fuse(stage, self._values(stage, number)) for number in numbers]
             case RerankStage():
                 return lambda numbers: [self._rerank(stage, number) for number in numbers]
         raise TypeError(f"No engine does the stage {stage!r}.")
@@ -104,7 +111,8 @@ class Stages:
 
         def checked(numbers: list[int]) -> list[Outcome]:
             made = work(numbers)
-            self._check(stage, [outcome.value for outcome in made if isinstance(outcome.value, ScoredList)])
+            if not isinstance(stage, RewriteStage):
+                self._check(stage, [outcome.value for outcome in made if isinstance(outcome.value, ScoredList)])
             return made
 
         try:
@@ -117,7 +125,7 @@ class Stages:
         self._on_part()
         return [outcome for outcome in outcomes if outcome is not None]
 
-    def _check(self, stage: Stage, lists: Sequence[ScoredList]) -> None:
+    def _check(self, stage: OfIndex, lists: Sequence[ScoredList]) -> None:
         """Raise StageError for a list that its index cannot have."""
         if not lists:
             return
@@ -164,46 +172,48 @@ class Stages:
         if isinstance(error, (Stopped, UnfitWorkerError)) or not (self._tolerant or isinstance(error, BenchbenchError)):
             raise error
 
-    def _texts(self, numbers: list[int]) -> list[str]:
-        return [self.queries[number].text for number in numbers]
+    def _values(self, stage: Stage, number: int) -> list[Any]:
+        return [self.outcomes[key][number].value for key in stage.needs]
+
+    def _texts(self, wording: Wording | None, numbers: list[int]) -> list[str]:
+        if wording is None:
+            return [self.queries[number].text for number in numbers]
+        return [self.outcomes[wording.stage][number].value[wording.place] for number in numbers]
+
+    def _questions(self, stage: DenseStage, numbers: list[int]) -> list[str]:
+        """What a strategy is told of the queries. A passage is compared as a vector, and answers no question."""
+        is_passage = stage.wording is not None and stage.wording.is_passage
+        return self._texts(None if is_passage else stage.wording, numbers)
 
     def _filters(self, numbers: list[int]) -> list[dict[str, Any]]:
         return [self.queries[number].filters for number in numbers]
 
+    def _rewrite(self, stage: RewriteStage, number: int) -> Outcome:
+        """Ask a language model for the texts of one query. A kept answer costs what the model took for it."""
+        texts, reply = rewritten(stage.method, stage.llm, self.queries[number].text)
+        return Outcome(texts, reply.ms, calls=Calls(llm=1, llm_cached=int(reply.is_cached)))
+
     def _encode(self, stage: EncodeStage, numbers: list[int]) -> list[Outcome]:
         index = self.indexes[stage.index]
-        made = query_vectors(index.index, self._texts(numbers))
+        texts = self._texts(stage.wording, numbers)
+        kind: Kind = "document" if stage.wording and stage.wording.is_passage else "query"
+        made = query_vectors(index.index, texts, kind=kind)
         if self._encode_afresh and index.index.encoder:  # else the vectors were imported, and no model is named
-            ms = self._time_encoding(index, numbers, np.stack([one.vector for one in made]))
+            ms = time_encoding_afresh(index, texts, np.stack([one.vector for one in made]), kind)
             return [Outcome(one.vector, ms) for one in made]
 
         def timed(text: str, one: QueryVector) -> Outcome:
-            again = None if one.encode_ms is None else partial(time_encoding, index.index, text)
+            again = None if one.encode_ms is None else partial(time_encoding, index.index, text, kind=kind)
             return Outcome(one.vector, one.encode_ms, together_ms=one.together_ms, time=again)
 
-        return [timed(text, one) for text, one in zip(self._texts(numbers), made, strict=True)]
-
-    def _time_encoding(self, index: OpenIndex, numbers: list[int], kept: NDArray[np.float32]) -> float:
-        """Encode again for the time it takes; the kept vectors rank, so they must be those of the same model."""
-        encoder = index.encoder
-        started = time.perf_counter()
-        vectors = encoder.embed_batch(self._texts(numbers), kind="query")
-        ms = (time.perf_counter() - started) * 1000 / len(numbers)
-        for row, flaw in vector_flaws(encoder, vectors, len(numbers)).items():
-            raise flawed_vector(encoder.model_name, f"the query {self.queries[numbers[row]].text[:80]!r}", flaw)
-        if not index.index.vector_source and (np.einsum("qd,qd->q", vectors, kept) < LEAST_COSINE).any():
-            raise StageError(
-                f"Encoding a query again gave another vector than the one kept for {index.index.encoder}: the model's "
-                "files have changed. Make a new version of the index."
-            )
-        return ms
+        return [timed(text, one) for text, one in zip(texts, made, strict=True)]
 
     def _dense(self, stage: DenseStage, numbers: list[int]) -> list[Outcome]:
         index = self.indexes[stage.index]
         setting = Ann.parse(stage.ann)
         if not setting.is_exact:
-            vectors, filters, texts = self._vectors(stage, numbers), self._filters(numbers), self._texts(numbers)
-            found = index.approximate(vectors, stage.depth, setting, filters, texts=texts)
+            vectors, filters = self._vectors(stage, numbers), self._filters(numbers)
+            found = index.approximate(vectors, stage.depth, setting, filters, texts=self._questions(stage, numbers))
             for name, places in found.notes.items():
                 note(self.notes, stage.key, name, [self.queries[numbers[place]].pk for place in places])
             return [
@@ -219,7 +229,7 @@ class Stages:
             self._vectors(stage, numbers),
             stage.depth,
             self._filters(numbers),
-            texts=self._texts(numbers),
+            texts=self._questions(stage, numbers),
             dimensions=stage.dimensions,
         )
 
@@ -237,7 +247,9 @@ class Stages:
         index = self.indexes[stage.index]
 
         def search(some: list[int]) -> list[Answer]:
-            lists = index.lexical(self._texts(some), stage.depth, self._filters(some), engine=stage.engine)
+            lists = index.lexical(
+                self._texts(stage.wording, some), stage.depth, self._filters(some), engine=stage.engine
+            )
             return [Answer(ranked) for ranked in lists]
 
         return self._timed(search, numbers, apart=stage.engine == full_text.ENGINE)
@@ -270,15 +282,6 @@ class Stages:
             replace(outcome, together_ms=ms, time=timed(number))
             for number, outcome in zip(numbers, outcomes, strict=True)
         ]
-
-    def _fuse(self, stage: FuseStage, number: int) -> Outcome:
-        lists = [self.outcomes[key][number].value for key in stage.needs]
-        started = time.perf_counter()
-        if stage.weights is None:
-            fused = rrf(lists, k=stage.constant, depth=stage.candidates)
-        else:
-            fused = weighted(lists, weights=stage.weights, depth=stage.candidates)
-        return Outcome(fused.head(stage.candidates), (time.perf_counter() - started) * 1000)
 
     def _rerank(self, stage: RerankStage, number: int) -> Outcome:
         source = self.outcomes[stage.needs[0]][number].value.head(stage.depth)

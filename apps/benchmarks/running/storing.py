@@ -13,10 +13,10 @@ from apps.benchmarks.running.outcomes import Outcome
 from apps.retrieval.search.open_indexes import OpenIndex
 from benchbench import binary
 from benchbench.ir.planning.plan import Plan
-from benchbench.ir.planning.stages import EncodeStage, Stage
+from benchbench.ir.planning.stages import Searching
 from benchbench.ir.records import Calls
 
-TIMINGS = ("encode_ms", "search_ms", "fuse_ms", "rerank_ms", "total_ms")
+TIMINGS = ("rewrite_ms", "encode_ms", "search_ms", "fuse_ms", "rerank_ms", "total_ms")
 CALLS = ("embed_calls", "llm_calls", "llm_cached", "fallback_used")
 LIST = ("source_id", "query_id", "repetition", "chunk_ids", "scores", "threshold_scores", "duration_ms", "error")
 FINAL = ("document_ids", "chunk_ranks", "lengths", *TIMINGS, *CALLS)
@@ -57,7 +57,7 @@ def store_stage_lists(
     A list that is the final one of other runs, which have ended, stays as it is: their figures rest on it.
     """
     stored = {one.source for one in final}
-    stages = [one for one in plan.stages if not isinstance(one, EncodeStage) and sources[one.key] not in stored]
+    stages = [one for one in plan.stages if isinstance(one, Searching) and sources[one.key] not in stored]
     there = _lists({sources[stage.key] for stage in stages}, set(query_ids))
     there.filter(lengths__isnull=True).delete()
     others = set(there.values_list("source_id", "query_id"))
@@ -98,7 +98,7 @@ def _lists(sources: set[int], query_ids: set[int]) -> QuerySet[StageList]:
     return StageList.objects.filter(source__in=sources, query__in=query_ids)
 
 
-def _chunk_ids(indexes: Mapping[str | None, OpenIndex], stage: Stage) -> Any:
+def _chunk_ids(indexes: Mapping[str | None, OpenIndex], stage: Searching) -> Any:
     return indexes[stage.index].chunk_ids
 
 

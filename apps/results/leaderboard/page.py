@@ -107,7 +107,7 @@ def _shown(row: Row, board: Leaderboard, names: list[str], differ: list[str]) ->
 def times_of(timing: dict[str, Any]) -> list[tuple[str, float]]:
     """Return what stands below a run's time: percentiles where single searches were timed, else its stages."""
     percentiles = timing.get("percentiles", {}).get("total_ms", {})
-    stages = {name: timing.get(f"{name}_ms") for name in ("encode", "search", "fuse", "rerank")}
+    stages = {name: timing.get(f"{name}_ms") for name in ("rewrite", "encode", "search", "fuse", "rerank")}
     return [(name, ms) for name, ms in (percentiles or stages).items() if ms]
 
 

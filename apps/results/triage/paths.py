@@ -17,7 +17,18 @@ from apps.results.triage.texts import Piece, excerpt
 from apps.retrieval.search.crediting import summaries_behind
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.plan import RunPlan
-from benchbench.ir.planning.stages import AskStage, DenseStage, EncodeStage, FuseStage, LexicalStage, RerankStage, Stage
+from benchbench.ir.planning.stages import (
+    AskStage,
+    DenseStage,
+    EncodeStage,
+    FuseStage,
+    LexicalStage,
+    MergeStage,
+    RerankStage,
+    RewriteStage,
+    Stage,
+    Wording,
+)
 from benchbench.ir.triage import FINAL, Loss, LostDocument, Standing, standings_of, triage
 
 # What no stage could have found stands nowhere, and need not be shown to do so.
@@ -212,25 +223,34 @@ def _absent(stage: Stage, length: int) -> str:
             return "no word in common"
         case DenseStage(depth=depth) | LexicalStage(depth=depth) | RerankStage(depth=depth):
             return f"beyond {length:,}" if length >= depth else "not there"
-        case FuseStage(candidates=candidates):
+        case FuseStage(candidates=candidates) | MergeStage(candidates=candidates):
             return f"beyond {length:,}" if length >= candidates else "not there"
     return "not there"
 
 
 def _name(stage: Stage | None) -> str:
     match stage:
-        case AskStage():
-            return "by language model"
-        case DenseStage(ann="exact", dimensions=dimensions):
-            return f"dense, {dimensions} dimensions" if dimensions else "dense"
-        case DenseStage(ann=ann):
-            return f"dense, {ann.partition('(')[0]}"
-        case LexicalStage(engine=engine):
-            return "lexical" if engine == "bm25" else "full text"
+        case AskStage(wording=wording):
+            return f"by language model{_text_of(wording)}"
+        case DenseStage(ann="exact", dimensions=dimensions, wording=wording):
+            return (f"dense, {dimensions} dimensions" if dimensions else "dense") + _text_of(wording)
+        case DenseStage(ann=ann, wording=wording):
+            return f"dense, {ann.partition('(')[0]}{_text_of(wording)}"
+        case LexicalStage(engine=engine, wording=wording):
+            return ("lexical" if engine == "bm25" else "full text") + _text_of(wording)
+        case MergeStage():
+            return "variants fused"
         case FuseStage():
             return "fused"
         case RerankStage():
             return "reranked"
-        case EncodeStage():
+        case RewriteStage() | EncodeStage():
             return "encoded"
     return "final"
+
+
+def _text_of(wording: Wording | None) -> str:
+    """What is told of the text that was searched for, where it is not the query as asked."""
+    if wording is None:
+        return ""
+    return ", passage" if wording.is_passage else f", text {wording.place + 1}"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from apps.operations.leasing import UnfitWorkerError
-from apps.retrieval.encoders.base import Encoder, EncoderError, TokenEncoder, Vectors, flawed_vector, vector_flaws
+from apps.retrieval.encoders.base import Encoder, EncoderError, Kind, TokenEncoder, Vectors, flawed_vector, vector_flaws
 from apps.retrieval.encoders.batching import BATCH
 from apps.retrieval.encoders.registry import load_encoder
 from apps.retrieval.encoders.token_store import TokenStore
@@ -128,22 +128,23 @@ class QueryVector(NamedTuple):
     together_ms: float | None = None
 
 
-def query_vectors(index: Index, texts: Sequence[str]) -> list[QueryVector]:
+def query_vectors(index: Index, texts: Sequence[str], *, kind: Kind = "query") -> list[QueryVector]:
     """Return the vector of each query text, encoded once for all who search with this model and revision.
 
     Encoding the same text again may give other last bits. So a new vector is stored before it is used, and where two
     workers store one at once, both take what the database kept. Only sound ones are stored: where one is not, the
-    others are, and EncoderError names its query. Raises ModelError, EncoderError.
+    others are, and EncoderError names its query. `kind`: what the model is told that the texts are. Raises ModelError,
+    EncoderError.
     """
     if not texts:
         return []
     assert index.dimension is not None
-    space = space_of(index.encoder, index.encoder_revision, "query", index.dimension)
+    space = space_of(index.encoder, index.encoder_revision, kind, index.dimension)
     hashes = [text_hash(text) for text in texts]
     by_hash = dict(zip(hashes, texts, strict=True))
     known = _stored(space, list(by_hash))
     if missing := sorted(by_hash.keys() - known.keys()):  # in one order everywhere, or two inserts might deadlock
-        made, wrong = _encode_queries(index, [by_hash[key] for key in missing])
+        made, wrong = _encode_queries(index, [by_hash[key] for key in missing], kind)
         _store(
             space,
             {key: encoded for row, (key, encoded) in enumerate(zip(missing, made, strict=True)) if row not in wrong},
@@ -156,14 +157,14 @@ def query_vectors(index: Index, texts: Sequence[str]) -> list[QueryVector]:
     return [known[key] for key in hashes]
 
 
-def time_encoding(index: Index, text: str) -> float:
+def time_encoding(index: Index, text: str, *, kind: Kind = "query") -> float:
     """Encode a query once more, by itself, and keep what it took as its cost; return that, in milliseconds.
 
     The vector stays the one that was kept.
     """
-    ms = _time(encoder_for(index), [text])[1]
+    ms = _time(encoder_for(index), [text], kind)[1]
     assert index.dimension is not None
-    space = space_of(index.encoder, index.encoder_revision, "query", index.dimension)
+    space = space_of(index.encoder, index.encoder_revision, kind, index.dimension)
     space.vectors.filter(text_hash=text_hash(text), encode_ms__isnull=False).update(encode_ms=ms)
     return ms
 
@@ -187,7 +188,7 @@ def _unsound(index: Index, text: str, flaw: str | None) -> EncoderError:
     )
 
 
-def _encode_queries(index: Index, texts: Sequence[str]) -> tuple[list[QueryVector], dict[int, str]]:
+def _encode_queries(index: Index, texts: Sequence[str], kind: Kind) -> tuple[list[QueryVector], dict[int, str]]:
     """The vectors of queries, and what is wrong with those that are not sound, by their rows."""
     if not index.encoder:
         raise EncoderError(
@@ -197,16 +198,16 @@ def _encode_queries(index: Index, texts: Sequence[str]) -> tuple[list[QueryVecto
             field="model",
         )
     encoder = encoder_for(index)  # may load the model, which is no part of a query's cost
-    vectors, ms = _time(encoder, texts)
+    vectors, ms = _time(encoder, texts, kind)
     wrong = vector_flaws(encoder, vectors, len(texts))
     together = ms if len(texts) > 1 else None
     return [QueryVector(vector, ms / len(texts), together) for vector in vectors], wrong
 
 
-def _time(encoder: Encoder, texts: Sequence[str]) -> tuple[Vectors, float]:
+def _time(encoder: Encoder, texts: Sequence[str], kind: Kind) -> tuple[Vectors, float]:
     """Return the vectors of queries, (n, d), and the milliseconds that encoding them together took."""
     started = time.perf_counter()
-    vectors = encoder.embed_batch(texts, kind="query")
+    vectors = encoder.embed_batch(texts, kind=kind)
     return vectors, (time.perf_counter() - started) * 1000
 
 

@@ -16,6 +16,7 @@ ATTEMPTS = 3
 BACKOFF_SECONDS = 0.5  # before the second attempt; twice as long before each further one
 BREAK_AFTER = 5  # failures of a server in a row, after which it is not asked
 BREAK_SECONDS = 30
+UNKNOWN = "unknown"
 REVISION_SECONDS = 60  # for which a server is believed that a model is the one it was
 
 Parameters = dict[str, Any]
@@ -82,6 +83,14 @@ def check_llm(index: Index) -> None:
             f"{', '.join(sorted(there)) or 'none'}.",
             field="llm",
         )
+
+
+def llm_revision(server: str, model: str) -> str:
+    """Return what tells a model from others that had its name; UNKNOWN where its server does not say so now."""
+    try:
+        return _revision(load_llm(server, model), server) or UNKNOWN
+    except LLMError:
+        return UNKNOWN
 
 
 def _revision(llm: LLM, server: str) -> str:

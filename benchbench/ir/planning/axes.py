@@ -21,6 +21,9 @@ MAX_DEPTH = 10_000
 
 Values = tuple[Any, ...]
 
+# Sections of the form.
+SEARCH, METHODS, RERANKING, REWRITING = "Search", "Dense, lexical, hybrid", "Reranking", "Text of the query"
+
 
 def _not_all_zero(weights: Sequence[float]) -> Sequence[float]:
     if not any(weights):
@@ -34,6 +37,8 @@ DEPTH = whole(1, MAX_DEPTH)
 SHARE = Kind(Annotated[float, Field(ge=0, le=1)])
 SWITCH = Kind(bool)
 ANN = Kind(str | dict[str, Any], "a setting such as hnsw(ef_search=100), or an object of it")
+QUERY_TEXT = Kind(str, "as_asked, rewrite, hyde or multi(n)")
+LLM = Kind(Annotated[str, Field(pattern=r"^[\w-]+:\S+$")], "a language model with its server, such as ollama:llama3.2")
 WEIGHTS = Kind(
     Annotated[
         Sequence[Annotated[float, Field(ge=0)]], Field(min_length=2, max_length=2), AfterValidator(_not_all_zero)

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from benchbench.ir.planning import axes
+from benchbench.ir.planning import axes, query_axes
 from benchbench.ir.planning.ann_methods import OF_STORES
-from benchbench.ir.planning.axes import Axis, axis
+from benchbench.ir.planning.axes import METHODS, RERANKING, SEARCH, Axis, axis
+from benchbench.ir.planning.query_text import AS_ASKED, HYDE
 from benchbench.reading.calls import split_calls
 
 LATE_INTERACTION = "late-interaction"  # the reranker of a run that names none
@@ -18,7 +19,6 @@ SEARCH_MODES = ("dense", "sparse", "hybrid")
 LEXICAL = ("bm25", "fts")
 FUSIONS = ("rrf", "weighted")
 EQUAL_WEIGHTS = (0.5, 0.5)
-SEARCH, METHODS, RERANKING = "Search", "Dense, lexical, hybrid", "Reranking"  # sections of the form
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,21 +205,9 @@ class Configuration:
         unstated="no threshold",
         named="threshold",
     )
-    dimensions: int | None = axis(
-        None,
-        "dimensions",
-        axes.DEPTH.or_null,
-        option="--dimensions",
-        section=METHODS,
-        label="Dimensions",
-        help="How many of the encoder's first dimensions exact dense search compares, for encoders trained for that "
-        "(Matryoshka). “none, 128”: all, and 128. Empty: all.",
-        part=axes.WHOLE,
-        touches=lambda run: run.search_mode != "sparse",
-        said=lambda run: "" if run.dimensions is None else f"{run.dimensions} dimensions",
-        phrase=lambda value: f"{value} dimensions",
-        unstated="all dimensions",
-    )
+    dimensions: int | None = query_axes.DIMENSIONS
+    query: str = query_axes.QUERY
+    llm: str | None = query_axes.LLM
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Configuration:
@@ -231,6 +219,11 @@ class Configuration:
         """The `config` of the API: index and the five classic keys, and further keys where they differ from default."""
         kept = ("index", *CLASSIC, *self._special())
         return {key: value for key, value in asdict(self).items() if key in kept}
+
+    @property
+    def rewrites(self) -> bool:
+        """Whether a language model makes the text that is searched for. Search by words has no use for a passage."""
+        return self.query != AS_ASKED and not (self.query == HYDE and self.search_mode == "sparse")
 
     @property
     def effective_candidates(self) -> int:
@@ -295,6 +288,6 @@ AXES: dict[str, Axis] = {  # by field
 DEFAULTS: dict[str, Any] = {each.name: each.default for each in fields(Configuration)}
 CLASSIC = ("search_mode", "use_reranker", "top_k", "rrf_k", "score_threshold")
 IN_LABEL = (  # in the order in which a search goes
-    *("index", "search_mode", "ann", "dimensions", "lexical", "fusion"),
+    *("index", "query", "search_mode", "ann", "dimensions", "lexical", "fusion"),
     *("candidates", "use_reranker", "rerank_depth", "top_k", "score_threshold"),
 )

@@ -13,6 +13,7 @@ from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.ann import AnnError
 from benchbench.ir.planning.axes import CUTOFF
 from benchbench.ir.planning.configuration import AXES, LATE_INTERACTION, Configuration
+from benchbench.ir.planning.query_text import MULTI, QueryTextError
 from benchbench.reading.kinds import Kind
 from benchbench.reading.objects import shown
 
@@ -107,6 +108,7 @@ class Matrix:
             )
         for run in configurations:
             _check_rerank_depth(run)
+            _check_query(run)
 
 
 def _check_rerank_depth(run: Configuration) -> None:
@@ -115,6 +117,21 @@ def _check_rerank_depth(run: Configuration) -> None:
             f"rerank_depths: {run.rerank_depth} is more than the {run.effective_candidates} candidates of a run with "
             f"{run.top_k} of top_k_values, their default; give candidates of at least {run.rerank_depth}.",
             field="rerank_depths",
+        )
+
+
+def _check_query(run: Configuration) -> None:
+    if run.rewrites and not run.llm:
+        raise MatrixError(
+            f"llms: {run.query} asks a language model, and none is named: give one with its server, such as "
+            "ollama:llama3.2.",
+            field="llms",
+        )
+    if run.query.startswith(MULTI) and run.ann != "exact":
+        raise MatrixError(
+            f"query: what {run.ann} misses is measured for one list, and {run.query} makes several: leave out one of "
+            "the two, or compare them in benchmarks of their own.",
+            field="query",
         )
 
 
@@ -142,7 +159,7 @@ def _read(
             raise MatrixError(f"{key}: {shown(value)} is not {kind.words}.", field=key)
         try:
             plain = canonical(value)
-        except AnnError as error:
+        except (AnnError, QueryTextError) as error:
             raise MatrixError(f"{key}: {error.message}", field=key) from None
         if plain in read:
             raise MatrixError(f"{key}: {shown(value)} is there more than once.", field=key)

@@ -15,14 +15,18 @@ from typing import cast, get_args
 
 from benchbench.decimals import counted
 from benchbench.ir.planning.configuration import LATE_INTERACTION, Configuration
+from benchbench.ir.planning.query_text import HYDE, QueryText
 from benchbench.ir.planning.stages import (
     AskStage,
     DenseStage,
     EncodeStage,
     FuseStage,
     LexicalStage,
+    MergeStage,
     RerankStage,
+    RewriteStage,
     Stage,
+    Wording,
     stage_key,
 )
 from benchbench.ir.ranking import UnitKind
@@ -94,7 +98,8 @@ class Plan:
         done = {"encode": EncodeStage, "dense": DenseStage, "lexical": LexicalStage, "fuse": FuseStage}
         pairs = _pairs_at_most(self.stages) * queries
         work = {name: counts[kind] * queries for name, kind in done.items()} | {"rerank_pairs_at_most": pairs}
-        return work | ({"ask": counts[AskStage] * queries} if counts[AskStage] else {})
+        asking = {"ask": AskStage, "rewrite": RewriteStage, "merge": MergeStage}
+        return work | {name: counts[kind] * queries for name, kind in asking.items() if counts[kind]}
 
     def explain(self, queries: int) -> str:
         """The work in a few lines: what is done, and what the runs would do one by one."""
@@ -118,6 +123,8 @@ WORK = {
     "ask": "searches that ask a language model",
     "lexical": "lexical searches",
     "fuse": "fusions",
+    "rewrite": "rewritings by a language model",
+    "merge": "fusions of the lists of variants",
     "rerank_pairs_at_most": "reranked pairs at most,",
 }
 
@@ -153,17 +160,28 @@ def _run_plan(
 
 def _unit_kind(configuration: Configuration) -> UnitKind:
     if not configuration.use_reranker:
+        if configuration.rewrites and QueryText.parse(configuration.query).count > 1:
+            return "hybrid"  # of reciprocal ranks too
         return cast(UnitKind, configuration.search_mode)
     return "late_interaction" if configuration.effective_reranker == LATE_INTERACTION else "cross_encoder"
 
 
 def _stages(run: Configuration, depths: dict[str, int], asking: Collection[str | None]) -> list[Stage]:
     """The stages of one run, each after those that it needs; the last one's list is the run's."""
-    first = [replace(stage, depth=depths[stage.key]) for stage in _first_stages(run, asking)]
-    encode = [EncodeStage(run.index)] if run.search_mode != "sparse" else []
-    stages: list[Stage] = [*encode, *first]
+    stages: list[Stage] = [RewriteStage(run.query, run.llm or "")] if run.rewrites else []
+    if run.search_mode != "sparse":
+        stages += [EncodeStage(run.index, wording) for wording in _wordings(run)]
+    merges: list[Stage] = []
+    lists: list[str] = []  # of each engine, the key of its one list
+    for engine in _searches(run, asking):
+        variants = [replace(stage, depth=depths[stage.key]) for stage in engine]
+        stages += variants
+        if len(variants) > 1:
+            merges.append(MergeStage(run.index, tuple(stage.key for stage in variants), run.effective_candidates))
+        lists.append((merges if len(variants) > 1 else variants)[-1].key)
+    stages += merges
     if run.search_mode == "hybrid":
-        dense, lexical = (stage.key for stage in first)
+        dense, lexical = lists
         stages.append(
             FuseStage(run.index, dense, lexical, run.fusion, run.rrf_k, run.weights, run.effective_candidates)
         )
@@ -172,15 +190,26 @@ def _stages(run: Configuration, depths: dict[str, int], asking: Collection[str |
     return stages
 
 
-def _first_stages(run: Configuration, asking: Collection[str | None]) -> list[DenseStage | LexicalStage]:
-    """The searches of one run, as deep as it would ask for if it were alone."""
+def _wordings(run: Configuration) -> list[Wording | None]:
+    """The texts of a query that the run searches for by vectors; None: as asked."""
+    if not run.rewrites:
+        return [None]
+    how = QueryText.parse(run.query)
+    made_by = RewriteStage(run.query, run.llm or "").key
+    return [Wording(made_by, place, how.method == HYDE) for place in range(how.count)]
+
+
+def _searches(run: Configuration, asking: Collection[str | None]) -> list[list[DenseStage | LexicalStage]]:
+    """The searches of one run, as deep as it would ask for if it were alone: by engine, one for each text."""
     by_vectors = AskStage if run.index in asking else DenseStage
-    dense = by_vectors(run.index, run.ann, run.effective_candidates, run.dimensions)
-    lexical = LexicalStage(run.index, run.lexical, run.effective_candidates)
-    by_mode: dict[str, list[DenseStage | LexicalStage]] = {
-        "dense": [dense],
-        "sparse": [lexical],
-        "hybrid": [dense, lexical],
+    depth, wordings = run.effective_candidates, _wordings(run)
+    by_words = wordings if run.rewrites and QueryText.parse(run.query).by_words else [None]
+    dense = [by_vectors(run.index, run.ann, depth, run.dimensions, wording) for wording in wordings]
+    lexical = [LexicalStage(run.index, run.lexical, depth, wording) for wording in by_words]
+    by_mode: dict[str, list[list[DenseStage | LexicalStage]]] = {
+        "dense": [[*dense]],
+        "sparse": [[*lexical]],
+        "hybrid": [[*dense], [*lexical]],
     }
     return by_mode[run.search_mode]
 
@@ -189,7 +218,7 @@ def _exact_depths(runs: Iterable[Configuration], asking: Collection[str | None])
     """How deep the deepest run reads each first-stage list, by key; the key of a list that is not shared across depths
     holds its own."""
     depths: dict[str, int] = {}
-    for stage in (stage for run in runs for stage in _first_stages(run, asking)):
+    for stage in (stage for run in runs for engine in _searches(run, asking) for stage in engine):
         depths[stage.key] = max(stage.depth, depths.get(stage.key, 0))
     return depths
 

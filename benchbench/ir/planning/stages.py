@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from benchbench.ir.planning.query_text import PROMPT_VERSION
+
 
 @lru_cache(maxsize=10_000)  # asked for every query of every run
 def stage_key(kind: str, *parts: str | float | None) -> str:
@@ -13,18 +15,50 @@ def stage_key(kind: str, *parts: str | float | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class EncodeStage:
-    """The vectors of the query texts, by the encoder of an index."""
+class RewriteStage:
+    """The texts that the language model `llm` makes of each query, as `method`, the text of a `QueryText`, says."""
 
-    index: str | None
+    method: str
+    llm: str
 
     @property
     def key(self) -> str:
-        return stage_key("encode", self.index)
+        return stage_key("query", self.method, f"prompt {PROMPT_VERSION}", self.llm)
 
     @property
     def needs(self) -> tuple[str, ...]:
         return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """The text, by its place from 0, of those that the rewriting under `stage` makes, that is searched for.
+
+    A passage is encoded as documents are.
+    """
+
+    stage: str
+    place: int = 0
+    is_passage: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.stage}[{self.place}]"
+
+
+@dataclass(frozen=True, slots=True)
+class EncodeStage:
+    """The vectors of the query texts, by the encoder of an index; of the queries as asked, where no `wording` is."""
+
+    index: str | None
+    wording: Wording | None = None
+
+    @property
+    def key(self) -> str:
+        return stage_key("encode", self.index, _worded(self.wording))
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return _rewriting(self.wording)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +72,17 @@ class DenseStage:
     ann: str
     depth: int
     dimensions: int | None = None
+    wording: Wording | None = None
 
     @property
     def key(self) -> str:
         of = f"{self.dimensions} dimensions" if self.dimensions else None
-        return stage_key("dense", self.index, self.ann, None if self.ann == "exact" else self.depth, of)
+        depth = None if self.ann == "exact" else self.depth
+        return stage_key("dense", self.index, self.ann, depth, of, _worded(self.wording))
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return (EncodeStage(self.index).key,)
+        return (EncodeStage(self.index, self.wording).key,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +95,7 @@ class AskStage(DenseStage):
     @property
     def key(self) -> str:
         of = f"{self.dimensions} dimensions" if self.dimensions else None
-        return stage_key("asked", self.index, self.depth, of)
+        return stage_key("asked", self.index, self.depth, of, _worded(self.wording))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +105,33 @@ class LexicalStage:
     index: str | None
     engine: str
     depth: int
+    wording: Wording | None = None
 
     @property
     def key(self) -> str:
-        return stage_key("lexical", self.index, self.engine)
+        return stage_key("lexical", self.index, self.engine, _worded(self.wording))
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return ()
+        return _rewriting(self.wording)
+
+
+@dataclass(frozen=True, slots=True)
+class MergeStage:
+    """One list of the first `candidates` entries of the lists that the variants of a query found, cut to `candidates`
+    again: by reciprocal rank fusion, each variant alike."""
+
+    index: str | None
+    lists: tuple[str, ...]
+    candidates: int
+
+    @property
+    def key(self) -> str:
+        return stage_key("merge", self.lists[0], self.candidates)  # which says how many variants there are
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return self.lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,4 +174,14 @@ class RerankStage:
         return (self.source,)
 
 
-Stage = EncodeStage | DenseStage | AskStage | LexicalStage | FuseStage | RerankStage
+def _worded(wording: Wording | None) -> str | None:
+    return None if wording is None else str(wording)
+
+
+def _rewriting(wording: Wording | None) -> tuple[str, ...]:
+    return () if wording is None else (wording.stage,)
+
+
+Stage = RewriteStage | EncodeStage | DenseStage | AskStage | LexicalStage | MergeStage | FuseStage | RerankStage
+OfIndex = EncodeStage | DenseStage | AskStage | LexicalStage | MergeStage | FuseStage | RerankStage
+Searching = DenseStage | AskStage | LexicalStage | MergeStage | FuseStage | RerankStage  # each makes a list

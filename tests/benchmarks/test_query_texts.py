@@ -1,0 +1,179 @@
+"""Runs that search for what a language model makes of a query."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from apps.benchmarks.circumstances import circumstances
+from apps.benchmarks.defining.previewing import preview
+from apps.benchmarks.launching import launch
+from apps.benchmarks.models import QueryResult, Run
+from apps.collections.records import DocumentRecord
+from apps.datasets.records import QueryRecord
+from apps.mappings.models import Mapping
+from apps.operations.working import wait
+from apps.results.triage.paths import paths_of
+from apps.retrieval.availability import UnavailableError
+from apps.retrieval.indexing import build_index, create_index
+from apps.retrieval.llms import asking
+from apps.retrieval.models import LLMAnswer
+from tests.benchmarks.approximated import benchmark_of
+from tests.benchmarks.conftest import ENCODER, import_all
+from tests.retrieval.llm_server import MODEL, LLMServer, llm_server
+
+HYBRID_HYDE = ("hybrid", "hyde")  # a passage for vectors, and the words as asked
+LLM = {"llms": [f"here:{MODEL}"]}
+
+
+@pytest.fixture
+def server(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[LLMServer]:
+    """A model that makes of a query for olives one for apples, or a passage on pears, or both as its variants."""
+    monkeypatch.setattr(asking, "BACKOFF_SECONDS", 0)
+    asking.breakers.clear()
+
+    def answer(prompt: str) -> str | int:
+        if "Question: plum" in prompt:
+            return 400
+        return "Pear." if "passage" in prompt else "1. apple\n2. pear" if "different" in prompt else '"apple"'
+
+    with llm_server() as made:
+        settings.BENCHBENCH_LLM_SERVERS = [f"here=openai+{made.url}/v1"]
+        made.answer = answer
+        yield made
+
+
+@pytest.fixture
+def shelf(transactional_db: None) -> Mapping:
+    documents = [DocumentRecord(name, title=name, text=name) for name in ("apple", "olive", "pear", "plum")]
+    return import_all(documents, [QueryRecord("q1", "olive"), QueryRecord("q2", "plum")], name="k", encoder=ENCODER)
+
+
+def first(run: Run) -> list[str]:
+    """The documents that the run ranks first for olives: two, where it searches for two texts."""
+    result = run.query_results.get(query__key="q1", repetition=1)
+    documents = run.benchmark.mapping.collection.documents.in_bulk(result.document_ids)
+    names = [documents[key].external_id for key in result.document_ids]
+    is_two = (
+        run.config.get("query") == "multi(2)" or (run.config["search_mode"], run.config.get("query")) == HYBRID_HYDE
+    )
+    return sorted(names[: 1 + is_two])
+
+
+def test_each_mode_searches_for_what_the_model_made(shelf: Mapping, server: LLMServer) -> None:
+    ways = ["as_asked", "rewrite", "hyde", "multi(2)"]
+    matrix = {"search_modes": ["dense", "sparse", "hybrid"], "query": ways, **LLM}
+    assert preview(shelf, matrix).distinct["rewrite"] == 3 * 2
+    benchmark = benchmark_of(shelf, **matrix)
+    wait(launch(benchmark))
+    runs = {(run.config["search_mode"], run.config.get("query", "as_asked")): run for run in benchmark.runs.all()}
+    assert {key: first(run) for key, run in runs.items()} == {
+        ("dense", "as_asked"): ["olive"],
+        ("dense", "rewrite"): ["apple"],
+        ("dense", "hyde"): ["pear"],
+        ("dense", "multi(2)"): ["apple", "pear"],
+        ("sparse", "as_asked"): ["olive"],
+        ("sparse", "rewrite"): ["apple"],
+        ("sparse", "multi(2)"): ["apple", "pear"],
+        ("hybrid", "as_asked"): ["olive"],
+        ("hybrid", "rewrite"): ["apple"],
+        ("hybrid", "hyde"): ["olive", "pear"],
+        ("hybrid", "multi(2)"): ["apple", "pear"],
+    }
+    calls = {key: runs["dense", key].query_results.get(query__key="q1") for key in ways}
+    assert {key: (result.embed_calls, result.llm_calls) for key, result in calls.items()} == {
+        "as_asked": (1, 0),
+        "rewrite": (1, 1),
+        "hyde": (1, 1),
+        "multi(2)": (2, 1),
+    }
+    assert len(server.asked) == 6, "each way and query once, however many runs"
+
+
+def test_what_rewriting_costs_is_in_the_times_and_a_kept_answer_costs_the_same(
+    shelf: Mapping, server: LLMServer
+) -> None:
+    for cached in (0, 1):
+        benchmark = benchmark_of(shelf, query=["rewrite"], **LLM)
+        wait(launch(benchmark))
+        (run,) = benchmark.runs.all()
+        result = run.query_results.get(query__key="q1")
+        assert (result.llm_calls, result.llm_cached) == (1, cached)
+        assert result.rewrite_ms == LLMAnswer.objects.get().ms
+        assert result.total_ms == pytest.approx(
+            sum(filter(None, (result.rewrite_ms, result.encode_ms, result.search_ms)))
+        )
+        assert run.timing["rewrite_ms"] == pytest.approx(result.rewrite_ms, abs=0.01)
+        benchmark.delete()
+    assert len(server.asked) == 3, "what failed is asked again"
+
+
+def test_a_run_says_which_revision_rewrote_and_a_comparison_warns_of_another(
+    shelf: Mapping, server: LLMServer, settings: Any
+) -> None:
+    settings.BENCHBENCH_LLM_SERVERS = [f"here=ollama+{server.url}"]
+    runs = []
+    for server.digest in ("d1", "d2"):
+        asking.revisions.clear()
+        benchmark = benchmark_of(shelf, query=["rewrite"], **LLM)
+        wait(launch(benchmark))
+        runs.append(benchmark.runs.get())
+        assert [made["llms"] for made in runs[-1].provenance["made_by"]] == [{f"here:{MODEL}": server.digest}]
+    assert [difference.about for difference in circumstances(runs)] == ["model"]
+
+
+def test_a_rewritten_query_is_searched_approximately_too(shelf: Mapping, server: LLMServer) -> None:
+    benchmark = benchmark_of(shelf, query=["rewrite"], ann=["hnsw(ef_search=100)"], **LLM)
+    wait(launch(benchmark))
+    (run,) = benchmark.runs.all()
+    assert first(run) == ["apple"]
+    assert {share["mean"] for share in run.provenance["ann"]["recall"]} == {1}, "the exact list is of the same text"
+
+
+def test_a_strategy_is_asked_the_query_where_a_passage_is_encoded(shelf: Mapping, server: LLMServer) -> None:
+    asks = {"strategy": "lod_llm", "llm": MODEL, "llm_parameters": {"cache": False}}
+    wait(build_index(create_index(shelf.collection, name="asks", encoder=ENCODER, **asks)))
+    benchmark = benchmark_of(shelf, indexes=["asks"], query=["rewrite", "hyde"], **LLM)
+    wait(launch(benchmark))
+    assert benchmark.runs.filter(failed_queries=1).count() == 2, "plum alone"
+    picking = [
+        asked["messages"][0]["content"] for asked in server.asked if "documents" in asked["messages"][0]["content"]
+    ]
+    assert [any(f"Question: {text}" in prompt for prompt in picking) for text in ("apple", "olive", "Pear")] == [
+        True,
+        True,
+        False,
+    ]
+    hyde = benchmark.runs.get(config__query="hyde").query_results.get(query__key="q1")
+    assert (hyde.embed_calls, hyde.llm_calls, hyde.error) == (1, 3, "")
+
+
+def test_an_error_is_charged_to_its_query(shelf: Mapping, server: LLMServer) -> None:
+    benchmark = benchmark_of(shelf, query=["as_asked", "rewrite", "multi(3)"], **LLM)
+    wait(launch(benchmark))
+    asked, rewritten, multiplied = benchmark.runs.order_by("run_order")
+    assert (asked.failed_queries, rewritten.failed_queries, multiplied.status) == (0, 1, "failed")
+    assert "answered 400" in rewritten.query_results.get(query__key="q2").error
+    assert "gave 2 of the 3 texts" in multiplied.query_results.get(query__key="q1").error
+
+
+def test_repetitions_ask_anew(shelf: Mapping, server: LLMServer) -> None:
+    benchmark = benchmark_of(shelf, query=["rewrite"], execution="isolated", runs_per_query=3, **LLM)
+    wait(launch(benchmark))
+    cached = QueryResult.objects.filter(query__key="q1").order_by("repetition").values_list("llm_cached", flat=True)
+    assert list(cached) == [1, 0, 0], "the first was asked to warm up"
+
+
+def test_pages_tell_the_text_that_found_a_document(shelf: Mapping, server: LLMServer) -> None:
+    benchmark = benchmark_of(shelf, search_modes=["hybrid"], query=["multi(2)"], **LLM)
+    wait(launch(benchmark))
+    result = QueryResult.objects.get(query__key="q1")
+    pear = shelf.collection.documents.get(external_id="pear")
+    stops = paths_of(result, {}, hits=[pear.pk], shown=1).stops[pear.pk]
+    assert [(stop.stage, stop.rank) for stop in stops if stop.stage.startswith("dense")][1] == ("dense, text 2", 1)
+    assert {"lexical, text 1", "lexical, text 2", "variants fused", "fused"} < {stop.stage for stop in stops}
+
+
+def test_a_model_that_is_not_here_is_refused(shelf: Mapping, server: LLMServer) -> None:
+    with pytest.raises(UnavailableError, match="the language model server there is not known here, known are here"):
+        benchmark_of(shelf, query=["rewrite"], llms=["there:llama3"])
