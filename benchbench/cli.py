@@ -18,7 +18,7 @@ WITHOUT_TABLES = {
     *("findstatic", "startproject", "sendtestemail", "spectacular", "generateschema", "test", "testserver"),
 }
 # The rooms whose commands are listed, in the order in which one comes to use them.
-ROOMS = ("demo", "collections", "datasets", "mappings", "retrieval", "benchmarks", "results", "operations")
+ROOMS = ("demo", "collections", "datasets", "mappings", "retrieval", "benchmarks", "judging", "results", "operations")
 
 
 def main() -> None:

@@ -126,6 +126,7 @@ INSTALLED_APPS = [
     "apps.datasets",
     "apps.mappings",
     "apps.benchmarks",
+    "apps.judging",
     "apps.results",
     "apps.api",
     "apps.demo",

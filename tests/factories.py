@@ -10,6 +10,7 @@ from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.collections.models import Collection, Document
 from apps.datasets.content import ref_hash
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
+from apps.judging.models import Round, RoundItem, RoundRun, Slot
 from apps.mappings.models import Mapping
 from apps.operations.models import Status
 
@@ -118,6 +119,24 @@ def make_run(benchmark: Benchmark, order: int, value: float | None) -> Run:
             query_count=len(queries),
         )
     return run
+
+
+def make_round(run: Run, *, judges: Sequence[Any] = (), compares: bool = True, **fields: Any) -> Round:
+    """Return an open round of one item: the first query and document of the run's mapping. It compares the run."""
+    mapping = run.benchmark.mapping
+    made = {"name": "what is missing", "depth": 10, "measure": "nDCG@10", "item_count": 1, "pool_size": 1, **fields}
+    made.setdefault("scale", [{"grade": grade, "name": f"Grade {grade}", "description": ""} for grade in range(4)])
+    opened = Round.objects.create(mapping=mapping, dataset_version=run.benchmark.dataset_version, **made)
+    opened.judges.set(judges)
+    if compares:
+        RoundRun.objects.create(round=opened, run=run)
+    query = mapping.dataset.queries.order_by("id")[0]
+    document = mapping.collection.documents.order_by("id")[0]
+    item = RoundItem.objects.create(
+        round=opened, query=query, document=document, place=1, probability=1.0, uniform=False
+    )
+    Slot.objects.create(round=opened, item=item, place=1, number=1)
+    return opened
 
 
 def _sha256(text: str) -> str:

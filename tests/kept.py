@@ -12,7 +12,7 @@ from django.db.models import Model
 from apps.retrieval.models import Index
 from apps.retrieval.search.vectors import table_store
 
-ROOMS = ("benchmarks_", "collections_", "datasets_", "mappings_", "operations_", "retrieval_")
+ROOMS = ("benchmarks_", "collections_", "datasets_", "judging_", "mappings_", "operations_", "retrieval_")
 UUID = re.compile(rb"\b([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})\b")
 Made = TypeVar("Made", bound=Model)
 Rows = dict[str, list[bytes]]  # of each table, as COPY has them: every second part is a UUID

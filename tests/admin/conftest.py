@@ -7,7 +7,7 @@ from django.test import Client
 from apps.mappings.models import Mapping
 from tests.benchmarks.conftest import make_library
 
-APPS = ("operations", "collections", "retrieval", "datasets", "mappings", "benchmarks")
+APPS = ("operations", "collections", "retrieval", "datasets", "mappings", "benchmarks", "judging")
 MakeStaff = Callable[..., User]
 
 

@@ -16,8 +16,8 @@ from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve_now
 from benchbench.site.panels import change_url
 from tests.datasets.samples import SAMPLES
+from tests.drafts import set_judgment
 from tests.factories import make_collection, make_dataset
-from tests.judging import set_judgment
 
 pytestmark = [
     pytest.mark.django_db,

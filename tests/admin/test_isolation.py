@@ -17,7 +17,7 @@ from apps.retrieval.indexing import build_index
 from apps.retrieval.models import ChunkSet, Index, VectorSpace
 from benchbench.site.panels import change_url
 from tests.admin.conftest import APPS, MakeStaff
-from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
+from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping, make_round
 from tests.pages import Address, every_address
 from tests.rankings import add_ranking
 
@@ -60,6 +60,7 @@ def owner(make_staff: MakeStaff) -> User:
     query = dataset.queries.get()
     add_ranking(run, query, documents, scores=[1.0])
     approve(run, name="main", reason="Because.", by=user)
+    make_round(run, owner=user)
     index = Index.objects.create(collection=collection, name="words", encoder="keyword:a", owner=user)
     build_index(index)
     ChunkSet.objects.create(collection=collection, strategy="flat", fingerprint="f")

@@ -22,8 +22,8 @@ from apps.mappings.models import Resolution
 from apps.operations.models import Batch, Operation, Status
 from apps.retrieval.models import CachedVector, ChunkSet, Index, VectorSpace
 from benchbench.site.panels import change_url, changelist_url
-from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
-from tests.judging import set_judgment
+from tests.drafts import set_judgment
+from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping, make_round
 from tests.rankings import add_ranking
 
 MOST = 12
@@ -46,6 +46,7 @@ def make_row_everywhere(number: int) -> None:
     benchmark = make_benchmark(mapping, [0.5], name=name, owner=owner)
     run, query = benchmark.runs.get(), dataset.queries.get()
     Baseline.objects.create(dataset=dataset, run=run, name=name, reason=name, approved_by=owner)
+    make_round(run, name=name, owner=owner, judges=[owner])
     document = collection.documents.get()
     add_ranking(run, query, [document.pk], scores=[1.0])
     Resolution.objects.create(mapping=mapping, judgment=query.judgments.get(), document=document, outcome="resolved")

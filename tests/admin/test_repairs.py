@@ -16,8 +16,8 @@ from apps.mappings.resolving import resolve
 from benchbench.site.panels import change_url
 from tests.admin.conftest import MakeStaff
 from tests.admin.test_acts import messages_of
+from tests.drafts import set_judgment
 from tests.factories import make_collection, make_dataset, make_mapping
-from tests.judging import set_judgment
 
 TWICE, GONE, ODD = {"file_name": "pears.md"}, {"document_id": "old/plums.md"}, {"odd": "x"}
 

@@ -20,7 +20,7 @@ from apps.mappings.resolving import resolve
 from apps.operations.working import wait
 from tests.benchmarks.gated import pinned
 from tests.created import create_benchmark
-from tests.factories import add_judgment, add_version
+from tests.factories import add_judgment, add_version, make_round
 from tests.pages import Address, addresses
 
 MOST = 25
@@ -52,6 +52,7 @@ def benchmark(library: Mapping) -> Benchmark:
     rescore(made)
     for run in made.runs.order_by("run_order")[:OTHERS]:
         pinned(run, f"baseline {run.run_order}")
+        make_round(run)
     issue_token(User.objects.get(username="ada"), name="of ada")
     Group.objects.create(name="search")
     made.refresh_from_db()

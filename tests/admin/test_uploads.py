@@ -16,9 +16,9 @@ from apps.collections.models import Collection
 from apps.datasets.editing.drafts import discard_draft
 from apps.datasets.models import Dataset, Judgment
 from benchbench.site.panels import change_url
+from tests.drafts import set_judgment
 from tests.factories import make_collection
 from tests.files.samples import write_dataset
-from tests.judging import set_judgment
 
 DATASET = "admin:datasets_dataset_add"
 COLLECTION = "admin:collections_collection_add"

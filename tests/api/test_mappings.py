@@ -14,8 +14,8 @@ from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from tests.api.callers import Caller, Callers
 from tests.api.test_isolation import UNKNOWN
+from tests.drafts import set_judgment
 from tests.factories import add_version, make_benchmark, make_collection, make_dataset
-from tests.judging import set_judgment
 
 FIELDS = {
     *("id", "name", "dataset_id", "dataset_version", "collection_id", "mapping_status"),

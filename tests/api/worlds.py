@@ -13,6 +13,7 @@ from apps.collections.models import Collection
 from apps.datasets.editing.queries import add_query
 from apps.datasets.models import Dataset
 from apps.datasets.records import QueryRecord
+from apps.judging.models import Round
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation, Status
 from apps.operations.working import wait
@@ -21,7 +22,7 @@ from apps.retrieval.models import Index
 from tests.benchmarks.conftest import make_library
 from tests.benchmarks.gated import GOOD, POOR, make_gated, pinned, search
 from tests.created import create_benchmark
-from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
+from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping, make_round
 from tests.rankings import change_rankings
 
 World = dict[str, Any]  # values as they stand in JSON
@@ -102,7 +103,10 @@ def told(mapping: Mapping, benchmark: Benchmark, run: Run | None, index: Index, 
     assert query
     assert document
     assert run
+    judged = make_round(run, compares=run.status == Run.Status.COMPLETED)
     return {
+        "round_id": str(judged.pk),
+        "item_id": judged.items.get().pk,
         "collection_id": str(mapping.collection_id),
         "dataset_id": str(mapping.dataset_id),
         "mapping_id": str(mapping.pk),
@@ -124,8 +128,10 @@ def worlds(owner: User) -> list[World]:
     made = measured()
     library = make_library(documents=6, queries=2)
     made += [repeated(library), running(library), ready(library), unused()]
-    for model in (Collection, Dataset, Mapping, Benchmark, Index):
+    for model in (Collection, Dataset, Mapping, Benchmark, Index, Round):
         model.objects.update(owner=owner)
+    for judged in Round.objects.all():
+        judged.judges.add(owner)
     refresh = str(open_sign_in(owner))
     manifest = next(world["manifest"] for world in made if "manifest" in world)
     common = {"baseline_id": made[0]["baseline_id"], "refresh": refresh, "manifest": manifest}

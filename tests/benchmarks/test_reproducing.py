@@ -29,7 +29,7 @@ from apps.retrieval.models import Index
 from tests.benchmarks.conftest import ENCODER, make_library, run_key
 from tests.benchmarks.unfit_manifests import unfit
 from tests.created import create_benchmark
-from tests.judging import set_judgment
+from tests.drafts import set_judgment
 from tests.kept import made_once
 
 MATRIX = {

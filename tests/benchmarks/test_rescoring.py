@@ -20,7 +20,7 @@ from apps.operations.models import Operation
 from apps.operations.working import wait
 from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark
-from tests.judging import set_judgment
+from tests.drafts import set_judgment
 from tests.kept import made_once
 from tests.rankings import change_rankings
 

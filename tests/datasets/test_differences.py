@@ -10,8 +10,8 @@ from apps.datasets.editing.judgments import remove_judgment
 from apps.datasets.editing.queries import add_query, edit_query, remove_query
 from apps.datasets.models import Dataset
 from apps.datasets.records import JudgmentRecord, QueryRecord
+from tests.drafts import set_judgment
 from tests.factories import make_dataset
-from tests.judging import set_judgment
 
 pytestmark = pytest.mark.django_db
 A, B, C = ({"document_id": name} for name in "abc")

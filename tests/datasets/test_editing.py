@@ -10,7 +10,7 @@ from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset, Judgment, Query
 from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
 from benchbench.errors import ConflictError
-from tests.judging import set_judgment
+from tests.drafts import set_judgment
 
 APPLE, PEAR = {"document_id": "apple"}, {"document_id": "pear"}
 RECORD = DatasetRecord("fruit", [QueryRecord("red", "red fruit", [JudgmentRecord(APPLE, 3)])], label="1")

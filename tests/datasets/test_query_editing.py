@@ -9,7 +9,7 @@ from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.records import DatasetError, JudgmentRecord, QueryRecord
 from benchbench.errors import ConflictError
 from tests.datasets.test_editing import APPLE, PEAR, fruit  # noqa: F401 (a fixture)
-from tests.judging import set_judgment
+from tests.drafts import set_judgment
 
 
 def texts(version: DatasetVersion) -> dict[str, str]:

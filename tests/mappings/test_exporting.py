@@ -17,8 +17,8 @@ from apps.mappings.exporting import export_dataset
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve_now
 from apps.mappings.truth import TruthError
+from tests.drafts import set_judgment
 from tests.factories import make_dataset
-from tests.judging import set_judgment
 
 pytestmark = pytest.mark.django_db
 CORPUS = """{"_id": "a", "text": "red\\nfruit", "title": "Apple", "uri": "u:a", "metadata": {"n": [1]}}

@@ -9,8 +9,8 @@ from apps.datasets.editing.versions import end_queries
 from apps.datasets.models import Judgment, Query
 from apps.mappings.models import Mapping
 from apps.mappings.repairing.judging import JudgingError, judge_document, stated_for, unjudge_document
+from tests.drafts import set_judgment
 from tests.factories import make_collection, make_dataset, make_mapping
-from tests.judging import set_judgment
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from apps.datasets.editing.judgments import remove_judgment
 from apps.datasets.editing.queries import edit_query
 from benchbench.site.panels import change_url
 from tests.admin.test_acts import messages_of
-from tests.judging import set_judgment
+from tests.drafts import set_judgment
 from tests.results.test_judging import freeze_url
 from tests.results.test_pages import HOSTILE, text_of
 

@@ -18,7 +18,7 @@ from benchbench.site.panels import change_url
 from tests.admin.conftest import MakeStaff, make_staff  # noqa: F401 (a fixture)
 from tests.admin.test_acts import messages_of, press
 from tests.benchmarks.test_rescoring import by_query
-from tests.judging import set_judgment
+from tests.drafts import set_judgment
 from tests.results.test_pages import HOSTILE, results_url, text_of
 from tests.results.test_versions import make_finished
 

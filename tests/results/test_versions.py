@@ -20,8 +20,8 @@ from tests.admin.test_acts import messages_of, press
 from tests.benchmarks.conftest import make_library
 from tests.benchmarks.test_rescoring import freeze_and_resolve, turn
 from tests.created import create_benchmark
+from tests.drafts import set_judgment
 from tests.factories import make_benchmark
-from tests.judging import set_judgment
 from tests.kept import made_once
 from tests.results.test_pages import results_url, text_of
 

@@ -1,0 +1,176 @@
+"""Closing a round: its grades become the dataset's next version, and runs are measured on it again."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from apps.benchmarks.measuring.rescoring import rescore
+from apps.benchmarks.models import Benchmark
+from apps.datasets.editing.drafts import changes_of, draft_of, freeze
+from apps.datasets.editing.judgments import JudgmentEdit, edit_judgments
+from apps.datasets.finding import find_version
+from apps.datasets.models import Dataset, DatasetVersion, Judgment
+from apps.datasets.records import JUDGE_LENGTH, JudgmentRecord
+from apps.judging.consensus import Agreed, agreed_of
+from apps.judging.errors import RoundStateError
+from apps.judging.judges import require_lead, require_open
+from apps.judging.models import Round, RoundItem, Slot
+from apps.mappings.repairing.judging import stated_for
+from apps.mappings.resolving import resolve
+from benchbench.decimals import counted
+from benchbench.errors import BenchbenchError
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """What closing a round did: how many judgments the new version has from it, and what was left out, and why.
+
+    `version` is None where the round had no grade to keep. `split`: items whose judges are split; `outdated`: items
+    whose query was reworded or removed since, or whose document was removed; `judged`: items that were judged elsewhere
+    since, whose judgment stays. `told` are sentences about what came after: resolving and re-scoring.
+    """
+
+    version: DatasetVersion | None
+    judgments: int = 0
+    split: int = 0
+    outdated: int = 0
+    judged: int = 0
+    told: list[str] = field(default_factory=list)
+
+    @property
+    def sentence(self) -> str:
+        """What was done, for the reader."""
+        if self.version is None:
+            begun = "The round is closed; it had no grade to keep, and the dataset is as it was."
+        else:
+            begun = f"The round is closed: {counted(self.judgments, 'judgment')} more in {self.version}."
+        left_out = [
+            (self.split, "whose judges are split"),
+            (self.outdated, "of queries or documents that changed since"),
+            (self.judged, "that were judged elsewhere since"),
+        ]
+        parts = [f"{counted(count, 'item')} {why}" for count, why in left_out if count]
+        return " ".join([begun, *([f"Left out: {', '.join(parts)}."] if parts else []), *self.told])
+
+
+def close_round(
+    round: Round, by: Any, *, leave_out_split: bool = False, with_draft: bool = False, label: str = "", note: str = ""
+) -> Closed:
+    """Close a round: its grades become the next version of the dataset, on which the runs' benchmarks are re-scored.
+
+    Raises RoundStateError, and changes nothing, where items wait for adjudication, unless they are left out; and where
+    the dataset has a draft of other edits, unless they are to be frozen too. What cannot be resolved or re-scored
+    after that is told, and can be done later: the version is frozen.
+    """
+    require_lead(round, by)
+    with transaction.atomic():
+        dataset = Dataset.objects.select_for_update().get(pk=round.mapping.dataset_id)
+        round = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)
+        require_open(round)
+        closed = _freeze(round, dataset, by, leave_out_split, with_draft, label, note)
+        round.state, round.closed_at, round.closed_by = Round.State.CLOSED, timezone.now(), by
+        round.closed_version = closed.version
+        round.save(update_fields=["state", "closed_at", "closed_by", "closed_version", "updated_at"])
+        Slot.objects.filter(round=round, done=False).update(judge=None, until=None)
+    if closed.version is not None:
+        closed.told.extend(_measured_again(round, by))
+    return closed
+
+
+def _freeze(
+    round: Round, dataset: Dataset, by: Any, leave_out_split: bool, with_draft: bool, label: str, note: str
+) -> Closed:
+    known = agreed_of(round)
+    split = [one for one in known.values() if one.split]
+    if split and not leave_out_split:
+        raise RoundStateError(
+            f"{counted(len(split), 'item')} of the round wait for adjudication, as their judges are split: decide "
+            "them, or close the round without them."
+        )
+    settled = {item_id: one for item_id, one in known.items() if not one.split}
+    draft = draft_of(dataset)
+    if settled and draft and (changes := changes_of(draft)).total and not with_draft:
+        raise RoundStateError(
+            f'The dataset "{dataset}" has a draft with {changes.sentence}, which closing the round would freeze too: '
+            "freeze or discard it first, or close the round with it."
+        )
+    items, outdated, judged = _fitting(round, settled)
+    if not items:
+        return Closed(None, 0, len(split), outdated, judged)
+    for judged_by, edits in _edits(items, settled):
+        edit_judgments(dataset, edits, judged_by=judged_by)
+    version = freeze(dataset, label=label, note=note or f'Judging round "{round}".')
+    return Closed(version, len(items), len(split), outdated, judged)
+
+
+def _fitting(round: Round, settled: dict[int, Agreed]) -> tuple[list[RoundItem], int, int]:
+    """Return the items whose grade the dataset takes, and how many are outdated and judged elsewhere since."""
+    version = find_version(round.mapping.dataset, edited=True)
+    rows = RoundItem.objects.filter(round=round, pk__in=settled).select_related("query", "document")
+    current = set(version.queries.values_list("pk", flat=True))
+    fitting, outdated, judged = [], 0, 0
+    elsewhere = _judged_since(round, version)
+    for item in rows.order_by("place"):
+        if item.query_id not in current or item.document.removed_at is not None:
+            outdated += 1
+        elif (item.query_id, item.document_id) in elsewhere:
+            judged += 1
+        else:
+            fitting.append(item)
+    return fitting, outdated, judged
+
+
+def _judged_since(round: Round, version: DatasetVersion) -> set[tuple[int, int]]:
+    """Return (query id, document id) of judgments that are newer than the version that the round began from."""
+    newer = version.judgments.filter(since__gt=round.dataset_version.number).select_related("query")
+    queries = {judgment.query_id: judgment.query for judgment in newer}
+    return {
+        (query_id, document_id)
+        for query_id, query in queries.items()
+        for document_id in stated_for(round.mapping, version, query)
+    }
+
+
+def _edits(items: Sequence[RoundItem], settled: dict[int, Agreed]) -> Iterable[tuple[Any, list[JudgmentEdit]]]:
+    """Yield the judgments to state, by the user who alone stands for them; None where several do."""
+    by_user: dict[Any, list[JudgmentEdit]] = {}
+    for item in items:
+        grades = settled[item.pk].grades
+        users = {row.judge for row in grades}
+        reference = {"document_id": item.document.external_id}
+        edit = JudgmentEdit(item.query.key, reference, _record(reference, settled[item.pk]))
+        by_user.setdefault(users.pop() if len(users) == 1 else None, []).append(edit)
+    return by_user.items()
+
+
+def _record(reference: dict[str, Any], known: Agreed) -> JudgmentRecord:
+    """Return the judgment that the grades of an item make: the names of all who graded it, and their notes."""
+    assert known.grade is not None
+    names = [f"{row.judge_name} (adjudicated)" if row.adjudicates else row.judge_name for row in known.grades]
+    notes = [(row.judge_name, row.note.strip()) for row in known.grades if row.note.strip()]
+    note = notes[0][1] if len(known.grades) == 1 and notes else "\n".join(f"{name}: {text}" for name, text in notes)
+    judge = ", ".join(names)
+    if len(judge) > JUDGE_LENGTH:
+        judge = f"{len(names)} judges"
+    return JudgmentRecord(reference, known.grade, None, Judgment.Source.HUMAN, judge=judge, note=note)
+
+
+def _measured_again(round: Round, by: Any) -> Iterable[str]:
+    """Resolve the mapping for the new version and re-score the benchmarks of the runs; yield what came of it."""
+    mapping = round.mapping
+    mapping.refresh_from_db()
+    try:
+        if resolve(mapping, by=by).operation is not None:
+            yield f'The mapping "{mapping}" is being resolved; re-score the benchmarks after that.'
+            return
+    except BenchbenchError as error:
+        yield f'The mapping "{mapping}" could not be resolved: {error.message}'
+        return
+    for benchmark in Benchmark.objects.filter(runs__rounds=round).distinct().order_by("created_at"):
+        try:
+            yield f'"{benchmark}": {rescore(benchmark, version=round.closed_version).sentence}'
+        except BenchbenchError as error:
+            yield f'"{benchmark}" could not be re-scored: {error.message}'

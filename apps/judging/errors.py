@@ -1,0 +1,22 @@
+"""Errors of judging."""
+
+from benchbench.errors import BenchbenchError, ConflictError
+
+
+class RoundError(BenchbenchError):
+    """What is stated of a round, or of a grade, cannot be."""
+
+    code = "invalid_round"
+
+
+class RoundStateError(ConflictError):
+    """The round is in a state that forbids the act."""
+
+    code = "round_state"
+
+
+class NotAJudgeError(BenchbenchError):
+    """The user sees the round, and may not do this in it."""
+
+    code = "not_a_judge"
+    status = 403

@@ -1,0 +1,155 @@
+"""Grading: what a judge says of an item, taking it back, and settling what judges are split on."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from apps.judging.consensus import agreed
+from apps.judging.errors import RoundError, RoundStateError
+from apps.judging.handing import lease_end
+from apps.judging.judges import require_judge, require_lead, require_open
+from apps.judging.models import Grade, Round, RoundItem, Slot
+from apps.judging.scales import grades_of
+
+MOST_UNDONE = 10
+LONGEST_NOTE = 10_000
+MOST_SECONDS = 24 * 3600.0
+
+
+@transaction.atomic
+def grade_item(
+    round: Round,
+    item_id: int,
+    judge: Any,
+    *,
+    grade: int | None = None,
+    kind: str = Grade.Kind.GRADE,
+    note: str = "",
+    seconds: float | None = None,
+) -> Grade:
+    """Keep what a judge says of an item, in place of what they said of it before; return it.
+
+    Sent twice it is kept once. It is kept too where the lease has passed to another meanwhile: no grade is lost. A
+    skipped item goes to others. Raises RoundError, RoundStateError, NotAJudgeError.
+    """
+    require_open(round)
+    require_judge(round, judge)
+    _check(round, grade, kind, note, seconds)
+    slots = _locked_slots(round, item_id)
+    row, _ = Grade.objects.update_or_create(
+        item_id=item_id,
+        source=Grade.Source.HUMAN,
+        judge_name=judge.get_username(),
+        adjudicates=False,
+        defaults={
+            "judge": judge,
+            "kind": kind,
+            "grade": grade,
+            "note": note,
+            "seconds": seconds,
+            "graded_at": timezone.now(),
+        },
+    )
+    _settle_slot(slots, judge, done=kind != Grade.Kind.SKIP)
+    return row
+
+
+@transaction.atomic
+def undo(round: Round, judge: Any, *, count: int = 1) -> list[int]:
+    """Take back the last grades of a judge, at most MOST_UNDONE; return the items, which the judge holds again.
+
+    Raises RoundStateError where there is nothing to undo.
+    """
+    require_open(round)
+    require_judge(round, judge)
+    if not 1 <= count <= MOST_UNDONE:
+        raise RoundError(f"Undo takes back 1 to {MOST_UNDONE} grades, not {count}.", field="count")
+    last = list(grades_by(round, judge).values_list("item_id", flat=True)[:count])
+    if not last:
+        raise RoundStateError(f'{judge} has graded nothing in the round "{round}": there is nothing to undo.')
+    _take_back(round, judge, last, hold=True)
+    return last
+
+
+@transaction.atomic
+def ungrade(round: Round, judge: Any, item_ids: Sequence[int]) -> int:
+    """Take back a judge's grades of these items, and give the items to whoever comes; return how many there were."""
+    require_open(round)
+    require_judge(round, judge)
+    return _take_back(round, judge, item_ids, hold=False)
+
+
+def grades_by(round: Round, judge: Any) -> QuerySet[Grade]:
+    """Return what a judge said in a round, latest first."""
+    return Grade.objects.filter(item__round=round, judge=judge, adjudicates=False).order_by("-graded_at", "-id")
+
+
+@transaction.atomic
+def adjudicate(round: Round, item_id: int, by: Any, grade: int, *, note: str = "") -> Grade:
+    """Decide the grade of an item on which its judges are split evenly; return the decision.
+
+    Raises RoundStateError for an item that needs none, RoundError, NotAJudgeError.
+    """
+    require_open(round)
+    require_lead(round, by)
+    _check(round, grade, Grade.Kind.GRADE, note, None)
+    _locked_slots(round, item_id)
+    grades = list(Grade.objects.filter(item=item_id, source=Grade.Source.HUMAN, kind=Grade.Kind.GRADE))
+    decided = next((row for row in grades if row.adjudicates), None)
+    if decided is None and not (grades and agreed(item_id, grades).split):
+        raise RoundStateError("The judges of this item are not split: there is nothing to adjudicate.")
+    values = {"grade": grade, "note": note, "judge": by, "judge_name": by.get_username(), "graded_at": timezone.now()}
+    row, _ = Grade.objects.update_or_create(item_id=item_id, adjudicates=True, defaults=values)
+    return row
+
+
+def _check(round: Round, grade: int | None, kind: str, note: str, seconds: float | None) -> None:
+    if kind not in Grade.Kind.values:
+        raise RoundError(f"What is said is one of {', '.join(Grade.Kind.values)}, not {kind!r}.", field="kind")
+    scale = grades_of(round.scale)
+    if kind == Grade.Kind.GRADE and grade not in scale:
+        listed = ", ".join(map(str, scale))
+        raise RoundError(f"The scale of the round has the grades {listed}, and not {grade}.", field="grade")
+    if kind != Grade.Kind.GRADE and grade is not None:
+        raise RoundError(f"Who says {kind} gives no grade: leave it out.", field="grade")
+    if len(note) > LONGEST_NOTE:
+        raise RoundError(f"The note has more than {LONGEST_NOTE:,} characters.", field="note")
+    if seconds is not None and not 0 <= seconds <= MOST_SECONDS:
+        raise RoundError(f"A grade takes from 0 to {MOST_SECONDS:,.0f} seconds, not {seconds}.", field="seconds")
+
+
+def _locked_slots(round: Round, item_id: int) -> list[Slot]:
+    """Return the slots of an item, locked; raise for an item of another round."""
+    slots = list(Slot.objects.select_for_update().filter(item=item_id, round=round).order_by("number"))
+    if not slots:
+        raise RoundError(f'The round "{round}" has no item {item_id}.', field="item_id")
+    return slots
+
+
+def _settle_slot(slots: Sequence[Slot], judge: Any, *, done: bool) -> None:
+    """End the slot of the judge: done, or free for others. Who has none takes one that nobody has done."""
+    now = timezone.now()
+    slot = next((slot for slot in slots if slot.judge_id == judge.pk), None)
+    if slot is None and done:
+        free = [slot for slot in slots if not slot.done and (slot.until is None or slot.until < now)]
+        slot = next(iter(free), None)
+    if slot is not None:
+        who = judge if done else None
+        Slot.objects.filter(pk=slot.pk).update(judge=who, until=None, done=done)
+
+
+def _take_back(round: Round, judge: Any, item_ids: Sequence[int], *, hold: bool) -> int:
+    mine = grades_by(round, judge).filter(item__in=item_ids)
+    items = list(mine.values_list("item_id", flat=True))
+    slots = Slot.objects.filter(item__in=items, round=round)
+    list(slots.select_for_update().order_by("item", "number").values_list("pk"))
+    slots.filter(judge=judge).update(judge=None, until=None, done=False)
+    Grade.objects.filter(pk__in=mine.values("pk")).delete()
+    if hold:
+        for item in RoundItem.objects.filter(pk__in=items):
+            first = slots.filter(item=item, done=False, judge=None).order_by("number").values("pk")[:1]
+            slots.filter(pk__in=first).update(judge=judge, until=lease_end())
+    return len(items)

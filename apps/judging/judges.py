@@ -1,0 +1,37 @@
+"""Judges: who may grade in a round, and who may settle and close it."""
+
+from typing import Any
+
+from apps.judging.errors import NotAJudgeError, RoundStateError
+from apps.judging.models import Round
+
+
+def is_judge(round: Round, user: Any) -> bool:
+    """Tell whether the round names the user as a judge."""
+    return round.judges.filter(pk=user.pk).exists()
+
+
+def require_judge(round: Round, user: Any) -> None:
+    """Raise NotAJudgeError unless the round names the user as a judge."""
+    if not is_judge(round, user):
+        raise NotAJudgeError(f'{user} is not a judge of the round "{round}": its owner names the judges.')
+
+
+def may_lead(round: Round, user: Any) -> bool:
+    """Tell whether the user may adjudicate and close: as the owner or of its team, not as a judge alone."""
+    every: bool = user.has_perm("judging.view_all_round")
+    return every or Round.objects.filter(Round.led_by(user), pk=round.pk).exists()
+
+
+def require_lead(round: Round, user: Any) -> None:
+    """Raise NotAJudgeError unless the user leads the round."""
+    if not may_lead(round, user):
+        raise NotAJudgeError(f'Only the owner of the round "{round}", or of its team, adjudicates and closes it.')
+
+
+def require_open(round: Round) -> None:
+    """Raise RoundStateError for a round that is closed."""
+    if not round.is_open:
+        raise RoundStateError(
+            f'The round "{round}" is closed: its grades are in {round.closed_version or "no version"}.'
+        )

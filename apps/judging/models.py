@@ -1,0 +1,214 @@
+"""Tables of judging: rounds, their items, the slots in which items are handed out, and the grades given."""
+
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from apps.benchmarks.models import Run
+from apps.collections.models import Document
+from apps.datasets.models import DatasetVersion, Query
+from apps.mappings.models import Mapping
+from apps.retrieval.models import Chunk
+from benchbench.models import OwnedModel
+
+
+class Round(OwnedModel):
+    """A judging round: what some runs of one mapping returned and nobody judged, graded by judges.
+
+    It is a draft of the dataset: its grades count nowhere before it is closed, which freezes the next version.
+    """
+
+    made_by = "open_round"
+
+    class Order(models.TextChoices):
+        DEPTH = "depth"
+        RANDOM = "random"
+        DECISIVE = "decisive"
+
+    class State(models.TextChoices):
+        OPEN = "open"
+        CLOSED = "closed"
+
+    name = models.CharField(max_length=200)
+    mapping = models.ForeignKey(Mapping, on_delete=models.PROTECT, related_name="rounds")
+    runs = models.ManyToManyField(Run, through="RoundRun", related_name="rounds")
+    dataset_version = models.ForeignKey(
+        DatasetVersion, on_delete=models.PROTECT, related_name="+", help_text="The version that it began from."
+    )
+    order = models.CharField(max_length=10, choices=Order, default=Order.DECISIVE)
+    depth = models.PositiveIntegerField(help_text="How many documents of each ranking are in the pool.")
+    budget = models.PositiveIntegerField(null=True, blank=True, help_text="At most so many items. Empty: the pool.")
+    measure = models.CharField(max_length=100, help_text="The measure whose differences are to be settled.")
+    uniform_share = models.FloatField(default=0.2, help_text="Share of the items that is drawn uniformly at random.")
+    seed = models.BigIntegerField(default=42)
+    scale = models.JSONField(help_text="Grades, lowest first: grade, name, description.")
+    guidelines = models.TextField(blank=True, help_text="For the judges, in Markdown.")
+    judges = models.ManyToManyField(settings.AUTH_USER_MODEL, related_name="judging_rounds")
+    overlap = models.FloatField(default=0, help_text="Share of the items that several judges grade.")
+    overlap_judges = models.PositiveSmallIntegerField(default=2, help_text="How many judges grade such an item.")
+    blind = models.BooleanField(
+        default=True, help_text="While it is open, judges see no grade of another, of items that they graded neither."
+    )
+    state = models.CharField(max_length=10, choices=State, default=State.OPEN, editable=False)
+    item_count = models.PositiveIntegerField(default=0, editable=False)
+    pool_size = models.PositiveIntegerField(
+        default=0, editable=False, help_text="Pairs without a judgment in the first documents of its runs."
+    )
+    answered_at = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="When its question was settled: no item is handed out then."
+    )
+    goes_on = models.BooleanField(default=False, help_text="Items are handed out although its question is settled.")
+    closed_at = models.DateTimeField(null=True, blank=True, editable=False)
+    closed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, editable=False, on_delete=models.SET_NULL, related_name="+"
+    )
+    closed_version = models.ForeignKey(
+        DatasetVersion, null=True, editable=False, on_delete=models.PROTECT, related_name="+"
+    )
+
+    class Meta(OwnedModel.Meta):
+        verbose_name = "judging round"
+        ordering = ["-created_at"]
+        constraints = [
+            models.CheckConstraint(condition=Q(order__in=["depth", "random", "decisive"]), name="round_order"),
+            models.CheckConstraint(
+                condition=Q(state="open", closed_at__isnull=True) | Q(state="closed", closed_at__isnull=False),
+                name="round_state",
+            ),
+            models.CheckConstraint(condition=Q(depth__gte=1), name="round_depth"),
+            models.CheckConstraint(
+                condition=Q(overlap__gte=0, overlap__lte=1, uniform_share__gte=0, uniform_share__lte=1),
+                name="round_shares",
+            ),
+            models.CheckConstraint(condition=Q(overlap_judges__gte=2), name="round_overlap_judges"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @classmethod
+    def seen_by(cls, user: Any, prefix: str = "") -> Q:
+        """Return those that the user leads, and the rounds that name the user as a judge."""
+        named = cls.judges.through.objects.filter(user=user).values("round")
+        return cls.led_by(user, prefix) | Q(**{f"{prefix}pk__in": named})
+
+    @classmethod
+    def led_by(cls, user: Any, prefix: str = "") -> Q:
+        """Return the rounds that the user adjudicates and closes: those that they or their team own, or nobody does."""
+        return super().seen_by(user, prefix)
+
+    @property
+    def is_open(self) -> bool:
+        return self.state == self.State.OPEN
+
+    @property
+    def hands_out(self) -> bool:
+        """Whether judges get further items: it is open, and its question is not settled, or it goes on nonetheless."""
+        return self.is_open and (self.answered_at is None or self.goes_on)
+
+
+class RoundRun(models.Model):
+    """A run that a round compares."""
+
+    round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="round_runs")
+    run = models.ForeignKey(Run, on_delete=models.PROTECT, related_name="+")
+
+    class Meta:
+        verbose_name = "judging round"  # as what uses a run that is to be deleted
+        constraints = [models.UniqueConstraint(fields=["round", "run"], name="round_run_once")]
+
+    def __str__(self) -> str:
+        return str(self.round)
+
+
+class RoundItem(models.Model):
+    """A pair to be judged: a query and a document, once in its round. Which run brought it is not kept."""
+
+    round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="items")
+    query = models.ForeignKey(Query, on_delete=models.PROTECT, related_name="+")
+    document = models.ForeignKey(Document, on_delete=models.PROTECT, related_name="+")
+    chunk = models.ForeignKey(
+        Chunk, null=True, on_delete=models.SET_NULL, related_name="+", help_text="The best passage of any run."
+    )
+    place = models.PositiveIntegerField(help_text="In the order of the round, from 1.")
+    probability = models.FloatField(help_text="With which it came into the round: its inclusion probability.")
+    uniform = models.BooleanField(help_text="Whether it was drawn uniformly at random.")
+    wanted = models.PositiveSmallIntegerField(default=1, help_text="How many judges are to grade it.")
+
+    class Meta:
+        ordering = ["round", "place"]
+        constraints = [
+            models.UniqueConstraint(fields=["round", "query", "document"], name="round_item_once"),
+            models.CheckConstraint(condition=Q(probability__gt=0, probability__lte=1), name="round_item_probability"),
+            models.CheckConstraint(condition=Q(wanted__gte=1), name="round_item_wanted"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.query} / {self.document}"
+
+
+class Slot(models.Model):
+    """One of the judges that an item wants: free, leased to a judge until a time, or done.
+
+    Who may take it is decided by its own columns, so that PostgreSQL checks again when two race.
+    """
+
+    round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="slots")
+    item = models.ForeignKey(RoundItem, on_delete=models.CASCADE, related_name="slots")
+    number = models.PositiveSmallIntegerField(help_text="From 1.")
+    place = models.PositiveIntegerField(help_text="That of its item.")
+    judge = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    until = models.DateTimeField(null=True)
+    done = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ["round", "place", "number"]
+        indexes = [models.Index(fields=["round", "place", "number"], condition=Q(done=False), name="slot_waiting")]
+        constraints = [models.UniqueConstraint(fields=["item", "number"], name="slot_number")]
+
+    def __str__(self) -> str:
+        return f"{self.item}, judge {self.number}"
+
+
+class Grade(models.Model):
+    """What one judge said of one item: a grade, that it is skipped, or that it cannot be told."""
+
+    class Kind(models.TextChoices):
+        GRADE = "grade"
+        SKIP = "skip"
+        CANT_TELL = "cant_tell", "can't tell"
+
+    class Source(models.TextChoices):
+        HUMAN = "human"
+        LLM = "llm"
+
+    item = models.ForeignKey(RoundItem, on_delete=models.CASCADE, related_name="grades")
+    source = models.CharField(max_length=10, choices=Source, default=Source.HUMAN)
+    judge = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    judge_name = models.CharField(max_length=200, help_text="Of a language model: model, prompt and their versions.")
+    adjudicates = models.BooleanField(default=False, help_text="It decides where the judges' grades are split.")
+    kind = models.CharField(max_length=10, choices=Kind, default=Kind.GRADE)
+    grade = models.SmallIntegerField(null=True)
+    note = models.TextField(blank=True)
+    seconds = models.FloatField(null=True, help_text="From when the item was shown to when it was graded.")
+    graded_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-graded_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["item", "source", "judge_name", "adjudicates"], name="grade_once"),
+            models.UniqueConstraint(fields=["item"], condition=Q(adjudicates=True), name="grade_one_adjudication"),
+            models.CheckConstraint(
+                condition=Q(kind="grade", grade__isnull=False) | Q(kind__in=["skip", "cant_tell"], grade__isnull=True),
+                name="grade_of_kind",
+            ),
+            models.CheckConstraint(condition=Q(source__in=["human", "llm"]), name="grade_source"),
+            models.CheckConstraint(
+                condition=Q(adjudicates=False) | Q(kind="grade", source="human"), name="grade_adjudication"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.item} = {self.kind if self.grade is None else self.grade}"

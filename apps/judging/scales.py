@@ -1,0 +1,68 @@
+"""Scales: the grades that judges choose from, each with a name and a description."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from apps.datasets.models import DatasetVersion
+from apps.judging.errors import RoundError
+
+KEYS = range(10)  # the keys of a keyboard that grade
+LONGEST_NAME = 60
+LONGEST_DESCRIPTION = 500
+FIELDS = ("grade", "name", "description")
+NAMES: dict[int, tuple[str, ...]] = {
+    1: ("Not relevant", "Relevant"),
+    2: ("Not relevant", "Partly relevant", "Relevant"),
+    3: ("Not relevant", "Related", "Highly relevant", "Perfectly relevant"),  # as TREC's Deep Learning track
+}
+USUAL = 3  # the highest grade of a dataset that has none
+
+
+def default_scale(version: DatasetVersion) -> list[dict[str, Any]]:
+    """Return a scale from 0 to the highest grade of a dataset version; from 0 to 3 where it has no grade.
+
+    Raises RoundError where that grade has no key: the scale must be stated then.
+    """
+    highest = version.judgments.order_by("-grade").values_list("grade", flat=True).first()
+    highest = USUAL if highest is None else max(1, highest)
+    if highest not in KEYS:
+        raise RoundError(
+            f"The highest grade of {version} is {highest}, and a scale has grades from 0 to {KEYS[-1]}: state a scale.",
+            field="scale",
+        )
+    names = NAMES.get(highest, tuple(f"Grade {grade}" for grade in range(highest + 1)))
+    return [{"grade": grade, "name": name, "description": ""} for grade, name in enumerate(names)]
+
+
+def read_scale(stated: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return a stated scale, lowest grade first. Raises RoundError, which names the entry."""
+    scale = [_entry(entry, f"scale[{place}]") for place, entry in enumerate(stated)]
+    grades = [entry["grade"] for entry in scale]
+    names = [entry["name"].casefold() for entry in scale]
+    if len(set(grades)) < len(grades) or len(set(names)) < len(names):
+        raise RoundError("The scale has a grade or a name twice: state each once.", field="scale")
+    if 0 not in grades or len(grades) < 2:
+        raise RoundError("The scale needs 0, which is not relevant, and at least one grade above it.", field="scale")
+    return sorted(scale, key=lambda entry: entry["grade"])
+
+
+def grades_of(scale: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Return the grades of a scale, lowest first."""
+    return [entry["grade"] for entry in scale]
+
+
+def _entry(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
+    unknown = [key for key in entry if key not in FIELDS]
+    if unknown:
+        raise RoundError(f"{where} has the unknown key {unknown[0]!r}: known are {', '.join(FIELDS)}.", field=where)
+    grade, name, description = entry.get("grade"), entry.get("name", ""), entry.get("description", "")
+    if type(grade) is not int or grade not in KEYS:
+        raise RoundError(f"{where}: a grade is a whole number from 0 to {KEYS[-1]}, one key each.", field=where)
+    if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_NAME:
+        raise RoundError(f"{where}: give grade {grade} a name of at most {LONGEST_NAME} characters.", field=where)
+    if not isinstance(description, str) or len(description) > LONGEST_DESCRIPTION:
+        raise RoundError(
+            f"{where}: the description of grade {grade} is a text of at most {LONGEST_DESCRIPTION} characters.",
+            field=where,
+        )
+    return {"grade": grade, "name": name.strip(), "description": description.strip()}

@@ -1,0 +1,29 @@
+import pytest
+from django.contrib.auth.models import User
+
+from apps.benchmarks.models import Benchmark
+from apps.judging.models import Round
+from tests.judging.rounds import make_compared, make_judges, open_for
+
+
+@pytest.fixture
+def benchmark(db: None) -> Benchmark:
+    return make_compared()
+
+
+@pytest.fixture
+def ada(benchmark: Benchmark) -> User:
+    (user,) = make_judges("ada")
+    return user
+
+
+@pytest.fixture
+def grace(benchmark: Benchmark) -> User:
+    (user,) = make_judges("grace")
+    return user
+
+
+@pytest.fixture
+def round_of_ada(benchmark: Benchmark, ada: User) -> Round:
+    """A round in the order of depth that only ada judges, who owns it."""
+    return open_for(benchmark, [ada], owner=ada)

@@ -1,0 +1,124 @@
+"""Closing a round: the next version of the dataset, and the values on it."""
+
+import pytest
+from django.contrib.auth.models import User
+
+from apps.benchmarks.models import Benchmark, Evaluation, StageList
+from apps.datasets.editing.drafts import draft_of, freeze, open_draft
+from apps.datasets.editing.versions import end_queries
+from apps.datasets.models import DatasetVersion, Query
+from apps.judging.closing import close_round
+from apps.judging.errors import NotAJudgeError, RoundStateError
+from apps.judging.grading import adjudicate, grade_item
+from apps.judging.handing import next_items
+from apps.judging.models import Round
+from apps.mappings.resolving import resolve
+from benchbench.errors import ConflictError
+from tests.drafts import set_judgment
+from tests.judging.rounds import open_for
+
+
+def grade_all(opened: Round, judge: User, grade: int = 1) -> None:
+    while items := next_items(opened, judge, count=20):
+        for item in items:
+            grade_item(opened, item.pk, judge, grade=grade, note="Seen.")
+
+
+def test_closing_freezes_the_next_version_and_measures_the_runs_on_it_without_searching(
+    benchmark: Benchmark, round_of_ada: Round, ada: User
+) -> None:
+    lists = StageList.objects.count()
+    grade_all(round_of_ada, ada)
+    assert draft_of(benchmark.mapping.dataset) is None, "grades count nowhere before"
+    closed = close_round(round_of_ada, ada)
+    assert closed.version is not None
+    assert (closed.version.number, closed.judgments) == (2, 10)
+    assert closed.version.judgments.count() == 12
+    assert closed.sentence == (
+        "The round is closed: 10 judgments more in questions v2. "
+        '"which is better": Measured 2 runs on questions v2; nothing was searched.'
+    )
+    judgment = closed.version.judgments.get(query__key="q1", doc_ref={"document_id": "d3"})
+    assert (judgment.source, judgment.judge, judgment.judged_by, judgment.note) == ("human", "ada", ada, "Seen.")
+    assert Evaluation.objects.filter(dataset_version=closed.version).count() == 2
+    assert StageList.objects.count() == lists
+    round_of_ada.refresh_from_db()
+    assert (round_of_ada.state, round_of_ada.closed_by, round_of_ada.closed_version) == ("closed", ada, closed.version)
+    with pytest.raises(RoundStateError, match="is closed"):
+        close_round(round_of_ada, ada)
+
+
+def test_the_judges_of_an_item_are_all_named(benchmark: Benchmark, ada: User, grace: User) -> None:
+    opened = open_for(benchmark, [ada, grace], owner=ada, overlap=1.0, depth=2)
+    grade_all(opened, ada, 0)
+    grade_all(opened, grace, 2)
+    with pytest.raises(RoundStateError, match="4 items of the round wait for adjudication"):
+        close_round(opened, ada)
+    items = list(opened.items.order_by("place"))
+    adjudicate(opened, items[0].pk, ada, 1)
+    closed = close_round(opened, ada, leave_out_split=True)
+    assert closed.version is not None
+    assert (closed.judgments, closed.split) == (1, 3)
+    judgment = closed.version.judgments.get(since=2)
+    assert (judgment.grade, judgment.judge, judgment.judged_by) == (1, "ada, grace, ada (adjudicated)", None)
+    assert judgment.note == "ada: Seen.\ngrace: Seen."
+
+
+def test_a_round_without_a_grade_closes_and_leaves_the_dataset(
+    benchmark: Benchmark, round_of_ada: Round, ada: User
+) -> None:
+    (item,) = next_items(round_of_ada, ada)
+    grade_item(round_of_ada, item.pk, ada, kind="cant_tell")
+    closed = close_round(round_of_ada, ada)
+    assert closed.version is None
+    assert "no grade to keep" in closed.sentence
+    assert DatasetVersion.objects.count() == 1
+
+
+def test_a_draft_of_other_edits_is_not_frozen_by_the_way(benchmark: Benchmark, round_of_ada: Round, ada: User) -> None:
+    dataset = benchmark.mapping.dataset
+    grade_all(round_of_ada, ada)
+    set_judgment(dataset, "q1", {"uri": "elsewhere"}, 1)
+    with pytest.raises(RoundStateError, match="a draft with 1 change: 1 judgment added, which closing"):
+        close_round(round_of_ada, ada)
+    assert Round.objects.get().is_open
+    closed = close_round(round_of_ada, ada, with_draft=True)
+    assert closed.version is not None
+    assert closed.version.judgments.count() == 13
+
+
+def test_what_changed_since_is_left_out_and_counted(benchmark: Benchmark, round_of_ada: Round, ada: User) -> None:
+    """A query is reworded, and a document is judged elsewhere."""
+    dataset = benchmark.mapping.dataset
+    grade_all(round_of_ada, ada, 2)
+    reworded = dataset.queries.get(key="q2")
+    set_judgment(dataset, "q1", {"document_id": "d3"}, 0)
+    end_queries(open_draft(dataset), [reworded])
+    Query.objects.create(dataset=dataset, key="q2", text="In other words?", since=2)
+    freeze(dataset)
+    closed = close_round(round_of_ada, ada)
+    assert closed.version is not None
+    of_q2 = round_of_ada.items.filter(query=reworded).count()
+    assert (closed.version.number, closed.outdated, closed.judged) == (3, of_q2, 1)
+    assert closed.judgments == 10 - of_q2 - 1
+    assert closed.version.judgments.get(doc_ref={"document_id": "d3"}).grade == 0
+    assert f"Left out: {of_q2} items of queries or documents that changed since, 1 item that" in closed.sentence
+
+
+def test_what_cannot_be_measured_after_that_is_told(benchmark: Benchmark, round_of_ada: Round, ada: User) -> None:
+    grade_all(round_of_ada, ada)
+    Benchmark.objects.update(status="running")
+    closed = close_round(round_of_ada, ada)
+    assert '"which is better" could not be re-scored: The benchmark' in closed.sentence
+    assert closed.version is not None
+    assert resolve(benchmark.mapping).mapping.dataset_version == closed.version
+
+
+def test_only_who_leads_it_closes_it_and_it_keeps_its_runs(benchmark: Benchmark, ada: User, grace: User) -> None:
+    opened = open_for(benchmark, [ada], owner=grace)
+    with pytest.raises(NotAJudgeError, match="Only the owner"):
+        close_round(opened, ada)
+    from apps.benchmarks.deleting import delete_benchmark
+
+    with pytest.raises(ConflictError, match="is used by"):
+        delete_benchmark(benchmark)

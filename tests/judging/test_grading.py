@@ -1,0 +1,124 @@
+"""Grading, undoing, adjudicating."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from apps.benchmarks.models import Benchmark
+from apps.judging.consensus import agreed_of
+from apps.judging.errors import NotAJudgeError, RoundError, RoundStateError
+from apps.judging.grading import adjudicate, grade_item, grades_by, undo, ungrade
+from apps.judging.handing import give_back, next_items
+from apps.judging.models import Grade, Round, Slot
+from tests.judging.rounds import open_for
+
+
+def test_a_grade_is_kept_once_and_written_over_by_its_judge(round_of_ada: Round, ada: User) -> None:
+    (item,) = next_items(round_of_ada, ada)
+    for _ in range(2):
+        grade_item(round_of_ada, item.pk, ada, grade=2, note="Word for word.", seconds=3.5)
+    grade_item(round_of_ada, item.pk, ada, grade=1)
+    row = Grade.objects.get()
+    assert (row.grade, row.note, row.judge, row.judge_name, row.source) == (1, "", ada, "ada", "human")
+    assert Slot.objects.get(item=item).done
+
+
+def test_a_grade_is_kept_although_the_lease_has_gone_to_another(benchmark: Benchmark, ada: User, grace: User) -> None:
+    opened = open_for(benchmark, [ada, grace])
+    (item,) = next_items(opened, ada)
+    give_back(opened, ada)
+    assert next_items(opened, grace) == [item]
+    grade_item(opened, item.pk, grace, grade=1)
+    grade_item(opened, item.pk, ada, grade=1)
+    assert agreed_of(opened)[item.pk].grade == 1
+    assert Grade.objects.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("stated", "field"),
+    [
+        ({"grade": 3}, "grade"),
+        ({}, "grade"),
+        ({"grade": 1, "kind": "skip"}, "grade"),
+        ({"kind": "shrug"}, "kind"),
+        ({"grade": 1, "note": "x" * 10_001}, "note"),
+        ({"grade": 1, "seconds": -1.0}, "seconds"),
+        ({"grade": 1, "seconds": float("nan")}, "seconds"),
+    ],
+)
+def test_what_is_not_on_the_scale_is_refused(
+    round_of_ada: Round, ada: User, stated: dict[str, Any], field: str
+) -> None:
+    (item,) = next_items(round_of_ada, ada)
+    with pytest.raises(RoundError) as refused:
+        grade_item(round_of_ada, item.pk, ada, **stated)
+    assert refused.value.field == field
+    assert not Grade.objects.exists()
+
+
+def test_an_item_of_another_round_is_refused(benchmark: Benchmark, round_of_ada: Round, ada: User, grace: User) -> None:
+    (item,) = next_items(open_for(benchmark, [ada]), ada)
+    with pytest.raises(RoundError, match=f"no item {item.pk}"):
+        grade_item(round_of_ada, item.pk, ada, grade=1)
+    with pytest.raises(NotAJudgeError):
+        grade_item(item.round, item.pk, grace, grade=1)
+
+
+def test_undo_takes_back_the_last_grades_and_gives_the_items_back_to_the_judge(round_of_ada: Round, ada: User) -> None:
+    items = next_items(round_of_ada, ada, count=4)
+    for item in items:
+        grade_item(round_of_ada, item.pk, ada, grade=1)
+    assert undo(round_of_ada, ada, count=2) == [items[3].pk, items[2].pk]
+    assert next_items(round_of_ada, ada, count=3)[:2] == items[2:]
+    assert [row.item_id for row in grades_by(round_of_ada, ada)] == [items[1].pk, items[0].pk]
+    with pytest.raises(RoundError, match="1 to 10"):
+        undo(round_of_ada, ada, count=11)
+    undo(round_of_ada, ada, count=10)
+    with pytest.raises(RoundStateError, match="nothing to undo"):
+        undo(round_of_ada, ada)
+
+
+def test_many_grades_are_taken_back_at_once_and_their_items_go_to_whoever_comes(
+    benchmark: Benchmark, ada: User, grace: User
+) -> None:
+    opened = open_for(benchmark, [ada, grace])
+    items = next_items(opened, ada, count=3)
+    for item in items:
+        grade_item(opened, item.pk, ada, grade=0)
+    assert ungrade(opened, ada, [item.pk for item in items[:2]]) == 2
+    assert ungrade(opened, grace, [items[2].pk]) == 0, "only one's own"
+    assert next_items(opened, grace, count=2) == items[:2]
+
+
+def test_the_truth_is_the_median_and_an_even_split_waits_for_who_leads(
+    benchmark: Benchmark, ada: User, grace: User
+) -> None:
+    lead = User.objects.create_user("lead", is_staff=True)
+    opened = open_for(benchmark, [ada, grace], owner=lead, overlap=1.0)
+    first, second = next_items(opened, ada, count=2)
+    next_items(opened, grace, count=2)
+    for judge, grades in ((ada, (0, 2)), (grace, (2, 2))):
+        for item, grade in zip((first, second), grades, strict=True):
+            grade_item(opened, item.pk, judge, grade=grade)
+    known = agreed_of(opened)
+    assert (known[first.pk].grade, known[first.pk].split) == (None, True)
+    assert (known[second.pk].grade, known[second.pk].split) == (2, False)
+    with pytest.raises(NotAJudgeError, match="Only the owner"):
+        adjudicate(opened, first.pk, ada, 1)
+    with pytest.raises(RoundStateError, match="not split"):
+        adjudicate(opened, second.pk, lead, 1)
+    with pytest.raises(RoundError, match="has the grades 0, 1, 2"):
+        adjudicate(opened, first.pk, lead, 7)
+    for grade in (2, 1):
+        adjudicate(opened, first.pk, lead, grade, note="It is another fruit.")
+    assert (agreed_of(opened)[first.pk].grade, agreed_of(opened)[first.pk].split) == (1, False)
+    assert list(grades_by(opened, lead)) == []
+
+
+def test_what_cannot_be_told_is_done_and_has_no_grade(round_of_ada: Round, ada: User) -> None:
+    (item,) = next_items(round_of_ada, ada)
+    grade_item(round_of_ada, item.pk, ada, kind="cant_tell")
+    assert agreed_of(round_of_ada) == {}
+    assert next_items(round_of_ada, ada) != [item]
+    assert Slot.objects.get(item=item).done

@@ -1,0 +1,142 @@
+"""Opening a round: its pool, its options, and what is refused."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from apps.benchmarks.models import Benchmark, Run
+from apps.judging.errors import RoundError
+from apps.judging.models import Round, Slot
+from apps.judging.opening import RoundOptions, open_round
+from apps.judging.scales import read_scale
+from apps.mappings.models import Mapping
+from benchbench.access import visible
+from benchbench.errors import ConflictError
+from tests.factories import make_benchmark
+from tests.judging.rounds import names_of, open_for
+
+POOL_AT_2 = {"q1 d2", "q1 d3", "q2 d3", "q2 d6"}  # without what is judged: q1 d1, q2 d2
+
+
+def items_of(opened: Round) -> list[str]:
+    return names_of(list(opened.items.select_related("query", "document").order_by("place")))
+
+
+def test_its_items_are_what_the_runs_return_and_nobody_judged_once_each(benchmark: Benchmark, ada: User) -> None:
+    opened = open_for(benchmark, [ada], depth=2)
+    assert sorted(items_of(opened)) == sorted(POOL_AT_2)
+    assert (opened.item_count, opened.pool_size, opened.dataset_version.number) == (4, 4, 1)
+    whole = open_for(benchmark, [ada])
+    assert (whole.depth, whole.measure, whole.item_count) == (10, "nDCG@10", 10)
+    assert len(set(items_of(whole))) == 10
+
+
+def test_the_order_of_depth_takes_the_best_ranks_first(benchmark: Benchmark, ada: User) -> None:
+    opened = open_for(benchmark, [ada], depth=3)
+    first, second, *_ = items_of(opened)
+    assert {first, second} == {"q1 d3", "q2 d6"}, "rank 1 of the second run"
+    assert {item.probability for item in opened.items.all()} == {1.0}
+
+
+def test_a_random_round_draws_all_of_its_budget_with_one_probability(benchmark: Benchmark, ada: User) -> None:
+    opened = open_for(benchmark, [ada], order="random", budget=4)
+    assert {(item.probability, item.uniform) for item in opened.items.all()} == {(0.4, True)}
+    again = open_for(benchmark, [ada], order="random", budget=4)
+    assert items_of(opened) == items_of(again), "the seed decides"
+
+
+def test_a_share_of_every_order_is_uniform(benchmark: Benchmark, ada: User) -> None:
+    opened = open_for(benchmark, [ada], uniform_share=0.5, budget=8)
+    assert opened.items.filter(uniform=True).count() == 4
+
+
+def test_a_share_of_the_items_wants_several_judges(benchmark: Benchmark, ada: User, grace: User) -> None:
+    opened = open_for(benchmark, [ada, grace], overlap=0.3)
+    assert sorted(opened.items.values_list("wanted", flat=True)) == [1] * 7 + [2] * 3
+    assert Slot.objects.filter(round=opened).count() == 13
+
+
+def test_the_scale_is_that_of_the_dataset_unless_stated(benchmark: Benchmark, ada: User) -> None:
+    assert [one["name"] for one in open_for(benchmark, [ada]).scale] == ["Not relevant", "Partly relevant", "Relevant"]
+    stated = [{"grade": 1, "name": "Yes"}, {"grade": 0, "name": "No", "description": "Of another fruit."}]
+    assert open_for(benchmark, [ada], scale=stated).scale == [
+        {"grade": 0, "name": "No", "description": "Of another fruit."},
+        {"grade": 1, "name": "Yes", "description": ""},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("scale", "said"),
+    [
+        ([{"grade": 0, "name": "No"}], "at least one grade above"),
+        ([{"grade": 1, "name": "a"}, {"grade": 2, "name": "b"}], "needs 0"),
+        ([{"grade": 0, "name": "a"}, {"grade": 0, "name": "b"}], "twice"),
+        ([{"grade": 0, "name": "a"}, {"grade": 1, "name": "A"}], "twice"),
+        ([{"grade": 10, "name": "a"}], "from 0 to 9"),
+        ([{"grade": True, "name": "a"}], "from 0 to 9"),
+        ([{"grade": 1, "name": " "}], "a name"),
+        ([{"grade": 1, "name": "a", "colour": "red"}], "unknown key 'colour'"),
+    ],
+)
+def test_a_scale_that_cannot_be_is_refused(scale: list[dict[str, Any]], said: str) -> None:
+    with pytest.raises(RoundError, match=said):
+        read_scale(scale)
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"name": " "}, "name"),
+        ({"order": "backwards"}, "order"),
+        ({"measure": "nonsense@5"}, "measure"),
+        ({"depth": 5000}, "depth"),
+        ({"budget": 0}, "budget"),
+        ({"uniform_share": 1.5}, "uniform_share"),
+        ({"overlap": float("nan")}, "overlap"),
+        ({"overlap": 0.5}, "overlap"),
+        ({"overlap_judges": 1}, "overlap_judges"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(
+    benchmark: Benchmark, ada: User, options: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(RoundError) as refused:
+        open_for(benchmark, [ada], **options)
+    assert refused.value.field == field
+    assert not Round.objects.exists()
+
+
+def test_runs_that_no_round_compares_are_refused(benchmark: Benchmark, ada: User, grace: User) -> None:
+    options, runs = RoundOptions("fruit"), list(benchmark.runs.all())
+    for chosen, said in (([], "at least one run"), ([runs[0], runs[0]], "named twice")):
+        with pytest.raises(RoundError, match=said):
+            open_round(chosen, options, judges=[ada])
+    with pytest.raises(RoundError, match="name at least one"):
+        open_round(runs, options, judges=[])
+    failed = make_benchmark(benchmark.mapping, [None], name="failed").runs.get()
+    with pytest.raises(RoundError, match="it is failed"):
+        open_round([failed], options, judges=[ada])
+    Benchmark.objects.filter(pk=benchmark.pk).update(owner=grace)
+    with pytest.raises(RoundError, match="not ada's to see"):
+        open_round(list(Run.objects.filter(benchmark=benchmark)), options, judges=[ada], owner=ada)
+    Benchmark.objects.update(owner=None)
+    ada.is_staff = False
+    with pytest.raises(RoundError, match="may not sign in"):
+        open_round(runs, options, judges=[ada])
+
+
+def test_it_needs_a_resolved_mapping_and_something_to_judge(benchmark: Benchmark, ada: User) -> None:
+    with pytest.raises(RoundError, match="is judged in questions v1"):
+        open_round([benchmark.runs.get(run_order=1)], RoundOptions("again", depth=1), judges=[ada])
+    Mapping.objects.update(dataset_version=None)
+    with pytest.raises(ConflictError, match="has not been resolved"):
+        open_for(Benchmark.objects.get(pk=benchmark.pk), [ada])
+
+
+def test_judges_and_whoever_leads_see_it(benchmark: Benchmark, ada: User, grace: User) -> None:
+    other = User.objects.create_user("other", is_staff=True)
+    opened = open_for(benchmark, [ada], owner=grace)
+    assert [visible(Round.objects.all(), user).count() for user in (ada, grace, other)] == [1, 1, 0]
+    Round.objects.update(owner=None)
+    assert visible(Round.objects.filter(pk=opened.pk), other).count() == 1
