@@ -1,0 +1,264 @@
+"""Corrected verdicts: a model's grades everywhere, and a person's on a uniform sample as the correction.
+
+Prediction-powered inference (Angelopoulos, Bates, Fannjiang, Jordan and Zrnic, Science 2023), tuned as PPI++
+(Angelopoulos, Duchi and Zrnic 2023): the model's figure stands in for the person's with a factor λ, which the sample
+chooses so that the variance is least. A useless model gets λ near 0 and costs nothing; its bias is taken out whatever λ
+is. What is sampled decides what is corrected:
+
+- **whole queries** (`corrected_by_queries`): a person judges the pools of a uniform sample of the queries. A query's
+  difference by the person's grades is then known as it is, so any measure is corrected, nDCG with its own ideal among
+  them. The estimand is the mean difference by the person's grades over the queries that these are drawn from.
+- **pairs** (`corrected_by_pairs`): a person judges a uniform sample of the pairs. A sum of gains can be estimated
+  without bias from such a sample (Horvitz and Thompson 1952), a quotient cannot. P@k and Hits@k are sums. nDCG@k and
+  R@k are sums over an ideal that hangs on all grades at once: here the ideal is the model's, fixed, so that the
+  estimand is the mean difference of *the person's gains over the model's ideal*. It has each query's sign right, and
+  weighs queries as the model's ideal does. AP, RR and Success are refused: they are no sums of grades.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchbench.ir.judging.pool import JudgingError
+from benchbench.ir.measures import Values
+from benchbench.ir.statistics.max_t import family_of
+from benchbench.ir.statistics.resampling import SAME, Interval, checked, flips, require_settings
+
+FEWEST_QUERIES = 10  # of a sample, under which its spread says too little
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorrectedPair:
+    """Two runs, by their rows; differences are `first` − `second` by the person's grades."""
+
+    first: int
+    second: int
+    difference: float
+    standard_error: float
+    interval: Interval  # for this pair alone
+    simultaneous: Interval | None  # all of the family hold their truth at once; None as in `statistics`
+    p_adjusted: float
+    significant: bool
+    by_model: float  # the difference by the model's grades alone, uncorrected
+    by_person: float  # by the person's alone
+    tuned: float  # λ
+    effective: float  # how many judged queries (or, of pairs, graded pairs) the person alone would need for this error
+
+    @property
+    def better(self) -> int:
+        """1 where the first is significantly better, −1 where the second is, else 0."""
+        return 0 if not self.significant else 1 if self.difference > 0 else -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corrected:
+    """A family of corrected pairs under one error rate."""
+
+    pairs: tuple[CorrectedPair, ...]
+    estimand: str  # what the differences are, in words
+    judged: int  # by a person: queries, or pairs
+    unit: str  # "query" or "pair"
+    queries: int
+    group: tuple[int, ...] | None  # the best run and what cannot be told from it; None with a baseline
+    alpha: float
+
+    @property
+    def winner(self) -> int | None:
+        return self.group[0] if self.group is not None and len(self.group) == 1 else None
+
+    @property
+    def gain(self) -> float:
+        """By how many judged queries (pairs) the model's grades enlarge the sample, in the median over the pairs."""
+        return float(np.median([pair.effective for pair in self.pairs])) - self.judged
+
+
+def corrected_by_queries(
+    model: Values,
+    person: Values,
+    *,
+    seed: int,
+    baseline: int | None = None,
+    alpha: float = 0.05,
+    resamples: int = 10_000,
+) -> Corrected:
+    """The corrected comparison of values by the model's grades and a person's, both (runs, queries).
+
+    `person` is NaN for the queries that were not sampled; the others are a uniform sample of the queries, judged
+    without a look at the runs. A query without a value of the model in some run is left out. Raises JudgingError for
+    arrays of different shape, or fewer than 10 sampled queries.
+    """
+    everywhere, sampled = _checked(model, person)
+    n, rest = int(sampled.sum()), int((everywhere & ~sampled).sum())
+    require_settings(alpha=alpha, resamples=resamples)
+    if n < FEWEST_QUERIES:
+        raise JudgingError(f"{n} queries are judged by a person; a correction needs at least {FEWEST_QUERIES}.")
+    first, second = family_of(len(model), baseline)
+    y = person[first][:, sampled] - person[second][:, sampled]
+    predicted = model[first] - model[second]
+    f, unseen = predicted[:, sampled], predicted[:, everywhere & ~sampled]
+    tuned = _tuned(y, f, unseen)
+    rectified = y - tuned[:, None] * f
+    difference, own = rectified.mean(axis=1), rectified.var(axis=1, ddof=1) / n
+    of_model = np.zeros_like(own)
+    parts = [(rectified - difference[:, None]) / n]
+    if rest > 1:
+        difference = difference + tuned * unseen.mean(axis=1)
+        of_model = tuned**2 * unseen.var(axis=1, ddof=1) / rest
+        parts.append(tuned[:, None] * (unseen - unseen.mean(axis=1, keepdims=True)) / rest)
+    error = np.sqrt(own + of_model)
+    freedom = _share((own + of_model) ** 2, own**2 / (n - 1) + of_model**2 / max(rest - 1, 1))
+    test = _MaxT.of(np.concatenate(parts, axis=1), error, freedom, resamples=resamples, seed=seed)
+    classical = y.var(axis=1, ddof=1)
+    return _told(
+        _Estimates(first, second, difference, error, tuned, _share(classical, error**2)),
+        test,
+        by_model=predicted[:, everywhere].mean(axis=1),
+        by_person=y.mean(axis=1),
+        alpha=alpha,
+        runs=len(model),
+        baseline=baseline,
+        estimand="mean difference by the person's grades, over the queries that these are drawn from",
+        judged=n,
+        queries=int(everywhere.sum()),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Estimates:
+    """What is estimated of each pair of runs, (p,) each."""
+
+    first: NDArray[np.intp]
+    second: NDArray[np.intp]
+    difference: Values
+    error: Values
+    tuned: Values
+    effective: Values
+
+
+@dataclass(frozen=True, eq=False)
+class _MaxT:
+    """The greatest |t| of the family under random signs of its centred terms (a wild bootstrap: Wu 1986).
+
+    The terms are centred first: a biased model shifts the sampled and the other queries in opposite directions, so that
+    their signs may not be tossed as they stand. Terms and error are the observed ones, so the greatest is on the scale
+    of a normal deviate; an observed t, whose error is estimated from few queries, is brought to it by its degrees of
+    freedom (Welch and Satterthwaite).
+    """
+
+    error: Values
+    freedom: Values
+    greatest: Values  # rising
+
+    @classmethod
+    def of(cls, terms: Values, error: Values, freedom: Values, *, resamples: int, seed: int) -> _MaxT:
+        scaled = terms / np.where(error > SAME, error, np.inf)[:, None]
+        drawn = [
+            np.abs(scaled @ signs.T).max(axis=0) for signs in flips(terms.shape[1], resamples=resamples, seed=seed)
+        ]
+        return cls(error, freedom, np.sort(np.concatenate(drawn)))
+
+    def adjusted(self, difference: Values) -> Values:
+        """(p,): the p-value of each difference within the family."""
+        from scipy.special import ndtri, stdtr
+
+        varies = self.error > SAME
+        t = np.abs(difference) / np.where(varies, self.error, np.inf)
+        z = -ndtri(stdtr(self.freedom, -t))
+        larger = len(self.greatest) - np.searchsorted(self.greatest, z - SAME)
+        return np.where(varies, (1 + larger) / (1 + len(self.greatest)), 1.0)
+
+    def critical(self, alpha: float) -> Values:
+        """(p,): what |t| of each pair has to exceed."""
+        from scipy.special import ndtr, stdtrit
+
+        tolerated = math.floor(alpha * (1 + len(self.greatest)) + SAME) - 1
+        z = float(self.greatest[-1 - tolerated])
+        result: Values = -stdtrit(self.freedom, ndtr(-z))
+        return result
+
+    def alone(self, alpha: float) -> Values:
+        """(p,): what |t| of a pair by itself has to exceed."""
+        from scipy.special import stdtrit
+
+        result: Values = -stdtrit(self.freedom, alpha / 2)
+        return result
+
+
+def _tuned(y: Values, f: Values, unseen: Values) -> Values:
+    """λ of each pair, (p,): covariance over (1 + n / N) · variance, within 0 and 1 (PPI++, section 6)."""
+    if unseen.shape[1] < 2:
+        return np.zeros(len(y))
+    covariance = ((y - y.mean(axis=1, keepdims=True)) * (f - f.mean(axis=1, keepdims=True))).mean(axis=1)
+    variance = np.concatenate([f, unseen], axis=1).var(axis=1, ddof=1)
+    return np.clip(_share(covariance, (1 + y.shape[1] / unseen.shape[1]) * variance), 0.0, 1.0)
+
+
+def _told(
+    estimates: _Estimates,
+    test: _MaxT,
+    *,
+    by_model: Values,
+    by_person: Values,
+    alpha: float,
+    runs: int,
+    baseline: int | None,
+    estimand: str,
+    judged: int,
+    queries: int,
+) -> Corrected:
+    adjusted = test.adjusted(estimates.difference)
+    significant = adjusted <= alpha + 1e-12
+    own, family = test.alone(alpha), test.critical(alpha)
+    pairs = tuple(
+        CorrectedPair(
+            first=int(estimates.first[place]),
+            second=int(estimates.second[place]),
+            difference=float(estimates.difference[place]),
+            standard_error=float(estimates.error[place]),
+            interval=_around(estimates, place, own),
+            simultaneous=_around(estimates, place, family),
+            p_adjusted=float(adjusted[place]),
+            significant=bool(significant[place]),
+            by_model=float(by_model[place]),
+            by_person=float(by_person[place]),
+            tuned=float(estimates.tuned[place]),
+            effective=float(estimates.effective[place]),
+        )
+        for place in range(len(adjusted))
+    )
+    group = best_group(pairs, runs) if baseline is None else None
+    return Corrected(
+        pairs=pairs, estimand=estimand, judged=judged, unit="query", queries=queries, group=group, alpha=alpha
+    )
+
+
+def best_group(pairs: Sequence[CorrectedPair], runs: int) -> tuple[int, ...]:
+    """The run that is ahead of the others by most in the mean, and those that are not significantly worse than it."""
+    ahead, told = np.zeros((runs, runs)), np.zeros((runs, runs), bool)
+    for pair in pairs:
+        ahead[pair.first, pair.second], ahead[pair.second, pair.first] = pair.difference, -pair.difference
+        told[pair.first, pair.second] = told[pair.second, pair.first] = pair.significant
+    reference = int(ahead.mean(axis=1).argmax())
+    return tuple(np.flatnonzero(~told[reference]).tolist())
+
+
+def _around(estimates: _Estimates, place: int, critical: Values) -> Interval:
+    half = float(critical[place] * estimates.error[place]) if estimates.error[place] > SAME else 0.0
+    return Interval(float(estimates.difference[place]) - half, float(estimates.difference[place]) + half)
+
+
+def _checked(model: Values, person: Values) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which queries have a value of the model in every run, and which of these a person's."""
+    if checked(model).shape != checked(person).shape:
+        raise JudgingError("Values by the model's grades and by the person's are given for the same runs and queries.")
+    everywhere = np.asarray(~np.isnan(model).any(axis=0), np.bool_)
+    return everywhere, everywhere & ~np.isnan(person).any(axis=0)
+
+
+def _share(part: Values, whole: Values) -> Values:
+    return np.divide(part, whole, out=np.zeros(np.broadcast(part, whole).shape), where=whole > 0)

@@ -1,0 +1,181 @@
+"""Bounds of the differences between runs: least and greatest over every possible filling of a query's holes.
+
+A hole is a pair of the pool without a grade; it gets any grade from 0 to the highest of the scale. Two runs share the
+truth, so the bounds of their difference are narrower than those of their values (`benchbench.ir.bounds`): a hole that
+both rank alike moves neither. The least of a sum over queries is the sum of the leasts, since each query is filled by
+itself.
+
+Exact for P, Hits, R, nDCG, RR and Success. For AP exact where a query has at most `TRIED` holes that either run ranks
+(every filling is tried); with more, no difference is outside the bounds, and they may be wider than need be: the
+difference of two AP is quadratic in what is relevant, and no quick way to its extremes is known to us.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchbench.ir.bounds import bounds
+from benchbench.ir.judging.fillings import Shape, placed, reached
+from benchbench.ir.judging.pool import Pool
+from benchbench.ir.measures import GradedRankings, Values
+
+TRIED = 10
+Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+
+@dataclass(frozen=True, eq=False)
+class OpenQuery:
+    """One query of a pool with what is known of it. Arrays are over its holes (h,) or its graded pairs."""
+
+    ranks: Values
+    """(R, h): of each hole."""
+    discounts: Values
+    """(R, h)."""
+    known: Values
+    """(R,): the sum of discounted gains of what is graded."""
+    numbers: Values
+    """(levels,): how many graded documents, inside the pool or not, reach each level."""
+    row: Pool
+    """The query alone, as a pool of one."""
+    grades: Values
+    """(width,): NaN in holes."""
+    outside: Values
+    """(levels, 1)."""
+
+    @classmethod
+    def of(cls, pool: Pool, shape: Shape, query: int, grades: Values, outside: Values) -> OpenQuery:
+        """`grades` (width,) of the query's cells, `outside` (levels,) of `counted`."""
+        holes = pool.there[query] & np.isnan(grades)
+        reach = reached(grades, shape.levels)
+        gains = shape.widths @ reach
+        return cls(
+            ranks=pool.ranks[:, query, holes],
+            discounts=shape.discounts[:, query, holes],
+            known=shape.discounts[:, query] @ gains,
+            numbers=reach.sum(axis=1) + outside,
+            row=Pool(
+                (pool.documents[query],), pool.ranks[:, query : query + 1], pool.answered[query : query + 1], None
+            ),
+            grades=grades,
+            outside=outside[:, None],
+        )
+
+
+def difference_bounds(shape: Shape, query: OpenQuery, pairs: Pairs) -> tuple[Values, Values]:
+    """The least and greatest of first − second on one query, both (pairs,)."""
+    if shape.measure.name == "AP":
+        return _of_average_precision(shape, query, pairs)
+    if shape.measure.name in ("RR", "Success"):
+        greatest, least = _of_best(shape, query, pairs), _of_best(shape, query, pairs[::-1])
+    else:
+        greatest, least = _of_linear(shape, query, pairs), _of_linear(shape, query, pairs[::-1])
+    return -least, greatest
+
+
+def _of_linear(shape: Shape, query: OpenQuery, pairs: Pairs) -> Values:
+    """The greatest difference of a measure that is a weighted sum of gains over an ideal that both share.
+
+    Where the numerator can be made positive, by Dinkelbach's method as in `bounds._greatest_ndcg`: for a ratio λ ≥ 0
+    the numerator − λ · ideal adds up over levels, and each level is reached by the documents of the greatest weights,
+    as many as make its part greatest. Where it cannot, λ < 0, and numerator − λ · ideal is convex in the grades: each
+    is 0 or the highest, and of as many the ones of the greatest weights are.
+    """
+    first, second = pairs
+    weights = -np.sort(query.discounts[second] - query.discounts[first], axis=1)  # falling
+    known = query.known[first] - query.known[second]
+    taken = np.concatenate([np.zeros((len(first), 1)), np.cumsum(weights, axis=1)], axis=1)
+    counts = np.arange(taken.shape[1], dtype=np.float64)
+    widths = shape.widths
+    parts = np.stack([shape.summed(number + counts) for number in query.numbers])  # (levels, h + 1)
+    if shape.ideal is None:
+        greatest: Values = known + taken.max(axis=1) * widths.sum()
+        return greatest
+    extreme = _share(known[:, None] + taken * widths.sum(), widths @ parts)
+    ratio: Values = extreme.max(axis=1)
+    rising = np.flatnonzero(ratio > 0)
+    while len(rising):
+        numerator, ideal = known[rising].copy(), np.zeros(len(rising))
+        for width, part in zip(widths, parts, strict=True):
+            best = (taken[rising] - ratio[rising, None] * part).argmax(axis=1)
+            numerator += width * taken[rising, best]
+            ideal += width * part[best]
+        raised = _share(numerator, ideal)
+        grown = raised > ratio[rising] + 1e-12
+        ratio[rising] = np.maximum(ratio[rising], raised)
+        rising = rising[grown]
+    return ratio
+
+
+def _of_best(shape: Shape, query: OpenQuery, pairs: Pairs) -> Values:
+    """The greatest difference of a measure of the first relevant document.
+
+    A filling's value is the greatest over its relevant documents. Of several that are relevant the one that is best for
+    the first run gives its value, and the others can only help the second: so one hole, or none, is relevant.
+    """
+    first, second = pairs
+    shares = query.discounts / query.ranks if shape.measure.name == "RR" else query.discounts
+    ranked = query.row.ranks[:, 0]
+    k = np.inf if shape.measure.cutoff is None else shape.measure.cutoff
+    own = (1.0 / ranked if shape.measure.name == "RR" else 1.0) * (ranked <= k) * (query.grades > 0)
+    known = own.max(axis=1, initial=0.0)
+    none: Values = known[first] - known[second]
+    if not query.discounts.shape[1]:
+        return none
+    with_it = np.maximum(known[first, None], shares[first]) - np.maximum(known[second, None], shares[second])
+    greatest: Values = np.maximum(none, with_it.max(axis=1))
+    return greatest
+
+
+def _of_average_precision(shape: Shape, query: OpenQuery, pairs: Pairs) -> tuple[Values, Values]:
+    first, second = pairs
+    seen = (query.discounts > 0).any(axis=0)
+    holes = np.flatnonzero(query.row.there[0] & np.isnan(query.grades))
+    if seen.sum() <= TRIED:
+        return _tried(shape, query, holes[seen], int((~seen).sum()), pairs)
+    low, high = _ranges(shape, query)
+    return low[first] - high[second], high[first] - low[second]
+
+
+def _tried(shape: Shape, query: OpenQuery, holes: NDArray[np.intp], unseen: int, pairs: Pairs) -> tuple[Values, Values]:
+    """Every filling of the holes that a run ranks, with none and with all of those that only enlarge the base.
+
+    For a given filling of the others a difference is a numerator over a base, so an end of the base is extreme.
+    """
+    patterns = np.arange(2 ** len(holes))[None] >> np.arange(len(holes))[:, None] & 1 == 1
+    relevant = np.repeat((query.grades > 0)[:, None], patterns.shape[1], axis=1)
+    relevant[holes] = patterns
+    first, second = pairs
+    ends = []
+    for more in {0, unseen}:
+        values = placed(query.row, shape.measure, relevant[None], query.outside[0] + more)[0]
+        drawn = values[first] - values[second]
+        ends.append((drawn.min(axis=1), drawn.max(axis=1)))
+    return np.min([low for low, _ in ends], axis=0), np.max([high for _, high in ends], axis=0)
+
+
+def _ranges(shape: Shape, query: OpenQuery) -> tuple[Values, Values]:
+    """The least and greatest AP of each run, both (R,), whatever is found in the pool.
+
+    As `bounds._average_precision`, and the holes that a run does not rank enlarge the base where that lessens it.
+    """
+    ranks = query.row.ranks[:, 0]
+    order = np.argsort(ranks, axis=1, kind="stable")
+    there = np.isfinite(np.take_along_axis(ranks, order, axis=1))
+    grades = np.where(there, query.grades[order], np.nan)
+    base = int((query.grades > 0).sum() + query.outside[0, 0])
+    ideal = np.ones((len(ranks), max(base, 1))) * (base > 0)
+    graded = GradedRankings(
+        grades, there.sum(axis=1).astype(np.int64), ideal, np.full(len(ranks), base), [{} for _ in ranks]
+    )
+    low, high = bounds(shape.measure, graded, 1.0)
+    within = there if shape.measure.cutoff is None else there[:, : shape.measure.cutoff]
+    own = (within & np.isnan(grades[:, : within.shape[1]])).sum(axis=1)
+    total = (np.isnan(query.grades) & query.row.there[0]).sum()
+    return low * _share(np.full(len(ranks), float(base)), base + (total - own).astype(np.float64)), high
+
+
+def _share(part: Values, whole: Values) -> Values:
+    return np.divide(part, whole, out=np.zeros(np.broadcast(part, whole).shape), where=whole > 0)

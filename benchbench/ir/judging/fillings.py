@@ -1,0 +1,152 @@
+"""Fillings of a pool's holes, many at once, and the values that each run has under them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchbench.ir.judging.pool import JudgingError, Pool
+from benchbench.ir.measures import Measure, Values
+
+LINEAR = frozenset({"P", "Hits", "R", "nDCG"})  # a weighted sum of grades over a figure that all runs share
+PLACED = frozenset({"AP", "RR", "Success"})
+
+Floats = NDArray[np.float32]
+
+
+def require_measure(measure: Measure) -> None:
+    """Raise JudgingError unless what grades could make of the measure is known."""
+    if measure.name in LINEAR | PLACED:
+        return
+    if measure.is_ours:
+        raise JudgingError(
+            f"{measure} cannot decide a round: {_WHY[measure.name]}. Take nDCG@10, P@10, R@100, AP, RR, Success@10 or "
+            "Hits@10.",
+            field="measure",
+        )
+    raise JudgingError(
+        f"{measure} is computed by the library ir_measures, and what unjudged documents could make of it is not known. "
+        "Take nDCG@10, P@10, R@100, AP, RR, Success@10 or Hits@10.",
+        field="measure",
+    )
+
+
+_WHY = {
+    "Judged": "it counts judgments, whatever their grades",
+    "FirstRelevant": "it has no value where nothing relevant is found, so that runs differ in the queries that count",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """What a measure makes of a pool before any grade: `discounts` of each pair and run, and the ideal's sums."""
+
+    measure: Measure
+    levels: tuple[float, ...]
+    """The grades above 0 that count apart, rising; the first alone for a measure of binary relevance."""
+    discounts: Values
+    """(R, Q, width): what a gain counts at its place; 0 past the cutoff and where it is not ranked."""
+    ideal: Values | None
+    """(n + 1,): the sum of the first 0, 1, 2, … discounts of an ideal ranking; None where nothing is divided by."""
+
+    @classmethod
+    def of(cls, pool: Pool, measure: Measure, scale: Sequence[float]) -> Shape:
+        require_measure(measure)
+        levels = tuple(sorted({float(grade) for grade in scale if grade > 0}))
+        if not levels:
+            raise JudgingError("The scale has no grade above 0, so that nothing can be relevant.", field="scale")
+        k = np.inf if measure.cutoff is None else measure.cutoff
+        within = np.isfinite(pool.ranks) & (pool.ranks <= k)
+        if measure.name == "nDCG":
+            discounts = np.where(within, 1.0 / np.log2(pool.ranks + 1.0), 0.0)
+        else:
+            discounts = within / (max(k, 1) if measure.name == "P" else 1.0)
+            levels = levels[:1]
+        return cls(measure, levels, discounts, _ideal(measure))
+
+    def only(self, part: slice) -> Shape:
+        """Of some queries."""
+        return replace(self, discounts=self.discounts[:, part])
+
+    @property
+    def widths(self) -> Values:
+        """(levels,): the step from each level to the next; 1 for a measure of binary relevance."""
+        return np.diff(self.levels, prepend=0.0) if self.measure.name == "nDCG" else np.ones(1)
+
+    def summed(self, counts: NDArray[Any]) -> Values:
+        """The ideal's sum over so many documents, of any shape."""
+        if self.ideal is None:
+            return np.ones(np.shape(counts))
+        summed: Values = self.ideal[np.minimum(counts, len(self.ideal) - 1).astype(np.int64)]
+        return summed
+
+
+def _ideal(measure: Measure) -> Values | None:
+    if measure.name == "nDCG":
+        most = 10_000 if measure.cutoff is None else measure.cutoff
+        return np.append(0.0, np.cumsum(1.0 / np.log2(np.arange(2.0, most + 2.0))))
+    return np.arange(100_001.0) if measure.name in ("R", "AP") else None
+
+
+def reached(grades: Values, levels: Sequence[float]) -> NDArray[np.bool_]:
+    """(levels, …): whether each grade reaches each level; NaN reaches none."""
+    return np.stack([grades >= level if place else grades > 0 for place, level in enumerate(levels)])
+
+
+def counted(outside: Sequence[Sequence[float]], levels: Sequence[float]) -> Values:
+    """(levels, Q): how many judged documents outside the pool reach each level."""
+    return np.array(
+        [
+            [sum(grade >= level if place else grade > 0 for grade in grades) for grades in outside]
+            for place, level in enumerate(levels)
+        ],
+        np.float64,
+    ).reshape(len(levels), len(outside))
+
+
+def values_of(pool: Pool, shape: Shape, reach: Sequence[NDArray[np.bool_]], outside: Values) -> Values:
+    """(Q, R, m): the value of each run and query under m fillings, exact but for float32 in sums of gains.
+
+    `reach` has for each level (Q, width, m) whether each pair reaches it; `outside` is (levels, Q) of `counted`. Exact
+    for fillings with grades of the scale; a grade between two levels counts as the lower.
+    """
+    if shape.measure.name in PLACED:
+        return placed(pool, shape.measure, reach[0], outside[0])
+    widths = shape.widths
+    gains = sum(width * level.astype(np.float32) for width, level in zip(widths.astype(np.float32), reach, strict=True))
+    weights = np.ascontiguousarray(np.moveaxis(shape.discounts, 0, 1), np.float32)
+    values: Values = (weights @ gains).astype(np.float64)
+    if shape.ideal is not None:
+        ideal = sum(
+            width * shape.summed(level.sum(axis=1) + others[:, None])
+            for width, level, others in zip(widths, reach, outside, strict=True)
+        )
+        values = np.divide(values, ideal[:, None], out=np.zeros_like(values), where=ideal[:, None] > 0)
+    return values
+
+
+def placed(pool: Pool, measure: Measure, relevant: NDArray[np.bool_], outside: Values) -> Values:
+    """Values that hang on the places of relevant documents together: AP, RR, Success."""
+    queries, width, m = relevant.shape
+    values = np.zeros((queries, pool.runs, m))
+    for run, ranks in enumerate(pool.ranks):
+        order = np.argsort(ranks, axis=1, kind="stable")
+        depth = int(np.isfinite(ranks).sum(axis=1).max(initial=0))
+        depth = min(depth, width if measure.cutoff is None else measure.cutoff)
+        if not depth:
+            continue
+        ranked = np.take_along_axis(ranks, order[:, :depth], axis=1)
+        hits = np.take_along_axis(relevant, order[:, :depth, None], axis=1) & np.isfinite(ranked)[:, :, None]
+        shares = 1.0 / np.where(np.isfinite(ranked), ranked, 1.0)[:, :, None]
+        if measure.name == "AP":
+            values[:, run] = (np.cumsum(hits, axis=1, dtype=np.float32) * hits * shares).sum(axis=1)
+        else:
+            values[:, run] = (hits * (shares if measure.name == "RR" else 1.0)).max(axis=1)
+    if measure.name == "AP":
+        base = (relevant.sum(axis=1) + outside[:, None])[:, None]
+        values = np.divide(values, base, out=np.zeros_like(values), where=base > 0)
+    return values

@@ -1,0 +1,269 @@
+"""Judging of a pool, grade by grade: its state, and the weights of what is still to judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchbench.ir.judging.differences import OpenQuery, difference_bounds
+from benchbench.ir.judging.drawing import Drawing
+from benchbench.ir.judging.fillings import Shape, counted, reached
+from benchbench.ir.judging.forecast import forecast
+from benchbench.ir.judging.outcomes import Outcomes, critical_value
+from benchbench.ir.judging.pool import Item, JudgingError, Pool
+from benchbench.ir.judging.relevance import Relevance, features_of, learn
+from benchbench.ir.judging.state import MoreGrades, PairState, State
+from benchbench.ir.judging.weights import Expected, effects, squared
+from benchbench.ir.measures import Measure, Values
+from benchbench.ir.statistics.max_t import family_of
+
+DRAWS = 200
+LEARN_AFTER = 0.05
+FEWEST_GRADES, FEWEST_RELEVANT = 30, 5  # below them nothing is called settled by the model
+FLIPS = 2_000
+
+
+class Judging:
+    """The grades of a pool so far, and what follows of them for one measure.
+
+    `truths` are the judgments of each query (document id → grade), those outside the pool among them; `scale` has every
+    grade that can be given. Between grades it keeps the bounds of each query, so that a state after one more grade
+    costs the bounds of that query alone and one set of fillings. Equal grades and seed give an equal state, whatever
+    the order in which they came. Raises JudgingError for a measure whose holes cannot be reckoned with, a scale without
+    a grade above 0, and fewer than 2 runs or 2 queries that every run answered.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        measure: Measure,
+        scale: Sequence[float],
+        truths: Sequence[Mapping[Any, float]],
+        *,
+        baseline: int | None = None,
+        seed: int = 0,
+        draws: int = DRAWS,
+        confidence: float = 0.95,
+        alpha: float = 0.05,
+    ) -> None:
+        self.pool, self.measure, self.baseline, self.seed, self.draws = pool, measure, baseline, seed, draws
+        self.confidence, self.alpha = confidence, alpha
+        if pool.runs < 2 or pool.answered.sum() < 2:
+            raise JudgingError("A verdict needs at least 2 runs, and 2 queries that each of them answered.")
+        self.grades = pool.grades(truths)
+        self._outside = pool.outside(truths)
+        self._scale = {*map(float, scale), *self.grades[~np.isnan(self.grades)].tolist(), *_all(self._outside)}
+        self.shape = Shape.of(pool, measure, sorted(self._scale))
+        self.pairs = family_of(pool.runs, baseline)
+        """The rows of both runs of each pair, (p,) each, as in `statistics.compare`."""
+        self._features = features_of(pool)
+        self._bounds: dict[int, tuple[Values, Values]] = {}
+        self._counted = counted(self._outside, self.shape.levels)
+        self._drawing = Drawing(pool, self.shape, self._counted, draws=draws, seed=seed)
+        self._model: Relevance | None = None
+        self._learnt = 0
+        self._touched: set[int] = set()
+        self._critical: float | None = None
+        self._importance: Values | None = None
+
+    def grade(self, item: Item, grade: float | None) -> None:
+        """Take in one grade, or take it back with None. Raises JudgingError for a pair outside the pool, or scale."""
+        query, place = self.pool.place(item)
+        if grade is not None and float(grade) not in self._scale:
+            raise JudgingError(f"The grade {grade:g} is not on the scale.", field="grade")
+        self.grades[query, place] = np.nan if grade is None else float(grade)
+        self._bounds.pop(query, None)
+        self._touched.add(query)
+
+    def state(self) -> State:
+        """The state after the grades so far. What an older model calls settled is looked at again by a new one."""
+        state = self._state()
+        if state.settled and self._learnt != state.judged:
+            self._learn()
+            state = self._state()
+        return state
+
+    def _state(self) -> State:
+        outcomes = self._outcomes()
+        signs = outcomes.signs
+        likeliest, shares = _likeliest(signs)
+        groups = outcomes.groups() if self.baseline is None else signs
+        kept, counts = np.unique(groups, axis=0, return_counts=True)
+        verdict, probability = kept[counts.argmax()], float(counts.max() / len(groups))
+        group = tuple(np.flatnonzero(verdict).tolist()) if self.baseline is None else tuple(verdict.tolist())
+        reason = self._too_few()
+        sure = self._together(signs == likeliest, shares) & (reason is None)
+        settled = reason is None and probability >= self.confidence
+        pairs = self._pairs(outcomes, likeliest, shares, sure)
+        self._importance = self._undecided(pairs)
+        return State(
+            pairs=pairs,
+            verdict=group,
+            winner=group[0] if self.baseline is None and len(group) == 1 else None,
+            probability=probability,
+            settled=settled,
+            certain=all(pair.certain is not None for pair in pairs),
+            judged=int((~np.isnan(self.grades)).sum()),
+            holes=int(self._holes.sum()),
+            queries=int(self.pool.answered.sum()),
+            more=self._forecast(outcomes, settled, reason),
+            reason=reason,
+        )
+
+    def _pairs(
+        self, outcomes: Outcomes, likeliest: NDArray[np.int8], shares: Values, sure: NDArray[np.bool_]
+    ) -> tuple[PairState, ...]:
+        least, greatest = self.bounds()
+        columns = (*self.pairs, least, greatest, outcomes.differences.mean(axis=0), outcomes.differences.std(axis=0))
+        return tuple(
+            PairState(
+                first=first,
+                second=second,
+                least=low,
+                greatest=high,
+                difference=difference,
+                spread=spread,
+                outcome=outcome,
+                probability=share,
+                settled=settled,
+            )
+            for first, second, low, high, difference, spread, outcome, share, settled in zip(
+                *(column.tolist() for column in (*columns, likeliest, shares, sure)), strict=True
+            )
+        )
+
+    def weights(self) -> Values:
+        """(size,): the weight of each pair of the pool, 0 where it is judged (see `weights`).
+
+        By what was undecided when the state was asked for last: after a few grades ask for it again.
+        """
+        if self._importance is None:
+            self.state()
+        gains = self._gains(self._importance)  # type: ignore[arg-type]
+        weights: Values = np.sqrt(gains)[tuple(self.pool.cells.T)]
+        return weights
+
+    def bounds(self) -> tuple[Values, Values]:
+        """(p,) each: the least and greatest difference of means of each pair of runs, over every filling."""
+        compared = np.flatnonzero(self.pool.answered).tolist()
+        for query in compared:
+            if query not in self._bounds:
+                row = OpenQuery.of(self.pool, self.shape, query, self.grades[query], self._counted[:, query])
+                self._bounds[query] = difference_bounds(self.shape, row, self.pairs)
+        ends = np.array([self._bounds[query] for query in compared]).mean(axis=0)
+        ends[np.abs(ends) < 1e-12] = 0.0  # what is left of sums that are 0
+        return ends[0], ends[1]
+
+    @property
+    def _holes(self) -> NDArray[np.bool_]:
+        return self.pool.there & np.isnan(self.grades)
+
+    def _too_few(self) -> str | None:
+        judged, relevant = int((~np.isnan(self.grades)).sum()), int((self.grades > 0).sum())
+        if not self._holes.any() or (judged >= FEWEST_GRADES and relevant >= FEWEST_RELEVANT):
+            return None
+        return (
+            f"Nothing is called settled before {FEWEST_GRADES} pairs are judged and {FEWEST_RELEVANT} of them are "
+            f"relevant; here are {judged} and {relevant}."
+        )
+
+    def _tails(self) -> Values:
+        """(levels,): the chance that a relevant document reaches each level; each level counts as seen once before."""
+        reach = reached(self.grades, self.shape.levels).sum(axis=(1, 2)).astype(np.float64)
+        before = np.arange(len(reach), 0, -1)
+        tails: Values = (reach + before) / (reach[0] + before[0])
+        return tails
+
+    def _outcomes(self) -> Outcomes:
+        """The outcomes of the fillings, redrawn where grades came; by a new model where they grew by a twentieth."""
+        judged = int((~np.isnan(self.grades)).sum())
+        if self._model is None or abs(judged - self._learnt) >= max(1, LEARN_AFTER * self._learnt):
+            self._learn()
+        for query in self._touched:
+            self._drawing.query(self.grades, query)
+        self._touched.clear()
+        values = self._drawing.values[:, :, self.pool.answered]
+        if self._critical is None:
+            flips = FLIPS if self._holes.any() else 10_000
+            self._critical = critical_value(
+                values.mean(axis=0), self.baseline, alpha=self.alpha, resamples=flips, seed=self.seed
+            )
+        return Outcomes.of(values, self.pairs, self._critical)
+
+    def _learn(self) -> None:
+        grades = self.grades[tuple(self.pool.cells.T)]
+        self._model = learn(self.pool, self._features, np.where(np.isnan(grades), np.nan, grades > 0))
+        self._learnt = int((~np.isnan(grades)).sum())
+        self._drawing.all(self.grades, self._model, self._tails())
+        self._touched.clear()
+        self._critical = None
+
+    def _together(self, agreeing: NDArray[np.bool_], shares: Values) -> NDArray[np.bool_]:
+        """Which pairs are settled together, from (draws, p) whether a filling has each pair's likeliest outcome."""
+        order = np.argsort(-shares, kind="stable")
+        all_agree = np.logical_and.accumulate(agreeing[:, order], axis=1).mean(axis=0)
+        settled = np.zeros(len(order), bool)
+        settled[order] = all_agree >= self.confidence
+        return settled
+
+    def _expected(self) -> Expected:
+        pool, levels = self.pool, np.array(self.shape.levels)
+        chance = np.zeros(pool.there.shape)
+        chance[tuple(pool.cells.T)] = self._model.chances()  # type: ignore[union-attr]
+        tails = self._tails()
+        widths = np.diff(levels, prepend=0.0) if len(levels) > 1 else np.ones(1)
+        mean = float(tails @ widths)
+        square = float(tails @ np.diff(np.append(0.0, np.cumsum(widths)) ** 2))
+        known = ~np.isnan(self.grades)
+        gains = np.einsum("l,l...->...", widths, reached(self.grades, self.shape.levels).astype(np.float64))
+        spread = np.sqrt(np.maximum(chance * square - (chance * mean) ** 2, 0.0)) / mean
+        return Expected(
+            chance=np.where(known, self.grades > 0, chance),
+            grade=np.where(known, gains, chance * mean),
+            relevant_grade=mean,
+            spread=np.where(known, 0.0, spread),
+            outside=self._counted[0],
+        )
+
+    def _gains(self, importance: Values) -> Values:
+        """(Q, width): the variance that judging each pair takes from the differences, by importance of the pairs."""
+        expected = self._expected()
+        gains = squared(effects(self.pool, self.shape, expected), importance) * expected.spread**2
+        return np.where(self._holes & self.pool.answered[:, None], gains, 0.0)
+
+    def _undecided(self, pairs: tuple[PairState, ...]) -> Values:
+        """(R, R): how undecided each pair of runs is."""
+        importance = np.zeros((self.pool.runs, self.pool.runs))
+        for pair in pairs:
+            open_ = 1 - pair.probability + 1 / self.draws
+            importance[pair.first, pair.second] = importance[pair.second, pair.first] = open_
+        return importance
+
+    def _forecast(self, outcomes: Outcomes, settled: bool, reason: str | None) -> MoreGrades:
+        if settled or reason is not None:
+            return MoreGrades(middle=0 if settled else None, most=0 if settled else None)
+        best = outcomes.means.mean(axis=0).argmax()
+        first, second = self.pairs
+        deciding = np.arange(len(first))
+        if self.baseline is None:
+            deciding = np.flatnonzero((first == best) | (second == best))
+        effect = effects(self.pool, self.shape, expected := self._expected())
+        holes = np.nonzero(self._holes & self.pool.answered[:, None])
+        at_holes, spread = effect[:, holes[0], holes[1]], expected.spread[holes]
+        order = np.argsort(-squared(at_holes, self._importance) * spread**2, kind="stable")  # type: ignore[arg-type]
+        at_holes, spread = at_holes[:, order], spread[order]
+        gains = ((at_holes[first[deciding]] - at_holes[second[deciding]]) * spread) ** 2
+        return forecast(outcomes, deciding, gains, confidence=self.confidence)
+
+
+def _all(rows: Sequence[Sequence[float]]) -> Iterator[float]:
+    return (grade for row in rows for grade in row)
+
+
+def _likeliest(signs: NDArray[np.int8]) -> tuple[NDArray[np.int8], Values]:
+    """(p,) each: the outcome that most fillings have, and their share; of equally many, none is better."""
+    shares = np.stack([(signs == outcome).mean(axis=0) for outcome in (0, 1, -1)])
+    return np.array([0, 1, -1], np.int8)[shares.argmax(axis=0)], shares.max(axis=0)

@@ -1,0 +1,89 @@
+"""Orders in which the pairs of a pool are judged, with a uniform random sample mixed into each of them.
+
+Some order of the whole pool is drawn once, uniformly, from the round's seed: the sample's order. Whatever else a round
+judges, after n pairs the first ⌈share · n⌉ of the sample's order are among them. So these are a simple random sample of
+the pool, whose size rests on n alone and not on any grade, and each pair of the pool is in it with the same known
+probability. Estimates from it are unbiased (Horvitz and Thompson 1952), however the other pairs were chosen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchbench.ir.judging.pool import Item, JudgingError, Pool
+
+SHARE = 0.1  # of a round's grades; see `SHARE` in docs/statistics.md
+
+Numbers = NDArray[np.int64]
+
+
+def depth_order(pool: Pool) -> Numbers:
+    """The numbers of the pairs by best rank over the runs, as TREC pools are judged: all first places, then on.
+
+    (size,). Pairs of one rank stand in the order of the queries.
+    """
+    best = pool.best[tuple(pool.cells.T)]
+    return np.argsort(best, kind="stable")
+
+
+def random_order(pool: Pool, *, seed: int) -> Numbers:
+    """The numbers of the pairs in the sample's order, (size,): uniform, and the same for equal pools and seeds."""
+    return np.random.default_rng((seed, 16)).permutation(pool.size)
+
+
+def weight_order(weights: Sequence[float] | NDArray[np.float64]) -> Numbers:
+    """The numbers of the pairs by falling weight (size,): the decisive order, of `Judging.weights`."""
+    return np.argsort(-np.asarray(weights, np.float64), kind="stable")
+
+
+def upcoming(
+    primary: Numbers, sample: Numbers, given: Collection[int], *, share: float = SHARE
+) -> Iterator[tuple[int, bool]]:
+    """The pairs to give out next, each by its number and whether its turn came by the sample.
+
+    `primary` is the order that the round asks for and `sample` the sample's; `given` are the pairs that were given out
+    already. It ends when both are used up. Raises JudgingError for a share outside 0 to 1.
+    """
+    require_share(share)
+    out = set(given)
+    first, drawn = iter(primary.tolist()), iter(sample.tolist())
+    passed = 0
+    while True:
+        number = None
+        while number is None and passed < sampled(len(out) + 1, share, len(sample)):
+            passed += 1
+            candidate = next(drawn)
+            number = None if candidate in out else candidate
+        by_sample = number is not None
+        if number is None:
+            number = next((candidate for candidate in first if candidate not in out), None)
+        if number is None:
+            return
+        out.add(number)
+        yield number, by_sample
+
+
+def sampled(given: int, share: float, size: int) -> int:
+    """How many pairs of the sample's order are among the first `given` of a round over `size` pairs."""
+    return min(math.ceil(share * given - 1e-9), size)
+
+
+def sample_of(pool: Pool, judged: Collection[Item], *, seed: int, share: float = SHARE) -> tuple[list[Item], float]:
+    """The uniform sample among the `judged` pairs of a round, and the probability with which each pair is in it.
+
+    Pairs that are given out and not yet judged end it: the sample is no longer than the first pair that is missing.
+    """
+    require_share(share)
+    done = {pool.numbers[item] for item in judged if item in pool.numbers}
+    order = random_order(pool, seed=seed)[: sampled(len(done), share, pool.size)].tolist()
+    length = next((place for place, number in enumerate(order) if number not in done), len(order))
+    return [pool.item(number) for number in order[:length]], length / max(pool.size, 1)
+
+
+def require_share(share: float) -> None:
+    if not 0 <= share <= 1:
+        raise JudgingError(f"The share of random pairs is {share}; it lies between 0 and 1.", field="share")

@@ -1,0 +1,159 @@
+"""The pool of a judging round: the documents that its runs rank, query by query, and where each run ranks them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchbench.errors import BenchbenchError
+from benchbench.ir.measures import Values
+
+
+class JudgingError(BenchbenchError):
+    """A question about judgments that cannot be answered of what is given."""
+
+    code = "judging"
+
+
+class Item(NamedTuple):
+    """A pair to judge: a query, by its place among the queries, and a document's id."""
+
+    query: int
+    document: Hashable
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """The distinct (query, document) pairs of R rankings of each of Q queries.
+
+    Each query has a row of `width` cells, one a document, those of the best rank first; a row that has fewer documents
+    ends in empty cells. So a pair is a cell (query, place), and arrays over pairs are (Q, width).
+    """
+
+    documents: tuple[tuple[Hashable, ...], ...]
+    """Per query, the ids in the order of the cells: by best rank, then by how many runs have it, then as met."""
+    ranks: Values
+    """(R, Q, width): the rank, from 1, infinite where the run does not rank the document within `depth`."""
+    answered: NDArray[np.bool_]
+    """(Q,): whether every run has a ranking of the query; differences are of these queries alone."""
+    depth: int | None
+    """The last rank that is looked at; None for whole rankings."""
+
+    @classmethod
+    def of(cls, rankings: Sequence[Sequence[Sequence[Hashable] | None]], *, depth: int | None = None) -> Pool:
+        """The pool of `rankings[run][query]`: ids, best first, none twice; None where the run failed on the query.
+
+        A depth no less than the measure's cutoff makes verdicts exact; documents below it stay as they are judged.
+        Raises JudgingError for no runs, or runs of different numbers of queries.
+        """
+        if not rankings or len({len(run) for run in rankings}) != 1:
+            raise JudgingError("A pool needs at least one run, and each run a ranking, or None, for every query.")
+        by_query = [[(ranking or ())[:depth] for ranking in query] for query in zip(*rankings, strict=True)]
+        documents = tuple(_ordered(query) for query in by_query)
+        width = max((len(ids) for ids in documents), default=0)
+        ranks = np.full((len(rankings), len(documents), max(width, 1)), np.inf)
+        for query, (ids, lists) in enumerate(zip(documents, by_query, strict=True)):
+            places = {document: place for place, document in enumerate(ids)}
+            for run, ranking in enumerate(lists):
+                ranks[run, query, [places[document] for document in ranking]] = np.arange(1.0, len(ranking) + 1)
+        answered = np.array([all(run[query] is not None for run in rankings) for query in range(len(documents))], bool)
+        return cls(documents, ranks, answered, depth)
+
+    @property
+    def runs(self) -> int:
+        return len(self.ranks)
+
+    @property
+    def queries(self) -> int:
+        return len(self.documents)
+
+    def only(self, part: slice) -> Pool:
+        """The pool of some queries, its rows as wide as here."""
+        return Pool(self.documents[part], self.ranks[:, part], self.answered[part], self.depth)
+
+    @cached_property
+    def there(self) -> NDArray[np.bool_]:
+        """(Q, width): whether the cell holds a document."""
+        return np.asarray(np.isfinite(self.ranks).any(axis=0), np.bool_)
+
+    @cached_property
+    def size(self) -> int:
+        """How many pairs there are."""
+        return int(self.there.sum())
+
+    @cached_property
+    def best(self) -> Values:
+        """(Q, width): the best rank over the runs; infinite in an empty cell."""
+        best: Values = self.ranks.min(axis=0)
+        return best
+
+    @cached_property
+    def cells(self) -> NDArray[np.int64]:
+        """(size, 2): the query and the place of each pair, query by query. A pair's number is its row here."""
+        return np.argwhere(self.there)
+
+    @cached_property
+    def numbers(self) -> dict[Item, int]:
+        """The number of each pair."""
+        return {self.item(number): number for number in range(self.size)}
+
+    def item(self, number: int) -> Item:
+        query, place = self.cells[number].tolist()
+        return Item(query, self.documents[query][place])
+
+    def place(self, item: Item) -> tuple[int, int]:
+        """The cell of a pair. Raises JudgingError where it is not in the pool."""
+        if item not in self.numbers:
+            raise JudgingError(f"Document {item.document!r} is not in the pool of query {item.query}.")
+        query, place = self.cells[self.numbers[item]].tolist()
+        return query, place
+
+    def grades(self, truths: Sequence[Mapping[Any, float]]) -> Values:
+        """(Q, width): the grade of each pair in `truths[query]` (document id → grade); NaN for a hole, or no pair."""
+        self.require_truths(truths)
+        grades = np.full(self.there.shape, np.nan)
+        for row, ids, truth in zip(grades, self.documents, truths, strict=True):
+            if truth:
+                row[: len(ids)] = [truth.get(document, np.nan) for document in ids]
+        return grades
+
+    def rankings(self) -> list[list[list[Any]]]:
+        """The rankings again, `[run][query]`, no deeper than `depth`; empty where a run failed."""
+        orders = np.argsort(self.ranks, axis=2, kind="stable")
+        lengths = np.isfinite(self.ranks).sum(axis=2)
+        return [
+            [
+                [ids[place] for place in order[:length]]
+                for ids, order, length in zip(self.documents, by_query.tolist(), counts.tolist(), strict=True)
+            ]
+            for by_query, counts in zip(orders, lengths, strict=True)
+        ]
+
+    def outside(self, truths: Sequence[Mapping[Any, float]]) -> list[list[float]]:
+        """Per query, the grades above 0 of judged documents that are not in the pool, falling."""
+        self.require_truths(truths)
+        kept = [set(ids) for ids in self.documents]
+        return [
+            sorted((grade for document, grade in truth.items() if grade > 0 and document not in ids), reverse=True)
+            for ids, truth in zip(kept, truths, strict=True)
+        ]
+
+    def require_truths(self, truths: Sequence[Mapping[Any, float]]) -> None:
+        if len(truths) != self.queries:
+            raise JudgingError(f"The pool has {self.queries} queries, and there are truths of {len(truths)}.")
+
+
+def _ordered(rankings: Sequence[Sequence[Hashable]]) -> tuple[Hashable, ...]:
+    """The distinct documents of one query's rankings: by best rank, then most runs, then as met."""
+    keys: dict[Hashable, list[int]] = {}
+    for ranking in rankings:
+        for rank, document in enumerate(ranking, 1):
+            key = keys.setdefault(document, [rank, 0])
+            key[0] = min(key[0], rank)
+            key[1] -= 1
+    return tuple(sorted(keys, key=lambda document: keys[document]))

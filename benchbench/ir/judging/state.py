@@ -1,0 +1,65 @@
+"""State of a judging round: what its grades have settled, and which pair to judge next.
+
+Two levels, of two statements.
+
+**Under every filling.** `Pair.least` and `greatest` bound the difference of two means over all grades that the holes
+could get. Where both have one sign, the order of the two runs on these queries stands, whatever anybody grades.
+
+**At 95 %.** The verdict is that of `statistics`: the best group, or how each run stands to the baseline, by significant
+differences. The grades so far and a model of relevance (`relevance`) give the chance of each filling; `draws` fillings
+are drawn, each measured and judged as a finished round would be, and the share that ends in the likeliest verdict is
+its probability. Pairs are called settled together: taken by falling probability, as many as have all their outcomes in
+95 % of the fillings at once. So under the model the chance that even one of them changes is at most 5 %.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairState:
+    """Two runs, by their rows. All differences are `first` − `second`, of means over the compared queries."""
+
+    first: int
+    second: int
+    least: float
+    greatest: float
+    difference: float  # expected
+    spread: float  # its standard deviation over the fillings: what the holes leave open
+    outcome: int  # likeliest, once all is judged: 1 first significantly better, −1 second, 0 neither
+    probability: float  # of that outcome
+    settled: bool  # at 95 %, together with all others that are called so
+
+    @property
+    def certain(self) -> int | None:
+        """1 or −1 where that run is ahead under every filling, 0 where they are equal under every one; else None."""
+        if self.least == self.greatest == 0:
+            return 0
+        return 1 if self.least > 0 else -1 if self.greatest < 0 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoreGrades:
+    """About how many more grades, given out in the decisive order, settle the verdict: half of the time by `middle`,
+    in nine of ten by `most`. None where it takes all holes, or no number can be given yet."""
+
+    middle: int | None
+    most: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """State of a round after its grades so far."""
+
+    pairs: tuple[PairState, ...]  # as in `statistics.compare`: all pairs, or every other run against the baseline
+    verdict: tuple[int, ...]  # the likeliest best group, by row; with a baseline, per pair its outcome
+    winner: int | None  # where the group is one run; None with a baseline
+    probability: float  # of the verdict
+    settled: bool  # whether it stands at 95 %: the round's question is answered
+    certain: bool  # whether every pair's order stands under every filling
+    judged: int  # pairs of the pool with a grade
+    holes: int
+    queries: int  # compared: every run answered them
+    more: MoreGrades
+    reason: str | None  # why nothing is called settled yet, where grades are too few to say

@@ -1,0 +1,112 @@
+"""Weights of unjudged pairs: by how much each one's grade could move the differences between runs, times its doubt.
+
+Document weights in the manner of minimal test collections (Carterette, Allan and Sitaraman, SIGIR 2006, who derive them
+for AP), in expectation over the other holes: the effect of pair i on run r is what r's value of the query would be on
+average if i were relevant, less what it would be if it were not. For two runs the weight is |effect on the first −
+effect on the second| · the spread of the grade (√(p (1 − p)) for grades 0 and 1); for more it is the root of the sum of
+squares, each pair of runs weighing as much as it is undecided. Squares, since these are variances: judging i takes
+effect² · spread² from the variance of the difference.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchbench.ir.judging.fillings import PLACED, Shape
+from benchbench.ir.judging.pool import Pool
+from benchbench.ir.measures import Values
+
+
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """What is expected of each cell, (Q, width): 0 or 1 and the grade where it is judged."""
+
+    chance: Values
+    """That it is relevant; 0 in an empty cell."""
+    grade: Values
+    """Its mean grade: chance · the mean of a relevant document's where it is a hole."""
+    relevant_grade: float
+    """The mean grade of a relevant document; 1 for measures of binary relevance."""
+    spread: Values
+    """The standard deviation of its grade, over `relevant_grade`; 0 where it is judged."""
+    outside: Values
+    """(Q,): how many relevant documents are judged outside the pool."""
+
+
+def effects(pool: Pool, shape: Shape, expected: Expected) -> Values:
+    """(R, Q, width): by how much each run's value of the query is greater if the pair is relevant than if not."""
+    if shape.measure.name in PLACED:
+        return _of_placed(pool, shape, expected)
+    others = (expected.chance.sum(axis=1) + expected.outside)[:, None] - expected.chance
+    without = _between(shape, others) * expected.relevant_grade
+    with_it = _between(shape, others + 1) * expected.relevant_grade
+    gain = shape.discounts * expected.relevant_grade
+    parts = shape.discounts * expected.grade
+    rest = parts.sum(axis=2, keepdims=True) - parts
+    if shape.ideal is None:
+        return gain
+    return _share(rest + gain, with_it) - _share(rest, without)
+
+
+def _between(shape: Shape, counts: Values) -> Values:
+    """The ideal's sum over a count that is no whole number: in a straight line between its neighbours."""
+    low = np.floor(counts)
+    below = shape.summed(low)
+    return below + (counts - low) * (shape.summed(low + 1) - below)
+
+
+def _of_placed(pool: Pool, shape: Shape, expected: Expected) -> Values:
+    result = np.zeros(pool.ranks.shape)
+    for run, ranks in enumerate(pool.ranks):
+        order = np.argsort(ranks, axis=1, kind="stable")
+        within = np.take_along_axis(shape.discounts[run], order, axis=1) > 0
+        rank = np.take_along_axis(ranks, order, axis=1)
+        shares = np.where(within, 1.0 / np.where(within, rank, 1.0), 0.0)
+        chance = np.take_along_axis(expected.chance, order, axis=1) * within
+        if shape.measure.name == "AP":
+            base = expected.chance.sum(axis=1) + expected.outside
+            own = np.take_along_axis(expected.chance, order, axis=1)
+            effect = _of_average_precision(chance, shares, own, base[:, None])
+        else:
+            worth = shares if shape.measure.name == "RR" else within.astype(np.float64)
+            effect = _of_first(chance, worth)
+        np.put_along_axis(result[run], order, effect, axis=1)
+    return result
+
+
+def _of_average_precision(chance: Values, shares: Values, own: Values, base: Values) -> Values:
+    """Carterette, Allan and Sitaraman's: a relevant document adds its own precision and lifts those below it."""
+    above = np.cumsum(chance, axis=1) - chance
+    below = np.flip(np.cumsum(np.flip(chance * shares, axis=1), axis=1), axis=1) - chance * shares
+    lift = (1 + above) * shares + below * (shares > 0)
+    total = (chance * shares * (1 + above)).sum(axis=1, keepdims=True)
+    rest = total - chance * lift
+    return _share(rest + lift, base - own + 1) - _share(rest, base - own)
+
+
+def _of_first(chance: Values, worth: Values) -> Values:
+    """For RR and Success: a document counts only if nothing above it is relevant, and then replaces what is below."""
+    none = np.cumprod(1 - chance, axis=1)
+    above = np.concatenate([np.ones((len(chance), 1)), none[:, :-1]], axis=1)
+    below = np.zeros_like(chance)
+    for place in range(chance.shape[1] - 2, -1, -1):
+        after = place + 1
+        below[:, place] = chance[:, after] * worth[:, after] + (1 - chance[:, after]) * below[:, after]
+    return above * (worth - below) * (worth > 0)
+
+
+def squared(effect: Values, importance: Values) -> Values:
+    """(…): Σ over pairs of runs of importance · (effect on the first − effect on the second)², of effects (R, …).
+
+    `importance` (R, R) is symmetric with a diagonal of zeros.
+    """
+    laplacian = np.diag(importance.sum(axis=1)) - importance
+    flat = effect.reshape(len(effect), -1)
+    result: Values = np.maximum(((laplacian @ flat) * flat).sum(axis=0), 0.0).reshape(effect.shape[1:])
+    return result
+
+
+def _share(part: Values, whole: Values) -> Values:
+    return np.divide(part, whole, out=np.zeros(np.broadcast(part, whole).shape), where=whole > 1e-12)

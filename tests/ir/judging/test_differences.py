@@ -1,0 +1,71 @@
+"""Bounds of differences between runs: every filling of the holes is tried."""
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+from benchbench.ir.judging.judging import Judging
+from benchbench.ir.judging.pool import Pool
+from benchbench.ir.measures import GradedRankings, Measure, evaluate
+
+MEASURES = [
+    *(Measure(name, k) for name in ("P", "R", "nDCG", "AP", "RR", "Success", "Hits") for k in (1, 3)),
+    *(Measure(name) for name in ("nDCG", "AP", "RR", "Hits")),
+]
+
+
+def drawn(seed: int, *, documents: str = "abcde", queries: int = 2, runs: int = 3) -> tuple[list, list, int]:
+    """Rankings, truths with few grades, and the highest grade."""
+    pick = random.Random(seed)
+    rankings = [[pick.sample(documents, pick.choice([1, 3, 4])) for _ in range(queries)] for _ in range(runs)]
+    top = pick.choice([1, 2])
+    truths = [
+        {document: pick.randint(-1, top) for document in pick.sample(documents + "xy", pick.choice([1, 3, 4]))}
+        for _ in range(queries)
+    ]
+    return rankings, truths, top
+
+
+def fillings(pool: Pool, query: int, truth: dict[str, int], top: int) -> list[dict[str, int]]:
+    holes = [document for document in pool.documents[query] if document not in truth]
+    return [
+        truth | dict(zip(holes, grades, strict=True)) for grades in itertools.product(range(top + 1), repeat=len(holes))
+    ]
+
+
+def values(measure: Measure, rankings: list, query: int, truth: dict[str, int]) -> np.ndarray:
+    return np.array([evaluate([measure], GradedRankings.of([run[query]], [truth])).item() for run in rankings])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_bounds_of_a_mean_difference_are_the_least_and_greatest_of_all_fillings(seed):
+    rankings, truths, top = drawn(seed)
+    for measure in MEASURES:
+        pool = Pool.of(rankings, depth=measure.cutoff)
+        judging = Judging(pool, measure, range(top + 1), truths, draws=2)
+        least, greatest = judging.bounds()
+        ends = []
+        for query, truth in enumerate(truths):
+            outcomes = [values(measure, rankings, query, filled) for filled in fillings(pool, query, truth, top)]
+            differences = np.array([outcome[judging.pairs[0]] - outcome[judging.pairs[1]] for outcome in outcomes])
+            ends.append((differences.min(axis=0), differences.max(axis=0)))
+        lowest, highest = np.mean(ends, axis=0)
+        np.testing.assert_allclose(least, lowest, atol=1e-9, err_msg=str(measure))
+        np.testing.assert_allclose(greatest, highest, atol=1e-9, err_msg=str(measure))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_with_many_holes_no_difference_in_average_precision_is_outside_the_bounds(seed, monkeypatch):
+    monkeypatch.setattr("benchbench.ir.judging.differences.TRIED", 0)
+    rankings, truths, _ = drawn(seed)
+    for measure in (Measure("AP"), Measure("AP", 3)):
+        pool = Pool.of(rankings, depth=measure.cutoff)
+        judging = Judging(pool, measure, [0, 1], truths, draws=2)
+        least, greatest = judging.bounds()
+        first, second = judging.pairs
+        for filled in itertools.product(*(fillings(pool, query, truth, 1) for query, truth in enumerate(truths))):
+            outcome = np.mean([values(measure, rankings, query, truth) for query, truth in enumerate(filled)], axis=0)
+            assert (outcome[first] - outcome[second] >= least - 1e-9).all()
+            assert (outcome[first] - outcome[second] <= greatest + 1e-9).all()
