@@ -1,6 +1,6 @@
 """Combinations of an experiment, and the documents of its directory that it keeps."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,25 +35,14 @@ class Combination:
     @property
     def name(self) -> str:
         """What it is in a few words: "flat 500/50 · memory · all-MiniLM-L6-v2"."""
-        return " · ".join([self._chunks, self.backend.name, *self._models])
-
-    @property
-    def index_name(self) -> str:
-        """What it searches, whichever backend does: "flat 500/50 · all-MiniLM-L6-v2"."""
-        return " · ".join([self._chunks, *self._models])
+        chunks = f"{self.strategy.name} {self.strategy.chunk_size}/{self.strategy.chunk_overlap}"
+        models = [_short(model.model) for model in (self.embedding, self.llm) if model]
+        return " · ".join([chunks, self.backend.name, *models])
 
     @property
     def made_of(self) -> tuple[Any, ...]:
         """What tells its index from others."""
         return self.strategy.name, tuple(self.parameters.values()), self.embedding, self.llm
-
-    @property
-    def _chunks(self) -> str:
-        return f"{self.strategy.name} {self.strategy.chunk_size}/{self.strategy.chunk_overlap}"
-
-    @property
-    def _models(self) -> list[str]:
-        return [_short(model.model) for model in (self.embedding, self.llm) if model]
 
 
 def combinations(experiment: Experiment, *, where: str) -> dict[str, Combination]:
@@ -88,16 +77,6 @@ def kept_documents(ids: Sequence[str], expected: Collection[str], most: int | No
     others = [id for id in ids if id not in expected]
     chosen = {*needed, *others[: max(0, most - len(needed))]}
     return [id for id in ids if id in chosen]
-
-
-def index_names(combinations: Mapping[str, Combination]) -> dict[str, str]:
-    """Return the name of the index that each combination searches, by its own: combinations over several backends
-    share it."""
-    named: dict[tuple[Any, ...], str] = {}
-    for combination in combinations.values():
-        if combination.made_of not in named:
-            named[combination.made_of] = _free(combination.index_name, named.values())
-    return {name: named[combination.made_of] for name, combination in combinations.items()}
 
 
 def _named(distinct: list[Combination]) -> dict[str, Combination]:

@@ -16,6 +16,7 @@ from apps.benchmarks.repeating.experiments import prepare_experiment
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.operations.working import wait
+from apps.retrieval.grids.planning import Grid, plan_grid
 from apps.retrieval.models import Index
 from apps.retrieval.stores.chromadb_store import ChromaStore
 from apps.retrieval.stores.sqlite_vec_store import SqliteVecStore
@@ -50,11 +51,11 @@ def test_it_imports_indexes_and_measures_every_combination(folder: Path) -> None
     runs = list(benchmark.runs.select_related("index"))
     assert [run.status for run in runs] == ["completed"] * 2 + ["failed"] * 6
     assert [(run.index.name, run.config.get("ann", "exact")) for run in runs if run.index][:5] == [
-        (f"flat 40/5 · {FRUITS}", "exact"),
-        (f"flat 40/5 · {FRUITS}", "chromadb:hnsw"),
-        ("flat 40/5 · keyword:", "exact"),
-        ("flat 40/5 · keyword:", "chromadb:hnsw"),
-        (f"raptor 500/50 · {FRUITS} · llama3", "exact"),
+        (f"flat 40/5 sections · {FRUITS}", "exact"),
+        (f"flat 40/5 sections · {FRUITS}", "chromadb:hnsw"),
+        ("flat 40/5 sections · keyword:", "exact"),
+        ("flat 40/5 sections · keyword:", "chromadb:hnsw"),
+        (f"raptor 500/50 max_layers=2 seed=7 · {FRUITS} · llama3", "exact"),
     ]
     assert [run.error_message for run in runs][2:4] == [
         "Its index could not be built. 'keyword:' names no distinct keywords; write, for example, keyword:apple,pear."
@@ -64,7 +65,8 @@ def test_it_imports_indexes_and_measures_every_combination(folder: Path) -> None
     assert raptor is not None
     assert runs[-1].error_message == f"Its index could not be built. {raptor.error}"
     assert (raptor.strategy, raptor.llm) == ("raptor", "llama3")
-    assert raptor.chunk_parameters == {"size": 500, "overlap": 50, "max_layers": 2, "cluster_threshold": 0.1}
+    shaped = {"size": 500, "overlap": 50, "max_layers": 2, "cluster_threshold": 0.1}
+    assert raptor.chunk_parameters == {**shaped, "seed": 7}, "which is the experiment's"
     assert not (folder / "stores").exists(), "what a store keeps is among the data of the site"
     assert benchmark.experiment["config"]["backends"][1]["path"] == str(folder / "stores/c"), "wherever it is run again"
     assert runs[0].config["top_k"] == 3
@@ -94,6 +96,19 @@ def test_running_it_again_imports_and_builds_nothing(folder: Path) -> None:
     assert first.mapping == second.mapping
     assert [one.index_id for one in first.runs.all()] == [one.index_id for one in second.runs.all()]
     assert [model.objects.count() for model in (Collection, Dataset, Index)] == [1, 1, 1]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_its_indexes_are_those_of_an_index_grid(folder: Path) -> None:
+    path = write(folder, embeddings=[{"model": FRUITS}, {"model": FRUITS, "provider": "sentence-transformers"}])
+    planned = plan_experiment(path)
+    assert len(planned.combinations) == 1, "two names of one provider"
+    run_of_one = run(path).runs.get()
+    assert run_of_one.index is not None
+    strategies = [("flat", {"size": 40, "overlap": 5, "sections": True}), ("flat", {"size": 20, "overlap": 5})]
+    ready, new = plan_grid(run_of_one.index.collection, Grid(strategies, [FRUITS], lexical=False))
+    assert (ready.state, ready.index, ready.name) == ("ready", run_of_one.index, run_of_one.config["index"])
+    assert new.state == "new"
 
 
 @pytest.mark.django_db(transaction=True)

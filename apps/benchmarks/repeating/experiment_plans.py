@@ -14,6 +14,8 @@ from benchbench.errors import BenchbenchError
 from benchbench.files.combinations import Combination, combinations
 from benchbench.files.experiment import Experiment, read_experiment
 
+SEEDS = 2**31  # as many as servers of language models and libraries tell apart
+
 
 class ExperimentError(BenchbenchError):
     """An experiment that cannot be run here."""
@@ -29,6 +31,12 @@ class Planned:
     experiment: Experiment
     combinations: Mapping[str, Combination]
     lacking: Mapping[str, str]
+
+    @property
+    def ingredients(self) -> list[Ingredients]:
+        """What the indexes of the combinations are made of: those over several backends share one."""
+        made_of = [ingredients(combination, self.experiment) for combination in self.combinations.values()]
+        return [each for place, each in enumerate(made_of) if each not in made_of[:place]]
 
     @property
     def sentence(self) -> str:
@@ -87,17 +95,29 @@ def plan_experiment(path: Path, *, preset: str | None = None) -> Planned:
     experiment = _settled(read_experiment(path), path.parent)
     if preset:
         experiment = experiment.preset(preset)
-    combined = combinations(experiment, where=path.name)
+    combined = _different(combinations(experiment, where=path.name), experiment)
     if len(combined) > settings.BENCHMARK_MAX_RUNS:
         raise ExperimentError(
             f"{path.name} combines into {len(combined)} runs; at most {settings.BENCHMARK_MAX_RUNS} are allowed "
             "(BENCHMARK_MAX_RUNS). Shorten a list."
         )
     lacks = {
-        name: lack({**parts_of(ingredients(combination)), "store": combination.backend.name})
+        name: lack({**parts_of(ingredients(combination, experiment)), "store": combination.backend.name})
         for name, combination in combined.items()
     }
     return Planned(path, experiment, combined, {name: lack for name, lack in lacks.items() if lack})
+
+
+def _different(combined: Mapping[str, Combination], experiment: Experiment) -> dict[str, Combination]:
+    """Leave out what is another combination under another name of its provider."""
+    made_of: list[tuple[Ingredients, str]] = []
+    different = {}
+    for name, combination in combined.items():
+        searched = ingredients(combination, experiment), combination.backend.name
+        if searched not in made_of:
+            made_of.append(searched)
+            different[name] = combination
+    return different
 
 
 def _settled(experiment: Experiment, directory: Path) -> Experiment:
@@ -117,12 +137,15 @@ def _settled(experiment: Experiment, directory: Path) -> Experiment:
     return replace(experiment, data=data, backends=tuple(backends))
 
 
-def ingredients(combination: Combination) -> Ingredients:
+def ingredients(combination: Combination, experiment: Experiment) -> Ingredients:
     """Return what the index of a combination is made of. Strategies call size and overlap of chunks by those names.
 
     Chunks of `flat` are cut section by section, as those of the other strategies are: they are compared by sections.
+    The seed of the experiment is that of a tree's clusters, and of a language model's answers.
     """
-    parameters = {**combination.parameters, **({"sections": True} if combination.strategy.name == "flat" else {})}
+    seed = experiment.benchmark.random_seed % SEEDS
+    more: dict[str, dict[str, Any]] = {"flat": {"sections": True}, "raptor": {"seed": seed}}
+    parameters = {**combination.parameters, **more.get(combination.strategy.name, {})}
     llm = combination.llm
     return Ingredients(
         strategy=combination.strategy.name,
@@ -134,6 +157,7 @@ def ingredients(combination: Combination) -> Ingredients:
             "base_url": llm.base_url,
             "temperature": llm.temperature,
             "max_tokens": llm.max_tokens,
+            "seed": seed,
         }
         if llm
         else {},

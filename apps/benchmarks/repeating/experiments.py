@@ -13,7 +13,7 @@ from django.db import transaction
 from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.defining.options import BenchmarkOptions
 from apps.benchmarks.models import Benchmark
-from apps.benchmarks.repeating.experiment_plans import ExperimentError, Planned, ingredients
+from apps.benchmarks.repeating.experiment_plans import ExperimentError, Planned
 from apps.collections.reusing import collection_with
 from apps.collections.sectioned import read_sectioned as read_documents
 from apps.datasets.importing import DatasetImport
@@ -25,10 +25,10 @@ from apps.mappings.models import Mapping as Laid
 from apps.mappings.resolving import resolve_now
 from apps.operations.working import OperationFailedError, wait
 from apps.retrieval.availability import lack, parts_of
+from apps.retrieval.grids.making import declare_indexes
 from apps.retrieval.indexing import building_of
 from apps.retrieval.models import Index
-from apps.retrieval.reusing import index_of, unavailable_index
-from benchbench.files.combinations import Combination, index_names, kept_documents
+from benchbench.files.combinations import kept_documents
 from benchbench.files.sectioned import find_documents, read_document
 from benchbench.ir.planning.ann_methods import arm_of
 
@@ -60,10 +60,10 @@ def prepare_experiment(
         reasons = "; ".join(dict.fromkeys(planned.lacking.values()))
         raise ExperimentError(f"{planned.path.name} combines nothing that can run here: {reasons}.")
     mapping, imported = _import(planned, owner)
-    indexes: dict[str | None, Index] = {}
-    for key, searched in index_names(planned.combinations).items():
-        if searched not in indexes:
-            indexes[searched] = _built(planned.combinations[key], mapping, owner, on_progress, name=searched)
+    declared = declare_indexes(mapping.collection, planned.ingredients, owner=owner)
+    indexes: dict[str | None, Index] = dict(declared.items())
+    for index in indexes.values():
+        _build(index, owner, on_progress)
     if not any(index.status == Index.Status.READY for index in indexes.values()):
         reasons = " ".join(dict.fromkeys(f"{key}: {index.error}" for key, index in indexes.items()))
         raise ExperimentError(f"No index of {planned.path.name} could be built. {reasons}")
@@ -105,23 +105,10 @@ def _expected(record: DatasetRecord) -> set[str]:
     return {str(judgment.doc_ref["document_id"]) for query in record.queries for judgment in query.judgments}
 
 
-def _built(
-    combination: Combination, mapping: Laid, owner: User | None, on_progress: OnProgress | None, *, name: str
-) -> Index:
-    """Return the index that a combination searches, built; one that cannot be has failed, and says why."""
-    made_of = ingredients(combination)
-    if reason := lack(parts_of(made_of)):
-        sentence = f"{reason[0].upper()}{reason[1:]}."
-        return unavailable_index(mapping.collection, made_of, name=name, reason=sentence, owner=owner)
-    index = index_of(mapping.collection, made_of, name=name, owner=owner)
-    _build(index, owner, on_progress)
-    return index
-
-
 def _build(index: Index, owner: User | None, on_progress: OnProgress | None) -> None:
-    """Build an index unless it is ready; wait where it is being built. One that fails keeps its error, and says it."""
+    """Build an index unless it is ready or lacks a part; wait where it is being built. One that fails says why."""
     index.refresh_from_db()
-    if index.status == Index.Status.READY:
+    if index.status == Index.Status.READY or lack(parts_of(index)):
         return
     with contextlib.suppress(OperationFailedError):  # told by the runs that need it
         wait(building_of(index, by=owner), on_progress=on_progress)

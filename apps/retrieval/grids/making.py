@@ -1,5 +1,6 @@
 """Making index grids: what is there is taken, the rest is declared and built, an operation each."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.contrib.auth.models import User
@@ -8,10 +9,11 @@ from django.db import transaction
 from apps.collections.models import Collection
 from apps.operations.models import Operation
 from apps.retrieval.availability import UnavailableError
-from apps.retrieval.grids.planning import Cell, Grid, plan_grid
+from apps.retrieval.grids.planning import Cell, Grid, plan_cell, plan_grid
 from apps.retrieval.indexing import building_of
 from apps.retrieval.models import Index
-from apps.retrieval.reusing import index_of
+from apps.retrieval.reusing import Ingredients, index_of, unavailable_index
+from benchbench.names import free_name
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,28 @@ def make_grid(collection: Collection, grid: Grid, *, owner: User | None = None, 
     if lacking:
         raise UnavailableError(f"Nothing is made, since not all is to be had here: {'; '.join(lacking)}.")
     return [_made(locked, cell, owner, by) for cell in cells]
+
+
+@transaction.atomic
+def declare_indexes(
+    collection: Collection, several: Iterable[Ingredients], *, owner: User | None = None
+) -> dict[str, Index]:
+    """Return an index of each of some ingredients, under a name that tells it from the others: the one that is there,
+    or a new one, not built. One that is not to be had here has failed, and says why.
+
+    Raises as `plan_cell` and `create_index` do.
+    """
+    locked = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)  # who makes the same waits
+    declared: dict[str, Index] = {}
+    for made_of in several:
+        cell = plan_cell(locked, made_of, owner=owner, taken=list(declared))
+        if cell.lacking:
+            reason = f"{cell.lacking[0].upper()}{cell.lacking[1:]}."
+            index = unavailable_index(locked, cell.made_of, name=cell.name, reason=reason, owner=owner)
+        else:
+            index = index_of(locked, cell.made_of, name=cell.name, owner=owner)
+        declared[free_name(cell.name, declared)] = index
+    return declared
 
 
 def _made(collection: Collection, cell: Cell, owner: User | None, by: User | None) -> Made:
