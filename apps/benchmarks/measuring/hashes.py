@@ -70,7 +70,7 @@ class _Hashed:
         """`written` are the external ids as JSON writes them, all in ASCII; None of a query that failed."""
         self._head = f"[{json.dumps(key)}, {repetition}, ".encode()
         self._ids = ", ".join(written or ()).encode()
-        self._ends = [0, *accumulate(len(name) + len(", ") for name in written or ())]
+        self._ends = [0, *accumulate(map(len, written or ()))]  # of the names alone
         self._scores = scores.astype("<f8").tobytes()
         self._failed = written is None
 
@@ -79,7 +79,7 @@ class _Hashed:
         if self._failed:
             digest.update(self._head + b"null]\n")
             return
-        ids = self._ids[: max(self._ends[length] - len(", "), 0)]
+        ids = self._ids[: self._ends[length] + len(", ") * max(length - 1, 0)]
         digest.update(b"".join((self._head, b"[", ids, b"]]\n", self._scores[: length * 8])))
 
 
