@@ -14,8 +14,9 @@ from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.defining.options import BenchmarkOptions
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.repeating.experiment_plans import ExperimentError, Planned
+from apps.collections.folders import FolderError
 from apps.collections.reusing import collection_with
-from apps.collections.sectioned import read_sectioned as read_documents
+from apps.collections.sources import documents_in
 from apps.datasets.importing import DatasetImport
 from apps.datasets.readers.sectioned import read_sectioned as read_questions
 from apps.datasets.records import DatasetRecord
@@ -29,7 +30,6 @@ from apps.retrieval.grids.making import declare_indexes
 from apps.retrieval.indexing import building_of
 from apps.retrieval.models import Index
 from benchbench.files.combinations import kept_documents
-from benchbench.files.sectioned import find_documents, read_document
 from benchbench.ir.planning.ann_methods import arm_of
 
 OnProgress = Callable[[dict[str, Any]], None]
@@ -76,20 +76,20 @@ def _import(planned: Planned, owner: User | None) -> tuple[Laid, DatasetImport]:
     """Import what the experiment keeps of its documents and questions, and lay these over those."""
     id, data = planned.experiment.id, planned.experiment.data
     directory, truth = Path(data.documents_dir), Path(data.ground_truth_path)
-    files = find_documents(directory)
-    if not files:
-        raise _missing(planned, "documents_dir", f"{directory} holds no JSON file of a document")
     if not truth.is_file():
         raise _missing(planned, "ground_truth_path", f"there is no file {truth}")
+    try:
+        documents = documents_in(directory, besides=truth)
+    except FolderError as error:
+        what = f"{directory} holds no JSON file of a document; {error.message.rstrip('.')}"
+        raise _missing(planned, "documents_dir", what) from None
     record = read_questions(truth, directory=directory, most=data.max_queries)
     if data.max_documents is not None:
-        ids = [read_document(file).id for file in files]
-        kept = set(kept_documents(ids, _expected(record), data.max_documents))
-        files = [file for file, id_ in zip(files, ids, strict=True) if id_ in kept]
+        documents = documents.only(kept_documents(documents.ids, _expected(record), data.max_documents))
     asked = f"{id} ({data.max_queries} queries)" if data.max_queries else id
     imported = dataset_with(record, name=asked, source=f"experiment {asked}", owner=owner)
-    searched = f"{id} ({len(files)} documents)" if data.max_documents else id
-    collection, _ = collection_with(read_documents(files), name=searched, owner=owner)
+    searched = f"{id} ({len(documents.files)} documents)" if data.max_documents else id
+    collection, _ = collection_with(documents.read(), name=searched, owner=owner)
     dataset = imported.version.dataset
     mapping = mapping_of(dataset, collection, owner=owner)
     if mapping is None:

@@ -1,10 +1,12 @@
 """Reading the ground truth of the retrieval-strategy benchmark: questions with a document and sections of it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+from apps.collections.folders import FolderError
+from apps.collections.sources import documents_in
 from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
-from benchbench.files.sectioned import Question, find_documents, read_document, read_ground_truth
+from benchbench.files.sectioned import Question, read_ground_truth
 
 GRADE = 1
 NAMES = ("ground_truth.json", "ground_truth.json.gz")
@@ -21,8 +23,7 @@ def read_sectioned(path: Path, *, directory: Path | None = None, most: int | Non
     if file is None:
         raise DatasetError(f"{path} holds no ground_truth.json.")
     questions = read_ground_truth(file)[:most]
-    documents = find_documents(directory or file.parent / "documents")
-    dangling, warnings = _dangling(questions, documents) if documents else (None, [])
+    dangling, warnings = _dangling(questions, directory or file.parent / "documents", file)
     return DatasetRecord(
         name=file.resolve().parent.name if path.is_dir() else file.name.removesuffix(".gz").removesuffix(".json"),
         queries=[_query(question) for question in questions],
@@ -45,11 +46,12 @@ def _query(question: Question) -> QueryRecord:
     )
 
 
-def _dangling(questions: Sequence[Question], files: Iterable[Path]) -> tuple[int, list[str]]:
-    documents = {}
-    for file in files:
-        document = read_document(file)
-        documents[document.id] = {section.id for section in document.sections}
+def _dangling(questions: Sequence[Question], directory: Path, besides: Path) -> tuple[int | None, list[str]]:
+    try:
+        read = documents_in(directory, besides=besides).read()
+    except FolderError:  # there are none
+        return None, []
+    documents = {document.external_id: {section.section_id for section in document.sections} for document in read}
     lost = [q for q in questions if q.document_id not in documents]
     parts = [
         (question, section)

@@ -1,0 +1,132 @@
+"""Presets of experiments, from a directory of Markdown and questions to the results directory and the page."""
+
+import csv
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+from django.urls import reverse
+
+from apps.benchmarks.models import Benchmark
+from apps.benchmarks.repeating.experiment_plans import ExperimentError, plan_experiment
+from apps.benchmarks.repeating.experiments import prepare_experiment
+from tests.benchmarks.laboratory import FRUITS, write
+
+WORDS = ("apple", "pear", "plum", "fig")
+STRATEGIES: list[dict[str, Any]] = [{"name": "flat"}, {"name": "lod_embed", "doc_top_k": 2}]
+
+
+@pytest.fixture
+def guide(tmp_path: Path) -> Path:
+    """Twelve Markdown files, of which the last is asked for, and two others; a file of the experiment beside them."""
+    for number in range(12):
+        word = WORDS[number % 4]
+        path = tmp_path / "documents" / ("more" if number == 11 else "") / f"{number:02}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"# All of {number}\n\n{word}\n\n## Its uses\n\n{' '.join([word] * number)} {WORDS[-1]}\n")
+    (tmp_path / "documents/00.md").write_text("apple\n\n```\n# no heading\n```\n")
+    asked = [
+        ("q1", "apple", "00.md", []),
+        ("q2", "plum", "10.md", ["its-uses"]),
+        ("q3", "fig", "more/11.md", ["its-uses"]),
+    ]
+    truth = [
+        {"id": key, "question": text, "answer": text, "document_id": id, "section_ids": sections, "evidence": []}
+        for key, text, id, sections in asked
+    ]
+    (tmp_path / "ground_truth.json").write_text(json.dumps(truth))
+    return write(tmp_path, strategies=STRATEGIES, backends=[{"name": "memory"}, {"name": "pgvector"}])
+
+
+def command(*arguments: str) -> None:
+    call_command("run_benchmark", *arguments, stdout=StringIO())
+
+
+def rows_of(folder: Path, name: str) -> list[dict[str, str]]:
+    with (folder / name).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_quick_test_goes_from_markdown_to_results_and_a_page_and_runs_again(
+    guide: Path, admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command("--experiment", str(guide), "--preset", "quick_test", "--output-dir", str(guide.parent / "results"))
+    first = Benchmark.objects.get()
+    documents = first.mapping.collection.documents
+    assert list(documents.order_by("external_id").values_list("external_id", "title")) == [
+        ("00.md", "00"),
+        ("01.md", "All of 1"),
+        ("02.md", "All of 2"),
+        ("10.md", "All of 10"),
+        ("more/11.md", "All of 11"),
+    ]
+    assert list(documents.get(external_id="10.md").sections.values_list("section_id", "level")) == [
+        ("all-of-10", 1),
+        ("its-uses", 2),
+    ]
+    assert (first.status, first.runs_per_query, first.mapping.status) == ("completed", 1, "resolved")
+    results = guide.parent / "results" / "fruit"
+    summaries = rows_of(results, "summary.csv")
+    searched_by = [(row["strategy"], row["backend"]) for row in summaries]
+    assert searched_by == [(name, store) for name in ("flat", "lod_embed") for store in ("memory", "pgvector")]
+    assert {(row["queries_evaluated"], row["runs_per_query"], row["doc_recall_at_3"]) for row in summaries} == {
+        ("3", "1", "1.0")
+    }
+    assert [row["num_documents"] for row in rows_of(results, "index_stats.csv")] == ["5"] * 4
+    plum = [row for row in rows_of(results, "search_results.csv") if (row["query_id"], row["top_k"]) == ("q2", "3")]
+    assert [(row["doc_rank"], row["section_rank"]) for row in plum] == [("2", "3")] * 4, (
+        "after two that say nothing else"
+    )
+    page = admin_client.get(reverse("admin:benchmark_results", args=[first.pk])).content.decode()
+    assert all(word in page for word in ("lod_embed", "pgvector", FRUITS))
+
+    monkeypatch.chdir(results)
+    command("--experiment", "config.yaml", "--output-dir", "again")
+    again = Benchmark.objects.exclude(pk=first.pk).get()
+    assert again.mapping == first.mapping
+    assert rankings(again) == rankings(first)
+    assert all(rankings(first))
+    assert (results / "again/fruit/config.yaml").read_text() == (results / "config.yaml").read_text()
+
+
+def rankings(benchmark: Benchmark) -> list[str]:
+    return [run.provenance["rankings"] for run in benchmark.runs.order_by("run_order")]
+
+
+@pytest.mark.parametrize(("preset", "most", "times"), [("baseline", 10, 3), ("full", None, 5)])
+def test_the_other_presets_are_planned(guide: Path, preset: str, most: int | None, times: int) -> None:
+    planned = plan_experiment(guide, preset=preset)
+    assert (planned.experiment.data.max_documents, planned.experiment.benchmark.runs_per_query) == (most, times)
+    assert f"4 can run here. Each query is asked {times} times by each, for 3 chunks." in planned.sentence
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("preset", "documents"), [("baseline", 10), ("full", 12)])
+def test_they_keep_as_many_documents(guide: Path, preset: str, documents: int) -> None:
+    benchmark = prepare_experiment(plan_experiment(guide, preset=preset)).benchmark
+    assert benchmark.mapping.collection.documents.count() == documents
+    assert benchmark.mapping.status == "resolved"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_sections_and_documents_that_markdown_lacks_are_named(guide: Path) -> None:
+    truth = json.loads((guide.parent / "ground_truth.json").read_text())
+    truth[1]["section_ids"] = ["its-price"]
+    (guide.parent / "ground_truth.json").write_text(json.dumps([*truth, {**truth[0], "id": "q4", "document_id": "00"}]))
+    warnings = " ".join(prepare_experiment(plan_experiment(guide)).warnings)
+    assert "Documents that documents/ does not have: '00' of 'q4'." in warnings
+    assert "Sections that their document does not have: 'its-price' of '10.md' (q2)." in warnings
+
+
+@pytest.mark.django_db
+def test_questions_may_lie_among_the_documents(guide: Path) -> None:
+    guide.parent.joinpath("ground_truth.json").rename(guide.parent / "documents/ground_truth.json")
+    data = {"documents_dir": "documents", "ground_truth_path": "documents/ground_truth.json"}
+    path = write(guide.parent, data=data, embeddings=[{"model": "keyword:"}])
+    with pytest.raises(ExperimentError, match=r"No index of fruit\.yaml could be built"):
+        prepare_experiment(plan_experiment(path))
