@@ -132,7 +132,8 @@ def test_it_tells_what_a_run_answered(callers: Callers, nightly: Benchmark) -> N
     rows = {row["query_key"]: row for row in facts.pop("results")}
     assert facts == {"run_id": str(run.pk), "primary_k": 10, "total": 21, "page": 1, "per_page": 100}
     third = rows["q04"]
-    assert set(third) == ANSWER | {"total_time_ms", "execution", "error", "metrics_flat"}
+    calls = {"embed_calls", "llm_calls", "llm_cached", "fallback_used"}
+    assert set(third) == ANSWER | calls | {"rewrite_time_ms", "total_time_ms", "execution", "error", "metrics_flat"}
     assert (third["query_text"], third["retrieved_doc_ids"][:3]) == ("What is q04?", ["d21", "d22", "d4"])
     assert third["precision_at_k"] == third["metrics_flat"]["precision@10"] == 0.1
     assert (third["recall_at_k"], third["reciprocal_rank"], third["ndcg_at_k"]) == (1, pytest.approx(1 / 3), 0.5)

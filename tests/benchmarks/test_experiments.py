@@ -65,8 +65,7 @@ def test_it_imports_indexes_and_measures_every_combination(folder: Path) -> None
     assert raptor is not None
     assert runs[-1].error_message == f"Its index could not be built. {raptor.error}"
     assert (raptor.strategy, raptor.llm) == ("raptor", "llama3")
-    shaped = {"size": 500, "overlap": 50, "max_layers": 2, "cluster_threshold": 0.1}
-    assert raptor.chunk_parameters == {**shaped, "seed": 7}, "which is the experiment's"
+    assert raptor.chunk_parameters == {"size": 500, "overlap": 50, "max_layers": 2, "cluster_threshold": 0.1, "seed": 7}
     assert not (folder / "stores").exists(), "what a store keeps is among the data of the site"
     assert benchmark.experiment["config"]["backends"][1]["path"] == str(folder / "stores/c"), "wherever it is run again"
     assert runs[0].config["top_k"] == 3

@@ -2,17 +2,22 @@
 
 import csv
 import json
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from apps.benchmarks.launching import launch
-from apps.benchmarks.models import Benchmark, QueryResult
+from apps.benchmarks.models import Benchmark, QueryResult, StageList
 from apps.benchmarks.repeating.experiment_plans import plan_experiment
 from apps.benchmarks.repeating.experiments import prepare_experiment
 from apps.operations.working import wait
+from apps.results.exporters.results_json import query_results
+from apps.results.exporters.tables import write_run
 from apps.results.exporting import export_to
+from apps.results.templatetags.benchbench import page_of
 from apps.results.triage.paths import paths_of
 from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.indexing import build_index, create_index
@@ -65,6 +70,21 @@ def test_an_experiment_compares_strategies_by_sections_and_calls(measured: Bench
     summary = {row["strategy"]: row for row in rows_of(results, "summary.csv")}
     assert [summary[name]["total_embed_calls"] for name in ("flat", "lod_embed")] == ["6", "18"]
     assert [run.embed_calls for run in measured.runs.all()] == [6, 18]
+
+
+def test_a_query_that_fell_back_says_so(measured: Benchmark, admin_client: Client) -> None:
+    run = measured.runs.get(index__strategy="lod_embed")
+    fell_back, other = run.query_results.filter(repetition=1).order_by("query")[:2]
+    StageList.objects.filter(pk=fell_back.stage_list_id).update(fallback_used=True, llm_calls=2, llm_cached=1)
+    answers = query_results(run, [fell_back.query_id, other.query_id])
+    calls = ("embed_calls", "llm_calls", "llm_cached", "fallback_used")
+    assert [tuple(answer[name] for name in calls) for answer in answers] == [(3, 2, 1, True), (3, 0, 0, False)]
+    lines = list(csv.DictReader(StringIO("".join(write_run(run, measured.dataset_version)))))
+    assert [line["fallback_used"] for line in lines][:2] == ["True", "False"]
+    page, unlike = (admin_client.get(page_of(result)).content.decode() for result in (fell_back, other))
+    assert "named nothing that it was offered" in page
+    assert "2 answers, 1 kept" in page
+    assert "named nothing that it was offered" not in unlike
 
 
 def test_what_a_strategy_passed_by_is_told_so(measured: Benchmark) -> None:

@@ -124,10 +124,24 @@ class AnswerFacts(serializers.Serializer):
     recall_at_k = serializers.FloatField(allow_null=True)
     reciprocal_rank = serializers.FloatField(allow_null=True)
     ndcg_at_k = serializers.FloatField(allow_null=True)
+    rewrite_time_ms = serializers.FloatField(
+        allow_null=True, help_text="What a language model took for the text that was searched for; null: as asked."
+    )
     search_time_ms = serializers.FloatField(allow_null=True)
     rerank_time_ms = serializers.FloatField(allow_null=True)
     total_time_ms = serializers.FloatField(allow_null=True, help_text="Of all stages, encoding and fusing too.")
     execution = serializers.CharField(allow_null=True, help_text="How that was timed: shared, or isolated.")
+    embed_calls = serializers.IntegerField(
+        allow_null=True, min_value=0, help_text="Encodings that the run needs for it alone; null of an external run."
+    )
+    llm_calls = serializers.IntegerField(
+        allow_null=True, min_value=0, help_text="The same of a language model's answers."
+    )
+    llm_cached = serializers.IntegerField(allow_null=True, min_value=0, help_text="How many of these were kept ones.")
+    fallback_used = serializers.BooleanField(
+        allow_null=True,
+        help_text="Whether a language model named nothing that it was offered, so that the nearest were gone on with.",
+    )
     error = serializers.CharField(allow_null=True, help_text="Why there is no ranking, where the query failed.")
     metrics_flat = flat_metrics()
 

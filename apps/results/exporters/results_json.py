@@ -7,6 +7,7 @@ from typing import Any
 
 from apps.benchmarks.describing import flat
 from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.running.storing import CALLS
 from apps.benchmarks.running.timing import cost_ms, execution_of
 from apps.datasets.models import DatasetVersion
 from apps.results.exporters.outcomes import Outcome, outcomes_at
@@ -102,10 +103,12 @@ def _answer(outcome: Outcome, benchmark: Benchmark) -> dict[str, Any]:
         "recall_at_k": values.get(f"R@{k}"),
         "reciprocal_rank": values.get("RR"),
         "ndcg_at_k": values.get(f"nDCG@{k}"),
+        "rewrite_time_ms": result.rewrite_ms if result else None,
         "search_time_ms": result.search_ms if result else None,
         "rerank_time_ms": result.rerank_ms if result else None,
         "total_time_ms": result.total_ms if result else None,
         "execution": execution_of(benchmark, result.total_ms) if result else None,
+        **{name: getattr(result, name, None) for name in CALLS},
         "error": outcome.error or None,
         "metrics_flat": flat(values),
     }

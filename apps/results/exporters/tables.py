@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator
 
 from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.running.storing import TIMINGS
+from apps.benchmarks.running.storing import CALLS, TIMINGS
 from apps.benchmarks.running.timing import execution_of
 from apps.datasets.models import DatasetVersion
 from apps.results.configurations import keys_of
@@ -53,7 +53,7 @@ def write_run(run: Run, version: DatasetVersion) -> Iterator[str]:
 
 def _query_rows(benchmark: Benchmark, runs: Iterable[Run], version: DatasetVersion) -> Iterator[str]:
     names = benchmark.measures
-    columns = [*QUERY_COLUMNS, *names, *TIMINGS, "execution", "documents"]
+    columns = [*QUERY_COLUMNS, *names, *TIMINGS, "execution", *CALLS, "documents"]
     yield csv_line(columns)
     for run in runs:
         about = [str(run.pk), run.run_order, run.label, version.number]
@@ -72,4 +72,5 @@ def _query_rows(benchmark: Benchmark, runs: Iterable[Run], version: DatasetVersi
                 "failed" if outcome.error else "completed",
                 outcome.error,
             ]
-            yield csv_line([*facts, *values, *times, json.dumps(outcome.documents, ensure_ascii=False)])
+            calls = [getattr(outcome.result, name, None) for name in CALLS]
+            yield csv_line([*facts, *values, *times, *calls, json.dumps(outcome.documents, ensure_ascii=False)])
