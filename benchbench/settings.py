@@ -276,6 +276,9 @@ BENCHBENCH_TOKEN_BYTES = env_int("BENCHBENCH_TOKEN_BYTES", 4 * 2**30, least=0)
 BENCHBENCH_LLM_SERVERS = env_list("BENCHBENCH_LLM_SERVERS", [])
 BENCHBENCH_LLM_KEYS = env_list("BENCHBENCH_LLM_KEYS", [])
 BENCHBENCH_LLM_TIMEOUT_SECONDS = env_int("BENCHBENCH_LLM_TIMEOUT_SECONDS", 60)
+# Of single servers: NAME=SECONDS, and NAME=TOKENS of the context that Ollama is told to give its models.
+BENCHBENCH_LLM_TIMEOUTS = env_list("BENCHBENCH_LLM_TIMEOUTS", [])
+BENCHBENCH_LLM_CONTEXTS = env_list("BENCHBENCH_LLM_CONTEXTS", [])
 # Their answers that PostgreSQL keeps, with the prompts.
 BENCHBENCH_LLM_CACHE_BYTES = env_int("BENCHBENCH_LLM_CACHE_BYTES", 2**28, least=0)
 BENCHBENCH_DEFAULT_MODEL = env_str("BENCHBENCH_DEFAULT_MODEL", "sentence-transformers/all-MiniLM-L6-v2")

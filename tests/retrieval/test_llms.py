@@ -125,6 +125,43 @@ def later(clock: Any, seconds: float) -> Any:
 
 
 @pytest.mark.django_db
+class TestSettingsOfOneServer:
+    @pytest.fixture(autouse=True)
+    def _of_ollama(self, index: Index) -> None:
+        index.llm_parameters = checked_llm({"provider": "ollama"})
+
+    def test_a_server_may_take_longer_than_others(self, index: Index, server: LLMServer, settings: Any) -> None:
+        settings.BENCHBENCH_LLM_TIMEOUT_SECONDS = 0.05
+        settings.BENCHBENCH_LLM_TIMEOUTS = ["ollama=60"]
+        server.answer = lambda prompt: time.sleep(0.2) or "there"
+        assert ask(index, "Which?").text == "there"
+        assert len(server.asked) == 1
+
+    def test_ollama_is_told_its_context_and_an_answer_in_another_is_another(
+        self, index: Index, server: LLMServer, settings: Any
+    ) -> None:
+        for contexts in ([], ["ollama=8192"], ["ollama=8192"]):
+            settings.BENCHBENCH_LLM_CONTEXTS = contexts
+            ask(index, "Which?")
+        assert [asked["options"].get("num_ctx") for asked in server.asked] == [None, 8192]
+
+    @pytest.mark.parametrize(
+        ("setting", "stated", "said"),
+        [
+            ("TIMEOUTS", "ollama", "TIMEOUTS: 'ollama' is not NAME=NUMBER"),
+            ("TIMEOUTS", "olama=3", "TIMEOUTS: olama is not a server of BENCHBENCH_LLM_SERVERS"),
+            ("CONTEXTS", "openai=8192", "CONTEXTS: openai is not an Ollama server"),
+        ],
+    )
+    def test_what_names_no_server_is_refused(
+        self, server: LLMServer, settings: Any, setting: str, stated: str, said: str
+    ) -> None:
+        setattr(settings, f"BENCHBENCH_LLM_{setting}", [stated])
+        with pytest.raises(ImproperlyConfigured, match=said):
+            servers()
+
+
+@pytest.mark.django_db
 class TestKeptAnswers:
     def test_the_same_is_asked_once(self, index: Index, server: LLMServer) -> None:
         first, second = ask(index, "Which?"), ask(index, "Which?")

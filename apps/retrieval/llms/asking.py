@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.llms.answers import are_passed_by, find_answer, keep_answer
 from apps.retrieval.llms.base import LLM, LLMError, PassingLLMError, Reply
-from apps.retrieval.llms.servers import ASKS, checked_llm, load_llm
+from apps.retrieval.llms.servers import ASKS, checked_llm, load_llm, servers
 from apps.retrieval.models import Index, LLMAnswer
 
 ATTEMPTS = 3
@@ -64,12 +64,14 @@ def ask_llm(model: str, parameters: Parameters, prompt: str) -> Reply:
         text, ms = _generate(llm, server, prompt, told)
         return Reply(text, ms, _since(started), False)
     known = {"provider": server, "model": model, "revision": _revision(llm, server), "prompt": prompt}
-    key = fingerprint(**known, parameters=told)
+    context = servers()[server].context  # another one may cut the prompt elsewhere
+    shaped = told if context is None else {**told, "context": context}
+    key = fingerprint(**known, parameters=shaped)
     kept = find_answer(key)
     if kept is not None:
         return Reply(kept.text, kept.ms, _since(started), True)
     text, ms = _generate(llm, server, prompt, told)
-    kept = keep_answer(LLMAnswer(key=key, text=text, ms=ms, parameters=told, **known))
+    kept = keep_answer(LLMAnswer(key=key, text=text, ms=ms, parameters=shaped, **known))
     return Reply(kept.text, kept.ms, _since(started), False)
 
 

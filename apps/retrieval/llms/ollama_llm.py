@@ -9,18 +9,22 @@ Result = TypeVar("Result")
 
 
 class OllamaLLM:
-    """A model of an Ollama server at `url`, such as http://localhost:11434."""
+    """A model of an Ollama server at `url`, such as http://localhost:11434, in a context of so many tokens, where that
+    is stated: what is longer, Ollama cuts."""
 
-    def __init__(self, model_name: str, *, server: str, url: str, key: str, timeout: float) -> None:
+    def __init__(
+        self, model_name: str, *, server: str, url: str, key: str, timeout: float, context: int | None = None
+    ) -> None:
         from ollama import Client
 
         self.model_name = model_name
         self._server = server
+        self._context = {} if context is None else {"num_ctx": context}
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._client = Client(host=url, timeout=timeout, headers=headers)
 
     def generate(self, prompt: str, *, max_tokens: int = 500, temperature: float = 0.0, seed: int = 0) -> str:
-        options = {"temperature": temperature, "seed": seed, "num_predict": max_tokens}
+        options = {"temperature": temperature, "seed": seed, "num_predict": max_tokens, **self._context}
         message = {"role": "user", "content": prompt}
         answer: Any = self._told(lambda: self._client.chat(self.model_name, messages=[message], options=options))
         return answer.message.content or ""

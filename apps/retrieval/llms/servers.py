@@ -18,22 +18,27 @@ from apps.retrieval.llms.openai_llm import OpenAILLM
 KINDS: dict[str, Callable[..., LLM]] = {"ollama": OllamaLLM, "openai": OpenAILLM}
 STATED = re.compile(r"(?P<name>[\w-]+)=(?P<kind>\w+)\+(?P<url>https?://\S+)")
 DEFAULTS: dict[str, Any] = {"provider": "", "temperature": 0.0, "max_tokens": 500, "seed": 0, "cache": True}
+WITH_CONTEXT = ("ollama",)  # the kinds that are told how many tokens a prompt and its answer may have
 ASKS = ("temperature", "max_tokens", "seed")  # what a server is told, and an answer depends on
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server by its name: of which kind, where, and the key that it wants, if any."""
+    """A server by its name: of which kind, where, the key that it wants, if any, the seconds that it may take for an
+    answer, and the tokens of context that it is told to give; None: as many as it does by itself."""
 
     name: str
     kind: str
     url: str
     key: str
+    timeout: float
+    context: int | None = None
 
 
 def servers() -> dict[str, Server]:
     """Return the servers of BENCHBENCH_LLM_SERVERS by name. Raises ImproperlyConfigured."""
     keys = dict(stated.split("=", 1) for stated in settings.BENCHBENCH_LLM_KEYS if "=" in stated)
+    timeouts, contexts = _numbers("BENCHBENCH_LLM_TIMEOUTS"), _numbers("BENCHBENCH_LLM_CONTEXTS")
     named = {}
     for stated in settings.BENCHBENCH_LLM_SERVERS:
         match = STATED.fullmatch(stated)
@@ -42,8 +47,26 @@ def servers() -> dict[str, Server]:
                 f"BENCHBENCH_LLM_SERVERS: {stated!r} is not NAME=KIND+URL, as ollama=ollama+http://localhost:11434; "
                 f"kinds are {', '.join(KINDS)}."
             )
-        named[match["name"]] = Server(match["name"], match["kind"], match["url"], keys.get(match["name"], ""))
+        name = match["name"]
+        timeout = timeouts.pop(name, settings.BENCHBENCH_LLM_TIMEOUT_SECONDS)
+        context = contexts.pop(name, None) if match["kind"] in WITH_CONTEXT else None
+        named[name] = Server(name, match["kind"], match["url"], keys.get(name, ""), timeout, context)
+    for setting, left in (("BENCHBENCH_LLM_TIMEOUTS", timeouts), ("BENCHBENCH_LLM_CONTEXTS", contexts)):
+        if left:
+            able = "a server of BENCHBENCH_LLM_SERVERS" if left is timeouts else "an Ollama server of them"
+            raise ImproperlyConfigured(f"{setting}: {', '.join(left)} is not {able}.")
     return named
+
+
+def _numbers(setting: str) -> dict[str, int]:
+    """What a setting says of single servers, NAME=NUMBER."""
+    numbers = {}
+    for stated in getattr(settings, setting):
+        name, _, number = stated.partition("=")
+        if not re.fullmatch(r"[1-9][0-9]{0,8}", number.strip()):
+            raise ImproperlyConfigured(f"{setting}: {stated!r} is not NAME=NUMBER, as ollama=300.")
+        numbers[name.strip()] = int(number)
+    return numbers
 
 
 def checked_llm(parameters: dict[str, Any]) -> dict[str, Any]:
@@ -85,15 +108,16 @@ def lack_of_llm(name: str) -> str:
 
 
 @lru_cache(maxsize=16)
-def _made(server: Server, model: str, timeout: float) -> LLM:
-    return KINDS[server.kind](model, server=server.name, url=server.url, key=server.key, timeout=timeout)
+def _made(server: Server, model: str) -> LLM:
+    told = {"context": server.context} if server.kind in WITH_CONTEXT else {}
+    return KINDS[server.kind](model, server=server.name, url=server.url, key=server.key, timeout=server.timeout, **told)
 
 
 def load_llm(provider: str, model: str) -> LLM:
     """Return a model of the server called `provider`. Raises LLMError."""
     if lacking := lack_of_llm(f"{provider}:{model}"):
         raise LLMError(f"{lacking[0].upper()}{lacking[1:]}.")
-    return _made(servers()[provider], model, settings.BENCHBENCH_LLM_TIMEOUT_SECONDS)
+    return _made(servers()[provider], model)
 
 
 def _is_number(value: object) -> bool:
