@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 
 from apps.benchmarks.models import Run
-from apps.benchmarks.provenance import facts_of
+from apps.benchmarks.provenance import facts_of, llms_of
 from benchbench.ir.planning.configuration import Configuration
 
 K = TypeVar("K", bound=Hashable)
@@ -91,8 +91,8 @@ def _models(runs: Sequence[Run]) -> Iterator[Difference]:
     reranked = [run for run in runs if run.config.get("use_reranker") and _made_by(run)]
     for name, mine in grouped(reranked, lambda run: Configuration.from_dict(run.config).effective_reranker).items():
         yield from _revisions("reranker", name, grouped(mine, partial(_noted, "rerankers", name)))
-    rewriting = [run for run in runs if Configuration.from_dict(run.config).rewrites and _made_by(run)]
-    for name, mine in grouped(rewriting, lambda run: str(run.config["llm"])).items():
+    for name in dict.fromkeys(name for run in runs for name in llms_of(run)):
+        mine = [run for run in runs if name in llms_of(run) and _made_by(run)]
         yield from _revisions("language model", name, grouped(mine, partial(_noted, "llms", name)))
 
 

@@ -16,6 +16,7 @@ from apps.retrieval.describing import identity_of
 from apps.retrieval.encoders.model_files import device_name
 from apps.retrieval.llms.asking import llm_revision
 from apps.retrieval.rerankers import Reranker
+from benchbench.ir.planning.configuration import Configuration
 from benchbench.timestamps import timestamp
 
 # What of the settings decides whether a query is an error, and how its time was taken.
@@ -66,18 +67,27 @@ def provenance_of(run: Run, *, made_by: list[Any], rankings: str) -> dict[str, A
 
 def environment(rerankers: Iterable[Reranker], llms: Iterable[str] = ()) -> dict[str, Any]:
     """Return what this process computes with: libraries, services, code, device, and the revisions of rerankers and of
-    the language models that rewrote queries, such as ollama:llama3."""
+    the language models that were asked, such as ollama:llama3."""
     revisions: dict[str, set[str]] = {}
     for reranker in rerankers:  # one that is made for an index has a revision for each
         revisions.setdefault(reranker.name, set()).add(reranker.revision)
-    rewriters = {llm: llm_revision(*llm.split(":", 1)) for llm in sorted(set(llms))}
+    asked = {llm: llm_revision(*llm.split(":", 1)) for llm in sorted(set(llms))}
     return {
         **_code(),
         "device": device_name(),
         "settings": {name: getattr(settings, name) for name in SETTINGS},
         "rerankers": {name: ", ".join(sorted(versions)) for name, versions in sorted(revisions.items())},
-        **({"llms": rewriters} if rewriters else {}),
+        **({"llms": asked} if asked else {}),
     }
+
+
+def llms_of(run: Run) -> list[str]:
+    """Return the language models of a run that has ended, each with its server: that of its index, which made it or is
+    asked while it is searched, and the one that rewrote queries. `made_by` has revisions of those that were asked."""
+    index = run.provenance.get("index") or {}
+    named = [f"{index['llm_parameters'].get('provider')}:{index['llm']}"] if index.get("llm") else []
+    rewrites = Configuration.from_dict(run.config).rewrites
+    return [*named, str(run.config["llm"])] if rewrites else named
 
 
 def code_version() -> dict[str, Any]:

@@ -13,6 +13,7 @@ from apps.collections.records import DocumentRecord
 from apps.datasets.records import QueryRecord
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
+from apps.results.exporters.strategy import files
 from apps.results.triage.paths import paths_of
 from apps.retrieval.availability import UnavailableError
 from apps.retrieval.indexing import build_index, create_index
@@ -120,6 +121,8 @@ def test_a_run_says_which_revision_rewrote_and_a_comparison_warns_of_another(
         runs.append(benchmark.runs.get())
         assert [made["llms"] for made in runs[-1].provenance["made_by"]] == [{f"here:{MODEL}": server.digest}]
     assert [difference.about for difference in circumstances(runs)] == ["model"]
+    log = "".join(files(benchmark, benchmark.dataset_version)["run.log"])
+    assert f"language model here:{MODEL}, revision d2\n" in log
 
 
 def test_a_rewritten_query_is_searched_approximately_too(shelf: Mapping, server: LLMServer) -> None:

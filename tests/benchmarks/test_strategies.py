@@ -154,6 +154,7 @@ def test_a_language_model_is_asked_query_by_query(
     results = {result.query.key: result for result in three.query_results.select_related("query")}
     assert (results["q1"].llm_calls, results["q1"].fallback_used, results["q1"].error) == (2, False, "")
     assert results["q2"].fallback_used
+    assert {tuple(made["llms"]) for made in three.provenance["made_by"]} == {(f"here:{MODEL}",)}
     assert "answered 400" in results["q3"].error
     assert [warning for warning in three.warnings if "1 query the language model named nothing" in warning]
     (stops,) = paths_of(results["q1"], {}, hits=results["q1"].document_ids, shown=1).stops.values()

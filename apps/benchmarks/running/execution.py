@@ -1,5 +1,6 @@
 """Execution of one batch of a benchmark: its queries, through every run that is not finished."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from django.conf import settings
@@ -26,7 +27,8 @@ from apps.datasets.models import Query
 from apps.operations.faults import Faults
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch
-from benchbench.ir.planning.stages import RerankStage, RewriteStage, Stage
+from apps.retrieval.llms.servers import checked_llm, full_name
+from benchbench.ir.planning.stages import AskStage, RerankStage, RewriteStage, Stage
 
 
 def execute(batch: Batch, lease: Lease) -> None:
@@ -84,13 +86,23 @@ def _work(batch: Batch, lease: Lease) -> Work:
 
 
 def _made_by(work: Work, outcomes: dict[str, list[Outcome]]) -> dict[str, Any]:
-    """Return the environment of this process, with the rerankers that worked, and the language models that rewrite."""
+    """Return the environment of this process, the rerankers that worked, and the language models that were asked."""
     reranks = [stage for stage in work.plan.stages if isinstance(stage, RerankStage)]
     worked = [stage for stage in reranks if any(not outcome.error for outcome in outcomes[stage.key])]
     return environment(
         (work.rerankers.load(stage.reranker, work.indexes[stage.index].index) for stage in worked),
-        [stage.llm for stage in work.plan.stages if isinstance(stage, RewriteStage)],
+        _llms(work),
     )
+
+
+def _llms(work: Work) -> Iterator[str]:
+    """Yield the language models that rewrite queries, or that strategies ask while they search, with their servers."""
+    for stage in work.plan.stages:
+        if isinstance(stage, RewriteStage):
+            yield stage.llm
+        elif isinstance(stage, AskStage):
+            index = work.indexes[stage.index].index
+            yield full_name(index.llm, checked_llm(index.llm_parameters))
 
 
 def shared_queries(work: Work) -> tuple[list[FinalList], dict[str, list[Outcome]], Noted]:

@@ -5,7 +5,7 @@ from dataclasses import astuple
 from typing import Any
 
 from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.provenance import facts_of
+from apps.benchmarks.provenance import facts_of, llms_of
 from apps.datasets.models import DatasetVersion
 from apps.operations.faults import tracebacks_of
 from benchbench.files.strategy_results import Configuration
@@ -63,10 +63,12 @@ def _models(run: Run) -> Iterator[str]:
     index = run.index
     if index and index.encoder:
         yield f"embedding model {index.encoder}, revision {index.encoder_revision or 'unknown'}"
-    if index and index.llm:
-        yield f"language model {index.llm}"
-    facts = facts_of(run.provenance.get("made_by", []))
-    for environment in run.provenance.get("made_by", []):
+    made_by = run.provenance.get("made_by", [])
+    for llm in llms_of(run) or ([index.llm] if index and index.llm else []):
+        revisions = sorted({made["llms"][llm] for made in made_by if llm in made.get("llms", {})})
+        yield ", ".join([f"language model {llm}", *(f"revision {revision}" for revision in revisions)])
+    facts = facts_of(made_by)
+    for environment in made_by:
         for reranker, revision in environment.get("rerankers", {}).items():
             yield f"reranker {reranker}, revision {revision or 'unknown'}"
     if told := [f"{name} {', '.join(sorted(facts[name]))}" for name in CODE if name in facts]:
