@@ -90,6 +90,11 @@ def llms_of(run: Run) -> list[str]:
     return [*named, str(run.config["llm"])] if rewrites else named
 
 
+def llm_revisions(run: Run, llm: str) -> list[str]:
+    """Return the distinct revisions of a language model that a run asked."""
+    return sorted({made["llms"][llm] for made in run.provenance.get("made_by", []) if llm in made.get("llms", {})})
+
+
 def code_version() -> dict[str, Any]:
     """Return which BenchBench this is: the commit, where it runs from a checkout."""
     return {name: _code()[name] for name in ("git_revision", "python")}

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from apps.benchmarks.circumstances import circumstances
 from apps.benchmarks.defining.previewing import preview
@@ -14,6 +15,7 @@ from apps.datasets.records import QueryRecord
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.results.exporters.strategy import files
+from apps.results.templatetags.benchbench import page_of
 from apps.results.triage.paths import paths_of
 from apps.retrieval.availability import UnavailableError
 from apps.retrieval.indexing import build_index, create_index
@@ -167,7 +169,7 @@ def test_repetitions_ask_anew(shelf: Mapping, server: LLMServer) -> None:
     assert list(cached) == [1, 0, 0], "the first was asked to warm up"
 
 
-def test_pages_tell_the_text_that_found_a_document(shelf: Mapping, server: LLMServer) -> None:
+def test_pages_tell_the_text_that_found_a_document(shelf: Mapping, server: LLMServer, admin_client: Client) -> None:
     benchmark = benchmark_of(shelf, search_modes=["hybrid"], query=["multi(2)"], **LLM)
     wait(launch(benchmark))
     result = QueryResult.objects.get(query__key="q1")
@@ -175,6 +177,10 @@ def test_pages_tell_the_text_that_found_a_document(shelf: Mapping, server: LLMSe
     stops = paths_of(result, {}, hits=[pear.pk], shown=1).stops[pear.pk]
     assert [(stop.stage, stop.rank) for stop in stops if stop.stage.startswith("dense")][1] == ("dense, text 2", 1)
     assert {"lexical, text 1", "lexical, text 2", "variants fused", "fused"} < {stop.stage for stop in stops}
+    searched_for = "<dt>Searched for</dt><dd>apple<br>pear</dd>"
+    assert searched_for in admin_client.get(page_of(result)).content.decode()
+    LLMAnswer.objects.all().delete()
+    assert searched_for not in admin_client.get(page_of(result)).content.decode(), "which is not kept any more"
 
 
 def test_a_model_that_is_not_here_is_refused(shelf: Mapping, server: LLMServer) -> None:

@@ -5,7 +5,7 @@ from dataclasses import astuple
 from typing import Any
 
 from apps.benchmarks.models import Benchmark, Run
-from apps.benchmarks.provenance import facts_of, llms_of
+from apps.benchmarks.provenance import facts_of, llm_revisions, llms_of
 from apps.datasets.models import DatasetVersion
 from apps.operations.faults import tracebacks_of
 from benchbench.files.strategy_results import Configuration
@@ -65,8 +65,7 @@ def _models(run: Run) -> Iterator[str]:
         yield f"embedding model {index.encoder}, revision {index.encoder_revision or 'unknown'}"
     made_by = run.provenance.get("made_by", [])
     for llm in llms_of(run) or ([index.llm] if index and index.llm else []):
-        revisions = sorted({made["llms"][llm] for made in made_by if llm in made.get("llms", {})})
-        yield ", ".join([f"language model {llm}", *(f"revision {revision}" for revision in revisions)])
+        yield ", ".join([f"language model {llm}", *(f"revision {known}" for known in llm_revisions(run, llm))])
     facts = facts_of(made_by)
     for environment in made_by:
         for reranker, revision in environment.get("rerankers", {}).items():

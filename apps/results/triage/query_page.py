@@ -3,11 +3,14 @@
 from typing import Any
 
 from apps.benchmarks.models import QueryResult, Run
+from apps.benchmarks.provenance import llm_revisions
 from apps.results.leaderboard.runs import primary_measure
 from apps.results.leaderboard.versions import version_shown
 from apps.results.triage import queries
 from apps.results.triage.paths import paths_of
 from apps.results.triage.side_by_side import side_by_side
+from apps.retrieval.llms.rewriting import kept_texts
+from benchbench.ir.planning.configuration import Configuration
 
 SHOWN_HITS = 20
 SHOWN_LOST = 50
@@ -29,6 +32,7 @@ def query_context(result: QueryResult, *, version: str = "", against: Run | None
         "query": result.query,
         "run": result.run,
         "paths": paths,
+        "texts": _searched_for(result),
         "hits": [
             (hit, paths.stops.get(hit.document.pk, ()) if hit.document else ())
             for hit in queries.hits_of(result, grades, shown=SHOWN_HITS)
@@ -42,6 +46,18 @@ def query_context(result: QueryResult, *, version: str = "", against: Run | None
         "shown": SHOWN_HITS,
         "columns": side_by_side(result, other, grades, shown=SHOWN_HITS) if other else None,
     }
+
+
+def _searched_for(result: QueryResult) -> tuple[str, ...]:
+    """The texts that a language model made of the query; none where it was asked as it is, or they are not kept.
+
+    Those of further repetitions were never kept.
+    """
+    configuration = Configuration.from_dict(result.run.config)
+    revisions = llm_revisions(result.run, configuration.llm or "")
+    if not configuration.rewrites or result.error or result.repetition > 1 or len(revisions) != 1:
+        return ()
+    return kept_texts(configuration.query, configuration.llm or "", result.query.text, revision=revisions[0])
 
 
 def _same_query(run: Run, result: QueryResult) -> QueryResult | None:

@@ -63,16 +63,30 @@ def ask_llm(model: str, parameters: Parameters, prompt: str) -> Reply:
     if are_passed_by() or not parameters["cache"]:
         text, ms = _generate(llm, server, prompt, told)
         return Reply(text, ms, _since(started), False)
-    known = {"provider": server, "model": model, "revision": _revision(llm, server), "prompt": prompt}
-    context = servers()[server].context  # another one may cut the prompt elsewhere
-    shaped = told if context is None else {**told, "context": context}
-    key = fingerprint(**known, parameters=shaped)
+    known = _known(model, parameters, _revision(llm, server), prompt)
+    key = fingerprint(**known)
     kept = find_answer(key)
     if kept is not None:
         return Reply(kept.text, kept.ms, _since(started), True)
     text, ms = _generate(llm, server, prompt, told)
-    kept = keep_answer(LLMAnswer(key=key, text=text, ms=ms, parameters=shaped, **known))
+    kept = keep_answer(LLMAnswer(key=key, text=text, ms=ms, **known))
     return Reply(kept.text, kept.ms, _since(started), False)
+
+
+def kept_text(model: str, parameters: Parameters, revision: str, prompt: str) -> str | None:
+    """Return the answer of one revision of a model that is kept, and leave it as it is; None where none is."""
+    if parameters["provider"] not in servers():
+        return None
+    key = fingerprint(**_known(model, parameters, "" if revision == UNKNOWN else revision, prompt))
+    return LLMAnswer.objects.filter(key=key).values_list("text", flat=True).first()
+
+
+def _known(model: str, parameters: Parameters, revision: str, prompt: str) -> dict[str, Any]:
+    """What an answer is known by. In another context the server may cut the prompt elsewhere."""
+    server, told = parameters["provider"], {name: parameters[name] for name in ASKS}
+    if context := servers()[server].context:
+        told["context"] = context
+    return {"provider": server, "model": model, "revision": revision, "prompt": prompt, "parameters": told}
 
 
 def check_llm(index: Index) -> None:

@@ -1,6 +1,8 @@
 """Rewriting queries: the texts that a language model makes of one."""
 
-from apps.retrieval.llms.asking import ask_llm
+from typing import Any
+
+from apps.retrieval.llms.asking import ask_llm, kept_text
 from apps.retrieval.llms.base import Reply
 from apps.retrieval.llms.servers import checked_llm
 from benchbench.ir.planning.query_text import MAX_TOKENS, QueryText
@@ -12,7 +14,19 @@ def rewritten(method: str, llm: str, question: str) -> tuple[tuple[str, ...], Re
     `method` is the text of a `QueryText`. Raises LLMError, and QueryTextError for a reply that holds too few texts.
     """
     how = QueryText.parse(method)
-    server, _, model = llm.partition(":")
-    parameters = checked_llm({"provider": server, "max_tokens": MAX_TOKENS[how.method]})
+    model, parameters = _asked(how, llm)
     reply = ask_llm(model, parameters, how.prompt(question))
     return how.texts(reply.text), reply
+
+
+def kept_texts(method: str, llm: str, question: str, *, revision: str) -> tuple[str, ...]:
+    """Return the texts that a revision of `llm` made of a question; none where its answer is not kept any more."""
+    how = QueryText.parse(method)
+    model, parameters = _asked(how, llm)
+    answer = kept_text(model, parameters, revision, how.prompt(question))
+    return () if answer is None else how.texts(answer)
+
+
+def _asked(how: QueryText, llm: str) -> tuple[str, dict[str, Any]]:
+    server, _, model = llm.partition(":")
+    return model, checked_llm({"provider": server, "max_tokens": MAX_TOKENS[how.method]})
