@@ -151,10 +151,7 @@ class QueryAdmin(LargeAdmin):
 
     change_form_outer_before_template = "datasets/head.html"
     change_form_outer_after_template = "datasets/judgments.html"
-    pages = (
-        Page("<int:query_id>/judge/", views.judge_by_reference, "query_judge"),
-        Page("<int:query_id>/edit/", query_views.edit, "query_edit"),
-    )
+    pages = (Page("<int:query_id>/edit/", query_views.edit, "query_edit"),)
 
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         if query := kwargs.get("obj"):

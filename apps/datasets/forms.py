@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from django import forms
 
-from apps.datasets.records import DOC_REF_KEYS, GRADES, LABEL_LENGTH
+from apps.datasets.records import GRADES, LABEL_LENGTH
 from benchbench.site.pages import PageForm, Sections
 
 
@@ -40,21 +40,6 @@ class GradeForm(RemovableForm):
         help_text="The reason, for later readers.",
     )
     next = forms.CharField(required=False, widget=forms.HiddenInput())
-
-
-class JudgmentForm(GradeForm):
-    """A judgment of a document that the dataset has not judged for the query yet, or has under another reference."""
-
-    sections: ClassVar[Sections] = (("", "", ("key", "reference", "grade", "note")),)
-
-    key = forms.ChoiceField(
-        label="Document by",
-        choices=[(key, key.replace("_", " ")) for key in DOC_REF_KEYS],
-    )
-    reference = forms.CharField(
-        label="Reference",
-        help_text="The document's own reference, as in a collection; mappings find the document by it.",
-    )
 
 
 class FreezeForm(PageForm):

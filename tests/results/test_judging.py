@@ -145,7 +145,8 @@ def test_a_query_lists_its_judgments_and_takes_others(admin_client: Client, rank
     assert form.context["form"].initial["grade"] == 1
     assert "Remove the judgment" in text_of(form)
     admin_client.post(f"{url}?judgment={judgment.pk}", {"remove": "1"})
-    response = admin_client.post(url, {"key": "uri", "reference": " lib:9 ", "grade": "3", "note": "New."}, follow=True)
+    stated = {"key": "uri", "reference": " lib:9 ", "grade": "3", "note": "New.", "without_document": "on"}
+    response = admin_client.post(url, stated, follow=True)
     assert response.redirect_chain == [(change_url(query), 302)]
     assert query.judgments.get(until=None, since=2).doc_ref == {"uri": "lib:9"}
     page = text_of(response)
@@ -153,6 +154,18 @@ def test_a_query_lists_its_judgments_and_takes_others(admin_client: Client, rank
     assert "removed in the draft" in page
     assert "Draft of version 2" in text_of(admin_client.get(change_url(query.dataset)))
     assert admin_client.get(url, {"judgment": judgment.pk}).status_code == 404, "removed since"
+
+
+def test_a_document_that_is_nowhere_is_judged_only_if_one_says_so(admin_client: Client, ranking: QueryResult) -> None:
+    url = reverse("admin:query_judge", args=[ranking.query.pk])
+    response = admin_client.post(url, {"key": "uri", "reference": "lib:9", "grade": "3"})
+    refused = response.context["form"].errors["reference"]
+    assert refused == [
+        "No document of \"library\" has the uri 'lib:9': correct it, or state the judgment without a document."
+    ]
+    assert draft_of(ranking.query.dataset) is None
+    admin_client.post(url, {"key": "document_id", "reference": "d3", "grade": "1"})
+    assert Judgment.objects.get(until=None, since=2).doc_ref == {"document_id": "d3"}
 
 
 def test_what_is_wrong_with_a_judgment_stands_at_its_field(admin_client: Client, ranking: QueryResult) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db import transaction
 
-from apps.collections.models import Document
+from apps.collections.models import Collection, Document
 from apps.datasets.editing.judgments import JudgmentEdit, edit_judgments
 from apps.datasets.finding import find_version
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
@@ -69,6 +69,27 @@ def unjudge_document(mapping: Mapping, query: Query, document: Document) -> None
     if not judgments:
         raise JudgingError(f'"{document}" has no judgment for {query.key!a}: there is nothing to remove.')
     edit_judgments(mapping.dataset, _removed(query, judgments))
+
+
+def require_document(dataset: Dataset, doc_ref: dict[str, Any]) -> None:
+    """Raise JudgingError where the dataset is mapped to collections of documents and none has the one that is meant.
+
+    Such a judgment would count as a document that nothing can find. Of a dataset without such a mapping nothing can be
+    said.
+    """
+    mappings = Mapping.objects.filter(dataset=dataset).exclude(collection__kind=Collection.Kind.EXTERNAL)
+    collections = list(Collection.objects.filter(pk__in=mappings.values("collection")).order_by("name"))
+    for collection in collections:
+        if resolve_reference(doc_ref, load_catalogue(collection, [doc_ref])).document_id is not None:
+            return
+    if collections:
+        (key, value), *_ = doc_ref.items()
+        where = f'"{collections[0]}"' if len(collections) == 1 else f"the {len(collections)} collections of the dataset"
+        raise JudgingError(
+            f"No document of {where} has the {key.replace('_', ' ')} {value[:100]!a}: correct it, or state the "
+            "judgment without a document.",
+            field="reference",
+        )
 
 
 def _removed(query: Query, judgments: list[Judgment]) -> list[JudgmentEdit]:
