@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apps.results.triage.texts import EXCERPT, excerpt, marked
+from benchbench.highlighting import EXCERPT, excerpt, marked
 
 
 def hits(text: str, query: str) -> list[str]:

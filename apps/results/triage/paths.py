@@ -13,8 +13,8 @@ from apps.mappings.models import Resolution
 from apps.mappings.truth import Unresolved
 from apps.results.causes import remedy_of, sentence_of
 from apps.results.triage.relevance import reasons_of, relevant_of
-from apps.results.triage.texts import Piece, excerpt
 from apps.retrieval.search.crediting import summaries_behind
+from benchbench.highlighting import Piece, excerpt
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.plan import RunPlan
 from benchbench.ir.planning.stages import (

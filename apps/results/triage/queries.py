@@ -14,10 +14,10 @@ from apps.datasets.models import DatasetVersion, Query
 from apps.mappings.truth import truth
 from apps.results.leaderboard.runs import evaluations_of, primary_measure
 from apps.results.leaderboard.versions import version_with_values
-from apps.results.triage.texts import Piece, excerpt
 from apps.results.triage.triaging import QueryLoss, RunLosses
 from apps.retrieval.models import Chunk
 from benchbench.errors import ConflictError
+from benchbench.highlighting import Piece, excerpt
 from benchbench.ir.measures import Measure, definition_of
 
 
