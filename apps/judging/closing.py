@@ -61,11 +61,12 @@ def close_round(
 ) -> Closed:
     """Close a round: its grades become the next version of the dataset, on which the runs' benchmarks are re-scored.
 
-    Raises RoundStateError, and changes nothing, where items wait for adjudication, unless they are left out; and where
-    the dataset has a draft of other edits, unless they are to be frozen too. What cannot be resolved or re-scored
-    after that is told, and can be done later: the version is frozen.
+    `by` leads the round; None is whoever runs commands. Raises RoundStateError, and changes nothing, where items wait
+    for adjudication, unless they are left out, and where the dataset has a draft of other edits, unless they are to be
+    frozen too. What cannot be resolved or re-scored after that is told, and can be done later: the version is frozen.
     """
-    require_lead(round, by)
+    if by is not None:
+        require_lead(round, by)
     with transaction.atomic():
         dataset = Dataset.objects.select_for_update().get(pk=round.mapping.dataset_id)
         round = Round.objects.select_for_update(of=("self",)).get(pk=round.pk)

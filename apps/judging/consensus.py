@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from apps.judging.models import Grade, Round
+from benchbench.ir.judging.consensus import consensus
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,5 @@ def agreed(item_id: int, grades: Sequence[Grade]) -> Agreed:
     for row in grades:
         if row.adjudicates:
             return Agreed(item_id, row.grade, False, tuple(grades))
-    stated = sorted(row.grade for row in grades if row.grade is not None)
-    low, high = stated[(len(stated) - 1) // 2], stated[len(stated) // 2]
-    return Agreed(item_id, low if low == high else None, low != high, tuple(grades))
+    median = consensus([row.grade for row in grades if row.grade is not None])
+    return Agreed(item_id, None if median.grade is None else int(median.grade), median.split is not None, tuple(grades))

@@ -15,8 +15,7 @@ class RoundStateError(ConflictError):
     code = "round_state"
 
 
-class NotAJudgeError(BenchbenchError):
-    """The user sees the round, and may not do this in it."""
+class NotAJudgeError(ConflictError):
+    """The user sees the round, and is not among those who do this in it, whom its owner names."""
 
     code = "not_a_judge"
-    status = 403

@@ -8,6 +8,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
+from apps.judging.deciding import bring_up_to_date
 from apps.judging.errors import RoundError
 from apps.judging.judges import require_judge, require_open
 from apps.judging.models import Grade, Round, RoundItem, Slot
@@ -20,7 +21,6 @@ def lease_end() -> Any:
     return Now() + timedelta(seconds=LEASE_SECONDS)
 
 
-@transaction.atomic
 def next_items(round: Round, judge: Any, *, count: int = 1) -> list[RoundItem]:
     """Return the next items for a judge, at most `count`, with query, document and chunk: those that they hold first.
 
@@ -31,19 +31,35 @@ def next_items(round: Round, judge: Any, *, count: int = 1) -> list[RoundItem]:
     require_judge(round, judge)
     if not 1 <= count <= MOST_AHEAD:
         raise RoundError(f"Ask for 1 to {MOST_AHEAD} items at once, not {count}.", field="count")
-    if not round.hands_out:
-        return []
+    if round.hands_out:
+        bring_up_to_date(round)
+    return shown(_take(round, judge, count)) if round.hands_out else []
+
+
+@transaction.atomic
+def _take(round: Round, judge: Any, count: int) -> list[int]:
+    """Lease items to a judge, beside those that they hold, as far as the budget goes; return them all."""
     held = list(_held(round, judge).order_by("place").values_list("pk", "item_id"))
+    wanting = min(count, len(held) + _left(round)) - len(held)
     free = _free(round, judge).order_by("place", "number").select_for_update(skip_locked=True, of=("self",))
-    taken = list(free.values_list("pk", "item_id")[: count - len(held)]) if len(held) < count else []
+    taken = list(free.values_list("pk", "item_id")[:wanting]) if wanting > 0 else []
     Slot.objects.filter(pk__in=[pk for pk, _ in [*held, *taken]]).update(judge=judge, until=lease_end())
-    return shown([item for _, item in [*held, *taken]][:count])
+    return [item for _, item in [*held, *taken]][:count]
+
+
+def _left(round: Round) -> int:
+    """Return how many items more the budget allows to be handed out."""
+    if round.budget is None or round.budget >= round.item_count:
+        return round.item_count
+    given = Slot.objects.filter(Q(done=True) | Q(until__gte=Now()), round=round).values("item").distinct()
+    return max(0, round.budget - given.count())
 
 
 def shown(item_ids: Sequence[int]) -> list[RoundItem]:
-    """Return items with all that is shown of them, in the order of the round. One query."""
+    """Return items with all that is shown of them, in this order. One query."""
     items = RoundItem.objects.filter(pk__in=item_ids).select_related("query", "document", "chunk")
-    return list(items.defer("query__metadata", "document__metadata").order_by("place"))
+    by_id = {item.pk: item for item in items.defer("query__metadata", "document__metadata")}
+    return [by_id[pk] for pk in item_ids]
 
 
 def give_back(round: Round, judge: Any) -> int:

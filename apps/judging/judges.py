@@ -29,6 +29,12 @@ def require_lead(round: Round, user: Any) -> None:
         raise NotAJudgeError(f'Only the owner of the round "{round}", or of its team, adjudicates and closes it.')
 
 
+def require_part(round: Round, user: Any) -> None:
+    """Raise NotAJudgeError unless the user judges in the round, or leads it."""
+    if not may_lead(round, user):
+        require_judge(round, user)
+
+
 def require_open(round: Round) -> None:
     """Raise RoundStateError for a round that is closed."""
     if not round.is_open:

@@ -59,6 +59,9 @@ class Round(OwnedModel):
     answered_at = models.DateTimeField(
         null=True, blank=True, editable=False, help_text="When its question was settled: no item is handed out then."
     )
+    stated_grades = models.PositiveIntegerField(
+        default=0, editable=False, help_text="How many grades there were when its state was brought up to date last."
+    )
     goes_on = models.BooleanField(default=False, help_text="Items are handed out although its question is settled.")
     closed_at = models.DateTimeField(null=True, blank=True, editable=False)
     closed_by = models.ForeignKey(
@@ -132,16 +135,18 @@ class RoundItem(models.Model):
     chunk = models.ForeignKey(
         Chunk, null=True, on_delete=models.SET_NULL, related_name="+", help_text="The best passage of any run."
     )
-    place = models.PositiveIntegerField(help_text="In the order of the round, from 1.")
-    probability = models.FloatField(help_text="With which it came into the round: its inclusion probability.")
-    uniform = models.BooleanField(help_text="Whether it was drawn uniformly at random.")
+    place = models.PositiveIntegerField(help_text="In the order of the round when it was opened, from 1.")
+    probability = models.FloatField(
+        help_text="Inclusion probability: with which any pair of the pool is in the uniform sample."
+    )
+    uniform = models.BooleanField(help_text="Whether it is of the uniform sample.")
     wanted = models.PositiveSmallIntegerField(default=1, help_text="How many judges are to grade it.")
 
     class Meta:
         ordering = ["round", "place"]
         constraints = [
             models.UniqueConstraint(fields=["round", "query", "document"], name="round_item_once"),
-            models.CheckConstraint(condition=Q(probability__gt=0, probability__lte=1), name="round_item_probability"),
+            models.CheckConstraint(condition=Q(probability__gte=0, probability__lte=1), name="round_item_probability"),
             models.CheckConstraint(condition=Q(wanted__gte=1), name="round_item_wanted"),
         ]
 
@@ -158,7 +163,7 @@ class Slot(models.Model):
     round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="slots")
     item = models.ForeignKey(RoundItem, on_delete=models.CASCADE, related_name="slots")
     number = models.PositiveSmallIntegerField(help_text="From 1.")
-    place = models.PositiveIntegerField(help_text="That of its item.")
+    place = models.IntegerField(help_text="What is smallest comes first; new states of a decisive round change it.")
     judge = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
     until = models.DateTimeField(null=True)
     done = models.BooleanField(default=False)

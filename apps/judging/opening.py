@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping as MappingType
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from django.contrib.auth.models import User
@@ -13,18 +13,19 @@ from django.db import transaction
 from apps.benchmarks.defining.creating import require_current
 from apps.benchmarks.models import Run
 from apps.judging.errors import RoundError
+from apps.judging.leading import require_judges
 from apps.judging.models import Round, RoundItem, RoundRun, Slot
-from apps.judging.ordering import Placed, place
-from apps.judging.pooling import known_grades, pool_of, read_rankings
-from apps.judging.scales import default_scale, read_scale
+from apps.judging.ordering import Placed, Question, place
+from apps.judging.pooling import known_grades, passages_of, pool_of, read_rankings
+from apps.judging.scales import default_scale, grades_of, read_scale
 from apps.mappings.models import Mapping
 from benchbench.access import usable
-from benchbench.decimals import counted
 from benchbench.ir.measures import Measure, MeasureError
 
 USUAL_DEPTH = 10  # of a measure without a cutoff
 MOST_DEPTH = 1000
 MOST_ITEMS = 100_000
+MOST_SEED = 2**31 - 1
 BATCH = 5000
 
 
@@ -63,14 +64,13 @@ def open_round(
     depth = options.depth or measure.cutoff or USUAL_DEPTH
     _check(options, judges, depth)
     scale = read_scale(options.scale) if options.scale else default_scale(version)
-    pool = pool_of(read_rankings(runs, depth), known_grades(mapping, version), depth)
-    placed = place(
-        pool,
-        order=options.order,
-        budget=options.budget,
-        uniform_share=options.uniform_share,
-        seed=options.seed,
-    )
+    known = known_grades(mapping, version)
+    query_ids = sorted(known)
+    rankings = read_rankings(runs, depth)
+    truths = [known[query] for query in query_ids]
+    question = Question(pool_of(rankings, query_ids, depth), measure, grades_of(scale), truths, options.seed)
+    question.check(options.order)
+    placed = place(question, order=options.order, budget=options.budget, uniform_share=options.uniform_share)
     _check_items(placed, depth, version)
     with transaction.atomic():
         opened = Round.objects.create(
@@ -90,12 +90,12 @@ def open_round(
             overlap=options.overlap,
             overlap_judges=options.overlap_judges,
             blind=options.blind,
-            item_count=len(placed),
-            pool_size=len(pool),
+            item_count=len(placed.numbers),
+            pool_size=int(question.holes().sum()),
         )
         RoundRun.objects.bulk_create(RoundRun(round=opened, run=run) for run in runs)
         opened.judges.set(judges)
-        _write(opened, placed)
+        _write(opened, placed, [_pair(question, query_ids, number) for number in placed.numbers], passages_of(rankings))
     return opened
 
 
@@ -137,62 +137,60 @@ def _check(options: RoundOptions, judges: Sequence[User], depth: int) -> None:
         raise RoundError(f"The depth is {depth}: choose one from 1 to {MOST_DEPTH:,}.", field="depth")
     if options.budget is not None and options.budget < 1:
         raise RoundError("A budget is at least 1 item; leave it out for the whole pool.", field="budget")
+    if not 0 <= options.seed <= MOST_SEED:
+        raise RoundError(f"The seed is a whole number from 0 to {MOST_SEED:,}.", field="seed")
     for name in ("uniform_share", "overlap"):
         share = getattr(options, name)
         if not 0 <= share <= 1:
             raise RoundError(f"{name} is a share from 0 to 1, not {share}.", field=name)
-    _check_judges(options, judges)
-
-
-def _check_judges(options: RoundOptions, judges: Sequence[User]) -> None:
-    if not judges:
-        raise RoundError("A round needs judges: name at least one.", field="judges")
-    for judge in judges:
-        if not (judge.is_active and judge.is_staff):
-            raise RoundError(f"{judge} may not sign in here: a judge is an active member of the staff.", field="judges")
     if not 2 <= options.overlap_judges <= 10:
         raise RoundError("An item is shared by 2 to 10 judges: change overlap_judges.", field="overlap_judges")
-    named = len(set(judges))
-    if options.overlap and named < options.overlap_judges:
-        raise RoundError(
-            f"The overlap asks for {options.overlap_judges} judges of an item, and {counted(named, 'judge')} is named: "
-            "name more, or set the overlap to 0.",
-            field="overlap",
-        )
+    require_judges(judges, overlap_judges=options.overlap_judges if options.overlap else 1)
 
 
-def _check_items(placed: Sequence[Placed], depth: int, version: Any) -> None:
-    if not placed:
+def _pair(question: Question, query_ids: Sequence[int], number: int) -> tuple[int, int]:
+    """Return the query and the document of a pair of the pool, by their ids."""
+    item = question.pool.item(number)
+    return query_ids[item.query], cast(int, item.document)
+
+
+def _check_items(placed: Placed, depth: int, version: Any) -> None:
+    if not placed.numbers:
         raise RoundError(
             f"Whatever these runs return in their first {depth:,} is judged in {version}: there is nothing to grade. "
             "Choose a greater depth or other runs.",
             field="depth",
         )
-    if len(placed) > MOST_ITEMS:
+    if len(placed.numbers) > MOST_ITEMS:
         raise RoundError(
-            f"The pool has {len(placed):,} pairs, and a round at most {MOST_ITEMS:,} items: give a budget, or a "
-            "smaller depth.",
+            f"The pool has {len(placed.numbers):,} pairs, and a round at most {MOST_ITEMS:,} items: take a smaller "
+            "depth, or fewer runs.",
             field="depth",
         )
 
 
-def _write(opened: Round, placed: Sequence[Placed]) -> None:
+def _write(
+    opened: Round,
+    placed: Placed,
+    pairs: Sequence[tuple[int, int]],
+    passages: MappingType[tuple[int, int], int],
+) -> None:
     """Write the items, and a slot for each judge that an item wants."""
-    draw = np.random.default_rng([opened.seed & 0xFFFF_FFFF, 1])  # other numbers than those of the order
-    shared = set(draw.permutation(len(placed))[: math.ceil(opened.overlap * len(placed))].tolist())
+    draw = np.random.default_rng([opened.seed, 1])  # other numbers than those of the order
+    shared = set(draw.permutation(len(pairs))[: math.ceil(opened.overlap * len(pairs))].tolist())
     items = RoundItem.objects.bulk_create(
         (
             RoundItem(
                 round=opened,
-                query_id=one.pair.query_id,
-                document_id=one.pair.document_id,
-                chunk_id=one.pair.chunk_id,
-                place=place,
-                probability=one.probability,
-                uniform=one.uniform,
-                wanted=opened.overlap_judges if place - 1 in shared else 1,
+                query_id=pair[0],
+                document_id=pair[1],
+                chunk_id=passages.get(pair),
+                place=index + 1,
+                probability=placed.probability,
+                uniform=number in placed.sample,
+                wanted=opened.overlap_judges if index in shared else 1,
             )
-            for place, one in enumerate(placed, start=1)
+            for index, (number, pair) in enumerate(zip(placed.numbers, pairs, strict=True))
         ),
         batch_size=BATCH,
     )

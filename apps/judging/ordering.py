@@ -1,38 +1,92 @@
-"""Orders of a round: which pairs of its pool are judged, in which order, and with which probability each came in."""
+"""Orders of a round: which pairs of its pool are judged, in which order, and which of them are a uniform sample."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from apps.judging.pooling import Pair
+from apps.judging.errors import RoundError
+from apps.judging.models import Round
+from benchbench.ir.judging.fillings import require_measure
+from benchbench.ir.judging.judging import Judging
+from benchbench.ir.judging.orders import depth_order, random_order, sampled, upcoming, weight_order
+from benchbench.ir.judging.pool import JudgingError, Pool
+from benchbench.ir.measures import Measure
+
+Numbers = NDArray[np.int64]
+Truths = Sequence[Mapping[Any, float]]
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A pair of the pool that is an item, in the order of the round."""
+    """The pairs of a pool that are items, by their numbers in the order of the round; those of the uniform sample.
 
-    pair: Pair
-    probability: float
-    uniform: bool
-
-
-def place(pool: Sequence[Pair], *, order: str, budget: int | None, uniform_share: float, seed: int) -> list[Placed]:
-    """Return the items of a round: a share of them drawn uniformly from the pool, the others by the order.
-
-    A drawn pair has the probability drawn / pool; one that only the order brought in is there for certain, 1. The
-    drawn ones are spread evenly over the round.
+    `probability` is that with which any pair without a judgment is in the sample: sample size / pairs.
     """
-    draw = np.random.default_rng(seed)
-    size = len(pool) if budget is None else min(budget, len(pool))
-    shuffled = draw.permutation(len(pool)).tolist()
-    drawn_count = size if order == "random" else min(size, round(uniform_share * size))
-    drawn = shuffled[:drawn_count]
-    among = set(drawn)
-    ordered = sorted(range(len(pool)), key=lambda index: (pool[index].rank, index))
-    others = [index for index in ordered if index not in among][: size - drawn_count]
-    probability = drawn_count / len(pool) if pool else 1.0
-    merged = [(position / max(drawn_count, 1), index, True) for position, index in enumerate(drawn)]
-    merged += [(position / max(len(others), 1), index, False) for position, index in enumerate(others)]
-    merged.sort(key=lambda row: (row[0], not row[2]))
-    return [Placed(pool[index], probability if uniform else 1.0, uniform) for _, index, uniform in merged]
+
+    numbers: list[int]
+    sample: frozenset[int]
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a round asks: which of these runs is better by a measure, with the judgments that there are."""
+
+    pool: Pool
+    measure: Measure
+    scale: Sequence[int]
+    truths: Truths
+    seed: int
+
+    def check(self, order: str) -> None:
+        """Raise RoundError for a measure that no round can decide, and runs that the decisive order cannot weigh."""
+        try:
+            require_measure(self.measure)
+            if order == Round.Order.DECISIVE:
+                self.judging()
+        except JudgingError as error:
+            raise RoundError(error.message, field=error.field or "order") from error
+
+    def judging(self) -> Judging:
+        """Return the judging of the pool as it begins. Raises JudgingError where the runs cannot be compared."""
+        return Judging(self.pool, self.measure, self.scale, self.truths, seed=self.seed)
+
+    def holes(self) -> NDArray[np.bool_]:
+        """(size,): which pairs have no judgment: those that a round is about."""
+        cells: NDArray[np.bool_] = np.isnan(self.pool.grades(self.truths))[tuple(self.pool.cells.T)]
+        return cells
+
+    def sample_order(self, holes: NDArray[np.bool_]) -> Numbers:
+        """The pairs without a judgment in the order in which the uniform sample takes them."""
+        order = random_order(self.pool, seed=self.seed)
+        return order[holes[order]]
+
+
+def place(question: Question, *, order: str, budget: int | None, uniform_share: float) -> Placed:
+    """Return the items of a round in their order.
+
+    A budget ends the orders of depth and at random. Of the decisive order every pair is an item, since what comes next
+    depends on the grades; the budget counts what is handed out.
+    """
+    holes = question.holes()
+    sample = question.sample_order(holes)
+    share = 1.0 if order == Round.Order.RANDOM else uniform_share
+    sequence = [number for number, _ in upcoming(_primary(question, order, holes, sample), sample, (), share=share)]
+    judged = len(sequence) if budget is None else min(budget, len(sequence))
+    drawn = sampled(judged, share, len(sample))
+    return Placed(
+        sequence if order == Round.Order.DECISIVE else sequence[:judged],
+        frozenset(sample[:drawn].tolist()),
+        drawn / max(len(sample), 1),
+    )
+
+
+def _primary(question: Question, order: str, holes: NDArray[np.bool_], sample: Numbers) -> Numbers:
+    if order == Round.Order.RANDOM:
+        return sample
+    is_depth = order == Round.Order.DEPTH
+    primary = depth_order(question.pool) if is_depth else weight_order(question.judging().weights())
+    return primary[holes[primary]]

@@ -1,4 +1,4 @@
-"""Pools: what some runs returned first and nobody judged, each pair once."""
+"""Pools: what some runs returned first, each pair of query and document once, and the passages that brought it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from apps.benchmarks.models import QueryResult, Run
 from apps.datasets.models import DatasetVersion
 from apps.mappings.models import Mapping
 from apps.mappings.truth import truth
+from benchbench.ir.judging.pool import Pool
 
 IntArray = NDArray[np.int64]
 
@@ -25,16 +26,6 @@ class RunRankings:
 
     run_id: UUID
     of_queries: dict[int, tuple[IntArray, IntArray]]
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A document that is not judged for a query, with its best rank in any run, from 1, and the chunk that had it."""
-
-    query_id: int
-    document_id: int
-    rank: int
-    chunk_id: int | None
 
 
 def read_rankings(runs: Sequence[Run], depth: int) -> list[RunRankings]:
@@ -57,22 +48,25 @@ def known_grades(mapping: Mapping, version: DatasetVersion) -> dict[int, dict[in
     return truth(mapping, version).grades
 
 
-def pool_of(rankings: Sequence[RunRankings], known: dict[int, dict[int, int]], depth: int) -> list[Pair]:
-    """Return the pairs among the first `depth` of any ranking that are not `known`, by query id and rank.
+def pool_of(rankings: Sequence[RunRankings], query_ids: Sequence[int], depth: int) -> Pool:
+    """Return the pool of the first `depth` documents of each ranking; its queries are `query_ids`, in their order."""
+    by_run = [
+        [run.of_queries[query][0].tolist() if query in run.of_queries else None for query in query_ids]
+        for run in rankings
+    ]
+    return Pool.of(by_run, depth=depth)
 
-    A query that is not in `known`, as it is not of the version, has none.
+
+def passages_of(rankings: Sequence[RunRankings]) -> dict[tuple[int, int], int]:
+    """Return the chunk that brought each document of each query, of the ranking that has it highest.
+
+    {(query id, document id): chunk id}, without documents that no chunk brought, as of external runs.
     """
-    best: dict[tuple[int, int], tuple[int, int | None]] = {}
+    best: dict[tuple[int, int], tuple[int, int]] = {}
     for run in rankings:
         for query_id, (documents, chunks) in run.of_queries.items():
-            judged = known.get(query_id)
-            if judged is None:
-                continue
-            for place, document_id in enumerate(documents[:depth].tolist()):
-                if document_id in judged:
-                    continue
-                pair = (query_id, document_id)
-                if pair not in best or place + 1 < best[pair][0]:
-                    best[pair] = place + 1, int(chunks[place]) if place < len(chunks) else None
-    pairs = [Pair(*pair, *found) for pair, found in best.items()]
-    return sorted(pairs, key=lambda pair: (pair.query_id, pair.rank, pair.document_id))
+            for rank, (document, chunk) in enumerate(zip(documents.tolist(), chunks.tolist(), strict=False)):
+                pair = query_id, document
+                if pair not in best or rank < best[pair][0]:
+                    best[pair] = rank, chunk
+    return {pair: chunk for pair, (_, chunk) in best.items()}

@@ -1,0 +1,43 @@
+"""Tell how far a judging round is and what is settled."""
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from apps.judging.agreeing import Agreement, agreement_of
+from apps.judging.describing import agreement_facts, state_facts
+from apps.judging.finding import find_round
+from apps.judging.summing import Summary, summary_of
+from apps.operations.commands import UseCaseCommand
+
+
+class Command(UseCaseCommand):
+    help = """Tell how far a judging round is, each judge's pace, how far they agree, and whether it is settled.
+
+  benchbench round_state nightly
+  benchbench round_state nightly --json
+"""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("round", help="Name (or id) of the round.")
+        self.add_json_argument(parser)
+
+    def act(self, **options: Any) -> None:
+        found = find_round(options["round"])
+        with self.busy("Reading the grades"):
+            summary, agreement = summary_of(found), agreement_of(found)
+        facts = state_facts(summary) | {"agreement": agreement_facts(agreement)}
+        self.report(facts, _text(summary, agreement), as_json=options["json"])
+
+
+def _text(summary: Summary, agreement: Agreement) -> str:
+    lines = [summary.sentence]
+    for one in summary.progress.judges:
+        pace = "" if one.pace is None else f", {one.pace:.1f} s each"
+        left = "" if one.left is None else f", {one.left / 60:.0f} min left"
+        lines.append(f"  {one.user.get_username()}: {one.graded:,} graded, {one.skipped:,} skipped{pace}{left}")
+    if agreement.alpha is not None and agreement.alpha.value is not None:
+        interval = agreement.alpha.interval
+        ends = f" ({interval.low:.2f} to {interval.high:.2f})" if interval else ""
+        lines.append(f"  alpha {agreement.alpha.value:.2f}{ends} over {agreement.alpha.shared:,} shared items")
+    return "\n".join(lines)

@@ -1,0 +1,126 @@
+"""What a round's grades have settled, and what comes next because of them."""
+
+import pytest
+from django.contrib.auth.models import User
+
+from apps.benchmarks.models import Benchmark
+from apps.datasets.models import Query
+from apps.judging import deciding
+from apps.judging.deciding import state_of
+from apps.judging.errors import RoundError
+from apps.judging.grading import grade_item, undo
+from apps.judging.handing import next_items
+from apps.judging.models import Round, Slot
+from apps.judging.opening import RoundOptions, open_round
+from apps.mappings.resolving import resolve
+from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
+from tests.judging.rounds import open_for
+from tests.kept import made_once
+from tests.rankings import add_ranking
+
+QUERIES, DOCUMENTS = 20, 12
+
+
+@made_once
+def make_apart() -> Benchmark:
+    """Return a benchmark of two runs over 20 queries: the second has first what the first has last."""
+    dataset = make_dataset({f"q{number:02}": [] for number in range(QUERIES)})
+    collection = make_collection("library", [{"title": f"Document {number}"} for number in range(DOCUMENTS)])
+    mapping = make_mapping(dataset, collection)
+    resolve(mapping)
+    benchmark = make_benchmark(mapping, [0.1, 0.5])
+    ids = list(collection.documents.order_by("id").values_list("pk", flat=True))
+    first, second = benchmark.runs.order_by("run_order")
+    for query in Query.objects.filter(dataset=dataset):
+        add_ranking(first, query, ids)
+        add_ranking(second, query, ids[::-1])
+    return benchmark
+
+
+@pytest.fixture
+def apart(db: None) -> Benchmark:
+    return make_apart()
+
+
+def best(opened: Round) -> int:
+    """Return the document that the second run has first."""
+    return max(opened.items.values_list("document_id", flat=True))
+
+
+def grade_on(opened: Round, judge: User, most: int) -> int:
+    """Grade what is handed out, as if only the first document of the second run were relevant; return how many."""
+    graded, relevant = 0, best(opened)
+    while graded < most and (items := next_items(opened, judge, count=5)):
+        for item in items:
+            grade_item(opened, item.pk, judge, grade=2 if item.document_id == relevant else 0)
+        graded += len(items)
+    return graded
+
+
+def test_a_round_stops_by_itself_when_its_question_is_answered_and_goes_on_if_told(apart: Benchmark) -> None:
+    judge = User.objects.create_user("ada", is_staff=True)
+    opened = open_for(apart, [judge], order="decisive", measure="nDCG@5", uniform_share=0.1)
+    assert opened.item_count == QUERIES * 10
+    begun = state_of(opened)
+    assert begun is not None
+    assert not begun[0].settled
+    assert [run.run_order for run in begun[1]] == [1, 2]
+
+    graded = grade_on(opened, judge, opened.item_count)
+    assert graded < opened.item_count
+    opened.refresh_from_db()
+    state = state_of(opened)
+    assert state is not None
+    assert (state[0].settled, state[0].winner, opened.answered_at is None) == (True, 1, False)
+    assert next_items(opened, judge) == []
+    Round.objects.update(goes_on=True)
+    assert len(next_items(Round.objects.get(), judge)) == 1
+
+
+def test_a_settled_question_that_is_undone_is_open_again(apart: Benchmark) -> None:
+    judge = User.objects.create_user("ada", is_staff=True)
+    opened = open_for(apart, [judge], order="decisive", measure="nDCG@5")
+    grade_on(opened, judge, opened.item_count)
+    while (state := state_of(opened)) and state[0].settled:
+        undo(opened, judge, count=10)
+    assert state is not None
+    assert opened.answered_at is None
+    assert next_items(opened, judge) != []
+
+
+def test_a_state_is_that_of_the_grades_whatever_the_process_knew_before(apart: Benchmark) -> None:
+    judge = User.objects.create_user("ada", is_staff=True)
+    opened = open_for(apart, [judge], measure="nDCG@5", depth=5, scale=[{"grade": n, "name": str(n)} for n in range(3)])
+    grade_on(opened, judge, 60)
+    state_of(opened)
+    undo(opened, judge, count=3)
+    known = state_of(opened)
+    deciding._desks.clear()
+    assert known == state_of(opened)
+
+
+def test_new_grades_change_what_comes_next(apart: Benchmark) -> None:
+    judge = User.objects.create_user("ada", is_staff=True)
+    opened = open_for(apart, [judge], order="decisive", measure="nDCG@5")
+    before = list(Slot.objects.filter(round=opened).order_by("place").values_list("item_id", flat=True))
+    grade_on(opened, judge, 40)
+    state_of(opened)
+    waiting = Slot.objects.filter(round=opened, done=False).order_by("place").values_list("item_id", flat=True)
+    assert list(waiting) != [item for item in before if item in set(waiting)]
+
+
+def test_a_budget_of_a_decisive_round_ends_it(apart: Benchmark) -> None:
+    judge = User.objects.create_user("ada", is_staff=True)
+    opened = open_for(apart, [judge], order="decisive", measure="nDCG@5", budget=7)
+    assert opened.item_count > 7
+    assert grade_on(opened, judge, 100) == 7
+
+
+def test_a_round_of_one_run_has_no_state_and_no_decisive_order(apart: Benchmark) -> None:
+    judge = User.objects.create_user("ada", is_staff=True)
+    runs = [apart.runs.get(run_order=1)]
+    assert state_of(open_round(runs, RoundOptions("one", order="depth"), judges=[judge])) is None
+    with pytest.raises(RoundError, match="at least 2 runs"):
+        open_round(runs, RoundOptions("one"), judges=[judge])
+    with pytest.raises(RoundError, match="cannot decide a round"):
+        open_for(apart, [judge], measure="Judged@10")
