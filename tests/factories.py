@@ -121,21 +121,26 @@ def make_run(benchmark: Benchmark, order: int, value: float | None) -> Run:
     return run
 
 
-def make_round(run: Run, *, judges: Sequence[Any] = (), compares: bool = True, **fields: Any) -> Round:
-    """Return an open round of one item: the first query and document of the run's mapping. It compares the run."""
+def make_round(run: Run, *, judges: Sequence[Any] = (), compares: bool = True, items: int = 1, **fields: Any) -> Round:
+    """Return an open round of the run's mapping: of its first queries, and the first document. It compares the run."""
     mapping = run.benchmark.mapping
-    made = {"name": "what is missing", "depth": 10, "measure": "nDCG@10", "item_count": 1, "pool_size": 1, **fields}
+    made = {
+        "name": "what is missing",
+        "depth": 10,
+        "measure": "nDCG@10",
+        "item_count": items,
+        "pool_size": items,
+        **fields,
+    }
     made.setdefault("scale", [{"grade": grade, "name": f"Grade {grade}", "description": ""} for grade in range(4)])
     opened = Round.objects.create(mapping=mapping, dataset_version=run.benchmark.dataset_version, **made)
     opened.judges.set(judges)
     if compares:
         RoundRun.objects.create(round=opened, run=run)
-    query = mapping.dataset.queries.order_by("id")[0]
-    document = mapping.collection.documents.order_by("id")[0]
-    item = RoundItem.objects.create(
-        round=opened, query=query, document=document, place=1, probability=1.0, uniform=False
-    )
-    Slot.objects.create(round=opened, item=item, place=1, number=1)
+    pair: dict[str, Any] = {"round": opened, "document": mapping.collection.documents.order_by("id")[0]}
+    for place, query in enumerate(mapping.dataset.queries.order_by("id")[:items], start=1):
+        item = RoundItem.objects.create(query=query, place=place, probability=1.0, uniform=False, **pair)
+        Slot.objects.create(round=opened, item=item, place=place, number=1)
     return opened
 
 

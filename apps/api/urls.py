@@ -27,10 +27,12 @@ from apps.api.resources import (
     triage,
     versions,
 )
+from apps.api.resources.judging import items, rounds, state
 
 app_name = "api"
 DATASET = "benchmark-datasets/<id:dataset_id>"
 QUERY = f"{DATASET}/queries/<int:query_id>"
+ROUND = "judging-rounds/<id:round_id>"
 MAPPING = f"{DATASET}/mappings/<id:mapping_id>"
 urlpatterns = [
     path("auth/token", auth.SignIn.as_view(), name="sign_in"),
@@ -107,6 +109,17 @@ urlpatterns = [
     path("runs/<id:run_id>/slices", triage.Slices.as_view(), name="slice_run"),
     path("comparison", comparisons.Comparison.as_view(), name="comparison"),
     path("comparison/queries", comparisons.ComparisonQueries.as_view(), name="comparison_queries"),
+    path("judging-rounds", rounds.Rounds.as_view(), name="rounds"),
+    path(ROUND, rounds.OneRound.as_view(), name="round"),
+    path(f"{ROUND}/next", items.NextItems.as_view(), name="next_items"),
+    path(f"{ROUND}/items/<int:item_id>", items.OneItem.as_view(), name="round_item"),
+    path(f"{ROUND}/grades", items.Grades.as_view(), name="grades"),
+    path(f"{ROUND}/grades/undo", items.UndoGrades.as_view(), name="undo_grades"),
+    path(f"{ROUND}/grades/remove", items.Ungrade.as_view(), name="ungrade"),
+    path(f"{ROUND}/adjudications", items.Adjudications.as_view(), name="adjudications"),
+    path(f"{ROUND}/state", state.State.as_view(), name="round_state"),
+    path(f"{ROUND}/agreement", state.Agreement.as_view(), name="agreement"),
+    path(f"{ROUND}/close", rounds.CloseRound.as_view(), name="close_round"),
     path("schema", SpectacularAPIView.as_view(throttle_classes=[]), name="schema"),
     re_path("", unknown),
 ]

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self, cast
 from uuid import UUID
 
-from benchbench.client import answers
+from benchbench.client import answers, rounds
 from benchbench.client.connection import Connection
 from benchbench.client.errors import ClientError
 from benchbench.client.progress import GOING_ON, ended_well, told
@@ -183,6 +183,40 @@ class Client:
         """
         body = {"rules": rules if isinstance(rules, str) else dict(rules), "baseline": baseline, "run": run}
         return cast(answers.Gate, self._site.ask("POST", f"/benchmarks/{id_of(benchmark)}/gate", reads=True, json=body))
+
+    def open_round(self, name: str, runs: Sequence[Thing], **more: Any) -> rounds.Round:
+        """Open a judging round over completed runs; `more` is further keys of the API's body, such as `judges`."""
+        body = {"name": name, "run_ids": [id_of(run) for run in runs]} | more
+        return cast(rounds.Round, self._site.ask("POST", "/judging-rounds", once=True, json=body))
+
+    def next_items(self, round: Thing, count: int = 1) -> rounds.Handed:
+        """Return the items that you are to grade next: yours for ten minutes from when you ask last."""
+        path = f"/judging-rounds/{id_of(round)}/next"
+        return cast(rounds.Handed, self._site.ask("POST", path, reads=True, json={"count": count}))
+
+    def grade(self, round: Thing, grades: Sequence[Mapping[str, Any]]) -> list[rounds.Given]:
+        """Say what you think of items: each has `item_id` and `grade`, or a `kind`, and may have `note`, `seconds`.
+
+        Sent again, as where the answer was lost, it is kept once.
+        """
+        path = f"/judging-rounds/{id_of(round)}/grades"
+        answer = self._site.ask("POST", path, reads=True, json={"grades": [dict(given) for given in grades]})
+        return cast(list[rounds.Given], answer["grades"])
+
+    def undo(self, round: Thing, count: int = 1) -> rounds.Handed:
+        """Take back your last grades, at most ten, and hold their items again."""
+        path = f"/judging-rounds/{id_of(round)}/grades/undo"
+        return cast(rounds.Handed, self._site.ask("POST", path, once=True, json={"count": count}))
+
+    def round_state(self, round: Thing) -> rounds.State:
+        """Return how far a round is, what is settled, and about how many grades more are needed."""
+        return cast(rounds.State, self._site.ask("GET", f"/judging-rounds/{id_of(round)}/state"))
+
+    def close_round(self, round: Thing, **more: Any) -> rounds.Closed:
+        """Make a round the next version of its dataset; `more` is `leave_out_split`, `with_draft`, `label`, `note`."""
+        return cast(
+            rounds.Closed, self._site.ask("POST", f"/judging-rounds/{id_of(round)}/close", once=True, json=more)
+        )
 
     def export(self, benchmark: Thing, format: str, *, run: Thing | None = None) -> bytes:
         """Return the results of a benchmark, or of a run of it, as a file (docs/formats.md names the formats)."""

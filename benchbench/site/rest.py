@@ -41,6 +41,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
         "UnresolvedOutcomeEnum": "apps.api.serializers.mappings.LOST",
         "CollectionKindEnum": "apps.collections.models.Collection.Kind",
         "IndexStatusEnum": "apps.retrieval.models.Index.Status",
+        "GradeKindEnum": "apps.api.serializers.judging.items.KINDS",
         "OperationKindEnum": "apps.api.serializers.operations.KINDS",
         "StatusEnum": "apps.operations.models.Status",
     },

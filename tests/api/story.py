@@ -1,6 +1,7 @@
 """The one story that the examples of the schema tell: support questions, asked of a product handbook."""
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.test import override_settings
 
 from apps.benchmarks.models import QueryResult, Run
@@ -30,6 +31,7 @@ def tell(walk: Walk) -> None:
     repeat(walk, benchmark)
     look(walk, benchmark)
     judge(walk, dataset, benchmark)
+    grade(walk, benchmark)
     clear(walk, dataset, collection)
 
 
@@ -223,6 +225,36 @@ def judge(walk: Walk, dataset: str, benchmark: str) -> None:
     walk.ask("POST", f"{path}/baselines/{made['id']}/retire")
     walk.ask("DELETE", f"{path}/baselines/{made['id']}")
     walk.upload(f"{path}/external-runs", RUN, file_name="bm25.run", name="bm25-tuned")
+
+
+def grade(walk: Walk, benchmark: str) -> None:
+    """Let two people grade what nobody judged, and close their round."""
+    lin = Caller(User.objects.create_superuser("lin"))
+    runs = [run["id"] for run in walk.caller.get(f"/benchmarks/{benchmark}/results").json()["runs"]]
+    scale = [{"grade": 0, "name": "Does not help"}, {"grade": 1, "name": "Helps"}, {"grade": 2, "name": "Answers"}]
+    stated = {"name": "What nobody judged", "run_ids": runs, "judges": ["ada", "lin"], "order": "depth", "depth": 3}
+    made = walk.ask("POST", "/judging-rounds", stated | {"overlap": 1, "scale": scale})
+    path = f"/judging-rounds/{made['id']}"
+    walk.ask("PATCH", path, {"guidelines": "A page **answers** if nothing else need be read."})
+    walk.ask("GET", path)
+    walk.ask("GET", "/judging-rounds", state="open")
+    first, second = (item["item_id"] for item in walk.ask("POST", f"{path}/next", {"count": 2})["items"])
+    walk.ask("GET", f"{path}/items/{first}")
+    said = {"item_id": first, "grade": 2, "note": "Step by step.", "seconds": 6.5}
+    walk.ask("POST", f"{path}/grades", {"grades": [said]})
+    walk.ask("GET", f"{path}/grades")
+    walk.caller.post(f"{path}/grades", {"grades": [{"item_id": second, "kind": "cant_tell"}]})
+    walk.ask("POST", f"{path}/grades/undo", {"count": 1})
+    walk.caller.post(f"{path}/grades", {"grades": [{"item_id": second, "grade": 1}]})
+    walk.ask("POST", f"{path}/grades/remove", {"item_ids": [second]})
+    lin.post(f"{path}/grades", {"grades": [{"item_id": first, "grade": 0}]})
+    walk.ask("GET", f"{path}/adjudications")
+    walk.ask("POST", f"{path}/adjudications", {"item_id": first, "grade": 1})
+    walk.ask("GET", f"{path}/state")
+    walk.ask("GET", f"{path}/agreement")
+    walk.ask("POST", f"{path}/close", {"label": "2026-12"})
+    spare = walk.caller.post("/judging-rounds", stated).json()
+    walk.ask("DELETE", f"/judging-rounds/{spare['id']}")
 
 
 def clear(walk: Walk, dataset: str, collection: str) -> None:

@@ -9,11 +9,13 @@ from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from apps.api import urls
 from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset, Judgment, Query
+from apps.judging.models import Grade, Round
 from apps.mappings.models import Mapping, Resolution
 from apps.operations.models import Operation
 from apps.retrieval.models import Index
@@ -21,10 +23,12 @@ from tests.api.callers import ROOT, Callers
 from tests.api.test_isolation import addresses, world
 from tests.api.worlds import measured
 from tests.benchmarks.gated import pinned
-from tests.factories import add_judgment, add_version, make_benchmark, make_collection, make_mapping
+from tests.factories import add_judgment, add_version, make_benchmark, make_collection, make_mapping, make_round
 
 OPEN = {"sign_in", "refresh", "sign_out", "schema"}  # the first three are for whoever has no token yet
-MAKE_NOTHING = {"check_mapping", "preview", "gate_benchmark", "gate_run", "index_grid_preview"}
+MAKE_NOTHING = {"check_mapping", "preview", "gate_benchmark", "gate_run", "index_grid_preview"} | {
+    "next_items"  # asked again it renews what is held; an answer that was kept would be out of date
+}
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "openapi.yaml"
 MOST_QUERIES = 9  # of a personal token, as here: a JWT, or a session, takes one more
 WORKED_OUT = "/runs/{run_id}/triage/documents"  # has rows only where something was searched: see test_triage.py
@@ -64,7 +68,7 @@ def test_every_post_that_makes_or_starts_something_takes_a_key() -> None:
 def test_lists_leave_out_what_others_own(callers: Callers) -> None:
     crowded(callers.owner.user)
     roots = [path for path, _ in lists() if "{" not in path and "comparison" not in path]
-    assert set(roots) == {"/benchmark-datasets", "/benchmarks", "/collections", "/operations"}
+    assert set(roots) == {"/benchmark-datasets", "/benchmarks", "/collections", "/judging-rounds", "/operations"}
     for path in roots:
         totals = [getattr(callers, name).get(path).json()["total"] for name in ("owner", "reader", "overseer", "other")]
         assert totals[0] >= ROWS, path
@@ -131,7 +135,11 @@ def crowded(owner: User) -> dict[str, Any]:
         make_benchmark(mapping, [0.5, None], name=f"benchmark {number}")
         pinned(benchmark.runs.get(run_order=1), f"of {number}")
         add_version(dataset)
-    for model in (Collection, Dataset, Mapping, Benchmark, Index):
+        judged = make_round(benchmark.runs.get(run_order=1), judges=[owner], items=ROWS)
+    for item in judged.items.all():
+        row = {"judge": owner, "judge_name": owner.username, "graded_at": timezone.now()}
+        Grade.objects.create(item=item, grade=1, **row)
+    for model in (Collection, Dataset, Mapping, Benchmark, Index, Round):
         model.objects.update(owner=owner)
     for judgment in Judgment.objects.filter(query__dataset=dataset, since=1)[:ROWS]:
         Resolution.objects.create(mapping=lost, judgment=judgment, outcome="ambiguous", key="document_id")
@@ -142,4 +150,4 @@ def crowded(owner: User) -> dict[str, Any]:
         "measure": "ndcg@10",
         "slice": "relevant documents: 1",
     }
-    return values | filters | {"mapping_id": str(lost.pk)}
+    return values | filters | {"mapping_id": str(lost.pk), "round_id": str(judged.pk), "state": "open"}

@@ -34,7 +34,7 @@ def test_the_examples_are_what_was_asked_and_answered(db: None) -> None:
 def ada() -> Caller:
     """Return the caller of the story, in a database where numbers begin as they do each time."""
     with connection.cursor() as cursor:
-        for table in ("auth_user", "datasets_query", "datasets_judgment"):
+        for table in ("auth_user", "datasets_query", "datasets_judgment", "judging_rounditem"):
             cursor.execute(f"ALTER SEQUENCE {table}_id_seq RESTART WITH 7")
     return Caller(User.objects.create_superuser("ada", password="correct horse battery staple"))
 

@@ -24,10 +24,10 @@ from apps.retrieval.models import Index
 from tests.api.callers import ROOT, Caller, Callers
 from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark
-from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
+from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping, make_round
 
 POSTS_THAT_READ = ["check_mapping", "preview", "gate_benchmark", "gate_run", "index_grid_preview"]
-NUMBERS = {"query_id", "judgment_id", "number"}  # parameters that are whole numbers
+NUMBERS = {"query_id", "judgment_id", "number", "item_id"}  # parameters that are whole numbers
 UNKNOWN = UUID("00000000-0000-4000-8000-000000000000")
 
 
@@ -75,6 +75,7 @@ def world(owner: User, name: str = "world") -> dict[str, Any]:
     benchmark = make_benchmark(mapping, [0.5], owner=owner)
     index = Index.objects.create(collection=collection, name="index", encoder="keyword:a", owner=owner)
     baseline = approve(benchmark.runs.get(), name="main", reason="Because.", by=owner)
+    judged = make_round(benchmark.runs.get(), owner=owner)
     return {
         "collection_id": collection.pk,
         "dataset_id": dataset.pk,
@@ -88,6 +89,8 @@ def world(owner: User, name: str = "world") -> dict[str, Any]:
         "operation_id": build_index(index).pk,
         "run_id": benchmark.runs.get().pk,
         "baseline_id": baseline.pk,
+        "round_id": judged.pk,
+        "item_id": judged.items.get().pk,
     }
 
 
@@ -147,6 +150,7 @@ def named(mapping: Mapping, run: Run, manifest: dict[str, Any]) -> dict[tuple[st
         ("POST", "mappings"): {"collection_id": str(mapping.collection_id)},
         ("POST", "gate_benchmark"): against,
         ("POST", "gate_run"): against,
+        ("POST", "rounds"): {"run_ids": [str(run.pk)], "name": "r", "order": "depth"},
         ("POST", "baselines"): {"run_id": str(run.pk), "name": "main", "reason": "It is good."},
     }
 
@@ -189,6 +193,8 @@ def test_no_answer_tells_a_name_of_what_one_does_not_see(callers: Callers, share
         "operation_id": run.benchmark.operation_id,
         "index_id": run.index_id,
         "baseline_id": UNKNOWN,
+        "round_id": UNKNOWN,
+        "item_id": 0,
     }
     for address in addresses():
         for method in address.acts:

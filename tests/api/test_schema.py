@@ -34,7 +34,7 @@ from tests.api.worlds import World, worlds
 FUZZED = int(os.environ.get("BENCHBENCH_FUZZ_REQUESTS", "0"))  # so many of each, other ones each time
 FEW = 3  # and the same each time
 UUID_LENGTH = 36
-NAMED = ("manifest", "query_key", "refresh")  # what is there under these is no id
+NAMED = ("manifest", "query_key", "refresh", "item_id")  # what is there under these is no id
 
 pytestmark = pytest.mark.django_db
 schema = schemathesis.openapi.from_dict(yaml.load(CHECKED_IN.read_text(), yaml.CSafeLoader))

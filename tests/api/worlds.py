@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.utils import timezone
 
 from apps.api.access.signing_in import open_sign_in
 from apps.benchmarks.launching import launch
@@ -13,7 +14,7 @@ from apps.collections.models import Collection
 from apps.datasets.editing.queries import add_query
 from apps.datasets.models import Dataset
 from apps.datasets.records import QueryRecord
-from apps.judging.models import Round
+from apps.judging.models import Grade, Round
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation, Status
 from apps.operations.working import wait
@@ -119,6 +120,8 @@ def told(mapping: Mapping, benchmark: Benchmark, run: Run | None, index: Index, 
         "operation_id": str(operation.pk),
         "run_id": str(run.pk),
         "query_key": query.key,  # and what other parameters and bodies name
+        "item_ids": [judged.items.get().pk],
+        "run_ids": list(map(str, benchmark.runs.order_by("run_order").values_list("pk", flat=True))),
         "run": list(map(str, benchmark.runs.order_by("run_order").values_list("pk", flat=True))),
     }
 
@@ -130,8 +133,12 @@ def worlds(owner: User) -> list[World]:
     made += [repeated(library), running(library), ready(library), unused()]
     for model in (Collection, Dataset, Mapping, Benchmark, Index, Round):
         model.objects.update(owner=owner)
-    for judged in Round.objects.all():
-        judged.judges.add(owner)
+    lin = User.objects.create_user("lin", is_staff=True)
+    for number, judged in enumerate(Round.objects.order_by("created_at")):
+        judged.judges.set([owner, lin])
+        for judge, grade in ((owner, 2), (lin, 2 - 2 * (number % 2))):  # of every other world's round they are split
+            row = {"judge": judge, "judge_name": judge.username, "grade": grade, "graded_at": timezone.now()}
+            Grade.objects.create(item=judged.items.get(), **row)
     refresh = str(open_sign_in(owner))
     manifest = next(world["manifest"] for world in made if "manifest" in world)
     common = {"baseline_id": made[0]["baseline_id"], "refresh": refresh, "manifest": manifest}

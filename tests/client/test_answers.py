@@ -8,7 +8,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is
 import pytest
 import yaml
 
-from benchbench.client import Client, answers
+from benchbench.client import Client, answers, rounds
 
 CHECKED_IN = Path(__file__).resolve().parents[2] / "docs" / "openapi.yaml"
 SCHEMAS = yaml.load(CHECKED_IN.read_text(encoding="utf-8"), yaml.CSafeLoader)["components"]["schemas"]
@@ -69,6 +69,11 @@ ANSWERS = [
     (answers.Results, "ResultsFacts"),
     (answers.Answer, "AnswerFacts"),
     (answers.Gate, "GateFacts"),
+    (rounds.Round, "RoundFacts"),
+    (rounds.Handed, "HandedItems"),
+    (rounds.Given, "GivenGrade"),
+    (rounds.State, "RoundState"),
+    (rounds.Closed, "ClosedFacts"),
 ]
 
 

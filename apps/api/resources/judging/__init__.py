@@ -1,0 +1,1 @@
+"""Judging rounds over HTTP: the rounds, what judges do in them, and what came of it; imported by the addresses."""

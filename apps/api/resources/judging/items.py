@@ -1,0 +1,154 @@
+"""What a judge does in a round: get items, grade them, take grades back; and what its owner decides."""
+
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from drf_spectacular.utils import extend_schema
+from rest_framework.exceptions import NotFound
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from apps.api.endpoint import Endpoint
+from apps.api.fields import valid
+from apps.api.idempotency import idempotent
+from apps.api.openapi import refusals
+from apps.api.paging import PageQuery, answer_page
+from apps.api.resources.judging.rounds import find_round
+from apps.api.serializers.judging.items import (
+    Adjudication,
+    GivenGrade,
+    GradesGiven,
+    GradesKept,
+    HandedItems,
+    ItemFacts,
+    MyGradePage,
+    NextRequest,
+    SplitItems,
+    UndoRequest,
+    Ungraded,
+    UngradeRequest,
+)
+from apps.judging.consensus import agreed_of
+from apps.judging.grading import adjudicate, grade_item, grades_by, undo, ungrade
+from apps.judging.handing import next_items, shown
+from apps.judging.judges import require_lead, require_part
+from apps.judging.models import Grade, Round, RoundItem
+from apps.judging.showing import show
+
+
+class NextItems(Endpoint):
+    model = Grade
+    acts = {"POST": "add"}
+    throttles = {"POST": "read"}  # it is asked for with each grade, which counts as a write
+
+    @extend_schema(operation_id="next_items", request=NextRequest, responses=HandedItems)
+    def post(self, request: Request, round_id: UUID) -> Response:
+        """Hand out the next items to you, at most `count`, those that you hold already first.
+
+        They are yours for ten minutes from when you ask last; what you hold and do not grade goes to others then. 409
+        where you do not judge in the round, and once it is closed.
+        """
+        found = find_round(request, round_id)
+        items = next_items(found, request.user, count=valid(NextRequest, request.data)["count"])
+        return handed(found, request.user, items)
+
+
+class OneItem(Endpoint):
+    model = Round
+    acts = {"GET": "view"}
+
+    @extend_schema(operation_id="get_item", responses={200: ItemFacts} | refusals(409))
+    def get(self, request: Request, round_id: UUID, item_id: int) -> Response:
+        """Show an item of a round with the whole text of its document; 409 where you have no part in the round."""
+        found = find_round(request, round_id)
+        require_part(found, request.user)
+        if not found.items.filter(pk=item_id).exists():
+            raise NotFound(f'The round "{found}" has no item {item_id}.')
+        (told,) = show(found, request.user, shown([item_id]), most_text=None)
+        return Response(ItemFacts(told).data)
+
+
+class Grades(Endpoint):
+    model = Grade
+    acts = {"GET": "view", "POST": "add"}
+
+    @extend_schema(operation_id="list_my_grades", parameters=[PageQuery], responses=MyGradePage)
+    def get(self, request: Request, round_id: UUID) -> Response:
+        """List what you said in a round, the latest first."""
+        rows = grades_by(find_round(request, round_id), request.user)
+        query = valid(PageQuery, request.query_params)
+        return answer_page(MyGradePage, rows.select_related("item__query", "item__document"), query)
+
+    @extend_schema(operation_id="grade_items", request=GradesGiven, responses=GradesKept)
+    @idempotent
+    def post(self, request: Request, round_id: UUID) -> Response:
+        """Say what you think of items, in place of what you said before: all or none.
+
+        Sent again it is kept once. A grade is kept too where the item has gone to another judge meanwhile. What you
+        skip goes to others. 409 where you do not judge in the round, and once it is closed.
+        """
+        found = find_round(request, round_id)
+        with transaction.atomic():
+            kept = [
+                grade_item(found, given.pop("item_id"), request.user, **given)
+                for given in valid(GradesGiven, request.data)["grades"]
+            ]
+        return Response(GradesKept({"grades": kept}).data)
+
+
+class UndoGrades(Endpoint):
+    model = Grade
+    acts = {"POST": "add"}
+
+    @extend_schema(operation_id="undo_grades", request=UndoRequest, responses=HandedItems)
+    @idempotent
+    def post(self, request: Request, round_id: UUID) -> Response:
+        """Take back your last grades, at most ten, and hold their items again. 409 where there is none."""
+        found = find_round(request, round_id)
+        items = undo(found, request.user, count=valid(UndoRequest, request.data)["count"])
+        return handed(found, request.user, shown(items))
+
+
+class Ungrade(Endpoint):
+    model = Grade
+    acts = {"POST": "add"}
+
+    @extend_schema(operation_id="ungrade_items", request=UngradeRequest, responses=Ungraded)
+    @idempotent
+    def post(self, request: Request, round_id: UUID) -> Response:
+        """Take back what you said of these items, which go to whoever comes next."""
+        found = find_round(request, round_id)
+        count = ungrade(found, request.user, valid(UngradeRequest, request.data)["item_ids"])
+        return Response(Ungraded({"count": count}).data)
+
+
+class Adjudications(Endpoint):
+    model = Round
+    acts = {"GET": "view", "POST": "change"}
+
+    @extend_schema(operation_id="list_split_items", responses={200: SplitItems} | refusals(409))
+    def get(self, request: Request, round_id: UUID) -> Response:
+        """List the items whose judges are split evenly, with what they said. 409 where you do not lead the round."""
+        found = find_round(request, round_id)
+        require_lead(found, request.user)
+        split = {item_id: one for item_id, one in agreed_of(found).items() if one.split}
+        rows = show(found, request.user, shown(list(split)))
+        told = [{"item": row, "grades": split[row.item.pk].grades} for row in rows]
+        return Response(SplitItems({"items": told}).data)
+
+    @extend_schema(operation_id="adjudicate", request=Adjudication, responses=GivenGrade)
+    @idempotent
+    def post(self, request: Request, round_id: UUID) -> Response:
+        """Decide the grade of an item whose judges are split. 409 where they are not, or you do not lead the round."""
+        found = find_round(request, round_id)
+        data = valid(Adjudication, request.data)
+        row = adjudicate(found, data["item_id"], request.user, data["grade"], note=data["note"])
+        return Response(GivenGrade(row).data)
+
+
+def handed(found: Round, user: Any, items: list[RoundItem]) -> Response:
+    """Answer with items as a judge sees them, and whether more will come."""
+    names = ("is_open", "answered_at", "hands_out")
+    told = {name: getattr(found, name) for name in names} | {"items": show(found, user, items)}
+    return Response(HandedItems(told).data)

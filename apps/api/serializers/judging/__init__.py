@@ -1,0 +1,1 @@
+"""Requests and answers about judging rounds; imported by the resources of the same name."""

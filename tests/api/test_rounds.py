@@ -1,0 +1,125 @@
+"""Judging rounds over the API: who may do what in them, and what a judge is told."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from apps.benchmarks.models import Benchmark
+from apps.judging.models import Grade, Round
+from apps.retrieval.models import Chunk, ChunkSet
+from tests.api.callers import Caller, Callers
+from tests.judging.rounds import make_compared, open_for
+
+PATH = "/judging-rounds"
+
+
+@pytest.fixture
+def benchmark(db: None) -> Benchmark:
+    return make_compared()
+
+
+@pytest.fixture
+def judge(callers: Callers) -> Caller:
+    """A judge who owns nothing."""
+    return callers.other
+
+
+@pytest.fixture
+def opened(benchmark: Benchmark, callers: Callers, judge: Caller) -> Round:
+    return open_for(benchmark, [callers.owner.user, judge.user], owner=callers.owner.user, overlap=1.0)
+
+
+def handed(caller: Caller, opened: Round, count: int = 1) -> list[dict[str, Any]]:
+    answer = caller.post(f"{PATH}/{opened.pk}/next", {"count": count})
+    assert answer.status_code == 200, answer.content
+    items: list[dict[str, Any]] = answer.json()["items"]
+    return items
+
+
+def test_an_item_tells_query_and_document_and_nothing_of_runs(opened: Round, callers: Callers, judge: Caller) -> None:
+    item = opened.items.order_by("place")[0]
+    chunk_set = ChunkSet.objects.create(collection=opened.mapping.collection, strategy="flat", fingerprint="f")
+    text = item.document.text
+    chunk = Chunk.objects.create(
+        chunk_set=chunk_set, document=item.document, ordinal=0, position=0, text=text[4:], start=4, end=len(text)
+    )
+    opened.items.filter(pk=item.pk).update(chunk=chunk)
+    (told,) = handed(judge, opened)
+    assert told["item_id"] == item.pk
+    assert (told["query_text"], told["document_title"]) == (item.query.text, item.document.title)
+    assert (told["text"], told["passage"], told["passage_start"]) == (text, text[4:], 4)
+    assert not {"rank", "score", "run", "run_id", "probability", "uniform", "place"} & told.keys()
+    whole = judge.get(f"{PATH}/{opened.pk}/items/{item.pk}").json()
+    assert whole == told
+
+
+def test_grades_of_others_are_told_after_ones_own_and_only_where_it_is_not_blind(
+    opened: Round, callers: Callers, judge: Caller
+) -> None:
+    path = f"{PATH}/{opened.pk}"
+    (item,) = handed(callers.owner, opened)
+    one = f"{path}/items/{item['item_id']}"
+    callers.owner.post(f"{path}/grades", {"grades": [{"item_id": item["item_id"], "grade": 2}]})
+    assert judge.get(one).json()["others"] == []
+    assert judge.get(f"{path}/agreement").status_code == 409
+    Round.objects.update(blind=False)
+    assert judge.get(one).json()["others"] == [], "not before they graded it"
+    judge.post(f"{path}/grades", {"grades": [{"item_id": item["item_id"], "grade": 0}]})
+    assert [row["grade"] for row in judge.get(one).json()["others"]] == [2]
+    agreement = judge.get(f"{path}/agreement").json()
+    assert (agreement["shared"], agreement["alpha_low"]) == (1, None)
+    assert agreement["pairs"][0]["items"][0][2] == [item["item_id"]], "other: 0, owner: 2"
+
+
+def test_a_judge_sees_and_grades_and_does_not_lead(opened: Round, callers: Callers, judge: Caller) -> None:
+    path = f"{PATH}/{opened.pk}"
+    (item,) = handed(judge, opened)
+    said = {"grades": [{"item_id": item["item_id"], "grade": 1, "seconds": 2.5}]}
+    assert judge.post(f"{path}/grades", said).status_code == 200
+    assert [row["grade"] for row in judge.get(f"{path}/grades").json()["grades"]] == [1]
+    for method, where, body in (
+        ("POST", "close", {}),
+        ("PATCH", "", {"goes_on": True}),
+        ("GET", "adjudications", None),
+        ("POST", "adjudications", {"item_id": item["item_id"], "grade": 1}),
+        ("DELETE", "", None),
+    ):
+        answer = judge.ask(method, f"{path}/{where}".rstrip("/"), body)
+        assert (answer.status_code, answer.json()["code"]) == (409, "not_a_judge"), (method, where)
+    assert judge.post(f"{path}/grades/undo").json()["items"][0]["item_id"] == item["item_id"]
+    assert not Grade.objects.exists()
+
+
+def test_many_grades_are_all_kept_or_none(opened: Round, callers: Callers, judge: Caller) -> None:
+    first, second = handed(judge, opened, 2)
+    rows = [{"item_id": first["item_id"], "grade": 1}, {"item_id": second["item_id"], "grade": 7}]
+    answer = judge.post(f"{PATH}/{opened.pk}/grades", {"grades": rows})
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_round")
+    assert not Grade.objects.exists()
+
+
+def test_who_sees_a_round_and_is_no_judge_may_not_grade(opened: Round, callers: Callers, judge: Caller) -> None:
+    item = opened.items.order_by("place")[0]
+    for where, body in (("next", {}), ("grades", {"grades": [{"item_id": item.pk, "grade": 1}]}), ("grades/undo", {})):
+        answer = callers.overseer.post(f"{PATH}/{opened.pk}/{where}", body)
+        assert (answer.status_code, answer.json()["code"]) == (409, "not_a_judge"), where
+    assert callers.overseer.get(f"{PATH}/{opened.pk}/items/{item.pk}").status_code == 200, "who sees all leads"
+    stranger = Caller(User.objects.create_superuser("stranger"))
+    assert stranger.get(f"{PATH}/{opened.pk}/state").status_code == 200
+
+
+def test_opening_needs_runs_that_one_sees_and_judges_that_are_there(
+    benchmark: Benchmark, callers: Callers, judge: Caller
+) -> None:
+    runs = [str(run.pk) for run in benchmark.runs.order_by("run_order")]
+    stated = {"name": "fruit", "run_ids": runs, "order": "depth", "judges": ["owner"]}
+    Benchmark.objects.update(owner=callers.owner.user)
+    assert judge.post(PATH, stated).status_code == 403
+    answer = callers.owner.post(PATH, stated | {"judges": ["nobody"]})
+    assert (answer.status_code, answer.json()["errors"].keys()) == (400, {"judges"})
+    answer = callers.owner.post(PATH, stated | {"run_ids": [runs[0], runs[0]]})
+    assert (answer.status_code, answer.json()["errors"].keys()) == (400, {"run_ids"})
+    made = callers.owner.post(PATH, stated)
+    assert made.status_code == 201
+    assert (made.json()["judges"], made.json()["item_count"], made.json()["run_ids"]) == (["owner"], 10, runs)
