@@ -14,10 +14,10 @@ from apps.datasets.editing.judgments import JudgmentEdit, edit_judgments
 from apps.datasets.finding import find_version
 from apps.datasets.models import Dataset, DatasetVersion, Judgment
 from apps.datasets.records import JUDGE_LENGTH, JudgmentRecord
-from apps.judging.consensus import Agreed, agreed_of
 from apps.judging.errors import RoundStateError
 from apps.judging.judges import require_lead, require_open
 from apps.judging.models import Round, RoundItem, Slot
+from apps.judging.settling.consensus import Agreed, agreed_of
 from apps.mappings.repairing.judging import stated_for
 from apps.mappings.resolving import resolve
 from benchbench.decimals import counted

@@ -7,12 +7,12 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from apps.judging.consensus import agreed
 from apps.judging.errors import RoundError, RoundStateError
 from apps.judging.handing import lease_end
 from apps.judging.judges import require_judge, require_lead, require_open
 from apps.judging.models import Grade, Round, RoundItem, Slot
 from apps.judging.scales import grades_of
+from apps.judging.settling.consensus import agreed
 
 MOST_UNDONE = 10
 LONGEST_NOTE = 10_000

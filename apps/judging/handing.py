@@ -8,10 +8,10 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
-from apps.judging.deciding import bring_up_to_date
 from apps.judging.errors import RoundError
 from apps.judging.judges import require_judge, require_open
 from apps.judging.models import Grade, Round, RoundItem, Slot
+from apps.judging.settling.deciding import bring_up_to_date
 
 LEASE_SECONDS = 600  # an item that was handed out and not graded goes to others after that
 MOST_AHEAD = 20

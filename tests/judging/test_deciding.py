@@ -5,13 +5,13 @@ from django.contrib.auth.models import User
 
 from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Query
-from apps.judging import deciding
-from apps.judging.deciding import state_of
 from apps.judging.errors import RoundError
 from apps.judging.grading import grade_item, undo
 from apps.judging.handing import next_items
 from apps.judging.models import Round, Slot
 from apps.judging.opening import RoundOptions, open_round
+from apps.judging.settling import deciding
+from apps.judging.settling.deciding import state_of
 from apps.mappings.resolving import resolve
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 from tests.judging.rounds import open_for

@@ -6,11 +6,11 @@ import pytest
 from django.contrib.auth.models import User
 
 from apps.benchmarks.models import Benchmark
-from apps.judging.consensus import agreed_of
 from apps.judging.errors import NotAJudgeError, RoundError, RoundStateError
 from apps.judging.grading import adjudicate, grade_item, grades_by, undo, ungrade
 from apps.judging.handing import give_back, next_items
 from apps.judging.models import Grade, Round, Slot
+from apps.judging.settling.consensus import agreed_of
 from tests.judging.rounds import open_for
 
 

@@ -36,7 +36,9 @@ def test_the_order_of_depth_takes_the_best_ranks_first(benchmark: Benchmark, ada
     opened = open_for(benchmark, [ada], depth=3)
     first, second, *_ = items_of(opened)
     assert {first, second} == {"q1 d3", "q2 d6"}, "rank 1 of the second run"
-    assert {item.probability for item in opened.items.all()} == {1.0}
+    assert {(item.probability, item.uniform) for item in opened.items.all()} == {(0.0, False)}, (
+        "no sample was asked for"
+    )
 
 
 def test_a_random_round_draws_all_of_its_budget_with_one_probability(benchmark: Benchmark, ada: User) -> None:
@@ -128,7 +130,7 @@ def test_runs_that_no_round_compares_are_refused(benchmark: Benchmark, ada: User
 
 def test_it_needs_a_resolved_mapping_and_something_to_judge(benchmark: Benchmark, ada: User) -> None:
     with pytest.raises(RoundError, match="is judged in questions v1"):
-        open_round([benchmark.runs.get(run_order=1)], RoundOptions("again", depth=1), judges=[ada])
+        open_round([benchmark.runs.get(run_order=1)], RoundOptions("again", order="depth", depth=1), judges=[ada])
     Mapping.objects.update(dataset_version=None)
     with pytest.raises(ConflictError, match="has not been resolved"):
         open_for(Benchmark.objects.get(pk=benchmark.pk), [ada])

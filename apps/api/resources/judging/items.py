@@ -1,4 +1,4 @@
-"""What a judge does in a round: get items, grade them, take grades back; and what its owner decides."""
+"""Items of a judging round: handed out, graded, taken back; and those that its owner decides."""
 
 from typing import Any
 from uuid import UUID
@@ -29,11 +29,11 @@ from apps.api.serializers.judging.items import (
     Ungraded,
     UngradeRequest,
 )
-from apps.judging.consensus import agreed_of
 from apps.judging.grading import adjudicate, grade_item, grades_by, undo, ungrade
 from apps.judging.handing import next_items, shown
 from apps.judging.judges import require_lead, require_part
 from apps.judging.models import Grade, Round, RoundItem
+from apps.judging.settling.consensus import agreed_of
 from apps.judging.showing import show
 
 

@@ -11,11 +11,11 @@ from apps.api.endpoint import Endpoint
 from apps.api.openapi import refusals
 from apps.api.resources.judging.rounds import find_round
 from apps.api.serializers.judging.state import AgreementFacts, RoundState
-from apps.judging.agreeing import agreement_of
-from apps.judging.describing import agreement_facts, state_facts
 from apps.judging.judges import require_lead
 from apps.judging.models import Round
-from apps.judging.summing import summary_of
+from apps.judging.settling.agreeing import agreement_of
+from apps.judging.settling.describing import agreement_facts, state_facts
+from apps.judging.settling.summing import summary_of
 
 
 class State(Endpoint):

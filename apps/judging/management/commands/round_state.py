@@ -4,10 +4,10 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from apps.judging.agreeing import Agreement, agreement_of
-from apps.judging.describing import agreement_facts, state_facts
 from apps.judging.finding import find_round
-from apps.judging.summing import Summary, summary_of
+from apps.judging.settling.agreeing import Agreement, agreement_of
+from apps.judging.settling.describing import agreement_facts, state_facts
+from apps.judging.settling.summing import Summary, summary_of
 from apps.operations.commands import UseCaseCommand
 
 

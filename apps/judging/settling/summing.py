@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from apps.benchmarks.models import Run
-from apps.judging.consensus import agreed_of
-from apps.judging.deciding import state_of
 from apps.judging.models import Round
-from apps.judging.progress import Progress, progress_of
+from apps.judging.settling.consensus import agreed_of
+from apps.judging.settling.deciding import state_of
+from apps.judging.settling.progress import Progress, progress_of
 from benchbench.decimals import counted
 from benchbench.ir.judging.state import State
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from apps.judging.agreeing import Agreement, PairAgreement
-from apps.judging.summing import Summary
+from apps.judging.settling.agreeing import Agreement, PairAgreement
+from apps.judging.settling.summing import Summary
 from benchbench.ir.judging.state import State
 
 

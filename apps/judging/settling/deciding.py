@@ -15,11 +15,11 @@ from django.utils import timezone
 from numpy.typing import NDArray
 
 from apps.benchmarks.models import Run
-from apps.judging.consensus import agreed_of
 from apps.judging.models import Grade, Round, RoundItem, Slot
 from apps.judging.ordering import Question
 from apps.judging.pooling import known_grades, pool_of, read_rankings
 from apps.judging.scales import grades_of
+from apps.judging.settling.consensus import agreed_of
 from benchbench.ir.judging.judging import Judging
 from benchbench.ir.judging.orders import upcoming, weight_order
 from benchbench.ir.judging.pool import Item, JudgingError, Pool
