@@ -176,7 +176,12 @@ def test_pages_tell_the_text_that_found_a_document(shelf: Mapping, server: LLMSe
     pear = shelf.collection.documents.get(external_id="pear")
     stops = paths_of(result, {}, hits=[pear.pk], shown=1).stops[pear.pk]
     assert [(stop.stage, stop.rank) for stop in stops if stop.stage.startswith("dense")][1] == ("dense, text 2", 1)
-    assert {"lexical, text 1", "lexical, text 2", "variants fused", "fused"} < {stop.stage for stop in stops}
+    assert [(stop.stage, stop.is_beside) for stop in stops[3:]] == [
+        ("lexical, text 2", True),
+        ("dense variants fused", False),
+        ("lexical variants fused", True),
+        ("fused", False),
+    ]
     searched_for = "<dt>Searched for</dt><dd>apple<br>pear</dd>"
     assert searched_for in admin_client.get(page_of(result)).content.decode()
     LLMAnswer.objects.all().delete()

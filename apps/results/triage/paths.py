@@ -201,6 +201,7 @@ def _stops(plan: RunPlan, lists: Lists, standings: Sequence[Standing], through: 
     last, final = standings[-2:]
     is_same = last.is_read and (last.rank, last.score) == (final.rank, final.score)
     stops: list[Stop] = []
+    before: type | None = None
     for standing in standings[:-1] if is_same else standings:
         stage = stages.get(standing.stage)
         if stage is None:
@@ -211,7 +212,10 @@ def _stops(plan: RunPlan, lists: Lists, standings: Sequence[Standing], through: 
             note = "" if standing.is_read else f"read to {plan.candidates:,}"
         if isinstance(stage, DenseStage) and standing.rank:
             note = "; ".join(filter(None, [through, note]))
-        is_beside = bool(stops) and isinstance(stage, DenseStage | LexicalStage)
+        is_beside = bool(stops) and (
+            isinstance(stage, DenseStage | LexicalStage) or type(stage) is MergeStage is before
+        )
+        before = type(stage)
         stops.append(Stop(_name(stage), standing.rank, standing.score, note, is_beside))
     return stops
 
@@ -238,8 +242,8 @@ def _name(stage: Stage | None) -> str:
             return f"dense, {ann.partition('(')[0]}{_text_of(wording)}"
         case LexicalStage(engine=engine, wording=wording):
             return ("lexical" if engine == "bm25" else "full text") + _text_of(wording)
-        case MergeStage():
-            return "variants fused"
+        case MergeStage(lists=(first, *_)):
+            return f"{'lexical' if first.startswith('lexical') else 'dense'} variants fused"
         case FuseStage():
             return "fused"
         case RerankStage():
