@@ -12,7 +12,6 @@ from benchbench.ir.judging.corrected import Corrected, CorrectedPair
 from benchbench.ir.judging.fillings import PLACED, Shape, counted, reached
 from benchbench.ir.judging.pool import Item, JudgingError, Pool
 from benchbench.ir.measures import Measure, Values
-from benchbench.ir.statistics.resampling import Interval
 from benchbench.ir.statistics.significance import Pair, compare
 from benchbench.ir.statistics.verdict import verdict
 
@@ -57,13 +56,8 @@ def corrected_by_pairs(
     used = pool.answered
     tuned = _tuned(drawn_person[:, used], (whole - drawn_model)[:, used]) if inclusion < 1 else 0.0
     values = np.where(used, drawn_person + tuned * (whole - drawn_model), np.nan)
-    settings = {"seed": seed, "baseline": baseline, "alpha": alpha, "resamples": resamples}
-    comparison = compare(values, **settings)  # type: ignore[arg-type]
-    alone = compare(np.where(used, drawn_person, np.nan), **settings)  # type: ignore[arg-type]
-    pairs = tuple(
-        _told(pair, plain, whole[pair.first, used] - whole[pair.second, used], tuned, len(places))
-        for pair, plain in zip(comparison.pairs, alone.pairs, strict=True)
-    )
+    comparison = compare(values, seed=seed, baseline=baseline, alpha=alpha, resamples=resamples)
+    pairs = tuple(_told(pair, drawn_person[:, used], whole[:, used], tuned, len(places)) for pair in comparison.pairs)
     return Corrected(
         pairs=pairs,
         estimand=_ESTIMANDS[measure.name].format(measure),
@@ -116,19 +110,21 @@ def _tuned(drawn: Values, correction: Values) -> float:
     return float(np.clip(-float((x * y).sum()) / variance, 0.0, 1.0)) if variance else 0.0
 
 
-def _told(pair: Pair, alone: Pair, by_model: Values, tuned: float, judged: int) -> CorrectedPair:
-    shrunk = (alone.standard_error / pair.standard_error) ** 2 if pair.standard_error else 1.0
+def _told(pair: Pair, by_person: Values, by_model: Values, tuned: float, judged: int) -> CorrectedPair:
+    alone = by_person[pair.first] - by_person[pair.second]
+    error = float(alone.std(ddof=1)) / len(alone) ** 0.5
+    shrunk = (error / pair.standard_error) ** 2 if pair.standard_error else 1.0
     return CorrectedPair(
         first=pair.first,
         second=pair.second,
         difference=pair.difference,
         standard_error=pair.standard_error,
         interval=pair.interval,
-        simultaneous=pair.simultaneous or Interval(-np.inf, np.inf),
+        simultaneous=pair.simultaneous,
         p_adjusted=pair.p_adjusted,
         significant=pair.significant,
-        by_model=float(by_model.mean()),
-        by_person=alone.difference,
+        by_model=float((by_model[pair.first] - by_model[pair.second]).mean()),
+        by_person=float(alone.mean()),
         tuned=tuned,
         effective=judged * shrunk,
     )

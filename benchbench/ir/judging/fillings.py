@@ -108,6 +108,14 @@ def counted(outside: Sequence[Sequence[float]], levels: Sequence[float]) -> Valu
     ).reshape(len(levels), len(outside))
 
 
+def tails_of(grades: Values, levels: Sequence[float]) -> Values:
+    """(levels,): the chance that a relevant document reaches each level; each grade counts as seen once before."""
+    reach = reached(grades, levels).reshape(len(levels), -1).sum(axis=1).astype(np.float64)
+    before = np.arange(len(reach), 0, -1)
+    tails: Values = (reach + before) / (reach[0] + before[0])
+    return tails
+
+
 def values_of(pool: Pool, shape: Shape, reach: Sequence[NDArray[np.bool_]], outside: Values) -> Values:
     """(Q, R, m): the value of each run and query under m fillings, exact but for float32 in sums of gains.
 

@@ -42,7 +42,7 @@ def forecast(outcomes: Outcomes, deciding: NDArray[np.intp], gains: Values, *, c
     z = NormalDist().inv_cdf(1 - (1 - confidence) / max(1, int((shares < 0.99).sum())))
     expected = now + taken.T[:, None] * (truth - now)  # (steps, draws, d)
     distance = np.minimum(np.abs(expected - bar), np.abs(expected + bar))
-    settled = (distance >= z * spread * np.sqrt(1 - taken.T)[:, None]).all(axis=2)
+    settled = (distance >= z * spread * np.sqrt(np.maximum(1 - taken.T, 0.0))[:, None]).all(axis=2)
     settled[-1] = True
     needed = steps[settled.argmax(axis=0)]
     middle, most = np.quantile(needed, [0.5, 0.9])

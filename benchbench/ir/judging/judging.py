@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from benchbench.ir.judging.differences import OpenQuery, difference_bounds
 from benchbench.ir.judging.drawing import Drawing
-from benchbench.ir.judging.fillings import Shape, counted, reached
+from benchbench.ir.judging.fillings import Shape, counted, tails_of
 from benchbench.ir.judging.forecast import forecast
-from benchbench.ir.judging.outcomes import Outcomes, critical_value
+from benchbench.ir.judging.outcomes import Outcomes, critical_value, likeliest_of, settled_together
 from benchbench.ir.judging.pool import Item, JudgingError, Pool
 from benchbench.ir.judging.relevance import Relevance, features_of, learn
 from benchbench.ir.judging.state import MoreGrades, PairState, State
@@ -30,10 +30,13 @@ class Judging:
     """The grades of a pool so far, and what follows of them for one measure.
 
     `truths` are the judgments of each query (document id → grade), those outside the pool among them; `scale` has every
-    grade that can be given. Between grades it keeps the bounds of each query, so that a state after one more grade
-    costs the bounds of that query alone and one set of fillings. Equal grades and seed give an equal state, whatever
-    the order in which they came. Raises JudgingError for a measure whose holes cannot be reckoned with, a scale without
-    a grade above 0, and fewer than 2 runs or 2 queries that every run answered.
+    grade that can be given. `taught` are the judged pairs whose grades teach the model of relevance, all by default:
+    leave out judgments that are no fair picture, such as those of a dataset that states relevant documents alone.
+
+    It keeps what it knows of each query, so that a state after one more grade costs that query alone; the model is
+    learnt anew after each twentieth part more grades, and before anything is called settled. Freshly learnt, equal
+    grades and seed give an equal state. Raises JudgingError for a measure whose holes cannot be reckoned with, a scale
+    without a grade above 0, a baseline that is no run, and fewer than 2 runs or 2 queries that every run answered.
     """
 
     def __init__(
@@ -48,13 +51,23 @@ class Judging:
         draws: int = DRAWS,
         confidence: float = 0.95,
         alpha: float = 0.05,
+        taught: Collection[Item] | None = None,
     ) -> None:
         self.pool, self.measure, self.baseline, self.seed, self.draws = pool, measure, baseline, seed, draws
         self.confidence, self.alpha = confidence, alpha
         if pool.runs < 2 or pool.answered.sum() < 2:
             raise JudgingError("A verdict needs at least 2 runs, and 2 queries that each of them answered.")
+        if baseline is not None and not 0 <= baseline < pool.runs:
+            raise JudgingError(
+                f"The baseline is run {baseline}, but runs go from 0 to {pool.runs - 1}.", field="baseline"
+            )
         self.grades = pool.grades(truths)
         self._outside = pool.outside(truths)
+        self._teaching = ~np.isnan(self.grades)
+        if taught is not None:
+            self._teaching[:] = False
+            for query, place in map(pool.place, taught):
+                self._teaching[query, place] = True
         self._scale = {*map(float, scale), *self.grades[~np.isnan(self.grades)].tolist(), *_all(self._outside)}
         self.shape = Shape.of(pool, measure, sorted(self._scale))
         self.pairs = family_of(pool.runs, baseline)
@@ -75,34 +88,35 @@ class Judging:
         if grade is not None and float(grade) not in self._scale:
             raise JudgingError(f"The grade {grade:g} is not on the scale.", field="grade")
         self.grades[query, place] = np.nan if grade is None else float(grade)
+        self._teaching[query, place] = grade is not None
         self._bounds.pop(query, None)
         self._touched.add(query)
 
-    def state(self) -> State:
-        """The state after the grades so far. What an older model calls settled is looked at again by a new one."""
-        state = self._state()
+    def state(self, *, bounds: bool = True) -> State:
+        """The state after the grades so far. What an older model calls settled is looked at again by a new one.
+
+        Without `bounds` those are NaN and nothing is called certain, for whoever asks often and shows none.
+        """
+        state = self._state(bounds)
         if state.settled and self._learnt != state.judged:
             self._learn()
-            state = self._state()
+            state = self._state(bounds)
         return state
 
-    def _state(self) -> State:
+    def _state(self, bounds: bool) -> State:
         outcomes = self._outcomes()
         signs = outcomes.signs
-        likeliest, shares = _likeliest(signs)
-        groups = outcomes.groups() if self.baseline is None else signs
-        kept, counts = np.unique(groups, axis=0, return_counts=True)
-        verdict, probability = kept[counts.argmax()], float(counts.max() / len(groups))
-        group = tuple(np.flatnonzero(verdict).tolist()) if self.baseline is None else tuple(verdict.tolist())
+        likeliest, shares = likeliest_of(signs)
+        verdict, probability = self._verdict(outcomes, likeliest)
         reason = self._too_few()
-        sure = self._together(signs == likeliest, shares) & (reason is None)
+        sure = settled_together(signs == likeliest, shares, self.confidence) & (reason is None)
         settled = reason is None and probability >= self.confidence
-        pairs = self._pairs(outcomes, likeliest, shares, sure)
-        self._importance = self._undecided(pairs)
+        pairs = self._pairs(outcomes, likeliest, shares, sure, self.bounds() if bounds else None)
+        self._importance = self._undecided(outcomes, shares)
         return State(
             pairs=pairs,
-            verdict=group,
-            winner=group[0] if self.baseline is None and len(group) == 1 else None,
+            verdict=verdict,
+            winner=verdict[0] if self.baseline is None and len(verdict) == 1 else None,
             probability=probability,
             settled=settled,
             certain=all(pair.certain is not None for pair in pairs),
@@ -113,10 +127,26 @@ class Judging:
             reason=reason,
         )
 
+    def _verdict(self, outcomes: Outcomes, likeliest: NDArray[np.int8]) -> tuple[tuple[int, ...], float]:
+        """What the likeliest outcomes come to, and the share of the fillings that end in it."""
+        if self.baseline is not None:
+            return tuple(likeliest.tolist()), float((outcomes.signs == likeliest).all(axis=1).mean())
+        best = int(outcomes.means.mean(axis=0).argmax())
+        group = np.ones(self.pool.runs, bool)
+        for first, second, outcome in zip(*self.pairs, likeliest, strict=True):
+            if outcome and best in (first, second):
+                group[second if first == best else first] = False
+        return tuple(np.flatnonzero(group).tolist()), float((outcomes.groups() == group).all(axis=1).mean())
+
     def _pairs(
-        self, outcomes: Outcomes, likeliest: NDArray[np.int8], shares: Values, sure: NDArray[np.bool_]
+        self,
+        outcomes: Outcomes,
+        likeliest: NDArray[np.int8],
+        shares: Values,
+        sure: NDArray[np.bool_],
+        bounds: tuple[Values, Values] | None,
     ) -> tuple[PairState, ...]:
-        least, greatest = self.bounds()
+        least, greatest = bounds or (np.full(len(shares), np.nan),) * 2
         columns = (*self.pairs, least, greatest, outcomes.differences.mean(axis=0), outcomes.differences.std(axis=0))
         return tuple(
             PairState(
@@ -162,20 +192,13 @@ class Judging:
         return self.pool.there & np.isnan(self.grades)
 
     def _too_few(self) -> str | None:
-        judged, relevant = int((~np.isnan(self.grades)).sum()), int((self.grades > 0).sum())
+        judged, relevant = int(self._teaching.sum()), int((self._teaching & (self.grades > 0)).sum())
         if not self._holes.any() or (judged >= FEWEST_GRADES and relevant >= FEWEST_RELEVANT):
             return None
         return (
             f"Nothing is called settled before {FEWEST_GRADES} pairs are judged and {FEWEST_RELEVANT} of them are "
             f"relevant; here are {judged} and {relevant}."
         )
-
-    def _tails(self) -> Values:
-        """(levels,): the chance that a relevant document reaches each level; each level counts as seen once before."""
-        reach = reached(self.grades, self.shape.levels).sum(axis=(1, 2)).astype(np.float64)
-        before = np.arange(len(reach), 0, -1)
-        tails: Values = (reach + before) / (reach[0] + before[0])
-        return tails
 
     def _outcomes(self) -> Outcomes:
         """The outcomes of the fillings, redrawn where grades came; by a new model where they grew by a twentieth."""
@@ -195,51 +218,36 @@ class Judging:
 
     def _learn(self) -> None:
         grades = self.grades[tuple(self.pool.cells.T)]
-        self._model = learn(self.pool, self._features, np.where(np.isnan(grades), np.nan, grades > 0))
+        teaching = self._teaching[tuple(self.pool.cells.T)]
+        self._model = learn(self.pool, self._features, np.where(teaching & ~np.isnan(grades), grades > 0, np.nan))
         self._learnt = int((~np.isnan(grades)).sum())
-        self._drawing.all(self.grades, self._model, self._tails())
+        self._drawing.all(self.grades, self._model, tails_of(self.grades, self.shape.levels))
         self._touched.clear()
         self._critical = None
 
-    def _together(self, agreeing: NDArray[np.bool_], shares: Values) -> NDArray[np.bool_]:
-        """Which pairs are settled together, from (draws, p) whether a filling has each pair's likeliest outcome."""
-        order = np.argsort(-shares, kind="stable")
-        all_agree = np.logical_and.accumulate(agreeing[:, order], axis=1).mean(axis=0)
-        settled = np.zeros(len(order), bool)
-        settled[order] = all_agree >= self.confidence
-        return settled
-
+    @property
     def _expected(self) -> Expected:
-        pool, levels = self.pool, np.array(self.shape.levels)
-        chance = np.zeros(pool.there.shape)
-        chance[tuple(pool.cells.T)] = self._model.chances()  # type: ignore[union-attr]
-        tails = self._tails()
-        widths = np.diff(levels, prepend=0.0) if len(levels) > 1 else np.ones(1)
-        mean = float(tails @ widths)
-        square = float(tails @ np.diff(np.append(0.0, np.cumsum(widths)) ** 2))
-        known = ~np.isnan(self.grades)
-        gains = np.einsum("l,l...->...", widths, reached(self.grades, self.shape.levels).astype(np.float64))
-        spread = np.sqrt(np.maximum(chance * square - (chance * mean) ** 2, 0.0)) / mean
-        return Expected(
-            chance=np.where(known, self.grades > 0, chance),
-            grade=np.where(known, gains, chance * mean),
-            relevant_grade=mean,
-            spread=np.where(known, 0.0, spread),
-            outside=self._counted[0],
-        )
+        assert self._model is not None
+        chances = np.zeros(self.pool.there.shape)
+        chances[tuple(self.pool.cells.T)] = self._model.chances()
+        return Expected.of(self.shape, self.grades, chances, self._counted[0])
 
     def _gains(self, importance: Values) -> Values:
         """(Q, width): the variance that judging each pair takes from the differences, by importance of the pairs."""
-        expected = self._expected()
+        expected = self._expected
         gains = squared(effects(self.pool, self.shape, expected), importance) * expected.spread**2
         return np.where(self._holes & self.pool.answered[:, None], gains, 0.0)
 
-    def _undecided(self, pairs: tuple[PairState, ...]) -> Values:
-        """(R, R): how undecided each pair of runs is."""
+    def _undecided(self, outcomes: Outcomes, shares: Values) -> Values:
+        """(R, R): how undecided each pair of runs is, times how likely it is that the verdict hangs on it: without a
+        baseline, that one of the two is the best run."""
+        first, second = self.pairs
+        open_ = 1 - shares + 1 / self.draws
+        if self.baseline is None:
+            best = outcomes.means.argmax(axis=1)[:, None]
+            open_ = open_ * (((best == first) | (best == second)).mean(axis=0) + 1 / self.draws)
         importance = np.zeros((self.pool.runs, self.pool.runs))
-        for pair in pairs:
-            open_ = 1 - pair.probability + 1 / self.draws
-            importance[pair.first, pair.second] = importance[pair.second, pair.first] = open_
+        importance[first, second] = importance[second, first] = open_
         return importance
 
     def _forecast(self, outcomes: Outcomes, settled: bool, reason: str | None) -> MoreGrades:
@@ -250,7 +258,7 @@ class Judging:
         deciding = np.arange(len(first))
         if self.baseline is None:
             deciding = np.flatnonzero((first == best) | (second == best))
-        effect = effects(self.pool, self.shape, expected := self._expected())
+        effect = effects(self.pool, self.shape, expected := self._expected)
         holes = np.nonzero(self._holes & self.pool.answered[:, None])
         at_holes, spread = effect[:, holes[0], holes[1]], expected.spread[holes]
         order = np.argsort(-squared(at_holes, self._importance) * spread**2, kind="stable")  # type: ignore[arg-type]
@@ -261,9 +269,3 @@ class Judging:
 
 def _all(rows: Sequence[Sequence[float]]) -> Iterator[float]:
     return (grade for row in rows for grade in row)
-
-
-def _likeliest(signs: NDArray[np.int8]) -> tuple[NDArray[np.int8], Values]:
-    """(p,) each: the outcome that most fillings have, and their share; of equally many, none is better."""
-    shares = np.stack([(signs == outcome).mean(axis=0) for outcome in (0, 1, -1)])
-    return np.array([0, 1, -1], np.int8)[shares.argmax(axis=0)], shares.max(axis=0)

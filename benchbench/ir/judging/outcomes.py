@@ -55,7 +55,7 @@ class Outcomes:
     @property
     def signs(self) -> NDArray[np.int8]:
         """(m, p): 1 where the first is significantly better, −1 where the second is, 0 where neither."""
-        bar = np.where(self.errors > 0, self.critical * self.errors, np.inf)
+        bar = self.critical * np.where(self.errors > 0, self.errors, np.inf)
         return (np.sign(self.differences) * (np.abs(self.differences) > bar)).astype(np.int8)
 
     def groups(self) -> NDArray[np.bool_]:
@@ -65,3 +65,18 @@ class Outcomes:
         told[:, self.first, self.second] = told[:, self.second, self.first] = self.signs != 0
         result: NDArray[np.bool_] = ~told[np.arange(m), self.means.argmax(axis=1)]
         return result
+
+
+def likeliest_of(signs: NDArray[np.int8]) -> tuple[NDArray[np.int8], Values]:
+    """(p,) each: the outcome that most fillings have, and their share; of equally many, none is better."""
+    shares = np.stack([(signs == outcome).mean(axis=0) for outcome in (0, 1, -1)])
+    return np.array([0, 1, -1], np.int8)[shares.argmax(axis=0)], shares.max(axis=0)
+
+
+def settled_together(agreeing: NDArray[np.bool_], shares: Values, confidence: float) -> NDArray[np.bool_]:
+    """Which pairs are settled together, from (m, p) whether a filling has each pair's likeliest outcome."""
+    order = np.argsort(-shares, kind="stable")
+    all_agree = np.logical_and.accumulate(agreeing[:, order], axis=1).mean(axis=0)
+    settled = np.zeros(len(order), bool)
+    settled[order] = all_agree >= confidence
+    return settled

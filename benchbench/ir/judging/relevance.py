@@ -20,7 +20,7 @@ from benchbench.ir.measures import Values
 BEFORE = -2.0  # the mean of the constant beforehand: a pooled document is relevant with about 12 %
 CONSTANT, SHARED, OWN = 2.0, 2.0, 1.0  # spreads beforehand: of the constant, of the mean over runs, of each run
 RICHNESS = 1.0  # the spread of u beforehand; then learnt
-ROUNDS = 30
+ROUNDS = 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ def learn(pool: Pool, features: Values, relevant: Values, *, rounds: int = ROUND
         beta, u = beta + shorter * step, u + shorter * u_step
         if seen.sum() > 1:  # the prior counts as four queries of the spread stated beforehand
             variance = float(((u**2 + 1 / curve)[seen].sum() + 4 * RICHNESS**2) / (seen.sum() + 4))
-        if longest < 1e-4:
+        if longest < 1e-3:
             break
     factor = np.linalg.inv(np.linalg.cholesky(inner)).T
     return Relevance(features, pool.cells[:, 0], beta, u, factor, -cross / curve[:, None], 1 / np.sqrt(curve))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchbench.ir.judging.fillings import PLACED, Shape
+from benchbench.ir.judging.fillings import PLACED, Shape, reached, tails_of
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.measures import Values
 
@@ -33,6 +33,23 @@ class Expected:
     """The standard deviation of its grade, over `relevant_grade`; 0 where it is judged."""
     outside: Values
     """(Q,): how many relevant documents are judged outside the pool."""
+
+    @classmethod
+    def of(cls, shape: Shape, grades: Values, chances: Values, outside: Values) -> Expected:
+        """From the grades (Q, width), NaN in holes, and the chance of each cell to be relevant."""
+        tails, widths = tails_of(grades, shape.levels), shape.widths
+        mean = float(tails @ widths)
+        square = float(tails @ np.diff(np.append(0.0, np.cumsum(widths)) ** 2))
+        known = ~np.isnan(grades)
+        gains = np.einsum("l,l...->...", widths, reached(grades, shape.levels).astype(np.float64))
+        spread = np.sqrt(np.maximum(chances * square - (chances * mean) ** 2, 0.0)) / mean
+        return cls(
+            chance=np.where(known, grades > 0, chances),
+            grade=np.where(known, gains, chances * mean),
+            relevant_grade=mean,
+            spread=np.where(known, 0.0, spread),
+            outside=outside,
+        )
 
 
 def effects(pool: Pool, shape: Shape, expected: Expected) -> Values:

@@ -1,0 +1,182 @@
+"""State of a round, and the weights of what is still to judge."""
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+from benchbench.ir.judging.fillings import Shape, counted, reached, values_of
+from benchbench.ir.judging.judging import FEWEST_GRADES, Judging
+from benchbench.ir.judging.pool import Item, JudgingError, Pool
+from benchbench.ir.judging.weights import Expected, effects
+from benchbench.ir.measures import GradedRankings, Measure, evaluate
+from benchbench.ir.statistics.significance import compare
+from benchbench.ir.statistics.verdict import verdict
+from tests.ir.judging.test_differences import MEASURES, drawn
+
+NDCG = Measure("nDCG", 5)
+
+
+def benchmark(seed: int, *, queries: int = 40, gap: float = 1.5) -> tuple[list, list]:
+    """Rankings of 3 runs, the last of which puts relevant documents higher, and the grades of every document."""
+    rng = np.random.default_rng(seed)
+    grades = np.where(rng.random((queries, 15)) < 0.3, rng.integers(1, 3, (queries, 15)), 0)
+    truths = [dict(enumerate(row)) for row in grades.tolist()]
+    ability = [0.0, 0.1, gap]
+    rankings = [
+        [sorted(truth, key=lambda document: -(gain * truth[document] + rng.normal()))[:10] for truth in truths]
+        for gain in ability
+    ]
+    return rankings, truths
+
+
+def known(pool: Pool, truths: list) -> list:
+    return [{document: truth[document] for document in ids} for ids, truth in zip(pool.documents, truths, strict=True)]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_values_of_fillings_are_those_of_the_measures(seed):
+    rankings, truths, top = drawn(seed, queries=4)
+    pick = random.Random(seed)
+    for measure in MEASURES:
+        pool = Pool.of(rankings, depth=measure.cutoff)
+        filled = [
+            [
+                {d: t.get(d, pick.randint(0, top)) for d in [*ids, *t]}
+                for ids, t in zip(pool.documents, truths, strict=True)
+            ]
+            for _ in range(3)
+        ]
+        shape = Shape.of(pool, measure, range(top + 1))
+        grades = np.stack([pool.grades(one) for one in filled], axis=-1)
+        told = values_of(pool, shape, list(reached(grades, shape.levels)), counted(pool.outside(truths), shape.levels))
+        for place, one in enumerate(filled):
+            wanted = [evaluate([measure], GradedRankings.of(run, one))[0] for run in rankings]
+            np.testing.assert_allclose(told[:, :, place].T, wanted, atol=1e-6, err_msg=str(measure))
+
+
+@pytest.mark.parametrize("baseline", [None, 0])
+def test_with_every_pair_judged_the_state_is_the_verdict_of_the_comparison(baseline):
+    rankings, truths = benchmark(1)
+    pool = Pool.of(rankings, depth=5)
+    state = Judging(pool, NDCG, [0, 1, 2], known(pool, truths), baseline=baseline, seed=3).state()
+    values = [evaluate([NDCG], GradedRankings.of(run, known(pool, truths)))[0] for run in rankings]
+    comparison = compare(np.stack(values), seed=3, baseline=baseline)
+    assert [pair.difference for pair in state.pairs] == pytest.approx([pair.difference for pair in comparison.pairs])
+    signs = [int(np.sign(pair.difference)) * pair.significant for pair in comparison.pairs]
+    assert [pair.outcome for pair in state.pairs] == signs
+    assert state.verdict == (tuple(sorted(verdict(comparison).group)) if baseline is None else tuple(signs))
+    assert (state.holes, state.probability, state.settled, state.certain) == (0, 1.0, True, True)
+    assert all(pair.settled and pair.certain == np.sign(pair.difference) for pair in state.pairs)
+    assert state.more.middle == state.more.most == 0
+
+
+def test_a_round_in_the_decisive_order_settles_before_all_is_judged_and_is_right():
+    rankings, truths = benchmark(2, queries=60)
+    pool = Pool.of(rankings, depth=5)
+    judging = Judging(pool, NDCG, [0, 1, 2], [{} for _ in truths], seed=1)
+    while not (state := judging.state()).settled:
+        weights = judging.weights()
+        for number in np.argsort(-weights)[:20].tolist():
+            item = pool.item(number)
+            judging.grade(item, truths[item.query][item.document])
+    assert state.judged < pool.size / 2
+    assert state.winner == 2
+    assert not state.certain
+    judged = ~np.isnan(judging.grades[tuple(pool.cells.T)])
+    assert judging.weights()[judged].max() == 0
+    assert judging.weights()[~judged].max() > 0
+
+
+def test_few_grades_settle_nothing_and_the_reason_is_told():
+    rankings, truths = benchmark(3)
+    judging = Judging(Pool.of(rankings, depth=5), NDCG, [0, 1, 2], [{} for _ in truths])
+    state = judging.state()
+    assert not state.settled
+    assert not any(pair.settled for pair in state.pairs)
+    assert f"before {FEWEST_GRADES} pairs are judged" in state.reason
+    assert state.more.middle is None
+
+
+def test_a_grade_later_is_as_a_grade_before_and_can_be_taken_back():
+    rankings, truths = benchmark(4, queries=10)
+    pool = Pool.of(rankings, depth=5)
+    some = [{ids[0]: truth[ids[0]]} for ids, truth in zip(pool.documents, truths, strict=True)]
+    item = Item(3, pool.documents[3][1])
+    later = Judging(pool, NDCG, [0, 1, 2], some, seed=5)
+    before = later.state()
+    later.grade(item, 2)
+    changed = later.state()
+    some[3][item.document] = 2
+    assert changed == Judging(pool, NDCG, [0, 1, 2], some, seed=5).state()
+    assert changed != before
+    later.grade(item, None)
+    assert later.state() == before
+
+
+def test_judgments_that_are_no_fair_picture_do_not_teach():
+    rankings, truths = benchmark(5)
+    pool = Pool.of(rankings, depth=5)
+    positives = [{d: g for d, g in truth.items() if g} for truth in known(pool, truths)]
+    misled = Judging(pool, NDCG, [0, 1, 2], positives)
+    warned = Judging(pool, NDCG, [0, 1, 2], positives, taught=[])
+    assert misled.state().holes == warned.state().holes
+    spread = [max(pair.spread for pair in judging.state().pairs) for judging in (misled, warned)]
+    assert spread[0] != spread[1]
+    assert warned.state().reason is not None
+
+
+def test_a_query_that_a_run_failed_on_counts_nowhere():
+    rankings, truths = benchmark(6, queries=20)
+    rankings[1][0] = None
+    pool = Pool.of(rankings, depth=5)
+    judging = Judging(pool, NDCG, [0, 1, 2], [{} for _ in truths])
+    assert judging.state().queries == 19
+    assert judging.weights()[: len(pool.documents[0])].max() == 0
+
+
+def test_what_cannot_be_reckoned_with_is_refused_with_the_way_out():
+    rankings, truths = benchmark(7, queries=5)
+    pool = Pool.of(rankings, depth=5)
+    for measure, why in (("Judged@5", "counts judgments"), ("FirstRelevant", "no value"), ("ERR@10", "ir_measures")):
+        with pytest.raises(JudgingError, match=why):
+            Judging(pool, Measure.parse(measure), [0, 1], truths)
+    with pytest.raises(JudgingError, match="no grade above 0"):
+        Judging(pool, NDCG, [0], [{} for _ in truths])
+    with pytest.raises(JudgingError, match="The baseline is run 3"):
+        Judging(pool, NDCG, [0, 1], truths, baseline=3)
+    with pytest.raises(JudgingError, match="grade 7 is not on the scale"):
+        Judging(pool, NDCG, [0, 1, 2], truths).grade(pool.item(0), 7)
+
+
+@pytest.mark.parametrize(
+    "measure", [Measure("P", 3), Measure("Hits", 3), Measure("RR"), Measure("Success", 2)], ids=str
+)
+def test_an_effect_is_the_expected_value_with_the_document_relevant_less_without(measure):
+    """Over all fillings, each with its probability; for R, nDCG and AP a quotient of expectations stands in."""
+    pool = Pool.of([[list("abcd")], [list("cea")]])
+    chance = {"a": 0.3, "b": 1.0, "c": 0.2, "d": 0.6, "e": 0.0}
+    shape = Shape.of(pool, measure, [0, 1])
+    p = np.array([[chance[document] for document in pool.documents[0]]])
+    told = effects(pool, shape, Expected(p, p, 1.0, np.sqrt(p * (1 - p)), np.zeros(1)))
+    for place, document in enumerate(pool.documents[0]):
+        for run, ranking in enumerate(pool.rankings()):
+            means = []
+            for relevant in (1, 0):
+                rest = [other for other in chance if other != document]
+                mean = 0.0
+                for outcome in itertools.product((0, 1), repeat=len(rest)):
+                    likely = np.prod([chance[d] if g else 1 - chance[d] for d, g in zip(rest, outcome, strict=True)])
+                    truth = dict(zip(rest, outcome, strict=True)) | {document: relevant}
+                    mean += likely * evaluate([measure], GradedRankings.of(ranking, [truth])).item()
+                means.append(mean)
+            assert told[run, 0, place] == pytest.approx(means[0] - means[1], abs=1e-12)
+
+
+def test_a_document_that_runs_rank_alike_weighs_nothing_and_one_that_only_one_ranks_first_weighs_most():
+    rankings = [[list("abcx")] * 4, [list("abcy")] * 4]
+    judging = Judging(Pool.of(rankings), Measure("P", 4), [0, 1], [{} for _ in range(4)])
+    weights = dict(zip(judging.pool.documents[0], judging.weights()[:5].tolist(), strict=True))
+    assert weights["a"] == weights["b"] == 0
+    assert min(weights["x"], weights["y"]) > 0

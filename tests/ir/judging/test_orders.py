@@ -1,0 +1,88 @@
+"""Orders of a pool, and the uniform sample that is in each of them."""
+
+import numpy as np
+import pytest
+
+from benchbench.ir.judging.orders import depth_order, random_order, sample_of, sampled, upcoming, weight_order
+from benchbench.ir.judging.pool import Item, JudgingError, Pool
+
+RUNS = [[list("abcd"), list("ab")], [list("cxay"), list("bz")]]
+
+
+def test_a_pool_has_each_pair_once_with_the_rank_of_each_run():
+    pool = Pool.of(RUNS, depth=3)
+    assert pool.documents == (("a", "c", "b", "x"), ("b", "a", "z"))
+    assert pool.size == 7
+    assert pool.ranks[:, 0].tolist() == [[1, 3, 2, np.inf], [3, 1, np.inf, 2]]
+    assert pool.rankings() == [[["a", "b", "c"], ["a", "b"]], [["c", "x", "a"], ["b", "z"]]]
+    assert pool.place(Item(1, "z")) == (1, 2)
+    grades = pool.grades([{"c": 2, "q": 3, "r": 1}, {}])
+    assert grades[0].tolist()[1] == 2
+    assert np.isnan(grades).sum() == 7
+    assert pool.outside([{"c": 2, "q": 3, "r": 1}, {"z": 1}]) == [[3, 1], []]
+
+
+def test_a_query_that_a_run_failed_on_is_not_compared():
+    pool = Pool.of([[["a"], None], [["b"], ["c"]]])
+    assert pool.answered.tolist() == [True, False]
+    assert pool.size == 3
+
+
+def test_what_is_no_pool_is_refused():
+    with pytest.raises(JudgingError, match="at least one run"):
+        Pool.of([])
+    with pytest.raises(JudgingError, match="not in the pool of query 0"):
+        Pool.of(RUNS).place(Item(0, "q"))
+    with pytest.raises(JudgingError, match="2 queries, and there are truths of 1"):
+        Pool.of(RUNS).grades([{}])
+
+
+def test_by_depth_all_first_places_come_before_the_second():
+    pool = Pool.of(RUNS)
+    order = [pool.item(number) for number in depth_order(pool).tolist()]
+    assert order[:4] == [(0, "a"), (0, "c"), (1, "b"), (1, "a")]
+    assert order[-2:] == [(0, "d"), (0, "y")]
+    assert weight_order([0.1, 0.3, 0.2, 0.3]).tolist() == [1, 3, 2, 0]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.37, 1.0])
+def test_of_whatever_is_given_the_stated_share_is_the_beginning_of_the_sample(share):
+    rng = np.random.default_rng(4)
+    sample = rng.permutation(200)
+    given: set[int] = set()
+    while len(given) < 200:
+        primary = weight_order(rng.random(200))  # as weights move from grade to grade
+        number, by_sample = next(upcoming(primary, sample, given, share=share))
+        assert number not in given
+        given.add(number)
+        assert given.issuperset(sample[: sampled(len(given), share, 200)].tolist())
+        assert by_sample or number == next(n for n in primary.tolist() if n not in given - {number})
+    assert list(upcoming(sample, sample, given)) == []
+
+
+def test_in_every_order_each_pair_is_sampled_with_the_stated_probability():
+    """However a pair's own grade decides what is asked next."""
+    pool = Pool.of([[list("abcdefghij")], [list("jihgfedcba")]])
+    counts, stated = np.zeros(pool.size), []
+    for seed in range(1_000):
+        given: list[int] = []
+        sample = random_order(pool, seed=seed)
+        for _ in range(6):
+            primary = weight_order([3.0 if number % 2 == len(given) % 2 else number for number in range(pool.size)])
+            given.append(next(upcoming(primary, sample, given, share=0.4))[0])
+        items, probability = sample_of(pool, [pool.item(number) for number in given], seed=seed, share=0.4)
+        counts[[pool.numbers[item] for item in items]] += 1
+        stated.append(probability)
+    assert set(stated) == {0.3}
+    assert np.abs(counts / 1_000 - 0.3).max() < 0.06
+
+
+def test_a_sample_ends_before_the_first_pair_that_is_not_judged_yet():
+    pool = Pool.of(RUNS)
+    order = random_order(pool, seed=1).tolist()
+    judged = [pool.item(number) for number in order if number != order[2]]
+    items, probability = sample_of(pool, judged, seed=1, share=1.0)
+    assert items == [pool.item(number) for number in order[:2]]
+    assert probability == 2 / pool.size
+    with pytest.raises(JudgingError, match="between 0 and 1"):
+        sample_of(pool, judged, seed=1, share=1.5)
