@@ -10,9 +10,13 @@ from apps.benchmarks.circumstances import circumstances
 from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import QueryResult, Run
+from apps.benchmarks.planning import plan_of
+from apps.benchmarks.running.pinning import PinnedRerankers
+from apps.benchmarks.running.stages import Stages
 from apps.collections.records import DocumentRecord
 from apps.datasets.records import QueryRecord
 from apps.mappings.models import Mapping
+from apps.operations.leasing import Stopped
 from apps.operations.working import wait
 from apps.results.exporters.strategy import files
 from apps.results.templatetags.benchbench import page_of
@@ -160,6 +164,20 @@ def test_an_error_is_charged_to_its_query(shelf: Mapping, server: LLMServer) -> 
     assert (asked.failed_queries, rewritten.failed_queries, multiplied.status) == (0, 1, "failed")
     assert "answered 400" in rewritten.query_results.get(query__key="q2").error
     assert "gave 2 of the 3 texts" in multiplied.query_results.get(query__key="q1").error
+
+
+def test_it_looks_between_queries_whether_it_is_to_stop(shelf: Mapping, server: LLMServer) -> None:
+    run = benchmark_of(shelf, query=["rewrite"], **LLM).runs.get()
+
+    def stop() -> None:
+        if server.asked:
+            raise Stopped
+
+    queries = list(run.benchmark.dataset_version.queries.order_by("key"))
+    stages = Stages(queries, {}, PinnedRerankers(run.benchmark), tolerant=True, on_part=stop)
+    with pytest.raises(Stopped):
+        stages.run(plan_of([run]))
+    assert len(server.asked) == 1
 
 
 def test_repetitions_ask_anew(shelf: Mapping, server: LLMServer) -> None:
