@@ -36,6 +36,7 @@ FRAGMENTS = {
     "dataset_shape",
     "benchmark_live",
     "benchmark_verdict",
+    "run_holes",
     "benchmark_choices",
     "run_coverage",
     "run_sections",

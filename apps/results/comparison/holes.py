@@ -1,0 +1,104 @@
+"""Stress test of holes: what the documents that nobody judged could make of a verdict."""
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+from django.core.cache import cache
+from numpy.typing import NDArray
+
+from apps.benchmarks.measuring.evaluating import truth_of
+from apps.benchmarks.measuring.reading import rankings_of
+from apps.benchmarks.models import Run
+from apps.results.comparison.comparing import CACHED_SECONDS, ComparingError, RunComparison
+from apps.retrieval.models import Chunk
+from apps.retrieval.search.vectors import table_store
+from benchbench.ir.judging.pool import Pool
+from benchbench.ir.judging.stress import Stress, stress
+from benchbench.ir.measures import Measure
+
+MOST_RUNS = 16  # the worst case of 16 runs × 300 queries takes seconds, and grows with the pairs of runs
+
+
+@dataclass(frozen=True, slots=True)
+class Holes:
+    """The pairs of a query and a document within the measure's cutoff in some run: how many there are and how many of
+    them nobody judged; and the verdict under each filling of these."""
+
+    pairs: int
+    holes: int
+    stress: Stress
+
+
+def holes_of(comparison: RunComparison) -> Holes:
+    """Return the stress test of a tested comparison; what came of the same values is kept for an hour.
+
+    Raises ComparingError for more than MOST_RUNS runs, runs of several mappings, and a comparison that is not tested.
+    """
+    mappings = {run.benchmark.mapping_id for run in comparison.runs}
+    if len(comparison.runs) > MOST_RUNS:
+        raise ComparingError(f"What unjudged documents could change is looked at for at most {MOST_RUNS} runs.")
+    if len(mappings) > 1 or not comparison.tested:
+        raise ComparingError("What unjudged documents could change is looked at where runs of one mapping are tested.")
+    key = _key(comparison)
+    known: Holes | None = cache.get(key)
+    if known is None:
+        known = _holes(comparison)
+        cache.set(key, known, CACHED_SECONDS)
+    return known
+
+
+def _key(comparison: RunComparison) -> str:
+    measured = comparison.comparability.measured
+    asked = comparison.measure, comparison.comparison.baseline, comparison.comparison.seed, comparison.slice
+    runs = [(str(run.pk), measured[run.pk].truth_hash, str(run.completed_at)) for run in comparison.runs]
+    return f"holes:{sha256(repr((asked[:3], asked[3] and asked[3].name, runs)).encode()).hexdigest()}"
+
+
+def _holes(comparison: RunComparison) -> Holes:
+    benchmark = comparison.runs[0].benchmark
+    measure = Measure.parse(comparison.measure)
+    query_ids = comparison.query_ids[comparison.members].tolist()
+    truth = truth_of(benchmark, comparison.version, query_ids=query_ids)
+    truths = [truth.grades[query_id] for query_id in query_ids]
+    rankings = [_rankings(run, query_ids, measure.cutoff) for run in comparison.runs]
+    pool = Pool.of(rankings)
+    grades = {grade for of_query in truths for grade in of_query.values()}
+    documents = {document for ids in pool.documents for document in ids}
+    vectors = document_vectors(comparison.runs, documents.union(*truths) if truths else documents)
+    tested = stress(
+        pool,
+        measure,
+        truths,
+        sorted({0.0, 1.0, *map(float, grades)}),
+        seed=comparison.comparison.seed,
+        baseline=comparison.comparison.baseline,
+        vectors=vectors.get if vectors else None,
+    )
+    return Holes(pool.size, int(np.isnan(pool.grades(truths)[pool.there]).sum()), tested)
+
+
+def _rankings(run: Run, query_ids: Sequence[int], cutoff: int | None) -> list[list[int] | None]:
+    """The first documents of each query, as deep as the measure looks; None of one that failed."""
+    ranked = rankings_of(run)
+    return [ranked[query_id][:cutoff] if query_id in ranked else None for query_id in query_ids]
+
+
+def document_vectors(runs: Sequence[Run], documents: Collection[Any]) -> dict[int, NDArray[np.float32]]:
+    """Return a vector of each document, the sum of those of its chunks, from the first index of the runs that has any.
+
+    {} where none has.
+    """
+    index = next((run.index for run in runs if run.index and run.index.dimension and run.index.chunk_set), None)
+    if index is None or index.chunk_set is None or index.dimension is None:
+        return {}
+    leaves = Chunk.objects.filter(chunk_set=index.chunk_set, level=0, document__in=list(documents))
+    document_of = dict(leaves.values_list("position", "document_id"))
+    found, vectors = table_store().of(index.vector_table, index.dimension, sorted(document_of))
+    sums: dict[int, NDArray[np.float32]] = defaultdict(lambda: np.zeros(index.dimension or 0, np.float32))
+    for position, vector in zip(found.tolist(), vectors, strict=True):
+        sums[document_of[position]] += vector
+    return dict(sums)

@@ -1,0 +1,83 @@
+"""What unjudged documents could make of a verdict, on the page of a benchmark and of a comparison."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from apps.benchmarks.launching import launch
+from apps.benchmarks.models import Benchmark
+from apps.datasets.models import Judgment
+from apps.mappings.models import Mapping
+from apps.mappings.resolving import resolve_now
+from apps.operations.working import wait
+from apps.results.comparison.comparing import compare_runs
+from apps.results.comparison.holes import holes_of
+from tests.created import create_benchmark
+from tests.results.test_pages import results_url, text_of
+
+
+@pytest.fixture
+def benchmark(library: Mapping) -> Benchmark:
+    """Runs on a shelf of which every third judgment is lost."""
+    lost = Judgment.objects.order_by("pk").values_list("pk", flat=True)[::3]
+    Judgment.objects.filter(pk__in=list(lost)).delete()
+    return searched(resolve_now(library))
+
+
+def searched(library: Mapping) -> Benchmark:
+    benchmark = create_benchmark(library, name="b", matrix={"search_modes": ["dense", "sparse", "hybrid"]})
+    wait(launch(benchmark))
+    return benchmark
+
+
+def fragment(client: Client, **asked: Any) -> Any:
+    return client.get(reverse("admin:run_holes"), asked)
+
+
+def test_the_holes_are_those_within_the_cutoff_and_as_filled_now_the_verdict_stands(benchmark: Benchmark) -> None:
+    comparison = compare_runs(benchmark.runs.all())
+    holes = holes_of(comparison)
+    judged = set(Judgment.objects.values_list("query_id", "resolutions__document_id"))
+    returned = {
+        (result.query_id, document)
+        for run in comparison.runs
+        for result in run.query_results.all()
+        for document in result.document_ids[:10]
+    }
+    assert (holes.pairs, holes.holes) == (len(returned), len(returned - judged))
+    now, *_, worst = holes.stress.trials
+    assert now.same
+    assert now.group == tuple(sorted(comparison.verdict.group))
+    assert now.means == pytest.approx(comparison.comparison.means)
+    tried = {trial.filling: trial.skipped for trial in holes.stress.trials}
+    assert tried["nearest judged"] is None  # by the vectors of the index
+    assert tried["model"] == "No model has graded these documents."
+    assert worst.skipped is None
+
+
+def test_the_page_says_it_in_one_line_and_each_filling_in_a_table(admin_client: Client, benchmark: Benchmark) -> None:
+    verdict = admin_client.get(results_url(benchmark, "verdict")).content.decode()
+    assert f'hx-get="{reverse("admin:run_holes")}?benchmark={benchmark.pk}&amp;version=1"' in verdict
+    response = fragment(admin_client, benchmark=benchmark.pk, version=1)
+    line = holes_of(compare_runs(benchmark.runs.all())).stress.line
+    assert line in text_of(response)
+    assert "Left out of the rankings (condensed lists)" in text_of(response)
+    runs = list(benchmark.runs.all())
+    against = fragment(admin_client, run=[run.pk for run in runs], baseline=runs[0].pk)
+    assert runs[0].label not in text_of(against).partition("Verdict")[2]
+
+
+def test_where_all_is_judged_nothing_can_change(admin_client: Client, library: Mapping) -> None:
+    benchmark = searched(library)
+    said = text_of(fragment(admin_client, benchmark=benchmark.pk, version=1))
+    assert "nothing unjudged can change the verdict" in said
+
+
+def test_of_too_many_runs_it_says_so(admin_client: Client, library: Mapping) -> None:
+    matrix = {"search_modes": ["dense"], "top_k_values": list(range(20, 37))}
+    benchmark = create_benchmark(library, name="many", matrix=matrix)
+    wait(launch(benchmark))
+    assert "at most 16 runs" in text_of(fragment(admin_client, benchmark=benchmark.pk))
+    assert "run_holes" not in admin_client.get(results_url(benchmark, "verdict")).content.decode()
