@@ -81,6 +81,7 @@ class Judging:
         self._touched: set[int] = set()
         self._critical: float | None = None
         self._importance: Values | None = None
+        self._foretold: MoreGrades | None = None
 
     def grade(self, item: Item, grade: float | None) -> None:
         """Take in one grade, or take it back with None. Raises JudgingError for a pair outside the pool, or scale."""
@@ -123,7 +124,7 @@ class Judging:
             judged=int((~np.isnan(self.grades)).sum()),
             holes=int(self._holes.sum()),
             queries=int(self.pool.answered.sum()),
-            more=self._forecast(outcomes, settled, reason),
+            more=self._more(outcomes, settled, reason),
             reason=reason,
         )
 
@@ -208,7 +209,9 @@ class Judging:
         for query in self._touched:
             self._drawing.query(self.grades, query)
         self._touched.clear()
-        values = self._drawing.values[:, :, self.pool.answered]
+        values = self._drawing.values
+        if not self.pool.answered.all():
+            values = values[:, :, self.pool.answered]
         if self._critical is None:
             flips = FLIPS if self._holes.any() else 10_000
             self._critical = critical_value(
@@ -223,7 +226,7 @@ class Judging:
         self._learnt = int((~np.isnan(grades)).sum())
         self._drawing.all(self.grades, self._model, tails_of(self.grades, self.shape.levels))
         self._touched.clear()
-        self._critical = None
+        self._critical = self._foretold = None
 
     @property
     def _expected(self) -> Expected:
@@ -250,9 +253,17 @@ class Judging:
         importance[first, second] = importance[second, first] = open_
         return importance
 
-    def _forecast(self, outcomes: Outcomes, settled: bool, reason: str | None) -> MoreGrades:
+    def _more(self, outcomes: Outcomes, settled: bool, reason: str | None) -> MoreGrades:
+        """The forecast, made with each new model; between two of them what was judged since is taken off."""
         if settled or reason is not None:
             return MoreGrades(middle=0 if settled else None, most=0 if settled else None)
+        if self._foretold is None:
+            self._foretold = self._forecast(outcomes)
+        since = int((~np.isnan(self.grades)).sum()) - self._learnt
+        middle, most = self._foretold.middle, self._foretold.most
+        return MoreGrades(middle=middle and max(1, middle - since), most=most and max(1, most - since))
+
+    def _forecast(self, outcomes: Outcomes) -> MoreGrades:
         best = outcomes.means.mean(axis=0).argmax()
         first, second = self.pairs
         deciding = np.arange(len(first))
