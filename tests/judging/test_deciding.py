@@ -95,7 +95,7 @@ def test_a_state_is_that_of_the_grades_whatever_the_process_knew_before(apart: B
     state_of(opened)
     undo(opened, judge, count=3)
     known = state_of(opened)
-    deciding._desks.clear()
+    deciding._rooms.clear()
     assert known == state_of(opened)
 
 

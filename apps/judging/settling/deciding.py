@@ -49,10 +49,19 @@ class Desk:
     front: list[int] = field(default_factory=list)
     """The items that were put in place last, in their order."""
     taken: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Room:
+    """The desk of one round, made by whoever comes first, at which one thread works at a time."""
+
     lock: threading.Lock = field(default_factory=threading.Lock)
+    is_made: bool = False
+    desk: Desk | None = None
+    """None before it is made, and for a round that compares nothing."""
 
 
-_desks: "OrderedDict[UUID, Desk | None]" = OrderedDict()
+_rooms: "OrderedDict[UUID, Room]" = OrderedDict()
 _guard = threading.Lock()
 
 
@@ -63,26 +72,44 @@ def state_of(round: Round) -> tuple[State, list[Run]] | None:
     judges are split on counts as unjudged. While the round is open it is noted with it whether its question is settled,
     and the decisive order is brought up to date.
     """
-    desk = _desk(round)
-    if desk is None:
-        return None
-    with desk.lock:
+    room = _room(round)
+    with room.lock:
+        return _state(round, room)
+
+
+def bring_up_to_date(round: Round) -> None:
+    """Ask for the state again where RENEWED_AFTER grades came since it was asked for last: nobody may look at it.
+
+    Where another thread is at it, nothing waits for that.
+    """
+    room = _room(round)
+    if abs(_graded(round) - round.stated_grades) >= RENEWED_AFTER and room.lock.acquire(blocking=False):
+        try:
+            _state(round, room)
+        finally:
+            room.lock.release()
+
+
+def _state(round: Round, room: Room) -> tuple[State, list[Run]] | None:
+    graded = _graded(round)
+    if not room.is_made:
+        room.desk, room.is_made = _made(round), True
+    desk, state = room.desk, None
+    if desk is not None:
         _take_in(desk, {item: one.grade for item, one in agreed_of(round).items() if one.grade is not None})
         state = desk.judging.state()
         if round.is_open:
             _note(round, state)
         if round.order == Round.Order.DECISIVE and round.hands_out:
             _place_anew(round, desk)
-    return state, desk.runs
-
-
-def bring_up_to_date(round: Round) -> None:
-    """Ask for the state again where RENEWED_AFTER grades came since it was asked for last: nobody may look at it."""
-    graded = Grade.objects.filter(item__round=round, kind=Grade.Kind.GRADE).count()
-    if abs(graded - round.stated_grades) >= RENEWED_AFTER:
-        state_of(round)
+    if graded != round.stated_grades:
         Round.objects.filter(pk=round.pk).update(stated_grades=graded)
         round.stated_grades = graded
+    return None if desk is None or state is None else (state, desk.runs)
+
+
+def _graded(round: Round) -> int:
+    return Grade.objects.filter(item__round=round, kind=Grade.Kind.GRADE).count()
 
 
 def question_of(round: Round, runs: Sequence[Run]) -> tuple[Question, list[int]]:
@@ -94,18 +121,14 @@ def question_of(round: Round, runs: Sequence[Run]) -> tuple[Question, list[int]]
     return Question(pool, Measure.parse(round.measure), grades_of(round.scale), truths, round.seed), query_ids
 
 
-def _desk(round: Round) -> Desk | None:
-    """Return the desk of a round, made when it is first asked for; None where its runs cannot be compared."""
+def _room(round: Round) -> Room:
+    """Return the room of a round in this process; the one that was asked for longest ago goes, past KEPT."""
     with _guard:
-        if round.pk in _desks:
-            _desks.move_to_end(round.pk)
-            return _desks[round.pk]
-    desk = _made(round)
-    with _guard:
-        desk = _desks.setdefault(round.pk, desk)
-        while len(_desks) > KEPT:
-            _desks.popitem(last=False)
-    return desk
+        room = _rooms.setdefault(round.pk, Room())
+        _rooms.move_to_end(round.pk)
+        while len(_rooms) > KEPT:
+            _rooms.popitem(last=False)
+    return room
 
 
 def _made(round: Round) -> Desk | None:
