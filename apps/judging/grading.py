@@ -39,20 +39,19 @@ def grade_item(
     require_judge(round, judge)
     _check(round, grade, kind, note, seconds)
     slots = _locked_slots(round, item_id)
-    row, _ = Grade.objects.update_or_create(
+    row = Grade(
         item_id=item_id,
-        source=Grade.Source.HUMAN,
+        judge=judge,
         judge_name=judge.get_username(),
-        adjudicates=False,
-        defaults={
-            "judge": judge,
-            "kind": kind,
-            "grade": grade,
-            "note": note,
-            "seconds": seconds,
-            "graded_at": timezone.now(),
-        },
+        kind=kind,
+        grade=grade,
+        note=note,
+        seconds=seconds,
+        graded_at=timezone.now(),
     )
+    said = ["judge", "kind", "grade", "note", "seconds", "graded_at"]
+    place = ["item", "source", "judge_name", "adjudicates"]
+    Grade.objects.bulk_create([row], update_conflicts=True, unique_fields=place, update_fields=said)  # one statement
     _settle_slot(slots, judge, done=kind != Grade.Kind.SKIP)
     return row
 
