@@ -1,6 +1,9 @@
-"""Text of users, escaped for Markdown."""
+"""Text of users, escaped for Markdown; and Markdown of users, as HTML."""
 
 import re
+from functools import cache
+
+from markdown_it import MarkdownIt
 
 
 def text(words: str) -> str:
@@ -11,3 +14,13 @@ def text(words: str) -> str:
 def code(words: str) -> str:
     """Return `words` as a code span on one line."""
     return "`" + " ".join(words.replace("`", "'").split()) + "`"
+
+
+def rendered(words: str) -> str:
+    """Return Markdown as HTML that is safe to show: markup of its own is text, and it loads nothing from elsewhere."""
+    return str(_renderer().render(words))
+
+
+@cache
+def _renderer() -> MarkdownIt:
+    return MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")

@@ -10,6 +10,8 @@ from unfold.decorators import display
 from apps.judging.closing import close_round
 from apps.judging.judges import may_lead
 from apps.judging.models import Round
+from apps.judging.views import judging
+from benchbench.site.additions import Page
 from benchbench.site.admin import FactAdmin, VisibleFilter
 from benchbench.site.pages import staff
 from benchbench.site.panels import Button
@@ -22,6 +24,11 @@ class RoundAdmin(FactAdmin):
     list_select_related = ("mapping", "owner", "dataset_version")
     search_fields = ("name",)
     actions = ("close_selected",)
+    pages = (
+        Page("<uuid:object_id>/judge/", judging.judge_page, "round_judge"),
+        Page("<uuid:object_id>/judge/exchange/", judging.exchange, "round_exchange"),
+        Page("<uuid:object_id>/judge/<int:item_id>/text/", judging.item_text, "round_text"),
+    )
     fieldsets = (
         (None, {"fields": (("state_label", "progress"), "named_judges", "guidelines", "grades")}),
         (

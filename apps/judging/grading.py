@@ -74,11 +74,14 @@ def undo(round: Round, judge: Any, *, count: int = 1) -> list[int]:
 
 
 @transaction.atomic
-def ungrade(round: Round, judge: Any, item_ids: Sequence[int]) -> int:
-    """Take back a judge's grades of these items, and give the items to whoever comes; return how many there were."""
+def ungrade(round: Round, judge: Any, item_ids: Sequence[int], *, hold: bool = False) -> int:
+    """Take back a judge's grades of these items; return how many there were.
+
+    The items go to whoever comes; with `hold` the judge holds them again.
+    """
     require_open(round)
     require_judge(round, judge)
-    return _take_back(round, judge, item_ids, hold=False)
+    return _take_back(round, judge, item_ids, hold=hold)
 
 
 def grades_by(round: Round, judge: Any) -> QuerySet[Grade]:

@@ -58,7 +58,7 @@ def _left(round: Round) -> int:
 def shown(item_ids: Sequence[int]) -> list[RoundItem]:
     """Return items with all that is shown of them, in this order. One query."""
     items = RoundItem.objects.filter(pk__in=item_ids).select_related("query", "document", "chunk")
-    by_id = {item.pk: item for item in items.defer("query__metadata", "document__metadata")}
+    by_id = {item.pk: item for item in items.defer("document__metadata")}
     return [by_id[pk] for pk in item_ids]
 
 

@@ -36,6 +36,41 @@ def make_compared() -> Benchmark:
     return benchmark
 
 
+SUBJECTS = ("Pear trees", "Plum jam", "Fig leaves", "Apple cider", "Cherry stones", "Grape skins", "Quince paste")
+KEEPERS = ("in cellars", "on slopes", "by the sea", "under glass", "in clay", "after frost")
+
+
+@made_once
+def make_orchard() -> Benchmark:
+    """Return a benchmark of two runs over four queries, with twelve documents of several sentences: 44 pairs to judge."""
+    documents = [{"title": f"{a} {b}", "text": _story(a, b)} for a in SUBJECTS[:4] for b in KEEPERS[:3]]
+    names = [f"q{number}" for number in range(1, 5)]
+    mapping = make_mapping(
+        make_dataset({name: [({"document_id": f"d{place}"}, 2)] for place, name in enumerate(names, start=1)}),
+        make_collection("orchard", documents),
+    )
+    dataset = mapping.dataset
+    for name, subject in zip(names, SUBJECTS, strict=False):
+        about = f"Which {subject.lower()} keep longest?"
+        asked = {"description": "Advice for somebody who stores them at home.", "narrative": ""}
+        Query.objects.filter(dataset=dataset, key=name).update(
+            text=about, metadata=asked, expected_answer=f"{subject} in cellars.", filters={"language": "en"}
+        )
+    resolve(mapping)
+    mapping.refresh_from_db()
+    benchmark = make_benchmark(mapping, [0.5, 0.6], name="Which search keeps?")
+    ids = list(mapping.collection.documents.order_by("id").values_list("pk", flat=True))
+    for run, order in zip(benchmark.runs.order_by("run_order"), (1, -1), strict=True):
+        for query in dataset.queries.all():
+            add_ranking(run, query, ids[::order])
+    return benchmark
+
+
+def _story(subject: str, where: str) -> str:
+    first = f"{subject} {where} keep for about four months, if nobody moves them. "
+    return first + " ".join(f"Of {subject.lower()}, chapter {number} tells how they are kept {where}." for number in range(40))
+
+
 def make_judges(*names: str) -> list[User]:
     return [User.objects.create_user(name, is_staff=True) for name in names]
 

@@ -1,0 +1,256 @@
+// Grading items by key and by touch, without waiting for the server.
+//
+// The page holds the items that come next. What is said goes into an outbox in the browser, is sent in order, and
+// leaves it once the server has it: a lost connection loses nothing. Each entry names its item, so that what is sent
+// twice counts once. Grades of other judges, runs, ranks and scores never reach this page.
+
+import { Outbox } from "./outbox.js";
+
+const RETRY_MS = [1000, 2000, 4000, 8000, 15000];
+const RENEW_MS = 240_000; // a lease lasts ten minutes
+const IDLE_MS = 1_800_000; // who does nothing for so long holds nothing any more
+const TOO_SOON_MS = 200; // a key that bounces, or a double tap, is no second grade
+const MOST_UNDONE = 10;
+const LETTERS = { c: "cant_tell", s: "skip", u: "undo", n: "note", f: "full", g: "scale" };
+
+const $ = (id) => document.getElementById(`judging-${id}`);
+
+class Desk {
+    constructor(data) {
+        this.data = data;
+        this.outbox = new Outbox(`benchbench.judging.${data.url}.${data.user}`);
+        this.items = new Map();
+        this.order = [];
+        this.history = data.last;
+        this.current = null;
+        this.failures = 0;
+        this.active = Date.now();
+        this.receive(data);
+        if (this.outbox.all().length) this.sync();
+        this.connection();
+        setInterval(() => this.renew(), RENEW_MS);
+    }
+
+    // What an answer holds: new items, and which ones are ours now, in order.
+    receive({ held, items, progress, end }) {
+        for (const item of items) this.items.set(item.id, item);
+        const said = this.outbox.last();
+        const kept = this.order.filter((id) => id === this.current || said.get(id) === "undo");
+        const others = held.filter((id) => !kept.includes(id) && (said.get(id) ?? "undo") === "undo");
+        this.order = [...kept, ...others].filter((id) => this.items.has(id));
+        for (const id of this.items.keys()) if (!this.order.includes(id)) this.items.delete(id);
+        this.end = end;
+        this.progress(progress);
+        if (this.awaited && this.items.has(this.awaited)) {
+            this.order = [this.awaited, ...this.order.filter((id) => id !== this.awaited)];
+            this.awaited = null;
+            this.current = null;
+        }
+        if (this.current === null || !this.order.includes(this.current)) this.show();
+    }
+
+    // The first item in order, at once: it is here already.
+    show(note = "") {
+        const item = this.items.get(this.order[0]);
+        this.current = item?.id ?? null;
+        const place = $("item");
+        if (item) place.innerHTML = item.html;
+        else {
+            const sentence = document.createElement("p");
+            sentence.className = "bb-none bb-desk-end";
+            sentence.textContent = this.end || "Fetching the next items …";
+            place.replaceChildren(sentence);
+        }
+        $("note").value = note || item?.said?.note || "";
+        $("note-box").open = Boolean($("note").value);
+        for (const key of document.querySelectorAll("[data-say=grade], [data-say=skip], [data-say=cant_tell]")) key.disabled = !item;
+        this.shownAt = performance.now();
+        this.away = 0;
+        if (this.announced) {
+            place.focus({ preventScroll: true });
+            if (place.getBoundingClientRect().top < 0) place.scrollIntoView({ block: "start" });
+        }
+    }
+
+    say(kind, grade = null) {
+        const item = this.items.get(this.current);
+        const took = performance.now() - this.shownAt;
+        if (!item || took < TOO_SOON_MS) return;
+        const note = $("note").value.trim();
+        const seconds = Math.min(86_400, Math.max(0, (took - this.away) / 1000));
+        this.outbox.add({ item: item.id, kind, grade, note, seconds });
+        const label = this.label(kind, grade);
+        this.history = [...this.history, { id: item.id, label, item, note }].slice(-MOST_UNDONE);
+        this.order = this.order.filter((id) => id !== item.id);
+        this.items.delete(item.id);
+        this.announced = true;
+        this.show();
+        const next = this.items.get(this.current);
+        this.announce(`${label}.`, next ? `Next: ${next.spoken}` : this.end);
+        this.sync();
+    }
+
+    undo() {
+        const last = this.history.pop();
+        if (!last) return this.announce("There is nothing to undo.");
+        this.announced = true;
+        this.outbox.add({ item: last.id, kind: "undo" });
+        if (last.item) {
+            this.items.set(last.id, last.item);
+            this.order = [last.id, ...this.order];
+            this.show(last.note);
+        } else {
+            this.awaited = last.id; // of before this page was opened: it comes with the answer
+        }
+        this.announce(`Taken back: ${last.label}.`, last.item ? `Again: ${last.item.spoken}` : "");
+        this.sync();
+    }
+
+    label(kind, grade) {
+        const { name } = this.data.scale.find((entry) => entry.grade === grade) ?? {};
+        return { grade: `${grade} ${name}`, skip: "Skipped", cant_tell: "Can’t tell" }[kind];
+    }
+
+    announce(...sentences) {
+        $("said").textContent = sentences.filter(Boolean).join(" ");
+    }
+
+    // One exchange at a time; what is said meanwhile goes with the next one.
+    async sync() {
+        this.again = true;
+        this.connection();
+        if (this.sending) return;
+        this.sending = true;
+        clearTimeout(this.retry);
+        try {
+            while (this.again) {
+                this.again = false;
+                await this.exchange();
+                this.failures = 0;
+                this.trouble = "";
+                if (this.outbox.all().length) this.again = true;
+            }
+        } catch (error) {
+            this.trouble = error.sentence ?? "No connection";
+            this.retry = setTimeout(() => this.sync(), RETRY_MS[Math.min(this.failures, RETRY_MS.length - 1)]);
+            this.failures += 1;
+        } finally {
+            this.sending = false;
+            this.connection();
+        }
+    }
+
+    async exchange() {
+        const said = this.outbox.all().slice(0, 100);
+        const answer = await fetch(this.data.url, {
+            method: "POST",
+            redirect: "manual",
+            headers: { "Content-Type": "application/json", "X-CSRFToken": document.querySelector("[name=csrfmiddlewaretoken]").value },
+            body: JSON.stringify({ said, have: [...this.items.keys()], count: this.data.ahead }),
+        });
+        if (answer.type === "opaqueredirect" || answer.status === 403) {
+            throw Object.assign(new Error(), { sentence: "You are signed out: sign in again and open this page" });
+        }
+        if (answer.status === 409 || answer.status === 400) {
+            throw Object.assign(new Error(), { sentence: (await answer.json()).sentence });
+        }
+        if (!answer.ok) throw Object.assign(new Error(), { sentence: `The server answers ${answer.status}` });
+        const told = await answer.json();
+        const refused = new Map(told.refused.map(({ key, sentence }) => [key, sentence]));
+        for (const entry of said) if (refused.has(entry.key)) this.refuse(entry, refused.get(entry.key));
+        this.outbox.drop(said.map(({ key }) => key));
+        this.receive(told);
+    }
+
+    // A grade that the server does not take: it is named, so that it can be given elsewhere.
+    refuse({ item, kind, grade, note }, sentence) {
+        const told = document.createElement("p");
+        told.className = "bb-note bb-note-bad";
+        const what = this.history.find(({ id }) => id === item)?.item?.spoken ?? `item ${item}`;
+        told.textContent = `Not kept: ${this.label(kind, grade) ?? "undo"} for ${what}${note ? ` (“${note}”)` : ""}. ${sentence}`;
+        $("problems").append(told);
+    }
+
+    connection() {
+        const waiting = this.outbox.all().length;
+        const place = $("connection");
+        place.dataset.lost = this.trouble ? "true" : "";
+        const wait = waiting ? `: ${waiting} ${waiting === 1 ? "waits" : "wait"} in this browser, and ${waiting === 1 ? "is" : "are"} sent when it can be` : "";
+        const words = this.trouble ? `${this.trouble}${wait}.` : waiting ? "Sending …" : "Everything is kept.";
+        const memory = this.outbox.lasts ? "" : " This browser stores nothing: keep the page open.";
+        place.textContent = words + memory;
+        const alarm = this.trouble ? `${this.trouble}. Go on: what you say is kept here.` : "";
+        if ($("alarm").textContent !== alarm) $("alarm").textContent = alarm; // read aloud once
+    }
+
+    progress({ done, wanted, mine, pace, left }) {
+        $("progress").max = Math.max(wanted, 1);
+        $("progress").value = done;
+        const parts = [`${done} of ${wanted}`];
+        if (mine !== null) parts.push(`${mine} by you`);
+        if (pace) parts.push(`${pace < 10 ? pace.toFixed(1) : Math.round(pace)} s each`);
+        if (left) parts.push(`about ${left < 90 ? `${Math.ceil(left)} s` : `${Math.ceil(left / 60)} min`} left`);
+        $("pace").textContent = `${parts.join(" · ")}.`;
+    }
+
+    renew() {
+        if (Date.now() - this.active < IDLE_MS) this.sync();
+    }
+
+    async whole(button) {
+        const answer = await fetch(button.dataset.whole).catch(() => null);
+        if (!answer?.ok || answer.redirected) return this.announce("The rest of the text cannot be fetched now.");
+        button.closest("details").querySelector("[data-text]").innerHTML = await answer.text();
+        button.remove();
+    }
+
+    act(what, grade) {
+        this.active = Date.now();
+        if (what === "undo") this.undo();
+        else if (what === "note") this.toggle($("note-box"), $("note"));
+        else if (what === "full") this.toggle($("item").querySelector(".bb-full"));
+        else if (what === "scale") this.toggle($("scale"));
+        else this.say(what, grade);
+    }
+
+    toggle(box, field) {
+        if (!box) return;
+        box.open = !box.open;
+        if (box.open) (field ?? box.querySelector("summary")).focus();
+        else $("item").focus({ preventScroll: true });
+    }
+
+    has(grade) {
+        return this.data.scale.some((entry) => entry.grade === grade);
+    }
+}
+
+const desk = new Desk(JSON.parse($("data").textContent));
+const switchKeys = $("keys");
+switchKeys.checked = localStorage.getItem("benchbench.judging.keys") !== "off";
+switchKeys.addEventListener("change", () => localStorage.setItem("benchbench.judging.keys", switchKeys.checked ? "on" : "off"));
+
+document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || !switchKeys.checked) return;
+    if (event.target.closest("input:not([type=checkbox]), textarea, select, [contenteditable]")) {
+        if (event.key === "Escape" && event.target === $("note")) $("item").focus();
+        return;
+    }
+    const grade = /^[0-9]$/.test(event.key) ? Number(event.key) : null;
+    const what = grade === null ? LETTERS[event.key.toLowerCase()] : desk.has(grade) ? "grade" : null;
+    if (!what || (what !== "grade" && what !== "scale" && !document.querySelector(`[data-say=${what}]`))) return;
+    event.preventDefault();
+    desk.act(what, grade);
+});
+document.getElementById("judging").addEventListener("click", (event) => {
+    const key = event.target.closest("[data-say]");
+    if (key) desk.act(key.dataset.say, key.dataset.grade === undefined ? null : Number(key.dataset.grade));
+    const rest = event.target.closest("[data-whole]");
+    if (rest) desk.whole(rest);
+});
+window.addEventListener("online", () => desk.sync());
+let hiddenAt = null;
+document.addEventListener("visibilitychange", () => {
+    if (document.hidden) hiddenAt = performance.now();
+    else if (hiddenAt !== null) desk.away += performance.now() - Math.max(hiddenAt, desk.shownAt);
+});

@@ -1,0 +1,130 @@
+"""Pages of judging: what they show, what they take, and what they never tell."""
+
+import json
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+from django.urls import reverse
+
+from apps.benchmarks.models import Benchmark
+from apps.judging.models import Grade, Round
+from tests.judging.rounds import make_judges, open_for
+
+
+@pytest.fixture
+def client_of_ada(client: Client, ada: User) -> Client:
+    return signed_in(client, ada)
+
+
+def signed_in(client: Client, user: User) -> Client:
+    apps = ("judging", "benchmarks", "datasets", "mappings", "collections")
+    user.user_permissions.set(Permission.objects.filter(content_type__app_label__in=apps))
+    user.user_permissions.remove(*Permission.objects.filter(codename__startswith="view_all"))
+    client.force_login(user)
+    return client
+
+
+def send(client: Client, round: Round, *said: dict[str, Any], have: tuple[int, ...] = (), count: int = 8) -> Any:
+    entries = [{"key": str(place), **entry} for place, entry in enumerate(said)]
+    url = reverse("admin:round_exchange", args=[round.pk])
+    return client.post(url, {"said": entries, "have": have, "count": count}, content_type="application/json")
+
+
+def data_of(client: Client, round: Round) -> dict[str, Any]:
+    answer = client.get(reverse("admin:round_judge", args=[round.pk]))
+    assert answer.status_code == 200
+    return answer.context["data"]
+
+
+def test_the_page_has_the_first_items_with_what_was_asked_for(client_of_ada: Client, round_of_ada: Round) -> None:
+    data = data_of(client_of_ada, round_of_ada)
+    first = data["items"][0]
+    assert data["held"] == [item["id"] for item in data["items"]]
+    assert "are fruit." in first["html"]
+    assert first["spoken"].endswith(round_of_ada.items.get(pk=first["id"]).query.text)
+
+
+def test_what_is_said_is_kept_and_the_next_items_come(client_of_ada: Client, round_of_ada: Round) -> None:
+    first, second, *others = data_of(client_of_ada, round_of_ada)["held"]
+    said = [{"item": first, "kind": "grade", "grade": 2, "note": "Yes.", "seconds": 3.5}, {"item": second, "kind": "skip"}]
+    answer = send(client_of_ada, round_of_ada, *said, have=tuple(others)).json()
+    assert answer["refused"] == []
+    assert first not in answer["held"]
+    assert second not in answer["held"]
+    assert {item["id"] for item in answer["items"]}.isdisjoint(others)
+    assert answer["progress"]["mine"] == 1
+    row = Grade.objects.get(item=first)
+    assert (row.grade, row.note, row.seconds, row.judge_name) == (2, "Yes.", 3.5, "ada")
+
+
+def test_what_comes_twice_counts_once_and_undo_holds_the_item_again(
+    client_of_ada: Client, round_of_ada: Round
+) -> None:
+    first = data_of(client_of_ada, round_of_ada)["held"][0]
+    said = [{"item": first, "kind": "grade", "grade": 1}, {"item": first, "kind": "undo"}]
+    for _ in range(2):
+        answer = send(client_of_ada, round_of_ada, *said).json()
+        assert answer["refused"] == []
+        assert answer["held"][0] == first
+        assert not Grade.objects.exists()
+    send(client_of_ada, round_of_ada, *said[:1])
+    send(client_of_ada, round_of_ada, *said[:1])
+    assert Grade.objects.get().grade == 1
+
+
+def test_what_cannot_be_kept_is_told_and_the_rest_is_kept(client_of_ada: Client, round_of_ada: Round) -> None:
+    first, second, *_ = data_of(client_of_ada, round_of_ada)["held"]
+    said = [{"item": first, "kind": "grade", "grade": 9}, {"item": second, "kind": "grade", "grade": 1}]
+    answer = send(client_of_ada, round_of_ada, *said).json()
+    assert [entry["key"] for entry in answer["refused"]] == ["0"]
+    assert "not 9" in answer["refused"][0]["sentence"]
+    assert Grade.objects.get().item_id == second
+
+
+@pytest.mark.parametrize("body", ["[]", "{", '{"said": [1], "have": []}', '{"said": [], "have": ["x"]}', "{}"])
+def test_a_message_of_another_form_changes_nothing(client_of_ada: Client, round_of_ada: Round, body: str) -> None:
+    url = reverse("admin:round_exchange", args=[round_of_ada.pk])
+    answer = client_of_ada.post(url, body, content_type="application/json")
+    assert answer.status_code == 400
+    assert answer.json()["sentence"]
+
+
+def test_nothing_of_runs_and_of_other_judges_is_told(
+    client: Client, benchmark: Benchmark, ada: User, grace: User
+) -> None:
+    opened = open_for(benchmark, [ada, grace], overlap=1.0)
+    for label, run in zip(("zebra-run", "yak-run"), benchmark.runs.order_by("run_order"), strict=True):
+        run.config = {**run.config, "label": label}
+        run.save()
+    of_grace = signed_in(Client(), grace)
+    for item in data_of(of_grace, opened)["held"]:
+        send(of_grace, opened, {"item": item, "kind": "grade", "grade": 1, "note": "grace was here"})
+    signed_in(client, ada)
+    page = client.get(reverse("admin:round_judge", args=[opened.pk])).content.decode()
+    answer = send(client, opened).json()
+    told = json.dumps(answer) + page
+    for word in ("grace", "rank", "score", "zebra", "yak", *(str(run.pk) for run in benchmark.runs.all())):
+        assert word not in told.replace("mark.js", "")
+    assert all(set(item) == {"id", "html", "spoken", "said"} and item["said"] is None for item in answer["items"])
+
+
+def test_who_is_no_judge_is_sent_back_and_grades_nothing(client: Client, benchmark: Benchmark, ada: User) -> None:
+    (owner,) = make_judges("olga")
+    opened = open_for(benchmark, [ada], owner=owner)
+    signed_in(client, owner)
+    answer = client.get(reverse("admin:round_judge", args=[opened.pk]), follow=True)
+    assert "You are not a judge" in answer.content.decode()
+    refused = send(client, opened, {"item": opened.items.order_by("place")[0].pk, "kind": "grade", "grade": 1})
+    assert refused.status_code == 409
+    assert not Grade.objects.exists()
+
+
+def test_guidelines_are_markdown_and_run_nothing(client_of_ada: Client, round_of_ada: Round) -> None:
+    words = "**Read** <script>alert(1)</script> [a](javascript:alert(1)) ![x](https://elsewhere.example/x.png)"
+    Round.objects.update(guidelines=words)
+    page = client_of_ada.get(reverse("admin:round_judge", args=[round_of_ada.pk])).content.decode()
+    assert "<strong>Read</strong> &lt;script&gt;" in page
+    assert 'href="javascript' not in page
+    assert "<img" not in page
