@@ -22,6 +22,8 @@ NO_PAGES = {
     "dataset_preview": "answers a form that is being filled in",
     "run_import_preview": "answers a form that is being filled in",
     "benchmark_preview": "answers a form that is being filled in",
+    "round_exchange": "JSON, with what a judge said",
+    "round_decide": "JSON, with what was decided",
     "index_grid_preview": "answers a form that is being filled in",
     "dataset_export": "a file",
     "mapping_export": "a file",
@@ -42,6 +44,8 @@ FRAGMENTS = {
     "run_sections",
     "run_content",
     "run_import_choices",
+    "round_state_fragment",
+    "round_text",
 }
 
 

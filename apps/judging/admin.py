@@ -5,12 +5,13 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from unfold.decorators import display
 
-from apps.judging.closing import close_round
-from apps.judging.judges import may_lead
+from apps.judging.judges import is_judge, may_lead
+from apps.judging.leading import change_round
 from apps.judging.models import Round
-from apps.judging.views import judging
+from apps.judging.views import adjudication, agreement, grades, judging, rounds
 from benchbench.site.additions import Page
 from benchbench.site.admin import FactAdmin, VisibleFilter
 from benchbench.site.pages import staff
@@ -23,34 +24,18 @@ class RoundAdmin(FactAdmin):
     list_filter = ("state", "order", ("mapping", VisibleFilter))
     list_select_related = ("mapping", "owner", "dataset_version")
     search_fields = ("name",)
-    actions = ("close_selected",)
+    actions = ("go_on_selected",)
     pages = (
         Page("<uuid:object_id>/judge/", judging.judge_page, "round_judge"),
         Page("<uuid:object_id>/judge/exchange/", judging.exchange, "round_exchange"),
+        Page("<uuid:object_id>/grades/", grades.my_grades, "round_grades"),
+        Page("<uuid:object_id>/adjudicate/", adjudication.adjudicate_page, "round_adjudicate"),
+        Page("<uuid:object_id>/adjudicate/decide/", adjudication.decide, "round_decide"),
+        Page("<uuid:object_id>/change/", rounds.round_page, "judging_round_change"),
+        Page("<uuid:object_id>/state/", rounds.state_fragment, "round_state_fragment"),
+        Page("<uuid:object_id>/pairs/", agreement.pairs_page, "round_pairs"),
+        Page("<uuid:object_id>/close/", rounds.close_page, "round_close"),
         Page("<uuid:object_id>/judge/<int:item_id>/text/", judging.item_text, "round_text"),
-    )
-    fieldsets = (
-        (None, {"fields": (("state_label", "progress"), "named_judges", "guidelines", "grades")}),
-        (
-            "How it was opened",
-            {
-                "fields": (
-                    ("measure", "order", "depth", "budget"),
-                    ("uniform_share", "overlap", "overlap_judges", "blind", "seed"),
-                    ("item_count", "pool_size"),
-                )
-            },
-        ),
-        (
-            "Facts",
-            {
-                "fields": (
-                    ("mapping", "dataset_version", "closed_version"),
-                    ("owner", "team"),
-                    ("created_at", "answered_at", "closed_at", "closed_by"),
-                )
-            },
-        ),
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Round]:
@@ -63,14 +48,29 @@ class RoundAdmin(FactAdmin):
         permitted = request.user.has_perm("judging.delete_round")
         return permitted and obj is not None and may_lead(obj, request.user)
 
-    @admin.action(description="Close", permissions=["act"])
-    def close_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
-        return self.each(request, queryset, lambda one: close_round(one, staff(request)).sentence)
+    @admin.action(description="Go on although it is settled", permissions=["act"])
+    def go_on_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        def go_on(row: Round) -> str:
+            change_round(row, staff(request), goes_on=True)
+            return f'"{row}" hands out further items.'
+
+        return self.each(request, queryset, go_on)
 
     def buttons(self, request: HttpRequest, obj: Round) -> list[Button]:
-        return (
-            [Button("Close the round", "lock", "close_selected")] if obj.is_open and may_lead(obj, request.user) else []
-        )
+        leads, judges = obj.is_open and may_lead(obj, request.user), is_judge(obj, request.user)
+        grading = "judging.add_grade"
+        buttons = []
+        if judges and obj.is_open:
+            buttons.append(Button("Judge", "edit_note", href=_url("round_judge", obj), primary=True, needs=grading))
+        if judges:
+            buttons.append(Button("My grades", "checklist", href=_url("round_grades", obj), needs=grading))
+        if leads:
+            needs = "judging.change_round"
+            buttons.append(Button("Adjudicate", "balance", href=_url("round_adjudicate", obj), needs=needs))
+            if obj.answered_at and not obj.goes_on:
+                buttons.append(Button("Go on", "play_arrow", "go_on_selected"))
+            buttons.append(Button("Close …", "lock", href=_url("round_close", obj), needs=needs))
+        return buttons
 
     @display(description="graded", ordering="slots_done")
     def progress(self, row: Any) -> str:
@@ -80,13 +80,9 @@ class RoundAdmin(FactAdmin):
     def state_label(self, row: Round) -> str:
         return row.state
 
-    @display(description="judges")
-    def named_judges(self, row: Round) -> str:
-        return ", ".join(judge.get_username() for judge in row.judges.order_by("username"))
-
-    @display(description="scale")
-    def grades(self, row: Round) -> str:
-        return ", ".join(f"{entry['grade']} {entry['name']}" for entry in row.scale)
-
     def trail(self, obj: Round) -> list[Any]:
         return [obj.mapping.collection, obj.mapping.dataset, obj.mapping]
+
+
+def _url(name: str, round: Round) -> str:
+    return reverse(f"admin:{name}", args=[round.pk])

@@ -23,6 +23,11 @@ def may_lead(round: Round, user: Any) -> bool:
     return every or Round.objects.filter(Round.led_by(user), pk=round.pk).exists()
 
 
+def sees_others(round: Round, user: Any) -> bool:
+    """Tell whether the user may see the runs, what others said and what it says: not a judge of a blind, open round."""
+    return may_lead(round, user) or not (round.blind and round.is_open)
+
+
 def require_lead(round: Round, user: Any) -> None:
     """Raise NotAJudgeError unless the user leads the round."""
     if not may_lead(round, user):

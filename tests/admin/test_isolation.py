@@ -12,6 +12,7 @@ from django.urls import reverse
 
 from apps.benchmarks.gates.baselines import approve
 from apps.benchmarks.models import QueryResult
+from apps.judging.models import RoundItem
 from apps.mappings.resolving import resolve
 from apps.retrieval.indexing import build_index
 from apps.retrieval.models import ChunkSet, Index, VectorSpace
@@ -22,12 +23,16 @@ from tests.pages import Address, every_address
 from tests.rankings import add_ranking
 
 # Addresses that answer no other method.
-POSTED = {"benchmark_preview", "dataset_preview", "index_grid_preview", "run_import_preview"}
+POSTED = {
+    *("benchmark_preview", "dataset_preview", "index_grid_preview", "run_import_preview"),
+    *("round_decide", "round_exchange"),
+}
 # What only those may open who may change something, besides Django's pages that add and delete.
 ACTS = POSTED | {
     *("benchmark_choices", "benchmark_from_manifest", "benchmark_measures", "benchmarks_benchmark_import_run"),
     *("dataset_freeze", "query_add", "query_edit", "query_judge", "queryresult_judge", "resolution_repair"),
     *("run_import", "run_import_choices", "index_grid"),
+    *("round_judge", "round_grades", "round_adjudicate", "round_close"),
 }
 FORMATS = {"run_export": "csv-run", "benchmark_export": "json"}
 Ask = Callable[[Client], dict[str, Any]]
@@ -77,6 +82,7 @@ def ask(owner: User) -> Ask:
         row: Any = address.model._default_manager.order_by("pk").first()
         values = dict.fromkeys(("object_id", "query_id"), row.pk) | {"format": FORMATS.get(name, "csv")}
         values["document_id"] = getattr(row, "document_ids", [0])[0]
+        values["item_id"] = RoundItem.objects.get().pk
         return address.url(values.__getitem__)
 
     def everything(client: Client) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from apps.api.access.tokens import issue_token
 from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring.rescoring import rescore
 from apps.benchmarks.models import Benchmark, QueryResult, Run
+from apps.judging.models import RoundItem
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import wait
@@ -81,6 +82,7 @@ def values(benchmark: Benchmark) -> dict[str, Any]:
     return {
         "query_id": result.query_id,
         "document_id": result.document_ids[0],
+        "item_id": RoundItem.objects.order_by("round")[0].pk,
         "id": user.pk,
         "app_label": "benchmarks",
     }

@@ -1,13 +1,11 @@
 """Judging a round as people do it: by keys, by touch, without a connection, two at once; and what closing changes."""
 
 import os
-from collections.abc import Callable
 from typing import Any
 
-import pytest
 from django.contrib.auth.models import User
 from django.urls import reverse
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from apps.judging.models import Grade, Round
 from tests.browser.conftest import PATIENCE, outside

@@ -42,7 +42,7 @@ KEEPERS = ("in cellars", "on slopes", "by the sea", "under glass", "in clay", "a
 
 @made_once
 def make_orchard() -> Benchmark:
-    """Return a benchmark of two runs over four queries, with twelve documents of several sentences: 44 pairs to judge."""
+    """Return a benchmark of two runs over four queries, with twelve documents of many sentences: 44 pairs to judge."""
     documents = [{"title": f"{a} {b}", "text": _story(a, b)} for a in SUBJECTS[:4] for b in KEEPERS[:3]]
     names = [f"q{number}" for number in range(1, 5)]
     mapping = make_mapping(
@@ -68,7 +68,9 @@ def make_orchard() -> Benchmark:
 
 def _story(subject: str, where: str) -> str:
     first = f"{subject} {where} keep for about four months, if nobody moves them. "
-    return first + " ".join(f"Of {subject.lower()}, chapter {number} tells how they are kept {where}." for number in range(40))
+    return first + " ".join(
+        f"Of {subject.lower()}, chapter {number} tells how they are kept {where}." for number in range(40)
+    )
 
 
 def make_judges(*names: str) -> list[User]:

@@ -48,7 +48,10 @@ def test_the_page_has_the_first_items_with_what_was_asked_for(client_of_ada: Cli
 
 def test_what_is_said_is_kept_and_the_next_items_come(client_of_ada: Client, round_of_ada: Round) -> None:
     first, second, *others = data_of(client_of_ada, round_of_ada)["held"]
-    said = [{"item": first, "kind": "grade", "grade": 2, "note": "Yes.", "seconds": 3.5}, {"item": second, "kind": "skip"}]
+    said = [
+        {"item": first, "kind": "grade", "grade": 2, "note": "Yes.", "seconds": 3.5},
+        {"item": second, "kind": "skip"},
+    ]
     answer = send(client_of_ada, round_of_ada, *said, have=tuple(others)).json()
     assert answer["refused"] == []
     assert first not in answer["held"]
@@ -59,9 +62,7 @@ def test_what_is_said_is_kept_and_the_next_items_come(client_of_ada: Client, rou
     assert (row.grade, row.note, row.seconds, row.judge_name) == (2, "Yes.", 3.5, "ada")
 
 
-def test_what_comes_twice_counts_once_and_undo_holds_the_item_again(
-    client_of_ada: Client, round_of_ada: Round
-) -> None:
+def test_what_comes_twice_counts_once_and_undo_holds_the_item_again(client_of_ada: Client, round_of_ada: Round) -> None:
     first = data_of(client_of_ada, round_of_ada)["held"][0]
     said = [{"item": first, "kind": "grade", "grade": 1}, {"item": first, "kind": "undo"}]
     for _ in range(2):

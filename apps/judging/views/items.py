@@ -1,4 +1,4 @@
-"""Items as HTML: one partial for judging, adjudication and a single item. Nothing of runs, ranks and scores is in it."""
+"""Items as HTML: one partial for judging, adjudication and a single item, with nothing of runs, ranks and scores."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +35,9 @@ class Sheet:
         return [(name.capitalize(), words) for name, words in told.items() if isinstance(words, str) and words]
 
 
-def sheet(query: Query, document: Document, passage: str, *, grades: Sequence[Grade] = (), whole: bool = False) -> Sheet:
+def sheet(
+    query: Query, document: Document, passage: str, *, grades: Sequence[Grade] = (), whole: bool = False
+) -> Sheet:
     """Return what is shown of a pair; without a `passage` its text begins the page."""
     text = document.text
     first = _head(passage, MOST_PASSAGE) or _head(text, HEAD)

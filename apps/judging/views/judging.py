@@ -15,7 +15,7 @@ from apps.judging.grading import MOST_UNDONE, grade_item, grades_by, ungrade
 from apps.judging.handing import next_items, shown
 from apps.judging.judges import is_judge, require_judge, require_part
 from apps.judging.models import Grade, Round
-from apps.judging.progress import progress_of
+from apps.judging.settling.progress import progress_of
 from apps.judging.showing import show
 from apps.judging.views.items import packed, sheet
 from apps.judging.views.messages import UNDO, Said, read_message
@@ -93,9 +93,7 @@ def keep(found: Round, judge: Any, said: Said) -> None:
     if said.kind == UNDO:
         ungrade(found, judge, [said.item_id], hold=True)
         return
-    grade_item(
-        found, said.item_id, judge, grade=said.grade, kind=said.kind, note=said.note, seconds=said.seconds
-    )
+    grade_item(found, said.item_id, judge, grade=said.grade, kind=said.kind, note=said.note, seconds=said.seconds)
 
 
 def told(found: Round, judge: Any, have: frozenset[int], count: int) -> dict[str, Any]:
@@ -146,5 +144,5 @@ def desk_context(found: Round, data: dict[str, Any], *, adjudicates: bool = Fals
         "data": data,
         "adjudicates": adjudicates,
         "most_undone": MOST_UNDONE,
-        "guidelines": mark_safe(rendered(found.guidelines)),  # noqa: S308 - it lets no HTML through
+        "guidelines": mark_safe(rendered(found.guidelines)),
     }

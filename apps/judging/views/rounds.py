@@ -1,0 +1,140 @@
+"""The page of a round, what of it changes while its judges are at work, and closing it."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.safestring import mark_safe
+
+from apps.benchmarks.models import Run
+from apps.datasets.records import LABEL_LENGTH
+from apps.judging.closing import close_round
+from apps.judging.judges import is_judge, may_lead, require_lead, require_open, sees_others
+from apps.judging.models import Round
+from apps.judging.settling.agreeing import agreement_of
+from apps.judging.settling.progress import progress_of
+from apps.judging.settling.summing import summary_of
+from apps.judging.views.agreement import matrix_of
+from benchbench.errors import BenchbenchError
+from benchbench.ir.judging.state import PairState
+from benchbench.markdown import rendered
+from benchbench.site.admin import SiteAdmin
+from benchbench.site.pages import PageForm, form_page, staff
+from benchbench.site.panels import change_url
+
+SHOWN_PAIRS = 40
+
+
+class CloseForm(PageForm):
+    leave_out_split = forms.BooleanField(
+        required=False,
+        label="Leave out what waits for adjudication",
+        help_text="Items that the judges are split on stay unjudged.",
+    )
+    with_draft = forms.BooleanField(
+        required=False,
+        label="Freeze other edits too",
+        help_text="What the dataset's draft has beside the round becomes part of the version.",
+    )
+    label = forms.CharField(max_length=LABEL_LENGTH, required=False, help_text="Of the version, such as 2026-11.")
+    note = forms.CharField(
+        required=False, widget=forms.Textarea({"rows": 2}), help_text="Why, for later readers of the version."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PairRow:
+    """Two runs of a round and what its grades say of them."""
+
+    first: Run
+    second: Run
+    state: PairState
+
+    @property
+    def sentence(self) -> str:
+        """What the grades say of the pair, for the reader."""
+        if self.state.certain:
+            return "ahead" if self.state.certain > 0 else "behind"
+        return {1: "better", -1: "worse", 0: "no clear difference"}[self.state.outcome]
+
+
+def round_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
+    """A round: how it was opened, and where it stands, which is asked for by itself."""
+    found: Round = model_admin.viewed(request, object_id)
+    context = {
+        "round": found,
+        "runs": found.runs.select_related("benchmark").order_by("benchmark", "run_order"),
+        "judges": [judge.get_username() for judge in found.judges.order_by("username")],
+        "guidelines": mark_safe(rendered(found.guidelines)),  # it lets no HTML through
+        "sees_runs": sees_others(found, request.user),
+        "judges_here": is_judge(found, request.user),
+        "buttons": model_admin.offered(request, found),
+        "changelist_url": reverse("admin:judging_round_changelist"),
+    }
+    return model_admin.page(request, "judging/round.html", context, original=found)
+
+
+def state_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
+    """Where a round stands. While it is blind and open, its judges are told of progress alone."""
+    found: Round = model_admin.viewed(request, object_id)
+    if not sees_others(found, request.user):
+        progress = progress_of(found)
+        own = [one for one in progress.judges if one.user == request.user]
+        return render(request, "judging/state.html", {"round": found, "progress": progress, "judges": own})
+    summary = summary_of(found)
+    states = summary.state.pairs if summary.state else ()
+    pairs = [PairRow(summary.runs[state.first], summary.runs[state.second], state) for state in states]
+    agreement = agreement_of(found)
+    context = {
+        "round": found,
+        "summary": summary,
+        "progress": summary.progress,
+        "judges": summary.progress.judges,
+        "pairs": sorted(pairs, key=lambda row: (row.state.settled, -abs(row.state.difference)))[:SHOWN_PAIRS],
+        "pair_count": len(pairs),
+        "agreement": agreement,
+        "matrices": [matrix_of(found, pair) for pair in agreement.pairs if pair.confusion.shared],
+        "leads": may_lead(found, request.user),
+    }
+    return render(request, "judging/state.html", context)
+
+
+def close_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
+    """Close a round, once it is said what that does."""
+    found: Round = model_admin.viewed(request, object_id)
+    if not request.user.has_perm("judging.change_round"):
+        raise PermissionDenied
+
+    def act(form: CloseForm) -> HttpResponse:
+        closed = close_round(found, staff(request), **form.cleaned_data)
+        messages.success(request, closed.sentence)
+        benchmark = found.runs.values_list("benchmark", flat=True).first()
+        if closed.version is None or benchmark is None:
+            return redirect(change_url(found))
+        return redirect(f"{reverse('admin:benchmark_results', args=[benchmark])}?version={closed.version.number}")
+
+    try:
+        require_open(found)
+        require_lead(found, request.user)
+    except BenchbenchError as error:
+        messages.error(request, error.message)
+        return redirect(change_url(found))
+    return form_page(
+        request,
+        model_admin,
+        CloseForm,
+        act,
+        permitted=True,
+        title=f"Close the round “{found}”",
+        submit="Close the round",
+        intro=f"Its grades become judgments in the next version of {found.mapping.dataset}, which is frozen. The "
+        "mapping is resolved for it, and every benchmark of the round's runs is measured on it from stored rankings; "
+        "nothing is searched. A closed round takes no further grade.",
+        original=found,
+        trail=[*model_admin.trail(found), found],
+    )

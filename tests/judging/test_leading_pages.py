@@ -1,0 +1,135 @@
+"""Pages of whoever leads a round, and of one's own grades."""
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from apps.benchmarks.models import Benchmark
+from apps.judging.grading import grade_item
+from apps.judging.handing import next_items
+from apps.judging.models import Grade, Round
+from benchbench.site.panels import change_url
+from tests.judging.rounds import make_judges, open_for
+from tests.judging.test_pages import send, signed_in
+
+
+@pytest.fixture
+def split(benchmark: Benchmark, ada: User, grace: User) -> Round:
+    """A round whose two judges graded all its items, the first of them differently; olga leads it."""
+    (olga,) = make_judges("olga")
+    opened = open_for(benchmark, [ada, grace], owner=olga, overlap=1.0, guidelines="**Read** it whole.")
+    for judge in (ada, grace):
+        items = next_items(opened, judge, count=20)
+        for item in items:
+            differs = judge == grace and item.place == 1
+            grade_item(opened, item.pk, judge, grade=0 if differs else 2, note=f"by {judge}", seconds=4.0)
+    return opened
+
+
+@pytest.fixture
+def client_of_olga(client: Client, split: Round) -> Client:
+    assert split.owner
+    return signed_in(client, split.owner)
+
+
+def page(client: Client, name: str, opened: Round, query: str = "") -> str:
+    answer = client.get(reverse(f"admin:{name}", args=[opened.pk]) + query)
+    assert answer.status_code == 200, answer
+    return answer.content.decode()
+
+
+def test_a_round_says_where_it_stands_and_what_can_be_done(client_of_olga: Client, split: Round) -> None:
+    shown = page(client_of_olga, "judging_round_change", split)
+    assert "<strong>Read</strong> it whole." in shown
+    for name in ("round_adjudicate", "round_close"):
+        assert reverse(f"admin:{name}", args=[split.pk]) in shown
+    assert reverse("admin:round_judge", args=[split.pk]) not in shown, "olga is no judge"
+    state = page(client_of_olga, "round_state_fragment", split)
+    assert "20 of 20 gradings done. 1 item to adjudicate." in state
+    assert "The judges are split on 1 item." in state
+    assert "kappa" in state
+    assert "What the grades say of the runs" in state
+
+
+def test_the_cells_of_a_confusion_matrix_open_their_pairs(client_of_olga: Client, split: Round) -> None:
+    shown = page(client_of_olga, "round_pairs", split, "?first=ada&second=grace&a=2&b=0")
+    first = split.items.select_related("document").get(place=1)
+    assert str(first.document) in shown
+    assert "by grace" in shown
+    every = page(client_of_olga, "round_pairs", split, "?first=ada&second=grace&a=2&b=2")
+    assert every.count("by grace") == 9
+
+
+def test_a_judge_of_a_blind_round_sees_progress_alone(client: Client, split: Round, ada: User) -> None:
+    signed_in(client, ada)
+    shown = page(client, "judging_round_change", split)
+    state = page(client, "round_state_fragment", split)
+    run = split.runs.order_by("run_order")[0]
+    for told in (shown, state):
+        assert "What the grades say" not in told
+        assert run.label not in told
+    assert "grace" not in state
+    assert client.get(reverse("admin:round_pairs", args=[split.pk])).status_code == 403
+    assert client.get(reverse("admin:round_adjudicate", args=[split.pk])).status_code == 302
+
+
+def test_what_judges_are_split_on_is_decided(client_of_olga: Client, split: Round) -> None:
+    shown = client_of_olga.get(reverse("admin:round_adjudicate", args=[split.pk]))
+    (item,) = shown.context["data"]["items"]
+    assert "by ada" in item["html"]
+    assert "by grace" in item["html"]
+    url = reverse("admin:round_decide", args=[split.pk])
+    said = [{"key": "a", "item": item["id"], "kind": "grade", "grade": 1, "note": "Between."}]
+    for _ in range(2):
+        answer = client_of_olga.post(url, {"said": said, "have": []}, content_type="application/json").json()
+        assert (answer["refused"], answer["held"], answer["progress"]["done"]) == ([], [], 1)
+    decided = Grade.objects.get(adjudicates=True)
+    assert (decided.grade, decided.note, decided.judge_name) == (1, "Between.", "olga")
+
+
+def test_closing_is_refused_in_a_sentence_and_leads_to_the_new_leaderboard(
+    client_of_olga: Client, split: Round
+) -> None:
+    url = reverse("admin:round_close", args=[split.pk])
+    assert "nothing is searched" in page(client_of_olga, "round_close", split)
+    refused = client_of_olga.post(url, {})
+    assert "1 item of the round wait for adjudication" in refused.content.decode()
+    closed = client_of_olga.post(url, {"leave_out_split": "on"})
+    benchmark = split.runs.first().benchmark
+    assert closed["Location"] == reverse("admin:benchmark_results", args=[benchmark.pk]) + "?version=2"
+    again = client_of_olga.get(url, follow=True)
+    assert "is closed" in again.content.decode()
+
+
+def test_many_grades_are_taken_back_at_once(client: Client, split: Round, ada: User) -> None:
+    signed_in(client, ada)
+    url = reverse("admin:round_grades", args=[split.pk])
+    shown = client.get(url)
+    assert shown.content.decode().count('name="item"') == 10
+    chosen = [row.item_id for row, _ in shown.context["rows"][:3]]
+    client.post(url, {"item": chosen})
+    assert Grade.objects.filter(judge=ada).count() == 7
+    client.post(f"{url}?said=2", {"all": "1"})
+    assert Grade.objects.filter(judge=ada).count() == 0
+    assert Grade.objects.count() == 10, "those of others stay"
+    assert "You said nothing in this round yet." in client.get(url).content.decode()
+
+
+def test_a_settled_round_goes_on_if_its_lead_wants(client_of_olga: Client, split: Round) -> None:
+    Round.objects.update(answered_at=split.created_at)
+    assert "Go on" in page(client_of_olga, "judging_round_change", split)
+    sent = {"action": "go_on_selected", "_selected_action": str(split.pk), "next": change_url(split)}
+    answer = client_of_olga.post(reverse("admin:judging_round_changelist"), sent, follow=True)
+    assert "hands out further items" in answer.content.decode()
+    split.refresh_from_db()
+    assert split.hands_out
+
+
+def test_who_only_judges_does_not_close(client: Client, split: Round, ada: User) -> None:
+    signed_in(client, ada)
+    answer = client.post(reverse("admin:round_close", args=[split.pk]), {}, follow=True)
+    assert "Only the owner" in answer.content.decode()
+    split.refresh_from_db()
+    assert split.is_open
+    assert send(client, split).status_code == 200
