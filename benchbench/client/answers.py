@@ -154,10 +154,15 @@ class Answer(TypedDict):
     recall_at_k: float | None
     reciprocal_rank: float | None
     ndcg_at_k: float | None
+    rewrite_time_ms: float | None
     search_time_ms: float | None
     rerank_time_ms: float | None
     total_time_ms: float | None
     execution: str | None
+    embed_calls: int | None
+    llm_calls: int | None
+    llm_cached: int | None
+    fallback_used: bool | None
     error: str | None
     metrics_flat: dict[str, float | None]
 

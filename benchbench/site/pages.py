@@ -13,7 +13,7 @@ from django.conf import settings
 from django.contrib.admin import ModelAdmin
 from django.contrib.admin.widgets import AutocompleteSelect
 from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.files.uploadedfile import UploadedFile
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
@@ -110,6 +110,17 @@ class PageForm(forms.Form):
         for field in self.fields.values():
             dress(field)
 
+    def drop_bad_values(self) -> None:
+        """Forget first values that are no choice of the user's: anybody may have written the query string."""
+        for name, value in list(self.initial.items()):
+            field = self.fields.get(name)
+            if isinstance(field, forms.ModelChoiceField):
+                several = isinstance(field, forms.ModelMultipleChoiceField) and not isinstance(value, list)
+                try:
+                    field.clean([value] if several else value)
+                except ValidationError:
+                    del self.initial[name]
+
     def groups(self) -> Iterator[tuple[str, str, list[forms.BoundField]]]:
         for title, sentence, names in self.sections or (("", "", tuple(self.fields)),):
             yield title, sentence, [self[name] for name in names]
@@ -180,6 +191,7 @@ def form_page(
         site=site,
         initial=(initial or {}) | request.GET.dict(),
     )
+    form.drop_bad_values()
     if form.is_valid():
         try:
             return act(form)

@@ -1,0 +1,23 @@
+"""Addresses that no page can answer, refused before any view."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.core.exceptions import BadRequest
+from django.http import HttpRequest
+
+
+def refuse_nul(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
+    """Refuse a query string with NUL, which PostgreSQL has in no text: a page that filters by it would fail.
+
+    The API says itself, and of which parameter.
+    """
+
+    def respond(request: HttpRequest) -> Any:
+        if request.path.startswith("/admin/") and any(
+            "\0" in part for pair in request.GET.lists() for part in (pair[0], *pair[1])
+        ):
+            raise BadRequest("The query string has the character NUL (%00), which no text has: leave it out.")
+        return get_response(request)
+
+    return respond
