@@ -41,7 +41,7 @@ class Round(OwnedModel):
     depth = models.PositiveIntegerField(help_text="How many documents of each ranking are in the pool.")
     budget = models.PositiveIntegerField(null=True, blank=True, help_text="At most so many items. Empty: the pool.")
     measure = models.CharField(max_length=100, help_text="The measure whose differences are to be settled.")
-    uniform_share = models.FloatField(default=0.2, help_text="Share of the items that is drawn uniformly at random.")
+    uniform_share = models.FloatField(default=0.1, help_text="Share of the items that is drawn uniformly at random.")
     seed = models.BigIntegerField(default=42)
     scale = models.JSONField(help_text="Grades, lowest first: grade, name, description.")
     guidelines = models.TextField(blank=True, help_text="For the judges, in Markdown.")

@@ -20,6 +20,7 @@ from apps.judging.pooling import known_grades, passages_of, pool_of, read_rankin
 from apps.judging.scales import default_scale, grades_of, read_scale
 from apps.mappings.models import Mapping
 from benchbench.access import usable
+from benchbench.ir.judging.orders import SHARE
 from benchbench.ir.measures import Measure, MeasureError
 
 USUAL_DEPTH = 10  # of a measure without a cutoff
@@ -39,7 +40,7 @@ class RoundOptions:
     measure: str = ""
     depth: int | None = None
     budget: int | None = None
-    uniform_share: float = 0.2
+    uniform_share: float = SHARE
     seed: int = 42
     scale: Sequence[MappingType[str, Any]] = ()
     guidelines: str = ""

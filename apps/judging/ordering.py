@@ -51,8 +51,14 @@ class Question:
             raise RoundError(error.message, field=error.field or "order") from error
 
     def judging(self) -> Judging:
-        """Return the judging of the pool as it begins. Raises JudgingError where the runs cannot be compared."""
-        return Judging(self.pool, self.measure, self.scale, self.truths, seed=self.seed)
+        """Return the judging of the pool as it begins. Raises JudgingError where the runs cannot be compared.
+
+        What is relevant is learnt from the round's own grades alone where the dataset states relevant documents only:
+        by those every document would be relevant.
+        """
+        is_fair = any(grade <= 0 for truth in self.truths for grade in truth.values())
+        taught = None if is_fair else ()
+        return Judging(self.pool, self.measure, self.scale, self.truths, seed=self.seed, taught=taught)
 
     def holes(self) -> NDArray[np.bool_]:
         """(size,): which pairs have no judgment: those that a round is about."""

@@ -10,9 +10,12 @@ from apps.judging.grading import grade_item, undo
 from apps.judging.handing import next_items
 from apps.judging.models import Round, Slot
 from apps.judging.opening import RoundOptions, open_round
+from apps.judging.ordering import Question
 from apps.judging.settling import deciding
 from apps.judging.settling.deciding import state_of
 from apps.mappings.resolving import resolve
+from benchbench.ir.judging.pool import Pool
+from benchbench.ir.measures import Measure
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 from tests.judging.rounds import open_for
 from tests.kept import made_once
@@ -124,3 +127,12 @@ def test_a_round_of_one_run_has_no_state_and_no_decisive_order(apart: Benchmark)
         open_round(runs, RoundOptions("one"), judges=[judge])
     with pytest.raises(RoundError, match="cannot decide a round"):
         open_for(apart, [judge], measure="Judged@10")
+
+
+@pytest.mark.parametrize(("grade", "learns"), [(1, False), (0, True)])
+def test_a_dataset_of_relevant_documents_alone_teaches_nothing_of_the_others(grade: int, learns: bool) -> None:
+    pool = Pool.of([[[1, 2, 3], [4, 5]], [[3, 2, 1], [5, 4]]])
+    judging = Question(pool, Measure.parse("nDCG@3"), (0, 1), [{1: 1}, {4: grade}], seed=1).judging()
+    taught = judging.state().reason
+    assert taught is not None
+    assert f"here are {2 if learns else 0} and" in taught

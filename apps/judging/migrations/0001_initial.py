@@ -49,7 +49,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "uniform_share",
-                    models.FloatField(default=0.2, help_text="Share of the items that is drawn uniformly at random."),
+                    models.FloatField(default=0.1, help_text="Share of the items that is drawn uniformly at random."),
                 ),
                 ("seed", models.BigIntegerField(default=42)),
                 ("scale", models.JSONField(help_text="Grades, lowest first: grade, name, description.")),
