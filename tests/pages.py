@@ -24,6 +24,7 @@ NO_PAGES = {
     "benchmark_preview": "answers a form that is being filled in",
     "round_exchange": "JSON, with what a judge said",
     "round_decide": "JSON, with what was decided",
+    "round_preview": "answers a form that is being filled in",
     "index_grid_preview": "answers a form that is being filled in",
     "dataset_export": "a file",
     "mapping_export": "a file",
@@ -46,6 +47,7 @@ FRAGMENTS = {
     "run_import_choices",
     "round_state_fragment",
     "round_text",
+    "round_choices",
 }
 
 

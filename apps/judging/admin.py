@@ -11,7 +11,7 @@ from unfold.decorators import display
 from apps.judging.judges import is_judge, may_lead
 from apps.judging.leading import change_round
 from apps.judging.models import Round
-from apps.judging.views import adjudication, agreement, grades, judging, rounds
+from apps.judging.views import adjudication, agreement, grades, judging, opening, rounds
 from benchbench.site.additions import Page
 from benchbench.site.admin import FactAdmin, VisibleFilter
 from benchbench.site.pages import staff
@@ -26,6 +26,9 @@ class RoundAdmin(FactAdmin):
     search_fields = ("name",)
     actions = ("go_on_selected",)
     pages = (
+        Page("add/", opening.open_page, "judging_round_add"),
+        Page("add/preview/", opening.preview_opening, "round_preview"),
+        Page("add/choices/", opening.opening_choices, "round_choices"),
         Page("<uuid:object_id>/judge/", judging.judge_page, "round_judge"),
         Page("<uuid:object_id>/judge/exchange/", judging.exchange, "round_exchange"),
         Page("<uuid:object_id>/grades/", grades.my_grades, "round_grades"),
@@ -42,6 +45,9 @@ class RoundAdmin(FactAdmin):
         """Return the rounds with how many of their slots are done, and how many there are."""
         slots = {"slots_done": Count("slots", filter=Q(slots__done=True)), "slots_wanted": Count("slots")}
         return super().get_queryset(request).annotate(**slots)
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return request.user.has_perm("judging.add_round")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Only who leads a round deletes it, with its grades; what it made of the dataset stays."""

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping as MappingType
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any, cast
 
 import numpy as np
@@ -12,11 +13,12 @@ from django.db import transaction
 
 from apps.benchmarks.defining.creating import require_current
 from apps.benchmarks.models import Run
+from apps.datasets.models import DatasetVersion
 from apps.judging.errors import RoundError
 from apps.judging.leading import require_judges
-from apps.judging.models import Round, RoundItem, RoundRun, Slot
+from apps.judging.models import Grade, Round, RoundItem, RoundRun, Slot
 from apps.judging.ordering import Placed, Question, place
-from apps.judging.pooling import known_grades, passages_of, pool_of, read_rankings
+from apps.judging.pooling import RunRankings, known_grades, passages_of, pool_of, read_rankings
 from apps.judging.scales import default_scale, grades_of, read_scale
 from apps.mappings.models import Mapping
 from benchbench.access import usable
@@ -27,6 +29,8 @@ USUAL_DEPTH = 10  # of a measure without a cutoff
 MOST_DEPTH = 1000
 MOST_ITEMS = 100_000
 MOST_SEED = 2**31 - 1
+USUAL_SECONDS = 10.0  # of a grade, before there is one
+PACE_OF = 200  # grades
 BATCH = 5000
 
 
@@ -58,35 +62,24 @@ def open_round(
     Nothing is opened when anything is wrong: RoundError, whose field is the option at fault; ConflictError where the
     mapping is not resolved for what dataset and collection are now.
     """
-    mapping = _mapping_of(runs, owner)
-    version = require_current(mapping)
-    judges = list(judges) or ([owner] if owner else [])
-    measure = _measure(options, runs[0])
-    depth = options.depth or measure.cutoff or USUAL_DEPTH
-    _check(options, judges, depth)
-    scale = read_scale(options.scale) if options.scale else default_scale(version)
-    known = known_grades(mapping, version)
-    query_ids = sorted(known)
-    rankings = read_rankings(runs, depth)
-    truths = [known[query] for query in query_ids]
-    question = Question(pool_of(rankings, query_ids, depth), measure, grades_of(scale), truths, options.seed)
-    question.check(options.order)
+    plan = _planned(runs, options, judges, owner)
+    mapping, question, query_ids = plan.mapping, plan.question, plan.query_ids
     placed = place(question, order=options.order, budget=options.budget, uniform_share=options.uniform_share)
-    _check_items(placed, depth, version)
+    _check_items(len(placed.numbers), plan.depth, plan.version)
     with transaction.atomic():
         opened = Round.objects.create(
             name=options.name.strip(),
             owner=owner,
             team=mapping.team,
             mapping=mapping,
-            dataset_version=version,
+            dataset_version=plan.version,
             order=options.order,
-            depth=depth,
+            depth=plan.depth,
             budget=options.budget,
-            measure=str(measure),
+            measure=str(question.measure),
             uniform_share=options.uniform_share,
             seed=options.seed,
-            scale=scale,
+            scale=plan.scale,
             guidelines=options.guidelines,
             overlap=options.overlap,
             overlap_judges=options.overlap_judges,
@@ -95,9 +88,77 @@ def open_round(
             pool_size=int(question.holes().sum()),
         )
         RoundRun.objects.bulk_create(RoundRun(round=opened, run=run) for run in runs)
-        opened.judges.set(judges)
-        _write(opened, placed, [_pair(question, query_ids, number) for number in placed.numbers], passages_of(rankings))
+        opened.judges.set(plan.judges)
+        pairs = [_pair(question, query_ids, number) for number in placed.numbers]
+        _write(opened, placed, pairs, passages_of(plan.rankings))
     return opened
+
+
+@dataclass(frozen=True, slots=True)
+class RoundPreview:
+    """Preview of a round: how many pairs its pool has, how many gradings it wants, and about how long each takes.
+
+    `seconds` is the median of the latest grades of this mapping's rounds; USUAL_SECONDS where there are none.
+    """
+
+    pairs: int
+    gradings: int
+    judges: int
+    depth: int
+    measure: str
+    seconds: float
+
+
+def preview_round(
+    runs: Sequence[Run], options: RoundOptions, *, judges: Sequence[User], owner: User | None = None
+) -> RoundPreview:
+    """Return what `open_round` would open; raise what it would raise."""
+    plan = _planned(runs, options, judges, owner)
+    pairs = int(plan.question.holes().sum())
+    _check_items(pairs, plan.depth, plan.version)
+    items = min(pairs, options.budget or pairs)
+    shared = math.ceil(options.overlap * items) * (options.overlap_judges - 1)
+    paced = Grade.objects.filter(item__round__mapping=plan.mapping, seconds__isnull=False).exclude(kind=Grade.Kind.SKIP)
+    seconds: list[Any] = list(paced.order_by("-graded_at").values_list("seconds", flat=True)[:PACE_OF])
+    return RoundPreview(
+        pairs,
+        items + shared,
+        len(plan.judges),
+        plan.depth,
+        str(plan.question.measure),
+        median(seconds) if seconds else USUAL_SECONDS,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What a round is opened of, once its options are checked."""
+
+    mapping: Mapping
+    version: DatasetVersion
+    judges: list[User]
+    depth: int
+    scale: list[dict[str, Any]]
+    rankings: list[RunRankings]
+    query_ids: list[int]
+    question: Question
+
+
+def _planned(runs: Sequence[Run], options: RoundOptions, judges: Sequence[User], owner: User | None) -> _Plan:
+    mapping = _mapping_of(runs, owner)
+    version = require_current(mapping)
+    judges = list(judges) or ([owner] if owner else [])
+    measure = _measure(options, runs[0])
+    depth = (measure.cutoff or USUAL_DEPTH) if options.depth is None else options.depth
+    _check(options, judges, depth)
+    scale = read_scale(options.scale) if options.scale else default_scale(version)
+    known = known_grades(mapping, version)
+    query_ids = sorted(known)
+    rankings = read_rankings(runs, depth)
+    truths = [known[query] for query in query_ids]
+    question = Question(pool_of(rankings, query_ids, depth), measure, grades_of(scale), truths, options.seed)
+    question.check(options.order)
+    return _Plan(mapping, version, judges, depth, scale, rankings, query_ids, question)
 
 
 def _mapping_of(runs: Sequence[Run], owner: User | None) -> Mapping:
@@ -155,16 +216,16 @@ def _pair(question: Question, query_ids: Sequence[int], number: int) -> tuple[in
     return query_ids[item.query], cast(int, item.document)
 
 
-def _check_items(placed: Placed, depth: int, version: Any) -> None:
-    if not placed.numbers:
+def _check_items(items: int, depth: int, version: DatasetVersion) -> None:
+    if not items:
         raise RoundError(
             f"Whatever these runs return in their first {depth:,} is judged in {version}: there is nothing to grade. "
             "Choose a greater depth or other runs.",
             field="depth",
         )
-    if len(placed.numbers) > MOST_ITEMS:
+    if items > MOST_ITEMS:
         raise RoundError(
-            f"The pool has {len(placed.numbers):,} pairs, and a round at most {MOST_ITEMS:,} items: take a smaller "
+            f"The pool has {items:,} pairs, and a round at most {MOST_ITEMS:,} items: take a smaller "
             "depth, or fewer runs.",
             field="depth",
         )

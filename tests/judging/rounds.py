@@ -32,7 +32,9 @@ def make_compared() -> Benchmark:
     for run, rankings in zip(benchmark.runs.order_by("run_order"), (FIRST, SECOND), strict=True):
         for key, numbers in rankings.items():
             query = Query.objects.get(dataset=mapping.dataset, key=key)
-            add_ranking(run, query, [ids[number - 1] for number in numbers])
+            add_ranking(
+                run, query, [ids[number - 1] for number in numbers], scores=[1 / number for number in range(1, 5)]
+            )
     return benchmark
 
 
@@ -62,7 +64,7 @@ def make_orchard() -> Benchmark:
     ids = list(mapping.collection.documents.order_by("id").values_list("pk", flat=True))
     for run, order in zip(benchmark.runs.order_by("run_order"), (1, -1), strict=True):
         for query in dataset.queries.all():
-            add_ranking(run, query, ids[::order])
+            add_ranking(run, query, ids[::order], scores=[1 / rank for rank in range(1, 13)])
     return benchmark
 
 

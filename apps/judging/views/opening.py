@@ -1,0 +1,197 @@
+"""The form that opens a round, with a preview of how much there is to judge and how long that takes."""
+
+import re
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from apps.benchmarks.models import Run
+from apps.judging.errors import RoundError
+from apps.judging.models import Round
+from apps.judging.opening import RoundOptions, open_round, preview_round
+from apps.judging.scales import read_scale
+from apps.mappings.models import Mapping
+from benchbench.access import visible
+from benchbench.decimals import counted
+from benchbench.errors import BenchbenchError
+from benchbench.site.admin import SiteAdmin
+from benchbench.site.pages import PageForm, choices_page, form_page, preview_page, sent_form, staff
+from benchbench.site.panels import change_url
+
+MOST_RUNS = 200
+MOST_JUDGES = 500
+AWAITED = ("mapping", "runs", "name", "judges")
+ENTRY = re.compile(r"\s*(\d)\s+([^:]+?)\s*(?::\s*(.*?))?\s*")
+ORDERS = {
+    "decisive": "decisive: first what could move the differences most",
+    "depth": "depth: first what some run has first, as TREC's pools",
+    "random": "random: uniformly at random",
+}
+
+
+class OpenForm(PageForm):
+    """A round, as a person states it."""
+
+    mapping = forms.ModelChoiceField(Mapping.objects.none(), empty_label="Choose a resolved mapping")
+    runs = forms.MultipleChoiceField(help_text="What they return first and nobody judged is what is judged.")
+    name = forms.CharField(max_length=200)
+    judges = forms.MultipleChoiceField(required=False, help_text="None ticked: you alone.")
+    guidelines = forms.CharField(
+        required=False, widget=forms.Textarea({"rows": 4}), help_text="For the judges, in Markdown."
+    )
+    scale = forms.CharField(
+        required=False,
+        widget=forms.Textarea({"rows": 4, "placeholder": "0 Not relevant: about something else\n1 Relevant"}),
+        help_text="A line for each grade: “2 Relevant: answers most of it”. Empty: 0 to the dataset's highest grade.",
+    )
+    order = forms.ChoiceField(choices=list(ORDERS.items()))
+    measure = forms.CharField(required=False, help_text="Whose differences are settled. Empty: nDCG at primary k.")
+    depth = forms.IntegerField(required=False, help_text="Documents of each ranking. Empty: the measure's cutoff.")
+    budget = forms.IntegerField(required=False, help_text="At most so many items. Empty: all of them.")
+    uniform_share = forms.FloatField(initial=0.2, help_text="Of the items, drawn uniformly at random; from 0 to 1.")
+    overlap = forms.FloatField(initial=0.0, help_text="Share that several judges grade, to see how they agree; 0 to 1.")
+    overlap_judges = forms.IntegerField(initial=2, help_text="How many grade such an item.")
+    blind = forms.BooleanField(
+        required=False, initial=True, help_text="While it is open, judges see neither runs nor what others said."
+    )
+    seed = forms.IntegerField(initial=42, help_text="Of what is drawn.")
+
+    sections = (
+        ("What is judged", "", ("mapping", "runs", "name")),
+        ("Judges", "", ("judges", "scale", "guidelines")),
+        ("Order", "", ("order", "measure", "depth", "budget", "uniform_share", "seed")),
+        ("Several judges", "", ("overlap", "overlap_judges", "blind")),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        mappings: Any = self.fields["mapping"]
+        seen = visible(Mapping.objects.exclude(status=Mapping.Status.PENDING), self.user)
+        mappings.queryset = seen.select_related("dataset", "collection").order_by("name")
+        runs: Any = self.fields["runs"]
+        runs.choices = _run_choices(self.user, self.data.get("mapping") or self.initial.get("mapping"))
+        judges: Any = self.fields["judges"]
+        staff_members = User.objects.filter(is_active=True, is_staff=True).order_by("username")[:MOST_JUDGES]
+        judges.choices = [(str(one.pk), one.get_username()) for one in staff_members]
+
+    def clean_scale(self) -> list[dict[str, Any]]:
+        lines = [line for line in self.cleaned_data["scale"].splitlines() if line.strip()]
+        scale = []
+        for line in lines:
+            entry = ENTRY.fullmatch(line)
+            if entry is None:
+                raise ValidationError(f"“{line.strip()[:60]}” is no grade: begin with its digit, then its name.")
+            scale.append({"grade": int(entry[1]), "name": entry[2], "description": entry[3] or ""})
+        try:
+            return read_scale(scale) if scale else []
+        except RoundError as error:
+            raise ValidationError(error.message) from error
+
+    def chosen_runs(self) -> list[Run]:
+        runs = Run.objects.filter(pk__in=self.cleaned_data["runs"]).select_related("benchmark__mapping")
+        return list(runs.order_by("benchmark", "run_order"))
+
+    def chosen_judges(self) -> list[User]:
+        return list(User.objects.filter(pk__in=self.cleaned_data["judges"]).order_by("username"))
+
+    def options(self) -> RoundOptions:
+        values = {name: self.cleaned_data[name] for name in RoundOptions.__dataclass_fields__}
+        return RoundOptions(**values)
+
+
+def _run_choices(user: Any, mapping: Any) -> list[tuple[str, Any]]:
+    """Return the completed runs of a mapping, by benchmark, the newest benchmark first."""
+    try:
+        key = UUID(str(mapping))
+    except ValueError:
+        return []
+    runs = visible(Run.objects.filter(benchmark__mapping=key, status=Run.Status.COMPLETED), user, through="benchmark")
+    by_benchmark: dict[str, list[tuple[str, str]]] = {}
+    for run in runs.select_related("benchmark").order_by("-benchmark__created_at", "run_order")[:MOST_RUNS]:
+        by_benchmark.setdefault(str(run.benchmark), []).append((str(run.pk), f"{run.run_order}. {run.label}"))
+    return list(by_benchmark.items())
+
+
+def open_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
+    """Open a round; `?run=…&run=…` and `?benchmark=…` fill in the runs."""
+
+    def act(form: OpenForm) -> HttpResponse:
+        options = form.options()
+        opened = open_round(form.chosen_runs(), options, judges=form.chosen_judges(), owner=staff(request))
+        messages.success(request, f'"{opened}" is open, with {counted(opened.item_count, "item")}.')
+        return redirect(change_url(opened))
+
+    return form_page(
+        request,
+        model_admin,
+        OpenForm,
+        act,
+        title="Open a judging round",
+        submit="Open the round",
+        initial=_asked(request),
+        intro="People grade what these runs return first and nobody judged yet, until it is settled which run is "
+        "better. Nothing is searched, and no value changes before the round is closed.",
+        template="judging/open.html",
+    )
+
+
+@require_POST
+def preview_opening(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
+    """Answer the form as it stands with how much there is to judge, or with what is wrong and where."""
+    form = sent_form(request, model_admin, OpenForm)
+    previewed = None
+    form.is_valid()
+    if form.cleaned_data.get("runs") and not any(field.errors for field in form.faults(awaited=AWAITED)):
+        try:
+            form.cleaned_data |= {"name": form.cleaned_data.get("name") or "to come"}
+            previewed = preview_round(
+                form.chosen_runs(), form.options(), judges=form.chosen_judges(), owner=staff(request)
+            )
+        except BenchbenchError as error:
+            form.present(error)
+    context: dict[str, Any] = {"preview": previewed}
+    if previewed:
+        context["total"] = previewed.gradings * previewed.seconds
+        context["each"] = context["total"] / max(previewed.judges, 1)
+    return preview_page(request, "judging/preview.html", form, awaited=AWAITED, **context)
+
+
+def opening_choices(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
+    """Answer with the runs of the chosen mapping."""
+    if not model_admin.has_add_permission(request):
+        raise PermissionDenied
+    form = OpenForm(user=request.user, initial={"mapping": request.GET.get("mapping", "")})
+    return choices_page(request, form, ["runs"])
+
+
+def _asked(request: HttpRequest) -> dict[str, Any]:
+    """Return first values by the runs, or the benchmark, that the address names; what it names wrongly is left out."""
+    keys = [_uuid(key) for key in request.GET.getlist("run")]
+    benchmarks = [_uuid(key) for key in request.GET.getlist("benchmark")]
+    every = visible(Run.objects.filter(status=Run.Status.COMPLETED), request.user, through="benchmark")
+    runs = every.filter(pk__in=filter(None, keys)) | every.filter(benchmark__in=filter(None, benchmarks))
+    chosen = list(runs.select_related("benchmark").order_by("benchmark", "run_order")[:MOST_RUNS])
+    if not chosen:
+        return {"judges": [str(staff(request).pk)]}
+    first = chosen[0].benchmark
+    return {
+        "mapping": str(first.mapping_id),
+        "runs": [str(run.pk) for run in chosen if run.benchmark.mapping_id == first.mapping_id],
+        "name": f"What decides: {first}"[:200],
+        "judges": [str(staff(request).pk)],
+        "order": Round.Order.DECISIVE if len(chosen) > 1 else Round.Order.DEPTH,
+    }
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
