@@ -1,17 +1,21 @@
 """Judging a round as people do it: by keys, by touch, without a connection, two at once; and what closing changes."""
 
 import os
+import re
+import time
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.test import Client
 from django.urls import reverse
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from apps.judging.models import Grade, Round
 from tests.browser.conftest import PATIENCE, outside
 from tests.judging.rounds import make_orchard, open_for
 
 SETTLED = 220  # milliseconds, in which a second key is taken for a bounce
+HELD = "JSON.parse(document.getElementById('judging-data').textContent).held"
 READY = "!document.querySelector('[data-say=grade]').disabled"
 # Press a key, and tell after how many milliseconds the next item is painted.
 PRESS = """async (key) => {
@@ -28,7 +32,9 @@ PRESS = """async (key) => {
 def opened_for(*names: str, **options: Any) -> Round:
     benchmark = make_orchard()
     ada = User.objects.get(username="ada")
-    return open_for(benchmark, list(User.objects.filter(username__in=["ada", *names])), owner=ada, **options)
+    opened = open_for(benchmark, list(User.objects.filter(username__in=["ada", *names])), owner=ada, **options)
+    Round.objects.update(goes_on=True)  # else it stops by itself once its question is settled
+    return opened
 
 
 def judge(page: Page, opened: Round) -> None:
@@ -49,17 +55,149 @@ def count(opened: Round) -> int:
 
 
 def test_thirty_grades_by_keyboard_alone(page: Page) -> None:
-    opened = outside(opened_for)
+    opened = outside(lambda: opened_for(guidelines="**Read** the whole text where the passage leaves a doubt."))
     judge(page, opened)
+    look(page, "judge")
     waits = []
+    begun = time.monotonic()
     for place in range(30):
         page.wait_for_timeout(SETTLED)
         waits.append(page.evaluate(PRESS, str(place % 3)))
+    took = time.monotonic() - begun
     assert min(waits) >= 0, "each key graded an item that was there already"
-    print(f"key to next item: median {sorted(waits)[15]:.1f} ms, most {max(waits):.1f} ms")
+    print(f"key to next item: median {sorted(waits)[15]:.1f} ms, most {max(waits):.1f} ms; {took / 30:.2f} s per grade")
+    said(page, "2 Relevant. Next: ")
+    assert page.evaluate("document.activeElement.id") == "judging-item"
     kept(page)
     assert count(opened) == 30
-    look(page, "judge")
+
+    # Undo; a note; can't tell; skip; and undo once more after the page was loaded anew.
+    page.keyboard.press("u")
+    said(page, "Taken back: 2 Relevant. Again: ")
+    page.wait_for_timeout(SETTLED)
+    page.keyboard.press("n")
+    page.keyboard.type("Not 2 but 0.")
+    page.keyboard.press("Escape")
+    page.keyboard.press("0")
+    said(page, "0 Not relevant. ")
+    tap(page, "c")
+    tap(page, "s")
+    kept(page)
+    rows = outside(lambda: list(Grade.objects.order_by("-graded_at")[:3].values_list("kind", "grade", "note")))
+    assert rows == [("skip", None, ""), ("cant_tell", None, ""), ("grade", 0, "Not 2 but 0.")]
+    judge(page, opened)
+    for _ in range(11):
+        page.keyboard.press("u")
+    said(page, "There is nothing to undo.")
+    kept(page)
+    assert count(opened) == 32 - 10
+    page.keyboard.press("f")
+    assert page.locator(".bb-full").evaluate("box => box.open")
+    page.keyboard.press("g")
+    page.wait_for_selector("text=Read the whole text where")
+    page.goto(reverse("admin:round_grades", args=[opened.pk]))
+    look(page, "grades")
+    page.click("text=Take back all 22")
+    page.wait_for_selector("text=Taken back: 22 grades.")
+    assert count(opened) == 0
+
+
+def test_grades_survive_a_lost_connection_and_count_once(page: Page) -> None:
+    opened = outside(opened_for)
+    judge(page, opened)
+    answers: list[bool] = []
+
+    def lose_the_answer(route: Route) -> None:
+        """Let the server have it, and the page not know: it sends it again."""
+        if answers:
+            route.continue_()
+        else:
+            answers.append(True)
+            route.fetch()
+            route.abort()
+
+    page.route("**/judge/exchange/", lose_the_answer)
+    tap(page, "2")
+    page.wait_for_function("document.getElementById('judging-connection').textContent.startsWith('No connection')")
+    page.context.set_offline(True)
+    for grade in "101":
+        tap(page, grade)
+    expect(page.locator("#judging-connection")).to_contain_text("wait in this browser")
+    look(page, "offline")
+    page.keyboard.press("u")
+    page.wait_for_timeout(SETTLED)
+    assert count(opened) == 1
+    page.context.set_offline(False)
+    kept(page)
+    rows = outside(lambda: list(Grade.objects.order_by("graded_at").values_list("grade", flat=True)))
+    assert rows == [2, 1, 0]
+
+    # What waits when the page is left is sent when it is opened again.
+    page.unroute("**/judge/exchange/")
+    page.route("**/judge/exchange/", lambda route: route.abort())
+    tap(page, "2")
+    page.wait_for_timeout(SETTLED)
+    page.unroute("**/judge/exchange/")
+    judge(page, opened)
+    kept(page)
+    assert count(opened) == 4
+
+
+def tap(page: Page, grade: str) -> None:
+    page.wait_for_timeout(SETTLED)
+    page.keyboard.press(grade)
+
+
+def test_two_judge_by_touch_disagree_are_adjudicated_and_the_leaderboard_changes(page: Page, browser: Browser) -> None:
+    outside(lambda: User.objects.create_user("grace", password="g", is_staff=True, is_superuser=True))
+    opened = outside(lambda: opened_for("grace", overlap=0.05, depth=3, budget=10))
+    client = Client()
+    client.force_login(outside(lambda: User.objects.get(username="grace")))
+    phone = browser.new_context(
+        base_url=page.url.partition("/admin")[0], viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True
+    )
+    phone.add_cookies([{"name": "sessionid", "value": client.cookies["sessionid"].value, "url": page.url}])
+    other = phone.new_page()
+    other.set_default_timeout(PATIENCE)
+    judge(other, opened)
+    assert other.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    judge(page, opened)
+    both = {id for one in (page, other) for id in one.evaluate(HELD)}
+    assert len(both) >= 10
+    for one, grade in ((other, "2"), (page, "0")):
+        while not one.locator("[data-say=grade]").first.is_disabled():
+            one.wait_for_timeout(SETTLED)
+            if one is other:
+                one.locator(f"[data-grade='{grade}']").tap()
+            else:
+                one.keyboard.press(grade)
+        kept(one)
+        one.wait_for_selector(".bb-desk-end")
+    look(page, "end")
+    phone.close()
+    graded = outside(lambda: [tuple(row) for row in Grade.objects.values_list("item", "judge_name")])
+    assert len(set(graded)) == len(graded)
+    shared = outside(lambda: list(opened.items.filter(wanted=2).values_list("pk", flat=True)))
+    assert {item for item, _ in graded if sum(other == item for other, _ in graded) > 1} <= set(shared)
+
+    page.goto(reverse("admin:judging_round_change", args=[opened.pk]))
+    page.wait_for_selector("text=to adjudicate.")
+    look(page, "round")
+    page.click("text=Adjudicate >> nth=0")
+    page.wait_for_function(READY)
+    page.wait_for_selector("text=What its judges said")
+    look(page, "adjudicate")
+    while not page.locator("[data-say=grade]").first.is_disabled():
+        tap(page, "1")
+    page.wait_for_selector("text=Nothing is left to decide")
+    kept(page)
+
+    page.goto(reverse("admin:round_close", args=[opened.pk]))
+    look(page, "close")
+    page.click(".bb-button-primary")
+    page.wait_for_url(re.compile("version=2"))
+    page.wait_for_selector("text=The round is closed")
+    page.wait_for_selector("#moved")
 
 
 def look(page: Page, name: str) -> None:
