@@ -194,7 +194,10 @@ CHANNEL_LAYERS: dict[str, Any] = {
     }
 }
 RQ_SHOW_ADMIN_LINK = False  # its second set of pages, for all staff; benchbench.urls has the one for superusers
-RQ_QUEUES = {name: {"URL": REDIS_URL, "DEFAULT_TIMEOUT": 600} for name in ("default", "gpu")}
+# As JSON: to read a pickled job is to run what it says.
+QUEUE = {"URL": REDIS_URL, "DEFAULT_TIMEOUT": 600, "SERIALIZER": "rq.serializers.JSONSerializer"}
+RQ_QUEUES = dict.fromkeys(("default", "gpu"), QUEUE)
+RQ = {"JOB_CLASS": "apps.operations.jobs.BatchJob"}
 
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"

@@ -9,10 +9,10 @@ from django.conf import settings
 from django.db import transaction
 from redis.exceptions import RedisError
 
+from apps.operations.jobs import JOB
 from apps.operations.models import Batch, Operation
 
 log = logging.getLogger(__name__)
-JOB = "apps.operations.tasks.work_batch"
 WORKER_TTL_SECONDS = 20
 
 

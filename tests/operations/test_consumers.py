@@ -150,7 +150,7 @@ class TestTelling:
         async def talk() -> list[Any]:
             await opened(watcher)
             answers = []
-            for said in ('{"type": "ping"}', '{"type": "stop"}', "[]", "ping", '{"type":'):
+            for said in ('{"type": "ping"}', '{"type": "stop"}', "[]", "ping", '{"type":', "[" * 2000):
                 await watcher.send_to(text_data=said)
                 answers.append(await watcher.receive_json_from(timeout=60))
             await watcher.send_to(bytes_data=b"\xff\x00")
@@ -160,7 +160,7 @@ class TestTelling:
 
         pong, *errors = async_to_sync(talk)()
         assert pong == {"type": "pong"}
-        assert [error["data"]["code"] for error in errors] == ["unknown_message"] * 5
+        assert [error["data"]["code"] for error in errors] == ["unknown_message"] * 6
 
     def test_an_error_of_the_server_closes_the_socket_so_that_the_client_connects_again(
         self, handler: Adding, staff: User, impatient: None, monkeypatch: pytest.MonkeyPatch

@@ -90,7 +90,7 @@ class _Watcher(AsyncWebsocketConsumer):
         except RefusedError as error:
             await self._refuse(error)
             return
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, RecursionError):
             message = json.loads(text_data or "")
             if isinstance(message, dict) and message.get("type") == "ping":
                 await self.send(json.dumps({"type": "pong"}))

@@ -9,9 +9,11 @@ from django.conf import settings
 from django.core.management.base import CommandParser
 from django.db import connection
 from rq import SimpleWorker
+from rq.serializers import JSONSerializer
 
 from apps.operations import queueing
 from apps.operations.commands import UseCaseCommand
+from apps.operations.jobs import BatchJob
 from apps.operations.leasing import this_worker
 from apps.operations.sweeping import sweep
 
@@ -47,7 +49,10 @@ GPUs or cores, on any machines that reach the database and Redis. Queues: gpu (i
         try:
             self.stderr.write(f"Working {', '.join(queues)} as {owner}.")
             worker = SimpleWorker(
-                [django_rq.get_queue(name) for name in queues], connection=django_rq.get_connection("default")
+                [django_rq.get_queue(name) for name in queues],
+                connection=django_rq.get_connection("default"),
+                job_class=BatchJob,
+                serializer=JSONSerializer,
             )
             worker.work(burst=options["burst"], logging_level="WARNING")
         except KeyboardInterrupt:
