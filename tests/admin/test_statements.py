@@ -82,7 +82,7 @@ def values(benchmark: Benchmark) -> dict[str, Any]:
     return {
         "query_id": result.query_id,
         "document_id": result.document_ids[0],
-        "item_id": RoundItem.objects.order_by("round")[0].pk,
+        "item_id": RoundItem.objects.order_by("round_id")[0].pk,
         "id": user.pk,
         "app_label": "benchmarks",
     }

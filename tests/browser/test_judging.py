@@ -1,4 +1,4 @@
-"""Judging as a person does it: open the form in its place, state a grade, see what it leads to."""
+"""Judging as a person does it: open the page of a hit, grade it by key, see what it leads to."""
 
 import re
 
@@ -23,14 +23,15 @@ def make_ranking() -> QueryResult:
     return benchmark.runs.get().query_results.order_by("pk")[0]
 
 
-def test_a_grade_is_stated_where_the_document_stands(page: Page) -> None:
+def test_a_hit_is_graded_on_its_page(page: Page) -> None:
     result = outside(make_ranking)
     page.goto(change_url(result))
-    place = page.locator(".bb-hit").first
-    place.locator("text=Judge").click()
-    place.locator("[name=grade]").fill("0")
-    place.locator("[name=note]").fill("It only mentions them.")
-    place.locator("text=Save in the draft").click()
+    page.locator(".bb-hit").first.locator("text=Judge").click()
+    page.wait_for_selector(".bb-passage")
+    page.keyboard.press("n")
+    page.keyboard.type("It only mentions them.")
+    page.keyboard.press("Escape")
+    page.keyboard.press("0")
     page.wait_for_selector("text=Draft of version 2 of questions, with 1 change")
     assert page.locator(".bb-hit").first.locator("text=in the draft: 0").is_visible()
     judged = outside(lambda: Judgment.objects.get(since=2))

@@ -57,12 +57,13 @@ def test_from_an_edited_judgment_to_the_value_that_it_changes(admin_client: Clie
     stages, operations = StageList.objects.count(), Operation.objects.count()
 
     shown = admin_client.get(page)
-    links = re.findall(r'hx-get="([^"]+/judge/[^"]+)"', shown.content.decode())
+    links = re.findall(r'href="([^"]+/judge/[^"]+)"', shown.content.decode())
     assert f"{judge_url(result)}?next={page.replace('/', '%2F')}" in links, "each place has its link"
     assert steps_of(shown) == []
-    fragment = admin_client.get(links[0], headers={"HX-Request": "true"}).content.decode()
-    assert "<html" not in fragment
-    assert "csrfmiddlewaretoken" in fragment
+    form = admin_client.get(links[0]).content.decode()
+    assert "csrfmiddlewaretoken" in form
+    assert query.text in form
+    assert '<button class="bb-key bb-key-grade" name="grade" value="0">' in form
     response = admin_client.post(judge_url(result), {"grade": "0", "note": "About pears.", "next": page}, follow=True)
     assert response.redirect_chain == [(page, 302)]
     assert "Draft of version 2 of questions, with 1 change: 1 judgment changed." in text_of(response)
@@ -266,3 +267,12 @@ def test_it_leads_only_to_what_one_may_see(
     assert "resolve it again" in text_of(client.get(change_url(ranking.query.dataset)))
     Mapping.objects.update(owner=make_staff("grace"))
     assert "resolve it again" not in text_of(client.get(change_url(ranking.query.dataset)))
+
+
+def test_one_hit_after_the_other_is_judged(admin_client: Client, ranking: QueryResult) -> None:
+    page = change_url(ranking)
+    first, *others = ranking.document_ids
+    shown = admin_client.get(judge_url(ranking), {"next": page})
+    assert shown.context["more"] == len([pk for pk in others if pk != first])
+    answer = admin_client.post(judge_url(ranking), {"grade": "1", "next": page, "go_on": "1"})
+    assert answer["Location"].startswith(judge_url(ranking, others[0]) if others else page)

@@ -1,13 +1,22 @@
-"""Judging a document from the page of a ranking."""
+"""The page that judges one document of a ranking, in the draft of its dataset."""
+
+from typing import Any
+from urllib.parse import urlencode
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 
 from apps.benchmarks.models import QueryResult
 from apps.datasets.editing.drafts import draft_of
 from apps.datasets.forms import GradeForm
+from apps.datasets.models import DatasetVersion
+from apps.judging.errors import RoundError
+from apps.judging.scales import default_scale
+from apps.judging.views.items import sheet
 from apps.mappings.repairing.judging import judge_document, stated_for, unjudge_document
 from apps.results.triage.judging import may_judge
+from apps.retrieval.models import Chunk
 from benchbench.access import visible
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.pages import form_page, next_page, staff
@@ -24,6 +33,10 @@ def judge_by_result(request: HttpRequest, model_admin: SiteAdmin, object_id: int
     document = mapping.collection.documents.filter(pk=document_id).first()
     if document is None:
         raise Http404(f"The collection {mapping.collection} has no document {document_id}.")
+    draft = draft_of(mapping.dataset)
+    newest = draft or mapping.dataset.versions.latest("number")
+    stated = stated_for(mapping, newest, query)
+    unjudged = [pk for pk in result.document_ids if pk not in stated and pk != document_id]
 
     def act(form: GradeForm) -> HttpResponse:
         values = form.cleaned_data
@@ -31,12 +44,12 @@ def judge_by_result(request: HttpRequest, model_admin: SiteAdmin, object_id: int
             unjudge_document(mapping, query, document)
         else:
             judge_document(mapping, query, document, values["grade"], by=staff(request), note=values["note"])
+        if "go_on" in request.POST and unjudged:
+            url = reverse("admin:queryresult_judge", args=[result.pk, unjudged[0]])
+            return redirect(f"{url}?{urlencode({'go_on': 1, 'next': next_page(request, values['next'])})}")
         return redirect(next_page(request, values["next"]) or change_url(result))
 
-    draft = draft_of(mapping.dataset)
-    newest = draft or mapping.dataset.versions.latest("number")
-    judgments = stated_for(mapping, newest, query).get(document.pk, [])
-    judgment = max(judgments, key=lambda judgment: judgment.grade, default=None)
+    judgment = max(stated.get(document.pk, []), key=lambda judgment: judgment.grade, default=None)
     return form_page(
         request,
         model_admin,
@@ -45,11 +58,29 @@ def judge_by_result(request: HttpRequest, model_admin: SiteAdmin, object_id: int
         permitted=may_judge(result, request.user),
         title=f"Judge {document}",
         submit="Save in the draft",
-        template="datasets/judge_form.html" if request.headers.get("HX-Request") else "datasets/judge.html",
+        template="judging/one.html",
         initial={"grade": judgment.grade, "note": judgment.note} if judgment else None,
-        query=query,
+        sheet=sheet(query, document, _passage(result, document_id)),
+        scale=_scale(newest),
         judgment=judgment,
         draft=draft,
+        more=len(unjudged),
+        goes_on="go_on" in request.GET,
         original=result,
         trail=[*model_admin.trail(result), result],
     )
+
+
+def _scale(version: DatasetVersion) -> list[dict[str, Any]]:
+    """Return the grades to choose from; none where the dataset has a grade without a key, which is entered then."""
+    try:
+        return default_scale(version)
+    except RoundError:
+        return []
+
+
+def _passage(result: QueryResult, document_id: int) -> str:
+    """Return the text that brought a document, its best passage; "" where none is known."""
+    placed = dict(zip(result.document_ids, result.chunk_ids, strict=False))
+    chunk = Chunk.objects.filter(pk=placed.get(document_id, 0)).only("text").first()
+    return chunk.text if chunk else ""

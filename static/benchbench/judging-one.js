@@ -1,0 +1,21 @@
+// Keys on the page of one pair: a digit presses the button of its grade, F opens the full text, N leads to the note.
+
+const form = document.getElementById("judging");
+const switchKeys = document.getElementById("judging-keys");
+switchKeys.checked = localStorage.getItem("benchbench.judging.keys") !== "off";
+switchKeys.addEventListener("change", () => localStorage.setItem("benchbench.judging.keys", switchKeys.checked ? "on" : "off"));
+
+document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || !switchKeys.checked) return;
+    if (event.target.closest("input:not([type=checkbox]), textarea, select, [contenteditable]")) {
+        if (event.key === "Escape") event.target.blur();
+        return;
+    }
+    const full = form.querySelector(".bb-full");
+    if (/^[0-9]$/.test(event.key)) form.querySelector(`button[name=grade][value="${event.key}"]`)?.click();
+    else if (event.key.toLowerCase() === "f" && full) full.open = !full.open;
+    else if (event.key.toLowerCase() === "n") {
+        event.preventDefault();
+        form.querySelector("[name=note]").focus();
+    }
+});
