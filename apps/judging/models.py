@@ -1,4 +1,4 @@
-"""Tables of judging: rounds, their items, the slots in which items are handed out, and the grades given."""
+"""Tables of judging: rounds, their items, slots in which items are handed out, grades, models that judge."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from apps.collections.models import Document
 from apps.datasets.models import DatasetVersion, Query
 from apps.mappings.models import Mapping
 from apps.retrieval.models import Chunk
-from benchbench.models import OwnedModel
+from benchbench.models import OwnedModel, PublicModel
 
 
 class Round(OwnedModel):
@@ -217,3 +217,38 @@ class Grade(models.Model):
 
     def __str__(self) -> str:
         return f"{self.item} = {self.kind if self.grade is None else self.grade}"
+
+
+class LLMJudge(PublicModel):
+    """A language model that judges a round, by one revision, one prompt and one scale. Its grades bear its name."""
+
+    round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="llm_judges")
+    name = models.CharField(max_length=200, help_text="Of its grades: server, model, revision, prompt.")
+    llm = models.CharField(max_length=150, help_text="Server and model, as ollama:llama3.")
+    revision = models.CharField(max_length=200, help_text="As its server tells it; unknown where it tells none.")
+    prompt_version = models.CharField(max_length=20)
+    prompt_hash = models.CharField(max_length=64, help_text="Of the prompt with the scale and the guidelines.")
+    most = models.PositiveIntegerField(null=True, help_text="At most so many answers, the last time it was started.")
+
+    class Meta:
+        verbose_name = "model that judges"
+        ordering = ["-updated_at"]
+        constraints = [models.UniqueConstraint(fields=["round", "name"], name="llm_judge_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class CalibrationItem(models.Model):
+    """An item of a round's calibration sample: frozen, uniform, judged by people and by models."""
+
+    round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="calibration_items")
+    item = models.OneToOneField(RoundItem, on_delete=models.CASCADE, related_name="calibration")
+    place = models.PositiveIntegerField(help_text="In the order in which the sample was drawn, from 1.")
+
+    class Meta:
+        ordering = ["round", "place"]
+        constraints = [models.UniqueConstraint(fields=["round", "place"], name="calibration_place")]
+
+    def __str__(self) -> str:
+        return str(self.item)

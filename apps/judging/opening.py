@@ -118,7 +118,8 @@ def preview_round(
     _check_items(pairs, plan.depth, plan.version)
     items = min(pairs, options.budget or pairs)
     shared = math.ceil(options.overlap * items) * (options.overlap_judges - 1)
-    paced = Grade.objects.filter(item__round__mapping=plan.mapping, seconds__isnull=False).exclude(kind=Grade.Kind.SKIP)
+    of_people = Grade.objects.filter(item__round__mapping=plan.mapping, source=Grade.Source.HUMAN)
+    paced = of_people.filter(seconds__isnull=False).exclude(kind=Grade.Kind.SKIP)
     seconds: list[Any] = list(paced.order_by("-graded_at").values_list("seconds", flat=True)[:PACE_OF])
     return RoundPreview(
         pairs,

@@ -13,6 +13,7 @@ HANDLERS = {
     Operation.Kind.INDEX: "apps.retrieval.tasks.handler",
     Operation.Kind.RESOLVE: "apps.mappings.tasks.handler",
     Operation.Kind.BENCHMARK: "apps.benchmarks.tasks.handler",
+    Operation.Kind.LLM_JUDGING: "apps.judging.tasks.handler",
 }
 
 

@@ -31,9 +31,12 @@ class Operation(PublicModel):
         INDEX = "index"
         RESOLVE = "resolve"
         BENCHMARK = "benchmark"
+        LLM_JUDGING = "llm_judging", "judging by a model"
 
     kind = models.CharField(max_length=16, choices=Kind)
-    subject_id = models.UUIDField(help_text="The object that the work is done on: an index, a mapping, a benchmark.")
+    subject_id = models.UUIDField(
+        help_text="The object that the work is done on: an index, a mapping, a benchmark, a round."
+    )
     started_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         null=True,

@@ -11,6 +11,7 @@ QUOTAS = {
     Operation.Kind.BENCHMARK: ("benchmarks running", "BENCHMARK_MAX_RUNNING_PER_USER"),
     Operation.Kind.INDEX: ("indexes being built", "BENCHMARK_MAX_INDEXING_PER_USER"),
     Operation.Kind.RESOLVE: ("mappings being resolved", "BENCHMARK_MAX_RESOLVING_PER_USER"),
+    Operation.Kind.LLM_JUDGING: ("rounds being judged by a model", "BENCHMARK_MAX_LLM_JUDGING_PER_USER"),
 }
 
 

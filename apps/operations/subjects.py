@@ -18,6 +18,7 @@ SUBJECTS: dict[str, str] = {
     Operation.Kind.INDEX: "retrieval.Index",
     Operation.Kind.RESOLVE: "mappings.Mapping",
     Operation.Kind.BENCHMARK: "benchmarks.Benchmark",
+    Operation.Kind.LLM_JUDGING: "judging.Round",
 }
 
 

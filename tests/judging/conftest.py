@@ -1,9 +1,13 @@
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import User
 
 from apps.benchmarks.models import Benchmark
 from apps.judging.models import Round
 from tests.judging.rounds import make_compared, make_judges, open_for
+from tests.retrieval.llm_server import LLMServer, known_server
 
 
 @pytest.fixture
@@ -27,3 +31,10 @@ def grace(benchmark: Benchmark) -> User:
 def round_of_ada(benchmark: Benchmark, ada: User) -> Round:
     """A round in the order of depth that only ada judges, who owns it."""
     return open_for(benchmark, [ada], owner=ada)
+
+
+@pytest.fixture
+def server(db: None, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[LLMServer]:
+    """A server of language models, under the names of both kinds."""
+    with known_server(settings, monkeypatch) as made:
+        yield made

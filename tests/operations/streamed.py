@@ -10,6 +10,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from apps.benchmarks.launching import launch
+from apps.judging.llm.launching import start_judging
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
@@ -17,7 +18,7 @@ from apps.operations.models import Operation
 from apps.retrieval.indexing import build_index, create_index
 from tests.benchmarks.conftest import ENCODER
 from tests.created import create_benchmark
-from tests.factories import make_dataset
+from tests.factories import make_benchmark, make_dataset, make_round
 
 ENDS = ("completed", "failed", "cancelled")
 SECONDS = 180
@@ -64,6 +65,7 @@ def make_operations(library: Mapping, owner: User) -> dict[tuple[str, str], Oper
         **{("index_progress", end): _index(library, owner, end) for end in ENDS},
         **{("benchmark_mapping_resolution_progress", end): _resolve(library, owner, end) for end in ENDS},
         **{("benchmark_progress", end): _benchmark(library, owner, end) for end in ENDS},
+        **{("llm_judging_progress", end): _judging(library, owner, end) for end in ENDS},
     }
 
 
@@ -89,3 +91,9 @@ def _benchmark(library: Mapping, owner: User, end: str) -> Operation:
         matrix = {"search_modes": ["dense"], "use_reranker": [True], "rerankers": ["/no/such/model"]}
     matrix["indexes"] = ["keywords"]
     return launch(create_benchmark(library, name=f"to be {end}", matrix=matrix), by=owner)
+
+
+def _judging(library: Mapping, owner: User, end: str) -> Operation:
+    run = make_benchmark(library, [0.5]).runs.get()
+    round = make_round(run, judges=[owner], items=3, owner=owner, guidelines=f"to be {end}")
+    return start_judging(round, "ollama:llama3", owner)[1]

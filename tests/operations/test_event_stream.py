@@ -17,12 +17,14 @@ from apps.operations.models import Operation
 from tests.benchmarks.conftest import make_library
 from tests.operations.documented import PAGE, example_of, fields_of, misfits, values_in
 from tests.operations.streamed import Watcher, is_end, make_operations
+from tests.retrieval.llm_server import LLMServer, known_server
 from tests.sockets import cookie_of, make_watcher
 
 STAGES = {
     "index_progress": ["starting", "chunking", "encoding", "storing", "finalizing"],
     "benchmark_mapping_resolution_progress": ["starting", "loading_documents", "resolving", "finalizing"],
     "benchmark_progress": ["starting", "indexing", "evaluating"],
+    "llm_judging_progress": ["starting", "judging"],
 }
 LAST = {  # where it is not the status
     ("benchmark_progress", "failed"): "completed",
@@ -36,7 +38,16 @@ def ada(transactional_db: None) -> User:
     return make_watcher("ada")
 
 
-def test_every_event_is_sent_to_its_end_and_is_as_documented(ada: User, site: str, manage: Any, settings: Any) -> None:
+@pytest.fixture
+def server(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[LLMServer]:
+    with known_server(settings, monkeypatch) as made:
+        made.answer = lambda prompt: 400 if "to be failed" in prompt else "1"
+        yield made
+
+
+def test_every_event_is_sent_to_its_end_and_is_as_documented(
+    ada: User, site: str, manage: Any, settings: Any, server: LLMServer
+) -> None:
     library = make_library(documents=30, queries=12)
     settings.BENCHBENCH_BATCH_SECONDS = 0.001
     settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = 0
@@ -71,7 +82,8 @@ def test_every_event_is_sent_to_its_end_and_is_as_documented(ada: User, site: st
         if end == "cancelled":
             cancel_operation(operation)
     printing = ThreadPoolExecutor().submit(sample, site, operations["benchmark_progress", "completed"], program)
-    manage("manage.py", "worker", BENCHBENCH_EVENT_INTERVAL_MS="0")
+    known = ",".join(settings.BENCHBENCH_LLM_SERVERS)
+    manage("manage.py", "worker", BENCHBENCH_EVENT_INTERVAL_MS="0", BENCHBENCH_LLM_SERVERS=known)
     told = {key: watcher.told() for key, watcher in watchers.items()}
     ends = [message["data"]["operation_id"] for message in every.told() if is_end(message)]
     assert len(ends) == len(set(ends)) == len(operations)
@@ -83,6 +95,7 @@ def test_every_event_is_sent_to_its_end_and_is_as_documented(ada: User, site: st
     assert [line[0] for line in printed] == [*range(1, 6), "completed"]
     assert "freeze its draft" in told["benchmark_mapping_resolution_progress", "failed"][-1]["data"]["error"]
     assert "/no/such/model" in told["index_progress", "failed"][-1]["data"]["error"]
+    assert "answered 400" in told["llm_judging_progress", "failed"][-1]["data"]["error"]
     assert_documented([message for messages in told.values() for message in messages])
     ((seen, state),) = late
     assert state["data"]["progress"]["runs"][0]["completed_queries"] >= seen["data"]["runs"][0]["completed_queries"]

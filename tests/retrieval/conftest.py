@@ -3,10 +3,9 @@ import pytest
 from apps.operations.models import Operation
 from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index
-from apps.retrieval.llms import asking
 from apps.retrieval.search.open_indexes import close_indexes
 from tests.factories import make_collection
-from tests.retrieval.llm_server import llm_server
+from tests.retrieval.llm_server import known_server
 
 KEYWORDS = "keyword:apple,pear,plum"
 
@@ -55,10 +54,5 @@ def built(settings):
 @pytest.fixture
 def server(settings, monkeypatch):
     """A server of language models, under the names of both kinds."""
-    monkeypatch.setattr(asking, "BACKOFF_SECONDS", 0)
-    asking.breakers.clear()
-    asking.revisions.clear()
-    with llm_server() as made:
-        settings.BENCHBENCH_LLM_SERVERS = [f"ollama=ollama+{made.url}", f"openai=openai+{made.url}/v1"]
-        settings.BENCHBENCH_LLM_KEYS = ["openai=sk=1"]
+    with known_server(settings, monkeypatch) as made:
         yield made

@@ -7,6 +7,8 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from apps.retrieval.llms import asking
+
 MODEL = "llama3"
 
 
@@ -70,6 +72,18 @@ def llm_server() -> Iterator[LLMServer]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@contextmanager
+def known_server(settings: Any, monkeypatch: Any) -> Iterator[LLMServer]:
+    """A server that the settings name, under the names of both kinds; what fails is asked again at once."""
+    monkeypatch.setattr(asking, "BACKOFF_SECONDS", 0)
+    asking.breakers.clear()
+    asking.revisions.clear()
+    with llm_server() as made:
+        settings.BENCHBENCH_LLM_SERVERS = [f"ollama=ollama+{made.url}", f"openai=openai+{made.url}/v1"]
+        settings.BENCHBENCH_LLM_KEYS = ["openai=sk=1"]
+        yield made
 
 
 def tags(digest: str) -> dict[str, Any]:

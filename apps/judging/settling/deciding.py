@@ -109,7 +109,7 @@ def _state(round: Round, room: Room) -> tuple[State, list[Run]] | None:
 
 
 def _graded(round: Round) -> int:
-    return Grade.objects.filter(item__round=round, kind=Grade.Kind.GRADE).count()
+    return Grade.objects.filter(item__round=round, source=Grade.Source.HUMAN, kind=Grade.Kind.GRADE).count()
 
 
 def question_of(round: Round, runs: Sequence[Run]) -> tuple[Question, list[int]]:

@@ -91,12 +91,15 @@ def _known(model: str, parameters: Parameters, revision: str, prompt: str) -> di
 
 def check_llm(index: Index) -> None:
     """Raise LLMError unless the server of an index's language model answers, and has that model."""
-    stated = checked_llm(index.llm_parameters)
-    there = load_llm(stated["provider"], index.llm).models()
-    if index.llm not in there:
+    require_model(checked_llm(index.llm_parameters)["provider"], index.llm)
+
+
+def require_model(server: str, model: str) -> None:
+    """Raise LLMError unless a server answers, and has a model."""
+    there = load_llm(server, model).models()
+    if model not in there:
         raise LLMError(
-            f"The language model server {stated['provider']} has no model {index.llm!r}; it has "
-            f"{', '.join(sorted(there)) or 'none'}.",
+            f"The language model server {server} has no model {model!r}; it has {', '.join(sorted(there)) or 'none'}.",
             field="llm",
         )
 

@@ -26,6 +26,7 @@ def corrected_by_pairs(
     inclusion: float,
     *,
     seed: int,
+    known: Sequence[Mapping[Any, float]] | None = None,
     baseline: int | None = None,
     alpha: float = 0.05,
     resamples: int = 10_000,
@@ -36,28 +37,35 @@ def corrected_by_pairs(
     sampled pairs, of which each pair of the pool had the probability `inclusion` (`orders.sample_of`). Each run and
     query gets an unbiased estimate of its value, whose differences are compared as values are (`statistics.compare`):
     queries and pairs are both drawn, and the spread of the estimates over the queries holds both. One λ serves all
-    runs. Raises JudgingError for a measure that is no sum of grades, a pair without a grade of the model, or fewer than
-    30 sampled pairs.
+    runs. Pairs that a person judged before, in `known`, are taken as they are: the sample is of the other pairs, and so
+    is `inclusion`. Raises JudgingError for a measure that is no sum of grades, a pair without a grade of the model, a
+    sampled pair that is known, or fewer than 30 sampled pairs.
     """
     shape = _shape(pool, measure, model)
     places = [pool.place(item) for item in person]
     if len(places) < FEWEST_PAIRS:
         raise JudgingError(f"{len(places)} pairs are judged by a person; a correction needs at least {FEWEST_PAIRS}.")
-    by_model = pool.grades(model)
+    before = np.full(pool.there.shape, np.nan) if known is None else pool.grades(known)
+    rest = pool.there & np.isnan(before)
+    by_model = np.where(np.isnan(before), pool.grades(model), before)
     if np.isnan(by_model[pool.there]).any():
         raise JudgingError("The model has not graded every pair of the pool; let it finish first.")
     by_person, chosen = np.zeros_like(by_model), np.zeros(by_model.shape, bool)
     for (query, place), grade in zip(places, person.values(), strict=True):
         by_person[query, place], chosen[query, place] = grade, True
+    if (chosen & ~rest).any():
+        raise JudgingError("A sampled pair was judged before: the sample is of the pairs that nobody had judged.")
     ideal = _ideal(pool, shape, model, by_model)
-    whole = _sums(shape, by_model, pool.there, ideal)
+    fixed = _sums(shape, by_model, pool.there & ~rest, ideal)
+    whole = _sums(shape, by_model, rest, ideal)
     drawn_model = _sums(shape, by_model, chosen, ideal) / inclusion
-    drawn_person = _sums(shape, by_person, chosen, ideal) / inclusion
+    drawn_person = fixed + _sums(shape, by_person, chosen, ideal) / inclusion
     used = pool.answered
     tuned = _tuned(drawn_person[:, used], (whole - drawn_model)[:, used]) if inclusion < 1 else 0.0
     values = np.where(used, drawn_person + tuned * (whole - drawn_model), np.nan)
     comparison = compare(values, seed=seed, baseline=baseline, alpha=alpha, resamples=resamples)
-    pairs = tuple(_told(pair, drawn_person[:, used], whole[:, used], tuned, len(places)) for pair in comparison.pairs)
+    by_model_alone = (fixed + whole)[:, used]
+    pairs = tuple(_told(pair, drawn_person[:, used], by_model_alone, tuned, len(places)) for pair in comparison.pairs)
     return Corrected(
         pairs=pairs,
         estimand=_ESTIMANDS[measure.name].format(measure),

@@ -137,6 +137,26 @@ def test_over_many_samples_of_pairs_the_estimate_is_the_estimand(measure):
     assert (np.abs(np.mean(estimates, axis=0) - wanted) < 4 * error + 0.003).all()
 
 
+def test_pairs_that_a_person_judged_before_are_taken_as_they_are_and_the_sample_is_of_the_others():
+    pool, person, model = pairs_of(5)
+    known = [{document: grade for document, grade in truth.items() if document % 3 == 0} for truth in person]
+    open_pairs = [item for item in map(pool.item, range(pool.size)) if item.document % 3]
+    size, estimates = len(open_pairs) // 3, []
+    for seed in range(150):
+        chosen = np.random.default_rng(seed).permutation(len(open_pairs))[:size].tolist()
+        some = {open_pairs[place]: person[open_pairs[place].query][open_pairs[place].document] for place in chosen}
+        told = corrected_by_pairs(
+            pool, Measure("P", 5), model, some, size / len(open_pairs), seed=1, known=known, resamples=100
+        )
+        estimates.append([pair.difference for pair in told.pairs])
+    true = np.stack([evaluate([Measure("P", 5)], GradedRankings.of(run, person))[0] for run in pool.rankings()])
+    wanted = [(true[a] - true[b]).mean() for a, b in itertools.combinations(range(3), 2)]
+    error = np.std(estimates, axis=0) / np.sqrt(len(estimates))
+    assert (np.abs(np.mean(estimates, axis=0) - wanted) < 4 * error).all()
+    with pytest.raises(JudgingError, match="was judged before"):
+        corrected_by_pairs(pool, Measure("P", 5), model, sample(pool, person, 60, 1), 0.3, seed=1, known=known)
+
+
 def test_what_a_sample_of_pairs_cannot_correct_is_refused_with_the_way_out():
     pool, person, model = pairs_of(3)
     some = sample(pool, person, 60, 1)

@@ -1,0 +1,92 @@
+"""Board of a round: its rankings, what people and a model said of its pairs, and the values of its runs by them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from apps.benchmarks.models import Run
+from apps.judging.models import Grade, LLMJudge, Round, RoundItem
+from apps.judging.pooling import RunRankings, known_grades, pool_of, read_rankings
+from apps.judging.settling.consensus import agreed_of
+from benchbench.ir.judging.pool import Pool
+from benchbench.ir.measures import Measure, Truths, Values, evaluate
+
+WHOLE = 1000  # documents of a ranking that a measure without a cutoff looks at
+
+Grades = dict[int, dict[int, int]]  # {query id: {document id: grade}}
+
+
+@dataclass(frozen=True, eq=False)
+class Board:
+    """A round and what was said in it. Every list of queries is in the order of `query_ids`."""
+
+    round: Round
+    runs: Sequence[Run]
+    measure: Measure
+    query_ids: Sequence[int]
+    rankings: Sequence[RunRankings]
+    known: Grades
+    """The judgments of the version that the round began from."""
+    people: Grades
+    """What people agreed on in the round."""
+    model: Grades
+    """What the model graded in the round."""
+    unsure: Grades = field(default_factory=dict)
+    """What the model was asked of and could not tell, as 0: not relevant, as what nobody judged."""
+
+    @cached_property
+    def pool(self) -> Pool:
+        """The pool of the round, to its depth."""
+        return pool_of(self.rankings, self.query_ids, self.round.depth)
+
+    def truths(self, *grades: Grades) -> list[dict[int, int]]:
+        """Return a truth for each query; of several grades of a pair that of the first."""
+        return [
+            {document: grade for given in reversed(grades) for document, grade in given.get(query, {}).items()}
+            for query in self.query_ids
+        ]
+
+    def values(self, truths: Sequence[Mapping[int, float]]) -> Values:
+        """Return the values of the measure, (runs, queries): NaN where a run did not answer."""
+        prepared = Truths.of(truths)
+        rows = []
+        for run in self.rankings:
+            lists = [run.of_queries[query][0] if query in run.of_queries else None for query in self.query_ids]
+            graded = prepared.grade_arrays([np.empty(0, np.int64) if ids is None else ids for ids in lists])
+            answered = np.array([ids is not None for ids in lists])
+            rows.append(np.where(answered, evaluate([self.measure], graded)[0], np.nan))
+        return np.stack(rows)
+
+
+def board_of(round: Round, judge: LLMJudge | None) -> Board:
+    """Return the board of a round and a model. It reads the rankings of the runs as far as the measure looks."""
+    measure = Measure.parse(round.measure)
+    runs = list(round.runs.select_related("benchmark").order_by("benchmark", "run_order"))
+    known = known_grades(round.mapping, round.dataset_version)
+    rows = RoundItem.objects.filter(round=round).values_list("pk", "query_id", "document_id")
+    pairs = {pk: (query, document) for pk, query, document in rows}
+    said = Grade.objects.filter(item__round=round, source=Grade.Source.LLM, judge_name=judge.name if judge else "")
+    of_model = dict(said.values_list("item_id", "grade"))
+    agreed = {item: one.grade for item, one in agreed_of(round).items()}
+    return Board(
+        round,
+        runs,
+        measure,
+        sorted(known),
+        read_rankings(runs, max(measure.cutoff or WHOLE, round.depth)),
+        known,
+        _by_query(pairs, agreed),
+        _by_query(pairs, of_model),
+        _by_query(pairs, {item: 0 for item, grade in of_model.items() if grade is None}),
+    )
+
+
+def _by_query(pairs: Mapping[int, tuple[int, int]], grades: Mapping[int, int | None]) -> Grades:
+    by_query: Grades = {}
+    for item, grade in grades.items():
+        if grade is not None:
+            query, document = pairs[item]
+            by_query.setdefault(query, {})[document] = grade
+    return by_query

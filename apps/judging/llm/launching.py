@@ -1,0 +1,180 @@
+"""Launching a language model as the judge of a round: its cost told first, its answers capped, resumable batches."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Avg, F, QuerySet
+
+from apps.judging.errors import RoundError
+from apps.judging.handing import shown
+from apps.judging.judges import require_lead, require_open
+from apps.judging.llm import prompting
+from apps.judging.models import Grade, LLMJudge, Round, RoundItem
+from apps.operations.launching import start_operation
+from apps.operations.models import Operation
+from apps.retrieval.llms.asking import UNKNOWN, llm_revision, require_model
+from apps.retrieval.llms.servers import checked_llm
+from apps.retrieval.models import LLMAnswer
+from benchbench.decimals import counted
+
+LONGEST_NAME = 150
+PRICED = 200  # prompts that are made to tell how long all are
+TIMED = 200  # answers of a model that tell how long it takes
+AT_ONCE = 10  # answers of a batch
+TOKENS_OUT = 2  # about: a digit and the end
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What judging would take, about. `left` are the items that this judge has not graded, `answers` those that it is
+    asked for under the cap; `seconds` is None where this model has not answered yet."""
+
+    judge: str
+    left: int
+    answers: int
+    tokens_in: int
+    tokens_out: int
+    seconds: float | None
+
+    @property
+    def sentence(self) -> str:
+        """The cost, for the reader."""
+        if not self.answers:
+            return f"{self.judge} has judged every item of the round: nothing is left to ask."
+        takes = "how long is not known, as it has not answered yet" if self.seconds is None else _about(self.seconds)
+        rest = self.left - self.answers
+        capped = f" The cap leaves {counted(rest, 'item')} out." if rest else ""
+        return (
+            f"{counted(self.answers, 'answer')} of {self.judge}: about {self.tokens_in:,} tokens in and "
+            f"{self.tokens_out:,} out; {takes}. Answers that are kept already cost nothing.{capped}"
+        )
+
+
+def preview(round: Round, llm: str, *, most: int | None = None) -> Cost:
+    """Return what judging a round by `llm`, such as ollama:llama3, would cost; nothing is asked but its revision.
+
+    Raises RoundError, RoundStateError, LLMError.
+    """
+    identity = _checked(round, llm, most)
+    items = list(items_left(round, identity.name).values_list("pk", flat=True))
+    asked = items if most is None else items[:most]
+    priced = shown(asked[:: max(1, len(asked) // PRICED)][:PRICED])
+    tokens = [prompting.tokens_of(prompting.prompt_of(round, item)) for item in priced]
+    mean = sum(tokens) / len(tokens) if tokens else 0.0
+    each = seconds_each(llm)
+    return Cost(
+        identity.name,
+        len(items),
+        len(asked),
+        int(-(-mean * len(asked) // 1)),
+        TOKENS_OUT * len(asked),
+        None if each is None else each * len(asked),
+    )
+
+
+@transaction.atomic
+def start_judging(round: Round, llm: str, by: Any, *, most: int | None = None) -> tuple[LLMJudge, Operation]:
+    """Let `llm` judge the items that it has not judged, those of the calibration sample first, at most `most`.
+
+    What was judged stays, and a start after a stop goes on. `by` leads the round; None is whoever runs commands. Raises
+    RoundError, RoundStateError, NotAJudgeError, LLMError, OperationActiveError, QuotaError.
+    """
+    if by is not None:
+        require_lead(round, by)
+    stated = _checked(round, llm, most)
+    identity = {"revision": stated.revision, "prompt_version": stated.prompt_version}
+    judge, _ = LLMJudge.objects.update_or_create(
+        round=round,
+        name=stated.name,
+        defaults={"llm": llm, "prompt_hash": stated.prompt_hash, "most": most, **identity},
+    )
+    items = list(items_left(round, judge.name).values_list("pk", flat=True))
+    asked = items if most is None else items[:most]
+    if not asked:
+        raise RoundError(f"{judge} has judged every item of the round: nothing is left to ask.", field="llm")
+    batches = [asked[start : start + AT_ONCE] for start in range(0, len(asked), AT_ONCE)]
+    operation = start_operation(
+        Operation.Kind.LLM_JUDGING,
+        subject_id=round.pk,
+        by=by,
+        batches=[({"items": part}, len(part)) for part in batches],
+        parameters={"judge": str(judge.pk), "left_out": len(items) - len(asked)},
+    )
+    return judge, operation
+
+
+def identity_of(round: Round, llm: str) -> LLMJudge:
+    """Return what a model would judge a round as now, by its revision and the prompt; it is not stored.
+
+    Its revision is `asking.UNKNOWN` where its server tells none, or does not answer.
+    """
+    server, _, model = llm.partition(":")
+    revision, prompt = llm_revision(server, model), prompting.prompt_hash(round)
+    name = f"{llm}@{revision[:12]} prompt {prompting.VERSION}-{prompt[:8]}"
+    return LLMJudge(
+        round=round, name=name, llm=llm, revision=revision, prompt_version=prompting.VERSION, prompt_hash=prompt
+    )
+
+
+def changes_of(judge: LLMJudge) -> list[str]:
+    """Return what is not as it was when a judge was started, in clauses; none where its grades still stand for it.
+
+    A server that does not answer, or tells no revision any more, says nothing of a change.
+    """
+    now = identity_of(judge.round, judge.llm)
+    changes = []
+    if now.revision not in (judge.revision, UNKNOWN):
+        changes.append(f"{judge.llm} has another revision ({now.revision[:12]})")
+    if now.prompt_version != judge.prompt_version:
+        changes.append(f"the prompt has version {now.prompt_version} now")
+    elif now.prompt_hash != judge.prompt_hash:
+        changes.append("the scale or the guidelines of the round changed")
+    return changes
+
+
+def items_left(round: Round, judge_name: str) -> QuerySet[RoundItem]:
+    """Return the items that a model has not judged: the calibration sample first, then in the order of the round."""
+    judged = Grade.objects.filter(source=Grade.Source.LLM, judge_name=judge_name, item__round=round).values("item")
+    left = RoundItem.objects.filter(round=round).exclude(pk__in=judged)
+    return left.order_by(F("calibration__place").asc(nulls_last=True), "place")
+
+
+def parameters_of(llm: str) -> tuple[str, dict[str, Any]]:
+    """Return the model of `llm`, and the complete parameters by which it is asked."""
+    server, _, model = llm.partition(":")
+    return model, checked_llm({"provider": server, "max_tokens": prompting.MAX_TOKENS})
+
+
+def seconds_each(llm: str) -> float | None:
+    """Return the mean seconds of a model's latest answers as a judge; where there is none, of any of its answers."""
+    server, _, model = llm.partition(":")
+    answers = LLMAnswer.objects.filter(provider=server, model=model).order_by("-id")
+    of_judging = answers.filter(parameters__max_tokens=prompting.MAX_TOKENS)
+    for rows in (of_judging, answers):
+        latest = rows.values("ms")[:TIMED]
+        if (ms := latest.aggregate(mean=Avg("ms"))["mean"]) is not None:
+            return float(ms) / 1000
+    return None
+
+
+def _checked(round: Round, llm: str, most: int | None) -> LLMJudge:
+    """Return the judge that `llm` would be now. Raises for what cannot be asked."""
+    require_open(round)
+    if len(llm) > LONGEST_NAME or not all(llm.partition(":")):
+        raise RoundError("Name a model as SERVER:MODEL, as ollama:llama3, with a server of the settings.", field="llm")
+    if most is not None and most < 1:
+        raise RoundError("The cap is at least 1 answer; leave it out to judge every item.", field="most")
+    if len(round.guidelines) > prompting.LONGEST_GUIDELINES:
+        raise RoundError(
+            f"The guidelines have {len(round.guidelines):,} characters, and a model is told at most "
+            f"{prompting.LONGEST_GUIDELINES:,}: shorten them.",
+            field="guidelines",
+        )
+    server, _, model = llm.partition(":")
+    require_model(server, model)
+    return identity_of(round, llm)
+
+
+def _about(seconds: float) -> str:
+    return f"about {seconds:,.0f} s" if seconds < 120 else f"about {seconds / 60:,.0f} min"

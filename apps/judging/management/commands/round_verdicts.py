@@ -1,0 +1,31 @@
+"""Compare the runs of a judging round by people's grades, by these and a model's, and by corrected ones."""
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from apps.judging.finding import find_round
+from apps.judging.llm.describing import find_llm_judge, verdict_facts
+from apps.judging.llm.verdicts import verdicts_of
+from apps.operations.commands import UseCaseCommand
+
+
+class Command(UseCaseCommand):
+    help = """Compare the runs of a judging round under three policies: human, human + llm, corrected.
+
+  benchbench round_verdicts nightly
+  benchbench round_verdicts nightly --llm ollama:llama3 --json
+"""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("round", help="Name (or id) of the round.")
+        parser.add_argument("--llm", default="", metavar="SERVER:MODEL", help="Default: what was started last.")
+        self.add_json_argument(parser)
+
+    def act(self, **options: Any) -> None:
+        found = find_round(options["round"])
+        with self.busy("Comparing the runs"):
+            told = verdicts_of(found, find_llm_judge(found, options["llm"]))
+        facts = verdict_facts(told)
+        lines = [f"{one.policy}: {told.sentence(one)} {one.meaning}" for one in told.of]
+        self.report(facts, "\n".join([*facts["warnings"], *lines]), as_json=options["json"])

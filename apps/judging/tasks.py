@@ -1,0 +1,113 @@
+"""Judging by a language model on the queue.
+
+A batch asks for some answers, one after the other, and stores their grades in the transaction that ends it. Answers are
+kept as they come (`retrieval.llms`), so that a batch that was broken off goes on where it was, and costs nothing twice.
+"""
+
+from typing import Any
+
+from django.db.models import Count, Q
+from django.utils import timezone
+
+from apps.judging.errors import RoundStateError
+from apps.judging.handing import shown
+from apps.judging.judges import require_open
+from apps.judging.llm.launching import changes_of, parameters_of
+from apps.judging.llm.prompting import prompt_of, read_answer
+from apps.judging.models import Grade, LLMJudge, RoundItem
+from apps.operations import queueing
+from apps.operations.handlers import Handler
+from apps.operations.leasing import Lease
+from apps.operations.models import Batch, Operation, Status
+from apps.operations.progress import progress_of
+from apps.operations.waiting import waiting_for
+from apps.retrieval.llms.answers import trim_answers
+from apps.retrieval.llms.asking import ask_llm
+
+
+class LLMJudgingHandler(Handler):
+    """The work of an `llm_judging` operation; its subject is a round."""
+
+    def perform(self, batch: Batch, lease: Lease) -> None:
+        judge = judge_of(batch.operation)
+        require_open(judge.round)
+        if changes := changes_of(judge):
+            raise RoundStateError(
+                f"{judge} cannot go on, since {' and '.join(changes)}. Start it again: it judges anew."
+            )
+        rows = []
+        for place, item in enumerate(shown(batch.payload["items"])):
+            lease.check()
+            rows.append(_grade(judge, item))
+            lease.report(place + 1)
+        with lease.commit():
+            Grade.objects.bulk_create(rows, ignore_conflicts=True)
+
+    def finalise(self, operation: Operation) -> None:
+        trim_answers()
+
+    def stop(self, operation: Operation) -> None:
+        """Nothing to settle: what was judged stays, and the next start goes on."""
+
+    def event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
+        return "llm_judging_progress", progress(operation)
+
+
+handler = LLMJudgingHandler()
+
+
+def judge_of(operation: Operation) -> LLMJudge:
+    """Return the model that an operation lets judge, with its round."""
+    return LLMJudge.objects.select_related("round").get(pk=operation.parameters["judge"])
+
+
+def progress(operation: Operation) -> dict[str, Any]:
+    """Return the data of an `llm_judging_progress` event."""
+    judge = LLMJudge.objects.filter(pk=operation.parameters.get("judge")).first()
+    told = progress_of(operation)
+    kinds = {"graded": Grade.Kind.GRADE, "cant_tell": Grade.Kind.CANT_TELL}
+    counts = _grades_of(judge).aggregate(**{name: Count("pk", filter=Q(kind=kind)) for name, kind in kinds.items()})
+    return {
+        "operation_id": str(operation.pk),
+        "round_id": str(operation.subject_id),
+        "judge": judge.name if judge else None,
+        "status": operation.status,
+        "stage": _stage_of(operation),
+        "error": operation.error or None,
+        "total_answers": told.total,
+        "answers": told.done,
+        **counts,
+        "left_out": operation.parameters.get("left_out", 0),
+        "eta_seconds": told.eta_seconds,
+        "queue_position": queueing.position(operation),
+        "waiting_for": waiting_for(operation),
+    }
+
+
+def _stage_of(operation: Operation) -> str:
+    if not operation.is_active:
+        return operation.status
+    return "starting" if operation.status == Status.PENDING else "judging"
+
+
+def _grades_of(judge: LLMJudge | None) -> Any:
+    if judge is None:
+        return Grade.objects.none()
+    return Grade.objects.filter(item__round=judge.round_id, source=Grade.Source.LLM, judge_name=judge.name)
+
+
+def _grade(judge: LLMJudge, item: RoundItem) -> Grade:
+    """Return what a model says of an item, with the seconds that it took. Raises LLMError."""
+    model, parameters = parameters_of(judge.llm)
+    reply = ask_llm(model, parameters, prompt_of(judge.round, item))
+    grade = read_answer(reply.text, judge.round.scale)
+    return Grade(
+        item=item,
+        source=Grade.Source.LLM,
+        judge_name=judge.name,
+        kind=Grade.Kind.CANT_TELL if grade is None else Grade.Kind.GRADE,
+        grade=grade,
+        note="" if grade is not None else reply.text.strip()[:200],
+        seconds=reply.ms / 1000,
+        graded_at=timezone.now(),
+    )

@@ -1,0 +1,308 @@
+"""Calibration of a model as judge, and the verdicts under the three policies."""
+
+import numpy as np
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from apps.benchmarks.models import Benchmark, Evaluation
+from apps.datasets.models import Judgment
+from apps.judging.errors import NotAJudgeError, RoundError, RoundStateError
+from apps.judging.grading import grade_item
+from apps.judging.leading import change_round
+from apps.judging.llm.board import board_of
+from apps.judging.llm.calibrating import Calibrated, calibration_of, require_calibration
+from apps.judging.llm.families import family_of
+from apps.judging.llm.launching import identity_of
+from apps.judging.llm.prompting import prompt_of, read_answer
+from apps.judging.llm.sampling import draw_sample
+from apps.judging.llm.verdicts import CORRECTED, FILLED, HUMAN, PolicyVerdict, verdicts_of
+from apps.judging.models import Grade, LLMJudge, Round
+from apps.retrieval.llms import asking
+from benchbench.ir.judging.agreement import alpha
+from tests.judging.rounds import make_judges, open_for
+from tests.judging.simulated import answering, grade_of, grade_sample, make_simulated
+from tests.retrieval.llm_server import LLMServer
+
+SIZE = 60
+
+
+@pytest.fixture
+def simulated(db: None) -> Benchmark:
+    return make_simulated()
+
+
+@pytest.fixture
+def ada(simulated: Benchmark) -> User:
+    (user,) = make_judges("ada")
+    return user
+
+
+@pytest.fixture
+def opened(simulated: Benchmark, ada: User) -> Round:
+    return open_for(simulated, [ada], owner=ada, order="random", measure="P@5", seed=3)
+
+
+def judged_by_model(opened: Round, errors: float = 0.3) -> LLMJudge:
+    """Return a model that judged the whole round, without asking its server for each answer."""
+    judge = identity_of(opened, "ollama:llama3")
+    judge.save()
+    answer, graded_at = answering(errors), timezone.now()
+    Grade.objects.bulk_create(
+        Grade(
+            item=item,
+            source=Grade.Source.LLM,
+            judge_name=judge.name,
+            grade=read_answer(answer(prompt_of(opened, item)), opened.scale),
+            graded_at=graded_at,
+        )
+        for item in opened.items.select_related("query", "document", "chunk")
+    )
+    return judge
+
+
+@pytest.fixture
+def calibrated(opened: Round, ada: User, server: LLMServer) -> LLMJudge:
+    """A model that judged the whole round, of which a person judged the sample."""
+    draw_sample(opened, SIZE, ada)
+    grade_sample(opened, ada)
+    return judged_by_model(opened)
+
+
+def of_policy(judge: LLMJudge, policy: str) -> PolicyVerdict:
+    return next(told for told in verdicts_of(judge.round, judge).of if told.policy == policy)
+
+
+def test_the_sample_is_frozen_and_the_same_whatever_was_graded(opened: Round, ada: User, simulated: Benchmark) -> None:
+    assert draw_sample(opened, SIZE, ada) == SIZE
+    pairs = list(opened.calibration_items.values_list("item__query", "item__document"))
+    assert len(set(pairs)) == SIZE
+    with pytest.raises(RoundStateError, match="is drawn, 60 pairs: it is frozen"):
+        draw_sample(opened, SIZE, ada)
+    other = open_for(simulated, [ada], owner=ada, order="decisive", measure="P@5", seed=3)
+    for item in other.items.all()[:20]:
+        grade_item(other, item.pk, ada, grade=2)
+    draw_sample(other, SIZE, ada)
+    assert list(other.calibration_items.values_list("item__query", "item__document")) == pairs
+
+
+def test_samples_that_cannot_be_are_refused(opened: Round, simulated: Benchmark, ada: User) -> None:
+    for size in (29, 501):
+        with pytest.raises(RoundError, match="30 to 500 pairs"):
+            draw_sample(opened, size, ada)
+    with pytest.raises(NotAJudgeError):
+        draw_sample(opened, SIZE, make_judges("eve")[0])
+    small = open_for(simulated, [ada], owner=ada, budget=100, uniform_share=0.4)
+    with pytest.raises(RoundError, match="pairs of the random order are items of the round"):
+        draw_sample(small, 100, ada)
+    assert draw_sample(small, 40, ada) == 40
+    assert draw_sample(opened, 500, ada) == opened.pool_size, "of a smaller pool every pair"
+
+
+def test_figures_are_those_of_the_sample_alone(calibrated: LLMJudge, opened: Round, ada: User) -> None:
+    rest = opened.items.filter(calibration=None).select_related("query", "document")
+    for item in rest[:50]:
+        grade_item(opened, item.pk, ada, grade=2 - grade_of(item))  # a person who errs elsewhere
+    told = calibration_of(calibrated)
+    assert (told.used, told.why_not, told.warnings) == (SIZE, "", [])
+    assert told.figures is not None
+    assert told.effect is not None
+    rows = opened.calibration_items.order_by("place").select_related("item__query", "item__document")
+    people = [grade_of(row.item) for row in rows]
+    of_model = dict(Grade.objects.filter(source="llm").values_list("item_id", "grade"))
+    model = [of_model[row.item_id] for row in rows]
+    wanted = alpha(np.array([people, model], float), seed=3)
+    assert told.figures.alpha.value == pytest.approx(wanted.value)
+    assert told.figures.alpha.interval is not None
+    assert wanted.interval is not None
+    assert told.figures.alpha.interval.low == pytest.approx(wanted.interval.low, abs=0.05)
+    biases = {bias.grade: bias.mean for bias in told.figures.bias if bias.items}
+    for grade, mean in biases.items():
+        given = [m - p for p, m in zip(people, model, strict=True) if p == grade]
+        assert mean == pytest.approx(np.mean(given))
+    assert told.effect.tau is not None
+    assert told.effect.tau > 0
+    assert told.effect.values > 0
+
+
+def test_no_figure_is_told_without_a_calibration(opened: Round, ada: User, server: LLMServer) -> None:
+    judge = judged_by_model(opened)
+
+    def refused(why: str) -> Calibrated:
+        told = calibration_of(judge)
+        assert why in told.why_not
+        assert (told.figures, told.effect) == (None, None)
+        with pytest.raises(match="has no calibration"):
+            require_calibration(told)
+        verdicts = {one.policy: one for one in verdicts_of(judge.round, judge).of}
+        assert verdicts[HUMAN].pairs
+        for policy in (FILLED, CORRECTED):
+            assert (verdicts[policy].pairs, verdicts[policy].group) == ([] or (), ())
+            assert why in verdicts[policy].why_not
+        return told
+
+    refused("has no calibration sample: draw one")
+    draw_sample(opened, SIZE, ada)
+    refused("0 pairs of the calibration sample are judged")
+    grade_sample(opened, ada, 29)
+    assert refused("31 pairs wait for people's grades").used == 29
+    row = opened.calibration_items.select_related("item__query", "item__document").get(place=31)
+    grade_item(opened, row.item_id, ada, grade=grade_of(row.item))
+    assert refused("29 pairs").used == 29, "what comes later in the order waits for those before it"
+    grade_sample(opened, ada, 30)
+    assert calibration_of(judge).used == 31
+
+
+def test_it_is_stale_when_model_prompt_or_scale_change(
+    calibrated: LLMJudge, opened: Round, ada: User, server: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_stale(why: str) -> None:
+        judge = LLMJudge.objects.select_related("round").get(pk=calibrated.pk)
+        told = calibration_of(judge)
+        assert told.is_stale
+        assert why in told.why_not
+        assert told.figures is None
+        for policy in (FILLED, CORRECTED):
+            assert "stale" in of_policy(judge, policy).why_not
+        assert of_policy(judge, HUMAN).group
+
+    scale = opened.scale
+    Round.objects.update(scale=[*scale, {"grade": 9, "name": "Perfect", "description": ""}])
+    is_stale("the scale or the guidelines of the round changed")
+    Round.objects.update(scale=scale)
+    change_round(opened, ada, guidelines="Be strict.")
+    is_stale("the scale or the guidelines of the round changed")
+    Round.objects.update(guidelines="")
+    with monkeypatch.context() as patched:
+        patched.setattr("apps.judging.llm.prompting.VERSION", "2")
+        is_stale("the prompt has version 2 now")
+    server.digest = "another"
+    asking.revisions.clear()
+    is_stale("ollama:llama3 has another revision (another)")
+    server.digest = "d1"
+    asking.revisions.clear()
+    assert not calibration_of(LLMJudge.objects.get(pk=calibrated.pk)).is_stale
+
+
+def test_what_people_or_the_model_cannot_tell_stays_out_and_is_counted(
+    calibrated: LLMJudge, opened: Round, ada: User
+) -> None:
+    first, second = opened.calibration_items.order_by("place")[:2]
+    grade_item(opened, first.item_id, ada, kind="cant_tell")
+    Grade.objects.filter(item=second.item_id, source="llm").update(kind="cant_tell", grade=None)
+    told = calibration_of(calibrated)
+    assert (told.used, told.unsure_people, told.unsure_model) == (SIZE - 2, 1, 1)
+
+
+def test_a_judge_whose_kin_reranks_or_rewrites_is_warned_of(calibrated: LLMJudge, opened: Round) -> None:
+    first, second, _ = opened.runs.order_by("run_order")
+    first.config |= {"use_reranker": True, "reranker": "meta-llama/Llama-3-reranker"}
+    second.config |= {"query": "rewrite", "llm": "here:vicuna-7b"}
+    for run in (first, second):
+        run.save(update_fields=["config"])
+    told = calibration_of(calibrated).warnings
+    assert len(told) == 2
+    assert f'in "{first}" meta-llama/Llama-3-reranker reranks.' in told[0]
+    assert f'in "{second}" here:vicuna-7b rewrites queries.' in told[1]
+    second.config |= {"llm": "here:qwen2.5:7b"}
+    second.save(update_fields=["config"])
+    assert len(calibration_of(calibrated).warnings) == 1
+
+
+@pytest.mark.parametrize(
+    ("model", "family"),
+    [
+        ("ollama:llama3", "llama"),
+        ("openai:gpt-4o-mini", "gpt"),
+        ("ollama:qwen2.5:7b", "qwen"),
+        ("Qwen/Qwen3-Reranker-0.6B", "qwen"),
+        ("here:mistralai/Mixtral-8x7B", "mistral"),
+        ("cross-encoder/ms-marco-MiniLM-L6-v2", "ms"),
+        ("ollama:phi3", "phi"),
+    ],
+)
+def test_families_are_told_by_name(model: str, family: str) -> None:
+    assert family_of(model) == family
+
+
+def test_three_verdicts_side_by_side_each_under_its_own_name(calibrated: LLMJudge, simulated: Benchmark) -> None:
+    stored = list(Evaluation.objects.order_by("pk").values())
+    judgments = Judgment.objects.count()
+    told = verdicts_of(calibrated.round, calibrated)
+    human, filled, corrected = told.of
+    assert [one.policy for one in told.of] == ["human", "human + llm", "corrected"]
+    assert [len(one.pairs) for one in told.of] == [3, 3, 3]
+    assert (human.by_model, human.judged) == (0, filled.judged)
+    assert human.holes == filled.by_model == calibrated.round.pool_size - SIZE
+    assert (filled.holes, corrected.holes, corrected.judged) == (0, 0, SIZE)
+    assert corrected.by_model == calibrated.round.pool_size
+    assert corrected.gain is not None
+    assert corrected.gain > 0
+    assert (human.gain, filled.gain) == (None, None)
+    assert corrected.estimand == "mean difference in P@5 by the person's grades"
+    assert told.sentence(corrected).endswith("graded pairs.")
+    assert len({one.meaning for one in told.of}) == 3
+    assert list(Evaluation.objects.order_by("pk").values()) == stored, "what is stored stays human"
+    assert Judgment.objects.count() == judgments
+
+
+def test_without_a_model_there_is_the_verdict_of_people_alone(opened: Round) -> None:
+    human, *others = verdicts_of(opened, None).of
+    assert len(human.pairs) == 3
+    assert {one.why_not for one in others} == {"No model has judged this round."}
+
+
+def test_the_human_verdict_does_not_move_with_the_models_grades(
+    calibrated: LLMJudge, opened: Round, ada: User, server: LLMServer
+) -> None:
+    before = of_policy(calibrated, HUMAN)
+    Grade.objects.filter(source="llm").update(grade=2)
+    assert of_policy(calibrated, HUMAN) == before
+    Grade.objects.filter(source="llm").delete()
+    assert of_policy(calibrated, HUMAN) == before
+
+
+def test_a_model_that_knows_the_truth_fills_the_holes_with_it(opened: Round, ada: User, server: LLMServer) -> None:
+    draw_sample(opened, SIZE, ada)
+    grade_sample(opened, ada)
+    judge = judged_by_model(opened, errors=0.0)
+    board = board_of(opened, judge)
+    true = board.values(board.truths(board.known, board.model))
+    wanted = [float((true[a] - true[b]).mean()) for a, b in ((0, 1), (0, 2), (1, 2))]
+    for policy, tolerance in ((FILLED, 1e-12), (CORRECTED, 0.01)):  # the sample's own luck is in λ
+        told = [pair.difference for pair in of_policy(judge, policy).pairs]
+        assert told == pytest.approx(wanted, abs=tolerance)
+    figures = calibration_of(judge).figures
+    assert figures is not None
+    assert figures.alpha.value == 1
+
+
+def test_a_model_that_favours_a_run_is_corrected_and_not_when_it_fills_the_holes(
+    opened: Round, ada: User, server: LLMServer
+) -> None:
+    draw_sample(opened, 150, ada)
+    grade_sample(opened, ada)
+    judge = judged_by_model(opened, errors=0.0)
+    board = board_of(opened, judge)
+    true = board.values(board.truths(board.known, board.model))
+    third = board.rankings[2].of_queries
+    for row in Grade.objects.filter(source="llm").select_related("item"):
+        if row.item.document_id in third[row.item.query_id][0]:
+            row.grade = 2  # whatever the worst run returns
+            row.save(update_fields=["grade"])
+    wanted = float((true[0] - true[2]).mean())
+    filled, corrected = (of_policy(judge, policy).pairs[1] for policy in (FILLED, CORRECTED))
+    assert abs(filled.difference - wanted) > 0.15
+    assert not filled.interval.low <= wanted <= filled.interval.high
+    assert corrected.interval.low <= wanted <= corrected.interval.high
+
+
+def test_a_correction_that_cannot_be_says_why(calibrated: LLMJudge, opened: Round) -> None:
+    Grade.objects.filter(pk=Grade.objects.filter(source="llm", item__calibration=None)[0].pk).delete()
+    total = opened.pool_size
+    assert f"The model judged {total - 1} of {total} pairs" in of_policy(calibrated, CORRECTED).why_not
+    assert of_policy(calibrated, FILLED).holes == 1
+    Round.objects.update(measure="AP")
+    judge = LLMJudge.objects.get(pk=calibrated.pk)
+    assert of_policy(judge, HUMAN).pairs
+    assert of_policy(judge, CORRECTED).why_not
