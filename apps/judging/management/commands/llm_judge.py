@@ -1,4 +1,4 @@
-"""Let a language model judge a round, after telling what that costs; draw the sample that calibrates it."""
+"""Let a language model judge a round, after telling the cost; draw the sample that calibrates it."""
 
 from typing import Any
 

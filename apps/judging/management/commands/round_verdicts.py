@@ -1,4 +1,4 @@
-"""Compare the runs of a judging round by people's grades, by these and a model's, and by corrected ones."""
+"""Compare a judging round's runs by people's grades, and by a model's with them."""
 
 from typing import Any
 
