@@ -197,7 +197,7 @@ RQ_SHOW_ADMIN_LINK = False  # its second set of pages, for all staff; benchbench
 # As JSON: to read a pickled job is to run what it says.
 QUEUE = {"URL": REDIS_URL, "DEFAULT_TIMEOUT": 600, "SERIALIZER": "rq.serializers.JSONSerializer"}
 RQ_QUEUES = dict.fromkeys(("default", "gpu"), QUEUE)
-RQ = {"JOB_CLASS": "apps.operations.jobs.BatchJob"}
+RQ = {"JOB_CLASS": "apps.operations.queueing.BatchJob"}
 
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"

@@ -8,6 +8,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 
 from apps.benchmarks.models import QueryResult
+from apps.collections.models import Document
 from apps.datasets.editing.drafts import draft_of
 from apps.datasets.forms import GradeForm
 from apps.datasets.models import DatasetVersion
@@ -25,14 +26,8 @@ from benchbench.site.panels import change_url
 
 def judge_by_result(request: HttpRequest, model_admin: SiteAdmin, object_id: int, document_id: int) -> HttpResponse:
     """State, change or remove in the draft the grade of a document for the query of a ranking."""
-    results = QueryResult.objects.select_related("query", "run__benchmark__mapping__dataset")
-    result = visible(results, request.user, through="run__benchmark").filter(QueryResult.numbered(object_id)).first()
-    if result is None:
-        raise Http404(f"There is no ranking {object_id} that you may see.")
+    result, document = _judged(request, object_id, document_id)
     mapping, query = result.run.benchmark.mapping, result.query
-    document = mapping.collection.documents.filter(pk=document_id).first()
-    if document is None:
-        raise Http404(f"The collection {mapping.collection} has no document {document_id}.")
     draft = draft_of(mapping.dataset)
     newest = draft or mapping.dataset.versions.latest("number")
     stated = stated_for(mapping, newest, query)
@@ -69,6 +64,19 @@ def judge_by_result(request: HttpRequest, model_admin: SiteAdmin, object_id: int
         original=result,
         trail=[*model_admin.trail(result), result],
     )
+
+
+def _judged(request: HttpRequest, object_id: int, document_id: int) -> tuple[QueryResult, Document]:
+    """Return the ranking and the document that an address names. Raises Http404."""
+    results = QueryResult.objects.select_related("query", "run__benchmark__mapping__dataset")
+    result = visible(results, request.user, through="run__benchmark").filter(QueryResult.numbered(object_id)).first()
+    if result is None:
+        raise Http404(f"There is no ranking {object_id} that you may see.")
+    collection = result.run.benchmark.mapping.collection
+    document = collection.documents.filter(pk=document_id).first()
+    if document is None:
+        raise Http404(f"The collection {collection} has no document {document_id}.")
+    return result, document
 
 
 def _scale(version: DatasetVersion) -> list[dict[str, Any]]:

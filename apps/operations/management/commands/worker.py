@@ -13,7 +13,6 @@ from rq.serializers import JSONSerializer
 
 from apps.operations import queueing
 from apps.operations.commands import UseCaseCommand
-from apps.operations.jobs import BatchJob
 from apps.operations.leasing import this_worker
 from apps.operations.sweeping import sweep
 
@@ -51,7 +50,7 @@ GPUs or cores, on any machines that reach the database and Redis. Queues: gpu (i
             worker = SimpleWorker(
                 [django_rq.get_queue(name) for name in queues],
                 connection=django_rq.get_connection("default"),
-                job_class=BatchJob,
+                job_class=queueing.BatchJob,
                 serializer=JSONSerializer,
             )
             worker.work(burst=options["burst"], logging_level="WARNING")
