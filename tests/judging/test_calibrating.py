@@ -306,3 +306,13 @@ def test_a_correction_that_cannot_be_says_why(calibrated: LLMJudge, opened: Roun
     judge = LLMJudge.objects.get(pk=calibrated.pk)
     assert of_policy(judge, HUMAN).pairs
     assert of_policy(judge, CORRECTED).why_not
+
+
+def test_where_every_run_was_deleted_nothing_is_compared(calibrated: LLMJudge, opened: Round) -> None:
+    opened.runs.clear()
+    for told in verdicts_of(opened, calibrated).of:
+        assert (told.pairs, told.group) == ((), ())
+        assert told.why_not
+    figures = calibration_of(calibrated)
+    assert figures.figures is not None, "the grades are there"
+    assert figures.effect is None

@@ -57,7 +57,7 @@ class Board:
             graded = prepared.grade_arrays([np.empty(0, np.int64) if ids is None else ids for ids in lists])
             answered = np.array([ids is not None for ids in lists])
             rows.append(np.where(answered, evaluate([self.measure], graded)[0], np.nan))
-        return np.stack(rows)
+        return np.array(rows, np.float64).reshape(len(rows), len(self.query_ids))  # of no runs too
 
 
 def board_of(round: Round, judge: LLMJudge | None) -> Board:

@@ -114,6 +114,6 @@ def _effect(board: Board, people: Grades, model: Grades) -> OrderEffect | None:
     columns = [place for place, query in enumerate(board.query_ids) if query in people]
     by_people = board.values(board.truths(board.known, people))[:, columns]
     by_model = board.values(board.truths(board.known, model))[:, columns]
-    if np.isnan(by_people).any(axis=0).all():
+    if not board.runs or np.isnan(by_people).any(axis=0).all():
         return None
     return order_effect(by_people, by_model)
