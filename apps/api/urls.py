@@ -27,7 +27,7 @@ from apps.api.resources import (
     triage,
     versions,
 )
-from apps.api.resources.judging import items, rounds, state
+from apps.api.resources.judging import items, llm, rounds, state
 
 app_name = "api"
 DATASET = "benchmark-datasets/<id:dataset_id>"
@@ -120,6 +120,10 @@ urlpatterns = [
     path(f"{ROUND}/state", state.State.as_view(), name="round_state"),
     path(f"{ROUND}/agreement", state.Agreement.as_view(), name="agreement"),
     path(f"{ROUND}/close", rounds.CloseRound.as_view(), name="close_round"),
+    path(f"{ROUND}/llm-judges", llm.Judges.as_view(), name="llm_judges"),
+    path(f"{ROUND}/llm-judges/preview", llm.Cost.as_view(), name="llm_cost"),
+    path(f"{ROUND}/calibration-sample", llm.CalibrationSample.as_view(), name="calibration_sample"),
+    path(f"{ROUND}/verdicts", llm.Verdicts.as_view(), name="verdicts"),
     path("schema", SpectacularAPIView.as_view(throttle_classes=[]), name="schema"),
     re_path("", unknown),
 ]

@@ -12,6 +12,7 @@ from tests.api.callers import ROOT, Caller
 from tests.api.handbook import ANSWERS, HANDBOOK, WARRANTY, corpus, questions
 from tests.api.recording import Walk
 from tests.rankings import change_rankings
+from tests.retrieval.llm_server import ollama_server
 
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 STAND_IN = "keyword:password,reset,invoice,battery,charge,start"
@@ -253,8 +254,19 @@ def grade(walk: Walk, benchmark: str) -> None:
     walk.ask("GET", f"{path}/state")
     walk.ask("GET", f"{path}/agreement")
     walk.ask("POST", f"{path}/close", {"label": "2026-12"})
-    spare = walk.caller.post("/judging-rounds", stated).json()
+    spare = walk.caller.post("/judging-rounds", stated | {"overlap": 0, "depth": 10}).json()
+    judge_by_model(walk, f"/judging-rounds/{spare['id']}")
     walk.ask("DELETE", f"/judging-rounds/{spare['id']}")
+
+
+def judge_by_model(walk: Walk, path: str) -> None:
+    """Let a language model judge a round, with a sample of it to calibrate it."""
+    walk.ask("POST", f"{path}/calibration-sample", {"size": 30})
+    with ollama_server():
+        walk.ask("POST", f"{path}/llm-judges/preview", {"llm": "ollama:llama3", "most": 30})
+        walk.ask("POST", f"{path}/llm-judges", {"llm": "ollama:llama3", "most": 30})
+        walk.ask("GET", f"{path}/llm-judges")
+        walk.ask("GET", f"{path}/verdicts", llm="ollama:llama3")
 
 
 def clear(walk: Walk, dataset: str, collection: str) -> None:

@@ -26,7 +26,7 @@ from tests.benchmarks.gated import pinned
 from tests.factories import add_judgment, add_version, make_benchmark, make_collection, make_mapping, make_round
 
 OPEN = {"sign_in", "refresh", "sign_out", "schema"}  # the first three are for whoever has no token yet
-MAKE_NOTHING = {"check_mapping", "preview", "gate_benchmark", "gate_run", "index_grid_preview"} | {
+MAKE_NOTHING = {"check_mapping", "preview", "gate_benchmark", "gate_run", "index_grid_preview", "llm_cost"} | {
     "next_items"  # asked again it renews what is held; an answer that was kept would be out of date
 }
 SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "openapi.yaml"

@@ -30,6 +30,7 @@ from schemathesis.generation.overrides import Override
 from tests.api.callers import Caller
 from tests.api.test_openapi import CHECKED_IN
 from tests.api.worlds import World, worlds
+from tests.retrieval.llm_server import ollama_server
 
 FUZZED = int(os.environ.get("BENCHBENCH_FUZZ_REQUESTS", "0"))  # so many of each, other ones each time
 FEW = 3  # and the same each time
@@ -65,7 +66,8 @@ def made(django_db_setup: None, django_db_blocker: Any) -> Iterator[tuple[Caller
         for signal in signals:
             signal.disconnect(close_old_connections)
         user = User.objects.create_superuser("ada", password="correct horse battery staple")  # as in the examples
-        yield Caller(user), worlds(user)
+        with ollama_server():
+            yield Caller(user), worlds(user)
         for signal in signals:
             signal.connect(close_old_connections)
         transaction.set_rollback(True)

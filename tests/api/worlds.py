@@ -14,7 +14,9 @@ from apps.collections.models import Collection
 from apps.datasets.editing.queries import add_query
 from apps.datasets.models import Dataset
 from apps.datasets.records import QueryRecord
+from apps.judging.llm.launching import start_judging
 from apps.judging.models import Grade, Round
+from apps.judging.opening import RoundOptions, open_round
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation, Status
 from apps.operations.working import wait
@@ -25,6 +27,7 @@ from tests.benchmarks.gated import GOOD, POOR, make_gated, pinned, search
 from tests.created import create_benchmark
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping, make_round
 from tests.rankings import change_rankings
+from tests.retrieval.llm_server import ollama_server
 
 World = dict[str, Any]  # values as they stand in JSON
 ASKED: Any = {"q1": [({"document_id": "d1"}, 1)], "q3": [({"document_id": "start"}, 1)], "q4": []}  # as in the examples
@@ -64,8 +67,11 @@ def running(mapping: Mapping) -> World:
     return without_key(told(mapping, benchmark, failed, index, operation))
 
 
-def repeated(mapping: Mapping) -> World:
-    """A benchmark that was run from the manifest of another, with a query that failed."""
+def repeated(mapping: Mapping, judge: User) -> World:
+    """A benchmark that was run from the manifest of another, with a query that failed.
+
+    Its round has the whole pool as its items, of which a language model judged one.
+    """
     first = create_benchmark(mapping, name="first", matrix={"k_values_for_metrics": [5], "primary_k": 5})
     wait(launch(first))
     first.refresh_from_db()
@@ -76,7 +82,11 @@ def repeated(mapping: Mapping) -> World:
     change_rankings(QueryResult.objects.filter(run__benchmark=again, query__key="q001"), error="The database was away.")
     again.runs.update(failed_queries=1)
     index = mapping.collection.indexes.get(name="keywords")
-    return told(mapping, again, again.runs.get(), index, operation) | {"manifest": manifest}
+    stated = RoundOptions(name="what is missing", order="depth", depth=10)
+    judged = open_round(list(again.runs.all()), stated, judges=[judge])
+    with ollama_server():
+        wait(start_judging(judged, "ollama:llama3", by=None, most=1)[1])
+    return told(mapping, again, again.runs.get(), index, operation, judged) | {"manifest": manifest}
 
 
 def unused() -> World:
@@ -97,17 +107,25 @@ def without_key(world: World) -> World:
     return {name: value for name, value in world.items() if name != "query_key"}
 
 
-def told(mapping: Mapping, benchmark: Benchmark, run: Run | None, index: Index, operation: Operation) -> World:
-    """Return the values of the parameters."""
+def told(
+    mapping: Mapping,
+    benchmark: Benchmark,
+    run: Run | None,
+    index: Index,
+    operation: Operation,
+    judged: Round | None = None,
+) -> World:
+    """Return the values of the parameters; without a round, of one with one item."""
     query = mapping.dataset.queries.filter(judgments__isnull=False).order_by("id").first()
     document = mapping.collection.documents.order_by("id").first()
     assert query
     assert document
     assert run
-    judged = make_round(run, compares=run.status == Run.Status.COMPLETED)
+    judged = judged or make_round(run, compares=run.status == Run.Status.COMPLETED)
+    item = judged.items.order_by("place")[0]
     return {
         "round_id": str(judged.pk),
-        "item_id": judged.items.get().pk,
+        "item_id": item.pk,
         "collection_id": str(mapping.collection_id),
         "dataset_id": str(mapping.dataset_id),
         "mapping_id": str(mapping.pk),
@@ -120,7 +138,7 @@ def told(mapping: Mapping, benchmark: Benchmark, run: Run | None, index: Index, 
         "operation_id": str(operation.pk),
         "run_id": str(run.pk),
         "query_key": query.key,  # and what other parameters and bodies name
-        "item_ids": [judged.items.get().pk],
+        "item_ids": [item.pk],
         "run_ids": list(map(str, benchmark.runs.order_by("run_order").values_list("pk", flat=True))),
         "run": list(map(str, benchmark.runs.order_by("run_order").values_list("pk", flat=True))),
     }
@@ -130,7 +148,7 @@ def worlds(owner: User) -> list[World]:
     """Return one of each, whose collections, datasets, mappings, benchmarks and indexes are the owner's."""
     made = measured()
     library = make_library(documents=6, queries=2)
-    made += [repeated(library), running(library), ready(library), unused()]
+    made += [repeated(library, owner), running(library), ready(library), unused()]
     for model in (Collection, Dataset, Mapping, Benchmark, Index, Round):
         model.objects.update(owner=owner)
     lin = User.objects.create_user("lin", is_staff=True)
@@ -138,7 +156,7 @@ def worlds(owner: User) -> list[World]:
         judged.judges.set([owner, lin])
         for judge, grade in ((owner, 2), (lin, 2 - 2 * (number % 2))):  # of every other world's round they are split
             row = {"judge": judge, "judge_name": judge.username, "grade": grade, "graded_at": timezone.now()}
-            Grade.objects.create(item=judged.items.get(), **row)
+            Grade.objects.create(item=judged.items.order_by("place")[0], **row)
     refresh = str(open_sign_in(owner))
     manifest = next(world["manifest"] for world in made if "manifest" in world)
     common = {"baseline_id": made[0]["baseline_id"], "refresh": refresh, "manifest": manifest}

@@ -7,6 +7,8 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from django.test import override_settings
+
 from apps.retrieval.llms import asking
 
 MODEL = "llama3"
@@ -72,6 +74,15 @@ def llm_server() -> Iterator[LLMServer]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@contextmanager
+def ollama_server() -> Iterator[LLMServer]:
+    """A server that the settings name "ollama", wherever there are no fixtures of a test; its model says 1."""
+    asking.revisions.clear()
+    with llm_server() as made, override_settings(BENCHBENCH_LLM_SERVERS=[f"ollama=ollama+{made.url}"]):
+        made.answer = lambda prompt: "1"
+        yield made
 
 
 @contextmanager

@@ -22,7 +22,7 @@ class OperationFacts(serializers.Serializer):
 
     operation_id = serializers.UUIDField(source="pk")
     kind = serializers.ChoiceField(KINDS)
-    subject_id = serializers.UUIDField(help_text="The benchmark, mapping or index of the operation.")
+    subject_id = serializers.UUIDField(help_text="The benchmark, mapping, index or judging round of the operation.")
     owner_id = serializers.IntegerField(
         allow_null=True, help_text="Owner of the subject; null: the whole staff, or the subject was deleted."
     )
