@@ -35,6 +35,7 @@ NUMBER = {
     "max_value": f"{_KEY} is too large: it may be at most {{max_value}}.",
     "min_value": f"{_KEY} is too small: it must be at least {{min_value}}.",
     "max_string_length": f"{_KEY} has too many digits: state a smaller number.",
+    "overflow": f"{_KEY} is too large for a number: state a smaller one.",
 }
 FLAG = {"invalid": f"{_KEY} must be true or false."}
 CHOICE = {"invalid_choice": f'{_KEY} cannot be "{{input}}": choose one of {{choices}}.'}

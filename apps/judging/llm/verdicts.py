@@ -146,6 +146,8 @@ def _corrected(board: Board, calibrated: Calibrated) -> PolicyVerdict:
     holes = [item for item in map(board.pool.item, range(board.pool.size)) if not _is_known(board, item)]
     # What the model could not tell counts as not relevant: a prediction may be anything, its errors are corrected.
     predicted = board.truths(board.known, board.model, board.unsure)
+    if not holes:
+        raise JudgingError("Every pair that these runs return was judged before the round: there is nothing to correct.")
     asked = sum(item.document in predicted[item.query] for item in holes)
     if asked < len(holes):
         raise JudgingError(
