@@ -147,7 +147,7 @@ def _corrected(board: Board, calibrated: Calibrated) -> PolicyVerdict:
     # What the model could not tell counts as not relevant: a prediction may be anything, its errors are corrected.
     predicted = board.truths(board.known, board.model, board.unsure)
     if not holes:
-        raise JudgingError("Every pair that these runs return was judged before the round: there is nothing to correct.")
+        raise JudgingError("Every pair of these runs was judged before the round: there is nothing to correct.")
     asked = sum(item.document in predicted[item.query] for item in holes)
     if asked < len(holes):
         raise JudgingError(
