@@ -15,9 +15,8 @@ def varying(configs: Iterable[Config]) -> list[str]:
     known = [config for config in configs if config]  # of an external run none is known: that is no difference
     keys = keys_of(known)
     for config in known:
-        for key in keys:
-            if applies(key, config):
-                values.setdefault(key, set()).add(json.dumps(config.get(key), sort_keys=True))
+        for key in applying(keys, config):
+            values.setdefault(key, set()).add(json.dumps(config.get(key), sort_keys=True))
     return [key for key in keys if len(values.get(key, ())) > 1]
 
 
@@ -27,11 +26,10 @@ def keys_of(configs: Iterable[Config]) -> list[str]:
     return [*(key for key in AXES if key in keys), *(key for key in keys if key not in AXES)]
 
 
-def applies(key: str, config: Config) -> bool:
-    """Tell whether the value of `key` says anything about what `config` finds."""
-    if key not in AXES:
-        return True
-    return AXES[key].touches(Configuration.from_dict({name: config[name] for name in AXES if name in config}))
+def applying(keys: Iterable[str], config: Config) -> list[str]:
+    """Return those of `keys` whose values say anything about what `config` finds."""
+    configuration = Configuration.from_dict({name: config[name] for name in AXES if name in config})
+    return [key for key in keys if key not in AXES or AXES[key].touches(configuration)]
 
 
 def shared(configs: Sequence[Config]) -> list[str]:
@@ -42,10 +40,11 @@ def shared(configs: Sequence[Config]) -> list[str]:
     """
     if not all(configs):
         return []
-    differ = varying(configs)
+    differ, known = varying(configs), keys_of(configs)
+    applied = [applying(known, config) for config in configs]
     common = []
-    for key in keys_of(configs):
-        touched = [config for config in configs if applies(key, config)]
+    for key in known:
+        touched = [config for config, keys in zip(configs, applied, strict=True) if key in keys]
         words = phrases(next((config for config in touched if key in config), {}), [key]) if key not in differ else []
         common += words if len(touched) == len(configs) else [f"{word} where it applies" for word in words]
     return common
@@ -53,7 +52,7 @@ def shared(configs: Sequence[Config]) -> list[str]:
 
 def phrases(config: Config, keys: Iterable[str]) -> list[str]:
     """Return what `config` says about `keys`, a few words each: "hybrid", "top 100", "no threshold"."""
-    return [phrase(key, config.get(key)) for key in keys if key in config and applies(key, config)]
+    return [phrase(key, config.get(key)) for key in applying(keys, config) if key in config]
 
 
 def phrase(key: str, value: Any) -> str:

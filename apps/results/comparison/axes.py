@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.results.comparison.comparing import RunComparison
-from apps.results.configurations import Config, applies, phrase, varying
+from apps.results.configurations import Config, applying, phrase, varying
 from benchbench.ir.planning.configuration import AXES, DEFAULTS, LATE_INTERACTION
 from benchbench.ir.statistics.effects import AxisEffect, Contrast, axis_effects, contrasts
 from benchbench.ir.statistics.resampling import Interval, common_queries
@@ -56,17 +56,15 @@ def effects_of(comparison: RunComparison) -> list[Effect]:
 
 def _expanded(configs: Sequence[Config], axes: Sequence[str], asked: str) -> tuple[list[int], list[dict[str, str]]]:
     """The runs that `asked` touches, once for every value of each axis that does not touch them, and their place."""
-    values = {
-        axis: list(dict.fromkeys(_text(config.get(axis)) for config in configs if applies(axis, config)))
-        for axis in axes
-    }
+    texts = [{axis: _text(config.get(axis)) for axis in applying(axes, config)} for config in configs]
+    values = {axis: list(dict.fromkeys(known[axis] for known in texts if axis in known)) for axis in axes}
     rows, expanded = [], []
-    for place, config in enumerate(configs):
-        if not applies(asked, config):
+    for place, known in enumerate(texts):
+        if asked not in known:
             continue
         made: list[dict[str, str]] = [{}]
         for axis in axes:
-            choices = [_text(config.get(axis))] if applies(axis, config) else values[axis]
+            choices = [known[axis]] if axis in known else values[axis]
             made = [{**combination, axis: choice} for combination in made for choice in choices]
         rows += [place] * len(made)
         expanded += made

@@ -182,12 +182,13 @@ def _distinct(values: Values) -> tuple[Values, list[int]]:
 
 def _of_all(pairs: Iterable[Pair], row_of: Sequence[int], baseline: int | None, *, n: int) -> Iterator[Pair]:
     """The pairs of all runs from the `pairs` of those that differ."""
-    known: dict[tuple[int, int], Pair] = {}
-    for pair in pairs:
-        known[pair.first, pair.second], known[pair.second, pair.first] = pair, pair.reversed
+    known = {(pair.first, pair.second): pair for pair in pairs}
+    equal = _equal(n)
     for first, second in zip(*(side.tolist() for side in family_of(len(row_of), baseline)), strict=True):
-        pair = known.get((row_of[first], row_of[second])) or _equal(n)
-        yield replace(pair, first=first, second=second)
+        rows = row_of[first], row_of[second]
+        if rows[::-1] in known:
+            known.setdefault(rows, known[rows[::-1]].reversed)
+        yield replace(known.get(rows, equal), first=first, second=second)
 
 
 def _equal(n: int) -> Pair:
