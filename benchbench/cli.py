@@ -16,6 +16,7 @@ WITHOUT_TABLES = {
     *("migrate", "makemigrations", "showmigrations", "optimizemigration", "squashmigrations", "sqlmigrate", "demo"),
     *("check", "shell", "dbshell", "inspectdb", "sqlflush", "sqlsequencereset", "createcachetable", "diffsettings"),
     *("findstatic", "startproject", "sendtestemail", "spectacular", "generateschema", "test", "testserver"),
+    *("backup", "restore"),
 }
 # The rooms whose commands are listed, in the order in which one comes to use them.
 ROOMS = ("demo", "collections", "datasets", "mappings", "retrieval", "benchmarks", "judging", "results", "operations")
@@ -119,7 +120,7 @@ def _require_tables(name: str) -> None:
     import django
     from django.core.management import get_commands, load_command_class
 
-    from benchbench.tables import why_not_usable
+    from benchbench.database.tables import why_not_usable
 
     django.setup()
     if sentence := why_not_usable(Path(sys.argv[0]).name):

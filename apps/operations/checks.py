@@ -9,7 +9,7 @@ from django.db import connection
 from django.db.utils import DatabaseError
 from redis.exceptions import RedisError
 
-from benchbench.tables import not_applied, unapplied
+from benchbench.database.tables import not_applied, unapplied
 
 EXTENSION = "vector"
 # Commands that report or need the services. Others (migrate, makemigrations …) must run while something is missing.

@@ -52,8 +52,8 @@ def place_pieces(pieces: Iterable[Piece], path: Path, *, force: bool = False) ->
     place(write, path, force=force)
 
 
-def place(write: Callable[[IO[bytes]], None], path: Path, *, force: bool = False) -> None:
-    """Let `write` fill a file that then appears as `path`; none appears where it raises.
+def place(write: Callable[[IO[bytes]], None], path: Path, *, force: bool = False, mode: int = 0o666) -> None:
+    """Let `write` fill a file that then appears as `path`, with `mode` less the umask; none appears where it raises.
 
     It has its name only once its content is on the disk: a power cut leaves the whole file, or what was there. A file
     that is there already is only replaced with `force`. Raises OutputError.
@@ -68,7 +68,7 @@ def place(write: Callable[[IO[bytes]], None], path: Path, *, force: bool = False
                 write(part)
                 part.flush()
                 os.fsync(part.fileno())
-            os.chmod(part.name, 0o666 & ~_umask())
+            os.chmod(part.name, mode & ~_umask())
             (os.replace if force else os.link)(part.name, path)
             sync_path(path.parent)
     finally:

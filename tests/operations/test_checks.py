@@ -9,8 +9,8 @@ from django.conf import settings
 from django.db import connection
 from django.db.utils import OperationalError
 
-from benchbench import tables
-from benchbench.tables import not_applied, why_not_usable
+from benchbench.database import tables
+from benchbench.database.tables import not_applied, why_not_usable
 
 
 def check(environment: dict[str, str]) -> str:

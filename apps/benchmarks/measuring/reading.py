@@ -10,7 +10,7 @@ from django.db.models import BinaryField, Func, QuerySet
 from numpy.typing import NDArray
 
 from apps.benchmarks.models import Run, StageList
-from benchbench.binary import binary_cursor
+from benchbench.database.binary import binary_cursor
 from benchbench.ir.records import Scores
 
 ARRAY_HEAD = 20  # bytes: dimensions, null flag, type, length, lower bound
@@ -101,7 +101,7 @@ def _sent(column: str) -> Func:
 
 
 def _array(sent: bytes, kind: str) -> NDArray[Any]:
-    """Read a one-dimensional array without nulls; see `benchbench.binary`."""
+    """Read a one-dimensional array without nulls; see `benchbench.database.binary`."""
     cells = np.dtype([("size", ">i4"), ("value", kind)])
     whole: NDArray[Any] = np.frombuffer(sent, cells, offset=ARRAY_HEAD)["value"] if len(sent) > ARRAY_HEAD else NOTHING
     return whole

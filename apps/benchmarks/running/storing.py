@@ -11,7 +11,7 @@ from apps.benchmarks.measuring.final_list import NO_IDS, FinalList
 from apps.benchmarks.models import StageList
 from apps.benchmarks.running.outcomes import Outcome
 from apps.retrieval.search.open_indexes import OpenIndex
-from benchbench import binary
+from benchbench.database import binary
 from benchbench.ir.planning.plan import Plan
 from benchbench.ir.planning.stages import Searching
 from benchbench.ir.records import Calls

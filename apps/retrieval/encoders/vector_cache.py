@@ -18,7 +18,7 @@ from apps.operations.models import Operation, Status
 from apps.retrieval.encoders.base import Encoder, EncoderError, Kind, Vectors
 from apps.retrieval.encoders.token_store import forget_tokens
 from apps.retrieval.models import ChunkSet, VectorSpace
-from benchbench.binary import binary_cursor
+from benchbench.database.binary import binary_cursor
 from benchbench.errors import ConflictError
 from benchbench.ir.records import Positions
 from benchbench.ir.unit_vectors import flaws

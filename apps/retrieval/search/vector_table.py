@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from psycopg import sql
 
 from apps.retrieval.stores.base import StoreError, Vectors
-from benchbench.binary import HEADER, NULL_SIZE, copy_into
+from benchbench.database.binary import HEADER, NULL_SIZE, copy_into
 from benchbench.ir.records import Positions
 
 Rows = NDArray[np.void]

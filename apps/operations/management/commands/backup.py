@@ -1,0 +1,36 @@
+"""Write the whole database to a file."""
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandParser
+from django.template.defaultfilters import filesizeformat
+
+from apps.operations.commands import UseCaseCommand
+from benchbench.database.backups import back_up
+
+
+class Command(UseCaseCommand):
+    help = """Write the whole database to a file, in the custom format of pg_dump.
+
+Workers and the site go on meanwhile; the file holds the database as it was when the backup began. Files of vectors are
+not in it: they are made anew. Keep SECRET_KEY (or the file secret_key of an evaluation site) apart: sessions need it.
+The file holds the hashes of passwords, and only you can read it.
+
+  benchbench backup nightly.dump
+  benchbench backup /backups/benchbench.dump --force
+"""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", type=Path, metavar="FILE", help="Where to write it.")
+        parser.add_argument("--force", action="store_true", help="Replace the file that is there.")
+        self.add_json_argument(parser)
+
+    def act(self, **options: Any) -> None:
+        with self.progress("tables") as progress:
+            size = back_up(options["file"], force=options["force"], told=progress)
+        self.report(
+            {"file": str(options["file"]), "bytes": size},
+            f"Wrote {options['file']}, {filesizeformat(size)}. `benchbench restore` fills an empty database with it.",
+            as_json=options["json"],
+        )

@@ -1,0 +1,33 @@
+"""Fill an empty database with a backup."""
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from apps.operations.commands import UseCaseCommand
+from benchbench.database.backups import restore
+
+
+class Command(UseCaseCommand):
+    help = """Fill an empty database with a backup, and bring its tables up to date.
+
+Nothing is replaced: first name an empty database in DATABASE_URL, or, without one, a new folder in
+BENCHBENCH_DATA_DIR. A backup of an older BenchBench is migrated; one of a newer BenchBench is refused. Work that had
+begun when the backup was made goes on when a worker starts.
+
+  benchbench restore nightly.dump
+"""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", type=Path, metavar="FILE", help="A file that `benchbench backup` wrote.")
+        self.add_json_argument(parser)
+
+    def act(self, **options: Any) -> None:
+        with self.progress("tables") as progress:
+            tables = restore(options["file"], told=progress)
+        self.report(
+            {"file": str(options["file"]), "tables": tables},
+            f"Restored {tables} tables, and brought them up to date.",
+            as_json=options["json"],
+        )

@@ -1,0 +1,112 @@
+"""Backups: every row is there again, every figure is computed again, and nothing is replaced."""
+
+import json
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from django.conf import settings
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from apps.benchmarks.launching import launch
+from apps.benchmarks.repeating.manifests import manifest_of
+from apps.operations.working import wait
+from benchbench import embedded
+from tests.benchmarks.conftest import make_library
+from tests.created import create_benchmark
+
+WITHOUT_CONTENT = {"django_content_type", "auth_permission"}  # of which Django makes rows by itself
+
+
+@pytest.fixture
+def empty_database(transactional_db: None) -> Iterator[str]:
+    name = f"restored_{uuid.uuid4().hex}"
+    with psycopg.connect(embedded.database_url(str(connection.settings_dict["NAME"])), autocommit=True) as here:
+        here.execute(f"CREATE DATABASE {name}")
+        yield name
+        here.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def manage(database: str, environment: dict[str, str], *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=settings.BASE_DIR,
+        env=environment | {"DATABASE_URL": embedded.database_url(database)},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+
+
+def rows_of(database: str) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row of every table, vectors of indexes too."""
+    with psycopg.connect(embedded.database_url(database)) as there:
+        tables = there.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+        return {
+            name: sorted(there.execute(f'SELECT t::text FROM "{name}" t').fetchall())  # type: ignore[call-overload]
+            for (name,) in tables
+        }
+
+
+def test_a_restored_database_has_every_row_and_computes_every_figure_again(
+    empty_database: str, process_environment: dict[str, str], tmp_path: Path
+) -> None:
+    library = make_library(queries=3, documents=10)
+    benchmark = create_benchmark(library, name="kept", matrix={"search_modes": ["dense", "hybrid"]})
+    wait(launch(benchmark))
+    benchmark.refresh_from_db()
+    backup, manifest = tmp_path / "backup.dump", tmp_path / "manifest.json"
+    manifest.write_text(json.dumps(manifest_of(benchmark), default=str))
+
+    told = StringIO()
+    call_command("backup", str(backup), "--json", stdout=told)
+    restored = manage(empty_database, process_environment, "restore", str(backup))
+    assert restored.returncode == 0, restored.stderr
+
+    assert json.loads(told.getvalue())["bytes"] == backup.stat().st_size
+    assert backup.stat().st_mode & 0o077 == 0, "it holds the hashes of passwords"
+    before, after = rows_of(str(connection.settings_dict["NAME"])), rows_of(empty_database)
+    assert any("vector" in name and rows for name, rows in after.items())
+    assert {name for name in before if before[name] != after.get(name)} <= WITHOUT_CONTENT
+    files_made_anew = process_environment | {"BENCHBENCH_VECTOR_DIR": str(tmp_path / "vectors")}
+    again = manage(
+        empty_database, files_made_anew, "run_benchmark", "--manifest", str(manifest), "--name", "again", "--json"
+    )
+    assert again.returncode == 0, again.stdout + again.stderr
+
+    onto_itself = manage(empty_database, process_environment, "restore", str(backup))
+    assert onto_itself.returncode == 1
+    assert "is not empty, and a restore replaces nothing" in onto_itself.stderr
+
+
+def test_what_is_no_backup_or_of_a_newer_version_changes_nothing(
+    empty_database: str, process_environment: dict[str, str], tmp_path: Path
+) -> None:
+    other, newer = tmp_path / "other.dump", tmp_path / "newer.dump"
+    other.write_text("CREATE TABLE documents ();")
+    with connection.cursor() as cursor:
+        cursor.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('judging', '9999_later', now())")
+    try:
+        call_command("backup", str(newer), stdout=StringIO())
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("DELETE FROM django_migrations WHERE name = '9999_later'")
+
+    for file, sentence in (
+        (tmp_path / "absent.dump", "cannot be read: No such file or directory"),
+        (other, "is no backup: it is not in the custom format of pg_dump"),
+        (newer, "does not know its migration judging.9999_later. Install the newer one."),
+    ):
+        with pytest.raises(CommandError, match=sentence.replace(".", r"\.")):
+            call_command("restore", str(file))
+    with pytest.raises(CommandError, match="exists already"):
+        call_command("backup", str(newer))
+    with psycopg.connect(embedded.database_url(empty_database)) as there:
+        assert there.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone() == (0,)
