@@ -1,8 +1,10 @@
-"""Access to objects: one rule for admin, API, pages and sockets."""
+"""Access to objects and names: one rule for admin, API, pages and sockets."""
 
 from typing import Any, TypeVar
 
-from django.db.models import Model, QuerySet
+from django.apps import apps
+from django.contrib.auth.models import Group, User
+from django.db.models import Model, Q, QuerySet
 
 M = TypeVar("M", bound=Model)
 
@@ -39,6 +41,35 @@ def _seen_by(queryset: QuerySet[M], user: Any, through: str) -> QuerySet[M]:
     if user.has_perm(f"{owned._meta.app_label}.view_all_{owned._meta.model_name}"):
         return queryset
     return queryset.filter(owned.seen_by(user, f"{through}__" if through else ""))
+
+
+def teams_of(user: Any) -> QuerySet[Group]:
+    """Return the groups whose names a user may see, and share rows with: the user's own, or all for who sees all rows.
+
+    A group is a team by what is shared with it, and whoever may view all rows of every kind misses nothing of that.
+    """
+    every = [
+        f"{model._meta.app_label}.view_all_{model._meta.model_name}"
+        for model in apps.get_models()
+        if "view_all" in model._meta.default_permissions
+    ]
+    return Group.objects.all() if user.has_perms(every) else Group.objects.filter(user=user)
+
+
+def colleagues_of(user: Any) -> QuerySet[User]:
+    """Return the active staff whose names a user may see: those of the user's groups, or all for who may view users."""
+    active = User.objects.filter(is_active=True, is_staff=True)
+    if user.has_perm("auth.view_user"):
+        return active
+    mates = User.objects.filter(groups__in=user.groups.values("pk"))
+    return active.filter(Q(pk=user.pk) | Q(pk__in=mates.values("pk")))
+
+
+def seen_by_all_who_see(row: Any, shown: Any) -> bool:
+    """Tell whether everybody who sees `shown`, as its owner or by its team, sees `row` too: it may be named there."""
+    whose, team = getattr(row, "owner_id", None), getattr(row, "team_id", None)
+    shown_to = getattr(shown, "owner_id", None), getattr(shown, "team_id", None)
+    return whose is None or (whose == shown_to[0] and shown_to[1] in (None, team))
 
 
 def may_view(row: Model, user: Any) -> bool:

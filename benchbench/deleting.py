@@ -7,6 +7,7 @@ from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.db.models.deletion import ProtectedError, RestrictedError
 
+from benchbench.access import seen_by_all_who_see
 from benchbench.errors import ConflictError
 
 
@@ -33,26 +34,32 @@ def delete_rows(rows: QuerySet[Any]) -> None:
 def in_use(instance: Model, *users: Model) -> ConflictError:
     """Return the error that says which rows use `instance`: '… is used by mapping "a" and 2 more mappings …'.
 
-    Of what somebody else owns the name is left out, which is not for everybody who may delete `instance`.
+    A name is left out that is not for everybody who may delete `instance`.
     """
     noun = instance._meta.verbose_name
-    whose = (None, getattr(instance, "owner_id", None))
-    told = {type(user): user for user in users if _owner_id(user) in whose}
+    told = {type(user): user for user in users if seen_by_all_who_see(_owned(user), instance)}
     counts = Counter(type(user) for user in users)
-    used_by = " and ".join(_part(model, count, told.get(model)) for model, count in counts.items())
+    others = {type(user) for user in users if _owner_id(user) != getattr(instance, "owner_id", None)}
+    used_by = " and ".join(_part(model, count, told.get(model), model in others) for model, count in counts.items())
     return ConflictError(
         f'The {noun} "{instance}" cannot be deleted: it is used by {used_by}. Delete what uses it first.'
     )
 
 
 def _owner_id(row: Any) -> Any:
-    """Return whose a row is; that of a run is whose its benchmark is."""
-    return getattr(getattr(row, "benchmark", row), "owner_id", None)
+    return getattr(_owned(row), "owner_id", None)
 
 
-def _part(model: type[Model], count: int, example: Model | None) -> str:
+def _owned(row: Any) -> Any:
+    """Return the row that says whose `row` is: of a run, its benchmark."""
+    return getattr(row, "benchmark", row)
+
+
+def _part(model: type[Model], count: int, example: Model | None, of_others: bool) -> str:
     meta = model._meta
     if count == 1:
-        return f'the {meta.verbose_name} "{example}"' if example else f"one {meta.verbose_name} that somebody else owns"
-    among = f'"{example}" among them' if example else "which others own"
+        hidden = "that somebody else owns" if of_others else "that the team does not see"
+        return f'the {meta.verbose_name} "{example}"' if example else f"one {meta.verbose_name} {hidden}"
+    hidden = "which others own" if of_others else "which the team does not see"
+    among = f'"{example}" among them' if example else hidden
     return f"{count} {meta.verbose_name_plural} ({among})"

@@ -1,18 +1,13 @@
-"""Admin pages of users and groups, in the look of the rest, and of the tokens that users make for their programs."""
+"""Admin pages of the tokens that users make for their programs; `accounts` has those of users and groups."""
 
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
-from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
-from django.contrib.auth.models import Group, User
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from unfold.admin import ModelAdmin
 from unfold.decorators import display
-from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from apps.api import views
+from apps.api import accounts, views  # noqa: F401 (accounts registers its pages)
 from apps.api.access.tokens import revoke_token
 from apps.api.models import AccessToken
 from benchbench.site.additions import Page
@@ -20,21 +15,6 @@ from benchbench.site.admin import FactAdmin
 from benchbench.site.panels import Button
 
 STATES = {"active": "success", "expired": "warning", "revoked": "danger"}
-
-admin.site.unregister(User)
-admin.site.unregister(Group)
-
-
-@admin.register(User)
-class UserAdmin(DjangoUserAdmin, ModelAdmin):
-    form = UserChangeForm
-    add_form = UserCreationForm
-    change_password_form = AdminPasswordChangeForm
-
-
-@admin.register(Group)
-class GroupAdmin(DjangoGroupAdmin, ModelAdmin):
-    pass
 
 
 @admin.register(AccessToken)

@@ -2,13 +2,27 @@
 
 from typing import Any
 
+from django.contrib.auth.models import User
+from django.db.models import Q, QuerySet
+
 from apps.judging.errors import NotAJudgeError, RoundStateError
 from apps.judging.models import Round
+from benchbench.access import colleagues_of
 
 
 def is_judge(round: Round, user: Any) -> bool:
     """Tell whether the round names the user as a judge."""
     return round.judges.filter(pk=user.pk).exists()
+
+
+def nameable(user: Any, round: Round | None = None) -> QuerySet[User]:
+    """Return whom a user may name as judges: colleagues, and those whom the round names already."""
+    colleagues = colleagues_of(user)
+    return (
+        colleagues
+        if round is None
+        else User.objects.filter(Q(pk__in=colleagues.values("pk")) | Q(judging_rounds=round)).distinct()
+    )
 
 
 def require_judge(round: Round, user: Any) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import QuerySet
 
 from apps.judging.errors import RoundError
 from apps.judging.judges import require_lead, require_open
@@ -55,10 +56,12 @@ def require_judges(judges: Sequence[User], *, overlap_judges: int) -> None:
         )
 
 
-def find_judges(names: Sequence[str]) -> list[User]:
-    """Return the users of these names. Raises RoundError, which names the first that there is not."""
-    users = {user.username: user for user in User.objects.filter(username__in=names)}
+def find_judges(names: Sequence[str], among: QuerySet[User] | None = None) -> list[User]:
+    """Return the users of these names. Raises RoundError, which names the first that there is not `among` them."""
+    known = User.objects.all() if among is None else among
+    users = {user.username: user for user in known.filter(username__in=names)}
+    whom = "No user" if among is None else "Nobody in your teams"
     for name in names:
         if name not in users:
-            raise RoundError(f"No user is called {name!r}: a judge is named by the user name.", field="judges")
+            raise RoundError(f"{whom} is called {name!r}: a judge is named by the user name.", field="judges")
     return [users[name] for name in dict.fromkeys(names)]

@@ -10,7 +10,8 @@ from apps.operations.hosts import share_of_host
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation
 from apps.operations.sockets import events
-from apps.operations.subjects import owner_id_of, subject_of
+from apps.operations.subjects import subject_of
+from benchbench.access import seen_by_all_who_see
 
 TELL_SECONDS = 1.0  # batches that follow one another wait for less; that is not worth a word
 
@@ -66,6 +67,6 @@ def _reason(batch: Batch) -> str:
 def _named(holder: Operation, watched: Operation) -> str:
     """Name the operation that holds the host, unless whoever sees the other one might not see it, or it was deleted."""
     subject = subject_of(holder)
-    if subject is not None and subject.owner_id in (None, owner_id_of(watched)):
+    if subject is not None and seen_by_all_who_see(subject, subject_of(watched)):
         return f"the isolated {handler_for(holder).name(holder)}"
     return "somebody's isolated benchmark"

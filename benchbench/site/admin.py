@@ -7,8 +7,9 @@ from django import forms
 from django.contrib import messages
 from django.contrib.admin import RelatedFieldListFilter
 from django.contrib.admin.utils import flatten_fieldsets
+from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.db.models import Model, QuerySet, TextField
+from django.db.models import Model, Q, QuerySet, TextField
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -20,7 +21,7 @@ from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminTextareaWidget
 
-from benchbench.access import visible
+from benchbench.access import teams_of, visible
 from benchbench.errors import BenchbenchError
 from benchbench.site.additions import ADDITIONS, Addition, Page
 from benchbench.site.pages import next_page
@@ -40,7 +41,17 @@ PEOPLE = ("owner", "team", "started_by", "judged_by", "approved_by", "retired_by
 
 
 class OwnedForm(forms.ModelForm):
-    """Checks the constraints that name the owner even where the owner is not among the fields."""
+    """Checks the constraints that name the owner even where the owner is not among the fields.
+
+    The team that a row has stays a choice, whoever changes it: who sees the row is told so on its page.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "team" in self.fields:
+            team: Any = self.fields["team"]
+            offered = Q(pk__in=team.queryset.values("pk")) | Q(pk=self.instance.team_id)
+            team.queryset = Group.objects.filter(offered).order_by("name")
 
     def validate_unique(self) -> None:
         super().validate_unique()
@@ -204,6 +215,11 @@ class OwnedAdmin(SiteAdmin):
 
     form = OwnedForm
     list_select_related: Sequence[str] = ("owner",)
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name == "team":
+            kwargs["queryset"] = teams_of(request.user)
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         if not change:

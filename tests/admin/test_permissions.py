@@ -149,6 +149,26 @@ def test_who_does_not_see_all_cannot_give_a_row_away(client_of_ada: Client, ada:
     assert (collection.name, collection.owner) == ("still mine", ada)
 
 
+def test_a_row_is_shared_with_ones_own_teams_alone(client_of_ada: Client, ada: User) -> None:
+    """Others are neither offered nor set; that of the row stays."""
+    mine, others, before = (Group.objects.create(name=name) for name in ("mine", "others", "before"))
+    ada.groups.add(mine)
+    collection = make_collection("mine")
+    Collection.objects.update(owner=ada, team=before)
+    shown = client_of_ada.get(change_url(collection)).content.decode()
+    assert [f">{name}</option>" in shown for name in ("mine", "others", "before")] == [True, False, True]
+    for team, kept in ((others, before), (before, before), (mine, mine), (before, mine)):
+        client_of_ada.post(change_url(collection), {"name": "mine", "team": team.pk})
+        collection.refresh_from_db()
+        assert collection.team == kept
+
+
+def test_names_of_users_are_for_those_who_may_view_users(client_of_ada: Client, ada: User) -> None:
+    ada.user_permissions.add(Permission.objects.get(codename="view_all_collection"))
+    asked = {"app_label": "collections", "model_name": "collection", "field_name": "owner", "term": "a"}
+    assert client_of_ada.get(reverse("admin:autocomplete"), asked).status_code == 403
+
+
 def test_a_name_that_is_taken_is_an_error_of_the_form(client_of_ada: Client, ada: User) -> None:
     for name in ("first", "second"):
         Collection.objects.create(name=name, owner=ada)

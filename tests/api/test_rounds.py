@@ -118,6 +118,9 @@ def test_opening_needs_runs_that_one_sees_and_judges_that_are_there(
     assert judge.post(PATH, stated).status_code == 403
     answer = callers.owner.post(PATH, stated | {"judges": ["nobody"]})
     assert (answer.status_code, answer.json()["errors"].keys()) == (400, {"judges"})
+    unknown = callers.owner.post(PATH, stated | {"judges": [judge.user.username]})
+    same = answer.json()["errors"]["judges"][0].replace("nobody", judge.user.username)
+    assert (unknown.status_code, unknown.json()["errors"]["judges"]) == (400, [same])  # of no team of the owner's
     answer = callers.owner.post(PATH, stated | {"run_ids": [runs[0], runs[0]]})
     assert (answer.status_code, answer.json()["errors"].keys()) == (400, {"run_ids"})
     made = callers.owner.post(PATH, stated)

@@ -1,7 +1,7 @@
 """Deleting a collection."""
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from pytest_django import DjangoAssertNumQueries
 
 from apps.collections.deleting import delete_collection
@@ -61,4 +61,16 @@ def test_what_somebody_else_owns_is_counted_and_not_named(fruit: Collection) -> 
         delete_collection(fruit)
     Index.objects.filter(name="whole").update(owner=bob)
     with pytest.raises(ConflictError, match=r"it is used by 2 indexes \(which others own\)"):
+        delete_collection(fruit)
+
+
+def test_what_the_team_does_not_see_is_not_named_to_it(fruit: Collection) -> None:
+    ada, team = User.objects.create_user("ada"), Group.objects.create(name="search")
+    Collection.objects.update(owner=ada, team=team)
+    fruit.refresh_from_db()
+    Index.objects.create(collection=fruit, name="secret", owner=ada)
+    with pytest.raises(ConflictError, match=r"used by one index that the team does not see\. Delete"):
+        delete_collection(fruit)
+    Index.objects.update(team=team)
+    with pytest.raises(ConflictError, match=r'used by the index "secret"'):
         delete_collection(fruit)

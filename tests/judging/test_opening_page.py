@@ -1,6 +1,6 @@
 """The form that opens a round."""
 
-from django.contrib.auth.models import Permission, User
+from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.urls import reverse
 
@@ -27,6 +27,7 @@ def stated(benchmark: Benchmark, **options: object) -> dict[str, object]:
 
 def test_a_round_is_opened_with_what_is_stated(client: Client, benchmark: Benchmark, ada: User, grace: User) -> None:
     signed_in(client, ada)
+    Group.objects.create(name="search").user_set.add(ada, grace)
     scale = "2 Yes: all of it\n0 No\n\n1 Partly"
     options = {"scale": scale, "judges": [ada.pk, grace.pk], "overlap": "0.5", "guidelines": "Read.", "depth": "3"}
     answer = client.post(URL, stated(benchmark, **options))
@@ -94,3 +95,14 @@ def test_pages_of_results_lead_to_it_with_their_runs(client: Client, benchmark: 
     ada.user_permissions.remove(Permission.objects.get(codename="add_round"))
     for page in pages:
         assert URL not in client.get(page).content.decode(), page
+
+
+def test_judges_are_colleagues(client: Client, benchmark: Benchmark, ada: User, grace: User) -> None:
+    """Nobody else's name is shown, and nobody else is named."""
+    signed_in(client, ada)
+    assert "grace" not in client.get(URL).content.decode()
+    assert client.post(URL, stated(benchmark, judges=[grace.pk])).status_code == 200
+    assert not Round.objects.exists()
+    ada.user_permissions.add(Permission.objects.get(codename="view_user"))
+    assert "grace" in client.get(URL).content.decode()
+    assert client.post(URL, stated(benchmark, judges=[grace.pk])).status_code == 302

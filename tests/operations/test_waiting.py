@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.db import connections
 from django.utils import timezone
 
@@ -25,8 +25,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 HOST = "quiet"
 
 
-def start(owner: User | None = None, **payload: Any) -> Operation:
-    subject = Collection.objects.create(name=str(payload), owner=owner)
+def start(owner: User | None = None, team: Group | None = None, **payload: Any) -> Operation:
+    subject = Collection.objects.create(name=str(payload), owner=owner, team=team)
     return start_operation(Operation.Kind.RESOLVE, subject_id=subject.pk, batches=[({"number": 1, **payload}, 1)])
 
 
@@ -105,8 +105,14 @@ def test_what_must_be_alone_says_that_it_waits_for_quiet(held: Any, begun: threa
     held.set()
 
 
-def test_somebody_else_s_work_is_not_named(held: Any, begun: threading.Event, work: Any) -> None:
-    timed, other = start(owner=User.objects.create(username="ada"), alone=True, holds=True), start()
+@pytest.mark.parametrize("shared", [False, True])
+def test_work_that_not_all_who_watch_see_is_not_named(
+    held: Any, begun: threading.Event, work: Any, shared: bool
+) -> None:
+    """Also of the same owner: a team sees what is shared with it."""
+    ada = User.objects.create(username="ada")
+    theirs: Any = {"owner": ada, "team": Group.objects.create(name="search")} if shared else {}
+    timed, other = start(owner=ada, alone=True, holds=True), start(**theirs)
     work(timed)
     assert begun.wait(30)
     work(other)

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_POST
 
 from apps.benchmarks.models import Run
 from apps.judging.errors import RoundError
+from apps.judging.judges import nameable
 from apps.judging.models import Round
 from apps.judging.opening import RoundOptions, open_round, preview_round
 from apps.judging.scales import read_scale
@@ -78,7 +79,7 @@ class OpenForm(PageForm):
         runs: Any = self.fields["runs"]
         runs.choices = _run_choices(self.user, self.data.get("mapping") or self.initial.get("mapping"))
         judges: Any = self.fields["judges"]
-        staff_members = User.objects.filter(is_active=True, is_staff=True).order_by("username")[:MOST_JUDGES]
+        staff_members = nameable(self.user).order_by("username")[:MOST_JUDGES]
         judges.choices = [(str(one.pk), one.get_username()) for one in staff_members]
 
     def clean_scale(self) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ from apps.api.serializers.judging.rounds import (
 )
 from apps.benchmarks.models import Run
 from apps.judging.closing import close_round
-from apps.judging.judges import require_lead
+from apps.judging.judges import nameable, require_lead
 from apps.judging.leading import change_round, find_judges
 from apps.judging.models import Round
 from apps.judging.opening import RoundOptions, open_round
@@ -59,7 +59,7 @@ class Rounds(Endpoint):
             find_visible(Run.objects.select_related("benchmark__mapping"), pk, request.user, through="benchmark")
             for pk in data.pop("run_ids")
         ]
-        judges = find_judges(data.pop("judges"))
+        judges = find_judges(data.pop("judges"), nameable(request.user))
         with naming(runs="run_ids"):
             made = open_round(runs, RoundOptions(**data), judges=judges, owner=request.user)
         return Response(RoundFacts(told().get(pk=made.pk)).data, status=201)
@@ -83,7 +83,7 @@ class OneRound(Endpoint):
         found = find_round(request, round_id)
         data = valid(RoundChanges, request.data)
         if "judges" in data:
-            data["judges"] = find_judges(data["judges"])
+            data["judges"] = find_judges(data["judges"], nameable(request.user, found))
         change_round(found, request.user, **data)
         return Response(RoundFacts(told().get(pk=found.pk)).data)
 

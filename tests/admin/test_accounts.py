@@ -1,0 +1,139 @@
+"""Accounts: whoever may change users makes nobody more than they are themselves."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, Permission, User
+from django.db.models import Q
+from django.test import Client
+from django.urls import reverse
+
+from benchbench.site.panels import change_url, changelist_url
+
+PASSWORD = "correct horse 7"
+
+
+def permissions(*codenames: str) -> Any:
+    return Permission.objects.filter(codename__in=codenames)
+
+
+@pytest.fixture
+def manager(db: None) -> User:
+    """Staff who may change users, and view runs."""
+    user = User.objects.create_user("manager", is_staff=True)
+    user.user_permissions.set(permissions("add_user", "change_user", "delete_user", "view_user", "view_run"))
+    user.groups.add(Group.objects.create(name="mine"))
+    return user
+
+
+@pytest.fixture
+def ada(db: None) -> User:
+    return User.objects.create_user("ada", is_staff=True)
+
+
+@pytest.fixture
+def client(manager: User) -> Client:
+    client = Client()
+    client.force_login(manager)
+    return client
+
+
+def change(client: Client, user: User, **more: Any) -> int:
+    """Send the form of an account as a browser would, with something else in it; return the status."""
+    fields: dict[str, Any] = {"username": user.username, "is_staff": "on", "is_active": "on"}
+    for name in ("groups", "user_permissions"):
+        fields[name] = [row.pk for row in getattr(user, name).all()]
+    times = {"date_joined_0": "2026-01-01", "date_joined_1": "00:00"}
+    return client.post(change_url(user), fields | times | more).status_code
+
+
+def test_an_account_is_changed_by_who_may(client: Client, ada: User) -> None:
+    assert change(client, ada, first_name="Ada", groups=[Group.objects.get().pk]) == 302
+    ada.refresh_from_db()
+    assert (ada.first_name, ada.groups.get().name) == ("Ada", "mine")
+
+
+def test_nobody_becomes_a_superuser_by_who_is_none(client: Client, ada: User, manager: User) -> None:
+    for user in (ada, manager):
+        change(client, user, is_superuser="on")
+    form = {"username": "eve", "password1": PASSWORD, "password2": PASSWORD, "usable_password": "true"}
+    client.post(reverse("admin:auth_user_add"), form | {"is_superuser": "on"})
+    assert User.objects.filter(username="eve").exists()
+    assert not User.objects.filter(is_superuser=True).exists()
+
+
+@pytest.mark.parametrize("whom", ["ada", "manager"])
+def test_nobody_is_given_what_the_giver_lacks(client: Client, ada: User, manager: User, whom: str) -> None:
+    user = User.objects.get(username=whom)
+    before = set(user.user_permissions.all()), set(user.groups.all())
+    others = Group.objects.create(name="others")
+    mighty = Group.objects.create(name="mighty")
+    mighty.permissions.set(permissions("delete_run"))
+    given = permissions("delete_run").get()
+    assert change(client, user, user_permissions=[given.pk]) == 200
+    for group in (others, mighty):
+        assert change(client, user, groups=[group.pk]) == 200
+    page = client.get(change_url(user)).content.decode()
+    assert all(name not in page for name in ("others", "mighty", "Can delete run"))
+    assert (set(user.user_permissions.all()), set(user.groups.all())) == before
+
+
+@pytest.mark.parametrize("more", ["superuser", "permission", "group", "inactive superuser"])
+def test_who_may_do_more_is_not_changed(client: Client, ada: User, more: str) -> None:
+    ada.is_superuser, ada.is_active = "superuser" in more, "inactive" not in more
+    ada.set_password("her own")
+    ada.save()
+    if more == "permission":
+        ada.user_permissions.set(permissions("delete_run"))
+    if more == "group":
+        ada.groups.add(Group.objects.create(name="others"))
+    form = {"password1": PASSWORD, "password2": PASSWORD, "usable_password": "true"}
+    assert client.post(reverse("admin:auth_user_password_change", args=[ada.pk]), form).status_code == 403
+    assert change(client, ada, first_name="Eve") == 403
+    assert client.post(reverse("admin:auth_user_delete", args=[ada.pk]), {"post": "yes"}).status_code == 403
+    many = {"action": "delete_selected", "_selected_action": [ada.pk], "post": "yes"}
+    client.post(changelist_url(User), many)
+    ada.refresh_from_db()
+    assert (ada.check_password("her own"), ada.first_name) == (True, "")
+
+
+def test_the_password_of_who_may_no_more_is_set(client: Client, ada: User) -> None:
+    form = {"password1": PASSWORD, "password2": PASSWORD, "usable_password": "true"}
+    assert client.post(reverse("admin:auth_user_password_change", args=[ada.pk]), form).status_code == 302
+    ada.refresh_from_db()
+    assert ada.check_password(PASSWORD)
+
+
+def test_groups_are_changed_by_superusers_alone(client: Client, manager: User) -> None:
+    manager.user_permissions.add(*Permission.objects.filter(content_type__model="group"))
+    others = Group.objects.create(name="others")
+    own = Group.objects.get(name="mine")
+    assert client.post(reverse("admin:auth_group_add"), {"name": "new"}).status_code == 403
+    assert (
+        client.post(change_url(own), {"name": "mine", "permissions": [permissions("delete_run").get().pk]}).status_code
+        == 403
+    )
+    assert client.post(reverse("admin:auth_group_delete", args=[own.pk]), {"post": "yes"}).status_code == 403
+    shown = client.get(changelist_url(Group)).content.decode()
+    assert ("mine" in shown, "others" in shown) == (True, False)
+    assert client.get(change_url(others)).status_code in (302, 404)
+    assert not own.permissions.exists()
+
+
+def test_who_sees_all_rows_gives_every_group_that_gives_no_more(client: Client, manager: User, ada: User) -> None:
+    manager.user_permissions.add(*Permission.objects.filter(Q(codename__startswith="view_all")))
+    team = Group.objects.create(name="others")
+    mighty = Group.objects.create(name="mighty")
+    mighty.permissions.set(permissions("delete_run"))
+    assert change(client, ada, groups=[mighty.pk]) == 200
+    assert change(client, ada, groups=[team.pk]) == 302
+    assert ada.groups.get() == team
+
+
+def test_a_superuser_changes_everything(manager: User, ada: User) -> None:
+    User.objects.filter(pk=manager.pk).update(is_superuser=True)
+    client = Client()
+    client.force_login(User.objects.get(pk=manager.pk))
+    assert change(client, ada, is_superuser="on", user_permissions=[permissions("delete_run").get().pk]) == 302
+    ada.refresh_from_db()
+    assert ada.is_superuser
