@@ -1,5 +1,6 @@
 """Archives that somebody uploads, unpacked so that they can do no harm."""
 
+import os
 import stat
 import tempfile
 import zipfile
@@ -13,6 +14,8 @@ from benchbench.reading.strict_json import raw_chunks
 
 MAX_FILES = 10_000
 BLOCK = 2**20
+NAME_BYTES = 255
+PATH_BYTES = 3000  # within the folder that it is unpacked to; with that, a path has at most 4,096
 
 
 @contextmanager
@@ -20,8 +23,8 @@ def unpacked(path: Path, *, max_bytes: int) -> Iterator[Path]:
     """Unpack a zip while the block runs, and give the directory that it is: its only folder, else all of it.
 
     What macOS adds and hidden files are left out. Refused with a sentence: an absolute path, one with `..`, a link, a
-    password, a file twice, more than MAX_FILES files, and more than `max_bytes` of them unpacked, a `.gz` among them
-    unpacked too. What is written is counted, not what the archive says of itself.
+    name or a path that is too long, a password, a file twice, more than MAX_FILES files, and more than `max_bytes` of
+    them unpacked, a `.gz` among them unpacked too. What is written is counted, not what the archive says of itself.
     """
     with tempfile.TemporaryDirectory(prefix="benchbench-zip-") as folder:
         target = Path(folder) / (path.stem or "archive")
@@ -61,6 +64,8 @@ def _said(path: Path, error: Exception) -> str:
         return "it was cut short, or is no zip. Pack it, or copy it, again"
     if isinstance(error, zipfile.BadZipFile | zlib.error | EOFError):
         return "it is damaged. Pack it, or copy it, again"
+    if isinstance(error, OSError):  # whose text has the folder
+        return f"one of its files cannot be written here: {error.strerror or type(error).__name__}"
     return str(error)
 
 
@@ -94,6 +99,11 @@ def _checked(member: zipfile.ZipInfo) -> PurePosixPath:
     name = PurePosixPath(member.filename)
     if not name.name or name.is_absolute() or ".." in name.parts or "\\" in member.filename or ":" in member.filename:
         raise ValueError(f"it holds the path {member.filename[:60]!a}, which leads out of it")
+    if any(len(os.fsencode(part)) > NAME_BYTES for part in name.parts) or len(os.fsencode(name)) > PATH_BYTES:
+        raise ValueError(
+            f"it holds a path that begins {member.filename[:60]!a} and is too long: a name has at most {NAME_BYTES} "
+            f"bytes, a path {PATH_BYTES:,}"
+        )
     if stat.S_ISLNK(member.external_attr >> 16):
         raise ValueError(f"it holds the link {member.filename[:60]!a}")
     if member.flag_bits & 1:

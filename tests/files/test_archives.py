@@ -1,9 +1,12 @@
 """Unpacking archives that somebody uploads."""
 
+import errno
 import gzip
+import os
 import stat
 import zipfile
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -39,6 +42,26 @@ def test_it_gives_the_only_folder_or_all(tmp_path: Path) -> None:
 def test_a_path_that_leads_out_is_refused(name: str, tmp_path: Path) -> None:
     assert "which leads out of it" in refusal(archive(tmp_path / "a.zip", (name, b"x")))
     assert [path.name for path in tmp_path.iterdir()] == ["a.zip"]
+
+
+@pytest.mark.parametrize(
+    "name", ["n" * 256, "ü" * 128, "d" * 256 + "/x", "/".join(["d" * 200] * 16), "x" * 60_000], ids=len
+)
+def test_a_name_that_is_too_long_is_refused_without_a_folder_of_the_server(name: str, tmp_path: Path) -> None:
+    said = refusal(archive(tmp_path / "a.zip", (name, b"x")))
+    assert "is too long: a name has at most 255 bytes" in said
+    assert "/tmp" not in said
+    assert str(tmp_path) not in said
+    assert len(said) < 600
+
+
+def test_what_cannot_be_written_tells_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = archive(tmp_path / "a.zip", ("x", b"1"))
+    error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(tmp_path / "secret"))
+    monkeypatch.setattr(archives, "_write", Mock(side_effect=error))
+    assert refusal(path) == (
+        "a.zip cannot be unpacked: one of its files cannot be written here: No space left on device."
+    )
 
 
 def test_links_repeated_files_and_too_many_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
