@@ -4,11 +4,11 @@ One row of CHECKS for each kind of part. Whatever is declared, built, searched, 
 whoever offers a choice; what is not to be had is refused by the sentence that mends it.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import Any, Protocol
 
+from apps.retrieval.encoders.admitting import PREFIX
 from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.llms.servers import full_name, lack_of_llm
 from apps.retrieval.models import Index
@@ -20,7 +20,6 @@ from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.configuration import Configuration
 
 PROVIDERS = ("sbert", "sentence-transformers")  # of the models that are loaded by their bare names
-PREFIX = re.compile(r"[\w-]+:")
 
 
 class UnavailableError(ConflictError):

@@ -6,6 +6,7 @@ from django import forms
 from django.conf import settings
 
 from apps.collections.models import Collection
+from apps.retrieval.encoders.admitting import no_name
 from apps.retrieval.llms.servers import servers
 from apps.retrieval.models import Index
 from benchbench.site.pages import PageForm
@@ -23,7 +24,7 @@ class IndexForm(PageForm):
         max_length=500,
         required=False,
         help_text=(
-            "A sentence-transformers model, by name or local path: it turns texts into vectors for dense search. "
+            "A sentence-transformers model by its published name: it turns texts into vectors for dense search. "
             "Empty: lexical search only."
         ),
     )
@@ -138,6 +139,12 @@ class IndexForm(PageForm):
             self.add_error("overlap", "Whole documents do not overlap: state a chunk size too.")
         if values.get("by_section"):
             self.add_error("by_section", "Whole documents are not cut: state a chunk size too.")
+
+    def clean_encoder(self) -> str:
+        name: str = self.cleaned_data["encoder"].strip()
+        if sentence := no_name(name):
+            raise forms.ValidationError(sentence)
+        return name
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -1,10 +1,16 @@
 """The forms of an index and of several: what is sent, what is built, and what is refused."""
 
+import json
+from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
+from apps.mappings.models import Mapping
 from apps.operations.models import Operation
 from apps.operations.working import wait
 from apps.retrieval.models import Index
@@ -106,3 +112,33 @@ def test_an_index_that_would_find_nothing_is_refused_in_the_form(client_of_ada: 
     response = client_of_ada.post(reverse("admin:retrieval_index_add"), {"collection": collection.pk, "name": "none"})
     assert "name an encoder" in str(response.context["form"].errors)
     assert not Index.objects.exists()
+
+
+@pytest.mark.parametrize("name", ["/etc", "~/model", "./model", "../model", "a/b/c", "https://x.org/m", "a b"])
+def test_a_folder_of_the_server_is_no_model(
+    transactional_db: None, admin_client: Client, library: Mapping, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same is said of each, and nothing is looked up: which folders there are is not told."""
+    monkeypatch.setattr(Path, "is_dir", Mock(side_effect=AssertionError("it was looked for")))
+    Index.objects.all().delete()
+    fields = {"collection": library.collection.pk, "name": "a", "encoder": name, "encoders": name, "strategies": "flat"}
+    for page in ("retrieval_index_add", "index_grid"):
+        answer = admin_client.post(reverse(f"admin:{page}"), fields)
+        assert answer.status_code == 200
+        told = answer.content.decode()
+        assert "folders of the server are named by commands only" in told or "is not known here" in told
+    assert not Index.objects.exists()
+    matrix = {"mapping": library.pk, "name": "b", "search_modes": "dense", "use_reranker": "on", "rerankers": name}
+    answer = admin_client.post(reverse("admin:benchmarks_benchmark_add"), matrix)
+    assert "folders of the server are named by commands only" in str(answer.context["form"].errors["rerankers"])
+    manifest = SimpleUploadedFile("m.json", json.dumps({"matrix": {"rerankers": [name]}}).encode())
+    answer = admin_client.post(reverse("admin:benchmark_from_manifest"), {"file": manifest})
+    assert "folders of the server are named by commands only" in str(answer.context["form"].errors["file"])
+
+
+def test_the_folder_that_is_the_default_is_a_model(transactional_db: None, admin_client: Client, settings: Any) -> None:
+    settings.BENCHBENCH_DEFAULT_MODEL = "/models/ours"
+    collection = make_collection("library", [{"title": "apple", "text": "apple pear"}])
+    fields = {"collection": collection.pk, "name": "ours", "encoder": "/models/ours"}
+    admin_client.post(reverse("admin:retrieval_index_add"), fields)
+    assert Index.objects.get().encoder == "/models/ours"

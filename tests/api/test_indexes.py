@@ -191,7 +191,7 @@ def test_an_encoder_is_named_not_found_in_the_folders_of_the_server(
 ) -> None:
     answer = callers.owner.post(f"/collections/{fruit.pk}/indexes", {"name": "n", "encoder": encoder})
     assert answer.status_code == 400, answer.content
-    assert "paths of the server can be named in the admin only" in answer.json()["detail"]
+    assert "folders of the server are named by commands only" in answer.json()["detail"]
 
 
 def test_it_tells_what_there_is(callers: Callers, index: Index, settings: Any) -> None:

@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from huggingface_hub import constants
@@ -150,6 +151,46 @@ def test_a_path_without_a_folder_asks_nobody(asked: list[str]) -> None:
     with pytest.raises(ModelError, match=r"'\./missing' is not on this machine: there is no such folder"):
         load_model("CrossEncoder", "./missing")
     assert asked == []
+
+
+def test_pickled_weights_are_not_fetched(asked: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(FILES, "model.safetensors")
+    with pytest.raises(ModelError, match=r"may run code when they are read \(pytorch_model\.bin\): use .* safetensors"):
+        fetch_model("sentence-transformers/known")
+    assert len(asked) == 1  # that it is there, and with which files
+
+
+TRANSFORMER = [{"type": "sentence_transformers.models.Transformer", "path": ""}]
+PICKLE = b"cos\nsystem\n(S'touch /nonexistent/ran'\ntR."
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({"pytorch_model.bin": PICKLE}, r"may run code when they are read \(pytorch_model\.bin\)"),
+        ({"model.safetensors": b"", "2_Dense/pytorch_model.bin": PICKLE}, r"2_Dense/pytorch_model\.bin"),
+        ({"weights.pkl": PICKLE}, r"weights\.pkl"),
+        ({"modules.json": [{"type": "subprocess.Popen", "path": ""}]}, "brings code of its own"),
+        ({"modules.json": [{"type": "evil.Evil", "path": ""}], "evil.py": b"1/0"}, "brings code of its own"),
+        ({"config.json": {"auto_map": {"AutoModel": "evil.Evil"}}, "evil.py": b"1/0"}, "brings code of its own"),
+        (
+            {"modules.json": TRANSFORMER, "a/config.json": {"auto_map": {}}, "evil.py": b"1/0"},
+            "brings code of its own",
+        ),
+    ],
+)
+def test_a_folder_with_code_is_refused_before_it_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, Any], told: str
+) -> None:
+    import sentence_transformers
+
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+    for kind in ("SentenceTransformer", "CrossEncoder"):
+        monkeypatch.setattr(sentence_transformers, kind, Mock(side_effect=AssertionError("it was loaded")))
+        with pytest.raises(ModelError, match=told):
+            load_model(kind, str(tmp_path))
 
 
 def test_weights_for_others_are_not_needed() -> None:

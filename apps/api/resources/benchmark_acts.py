@@ -24,8 +24,8 @@ from apps.api.serializers.benchmark_acts import (
     VerificationFacts,
 )
 from apps.api.serializers.benchmarks import BenchmarkFacts
-from apps.api.serializers.matrices import require_published
 from apps.benchmarks.defining.cloning import clone
+from apps.benchmarks.defining.model_names import require_published
 from apps.benchmarks.measuring.measures import add_measures, besides_the_usual
 from apps.benchmarks.measuring.rescoring import find_version, rescore
 from apps.benchmarks.models import Benchmark

@@ -24,9 +24,10 @@ from apps.api.serializers.benchmarks import (
     PreviewFacts,
     StartedFacts,
 )
-from apps.api.serializers.matrices import completed, require_published
+from apps.api.serializers.matrices import completed
 from apps.benchmarks.cancelling import cancel
 from apps.benchmarks.defining.creating import create_benchmark
+from apps.benchmarks.defining.model_names import require_published
 from apps.benchmarks.defining.modes import with_modes
 from apps.benchmarks.defining.options import BenchmarkOptions
 from apps.benchmarks.defining.previewing import preview

@@ -10,7 +10,7 @@ from rest_framework import serializers
 
 from apps.api.fields import AnyObject, Choice, Flag, ListOf, Moment, StrictSerializer, Text
 from apps.api.paging import Page
-from apps.retrieval.encoders.model_files import PUBLISHED
+from apps.retrieval.encoders.admitting import PUBLISHED
 from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.models import Index
 from apps.retrieval.strategies import STRATEGIES
@@ -18,8 +18,8 @@ from benchbench.names import MAX_LENGTH
 
 ENCODER = rf"^(?:|(?:{'|'.join(ENCODERS)}).+|{PUBLISHED.pattern})$"
 NO_NAME = (
-    'encoder must be the name of a model, as in "sentence-transformers/all-MiniLM-L6-v2": paths of the server can be '
-    "named in the admin only."
+    'encoder must be the name of a model, as in "sentence-transformers/all-MiniLM-L6-v2": folders of the server are '
+    "named by commands only."
 )
 NO_STORE = (
     "An index has no store: PostgreSQL keeps its vectors. Name the store where it searches, in the matrix of a "

@@ -8,9 +8,9 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from apps.api.fields import AnyValue, as_whole
-from apps.retrieval.encoders.model_files import PUBLISHED
+from apps.retrieval.encoders.admitting import PUBLISHED
 from benchbench.ir.planning.axes import CUTOFF
-from benchbench.ir.planning.matrix import BY_KEY, DEFAULT_CUTOFFS, DEFAULT_PRIMARY_K, MatrixError
+from benchbench.ir.planning.matrix import BY_KEY, DEFAULT_CUTOFFS, DEFAULT_PRIMARY_K
 from benchbench.reading.strict_json import kind
 
 VALUES: dict[str, dict[str, Any]] = {
@@ -68,18 +68,3 @@ def completed(matrix: Mapping[str, Any], top_k: int | None) -> dict[str, Any]:
         reached = [k for k in DEFAULT_CUTOFFS if k <= min(depths, default=0)]
         whole["k_values_for_metrics"] = reached or [whole.get("primary_k", DEFAULT_PRIMARY_K)]
     return whole
-
-
-def require_published(matrix: Any) -> None:
-    """Raise MatrixError for a reranker that is no published name: no client names a path of the server.
-
-    What else may be wrong with a matrix is left to the use case.
-    """
-    rerankers = matrix.get("rerankers") if isinstance(matrix, Mapping) else None
-    for name in rerankers if isinstance(rerankers, list) else ():
-        if isinstance(name, str) and name.strip() and not PUBLISHED.fullmatch(name):
-            raise MatrixError(
-                f'rerankers: {name[:80]!r} is not the name of a model, as in "cross-encoder/ms-marco-MiniLM-L6-v2": '
-                "paths of the server can be named in the admin only.",
-                field="rerankers",
-            )

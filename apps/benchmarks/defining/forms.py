@@ -7,6 +7,7 @@ from django import forms
 
 from apps.benchmarks.defining.choosing import ready_indexes
 from apps.benchmarks.defining.list_fields import ListField, field_of
+from apps.benchmarks.defining.model_names import require_published
 from apps.benchmarks.defining.options import BenchmarkOptions
 from apps.benchmarks.measuring.measures import names_in
 from apps.mappings.models import Mapping
@@ -14,7 +15,7 @@ from benchbench.access import visible
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.axes import METHODS, RERANKING, REWRITING, SEARCH, whole_numbers
 from benchbench.ir.planning.configuration import SEARCH_MODES
-from benchbench.ir.planning.matrix import BY_KEY, KEYS
+from benchbench.ir.planning.matrix import BY_KEY, KEYS, MatrixError
 from benchbench.site.pages import PageForm, SizedFileField
 
 MatrixFields: Any = type("MatrixFields", (forms.Form,), {key: field_of(axis) for key, axis in BY_KEY.items()})
@@ -140,6 +141,13 @@ class BenchmarkForm(PageForm, MatrixFields):
         field.queryset = resolved.select_related("dataset", "collection").order_by("name")
         indexes: Any = self.fields["indexes"]
         indexes.choices = [(name, name) for name in self._index_names()]
+
+    def clean_rerankers(self) -> list[Any]:
+        try:
+            require_published(self.cleaned_data)
+        except MatrixError as error:
+            raise forms.ValidationError(error.message.removeprefix("rerankers: ")) from None
+        return self.cleaned_data["rerankers"]
 
     def _index_names(self) -> list[str]:
         """Return the names of the ready indexes of the chosen mapping's collection that the user sees."""

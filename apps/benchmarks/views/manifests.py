@@ -9,6 +9,7 @@ from django.shortcuts import redirect
 from django.utils.text import slugify
 
 from apps.benchmarks.defining.forms import ManifestForm
+from apps.benchmarks.defining.model_names import require_published
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.repeating.manifests import manifest_of
 from apps.benchmarks.repeating.reproducing import benchmark_from, read_manifest
@@ -24,6 +25,7 @@ def run_manifest(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     def act(form: ManifestForm) -> HttpResponse:
         with form.content(), stored(form.cleaned_data["file"]) as path:
             manifest = read_manifest(path)
+            require_published(manifest.get("matrix") if isinstance(manifest, dict) else None)
         benchmark = benchmark_from(manifest, owner=staff(request), name=form.cleaned_data["name"])
         start(request, benchmark)
         return redirect("admin:benchmark_results", benchmark.pk)

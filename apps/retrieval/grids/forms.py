@@ -6,6 +6,7 @@ from django import forms
 from django.conf import settings
 
 from apps.collections.models import Collection
+from apps.retrieval.encoders.admitting import no_name
 from apps.retrieval.grids.planning import Grid
 from apps.retrieval.grids.reading import EXAMPLE, read_strategy
 from apps.retrieval.llms.servers import servers
@@ -30,7 +31,7 @@ class GridForm(PageForm):
     encoders = forms.CharField(
         required=False,
         widget=forms.Textarea({"rows": 4}),
-        help_text="Sentence-transformers models, by name or local path, one a line. None: lexical search only.",
+        help_text="Sentence-transformers models by their published names, one a line. None: lexical search only.",
     )
     llms = forms.CharField(
         required=False,
@@ -62,7 +63,10 @@ class GridForm(PageForm):
             raise forms.ValidationError(error.message) from None
 
     def clean_encoders(self) -> list[str]:
-        return lines_of(self.cleaned_data["encoders"]) or [""]
+        names = lines_of(self.cleaned_data["encoders"])
+        if wrong := [sentence for name in names if (sentence := no_name(name))]:
+            raise forms.ValidationError(wrong)
+        return names or [""]
 
     def clean_llms(self) -> list[str]:
         return lines_of(self.cleaned_data["llms"])
