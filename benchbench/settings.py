@@ -242,6 +242,8 @@ BENCHMARK_DATASET_MAX_QUERIES = env_int("BENCHMARK_DATASET_MAX_QUERIES", 1000)
 BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY = env_int("BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY", 100)
 # The largest corpus or zip that may be uploaded, and what it may unpack to; commands have no limit.
 BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES = env_int("BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES", 200 * 2**20)
+# The most chunks, with summaries above them, that an index cuts documents into; whole documents have no limit.
+BENCHBENCH_MAX_CHUNKS = env_int("BENCHBENCH_MAX_CHUNKS", 2_000_000)
 # A resolution larger than this, or one that takes longer, goes to the queue.
 BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = env_int("BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS", 10_000, least=0)
 BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_DOCS = env_int("BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_DOCS", 50_000, least=0)

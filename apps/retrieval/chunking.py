@@ -12,6 +12,7 @@ from apps.collections.models import Collection, Section
 from apps.collections.records import DocumentRecord, SectionRecord
 from apps.retrieval.fingerprints import fingerprint, text_hash
 from apps.retrieval.models import ChunkSet
+from apps.retrieval.sizing import require_bounded
 from apps.retrieval.strategies import TREES, chunk_parameters, get_strategy
 from apps.retrieval.strategies.base import Piece
 
@@ -44,7 +45,8 @@ def make_chunk_set(
     document: the order in which equal scores rank. Summaries follow them, level by level, in the same order.
     Parameters of the search alone are no part of it. Of a tree it has the chunks alone at first; what grows it later
     (`retrieval.growing`), `grown_by`, is part of what it is. The collection is locked meanwhile, so that an import
-    waits. `on_part` is called between parts and may raise. Raises StrategyError, ChunkingError.
+    waits. `on_part` is called between parts and may raise. Raises StrategyError, ChunkingError,
+    IndexingError for more than BENCHBENCH_MAX_CHUNKS.
     """
     parameters = chunk_parameters(get_strategy(strategy), parameters)
     locked = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
@@ -58,6 +60,7 @@ def make_chunk_set(
     existing = ChunkSet.objects.filter(fingerprint=key).first()
     if existing:
         return existing
+    require_bounded(locked, strategy, parameters)
     made = ChunkSet.objects.create(
         collection=locked,
         collection_fingerprint=locked.fingerprint,

@@ -15,6 +15,7 @@ from apps.retrieval.availability import require_available
 from apps.retrieval.building import IndexingError
 from apps.retrieval.llms.servers import checked_llm
 from apps.retrieval.models import Index
+from apps.retrieval.sizing import require_bounded
 from apps.retrieval.strategies import get_strategy, has_summaries
 from benchbench.errors import ConflictError
 from benchbench.names import checked_name
@@ -44,7 +45,8 @@ def create_index(
     `chunk_parameters` are the strategy's (for flat, none means whole documents). Without an `encoder` it is searched by
     words only, unless vectors are imported into it. `llm` is the model that a strategy asks, on the server that
     `llm_parameters` name (`llms.servers`). The model is looked for when it is built. Raises IndexingError,
-    UnavailableError for a strategy or a provider that is not here, StrategyError, ChunkingError.
+    UnavailableError for a strategy or a provider that is not here, StrategyError, ChunkingError. Nothing is made that
+    would have more than BENCHBENCH_MAX_CHUNKS.
     """
     name = checked_name(name, "index")
     asked = {"llm": llm.strip(), "llm_parameters": dict(llm_parameters or {})}
@@ -62,6 +64,7 @@ def create_index(
         raise NoTextError(f'The collection "{locked}" holds the ids of external runs: it has no text to search.')
     if not locked.document_count:
         raise NoTextError(f'The collection "{locked}" has no documents to index; import some first.')
+    require_bounded(locked, strategy, declared.chunk_parameters)
     declared.collection, declared.version = locked, next_version(locked, name)
     declared.save(force_insert=True)
     return declared
@@ -98,6 +101,7 @@ def build_index(index: Index, *, by: User | None = None) -> Operation:
     """
     index.refresh_from_db()
     require_available(index)
+    require_bounded(index.collection, index.strategy, index.chunk_parameters)  # by the documents that there are now
     if index.status == Index.Status.READY:
         raise ConflictError(f'The index "{index}" is ready and never changes; make a new version of it instead.')
     operation = start_operation(

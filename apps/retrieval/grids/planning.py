@@ -14,6 +14,7 @@ from apps.retrieval.grids.naming import index_name, longer_names
 from apps.retrieval.indexing import require_searchable
 from apps.retrieval.models import Index
 from apps.retrieval.reusing import Ingredients, complete, index_there
+from apps.retrieval.sizing import require_bounded
 from apps.retrieval.strategies import STRATEGIES
 from benchbench.names import MAX_LENGTH, free_name
 
@@ -65,8 +66,9 @@ class Cell:
 def plan_grid(collection: Collection, grid: Grid, *, owner: Any = None) -> list[Cell]:
     """Return each distinct index of a grid over a collection, as `owner` sees it; nothing is made.
 
-    Raises IndexingError for an empty axis, for more indexes than BENCHMARK_MAX_VALUES_PER_AXIS, and for one that would
-    find nothing; StrategyError and ChunkingError for parameters, LLMError for those of a language model.
+    Raises IndexingError for an empty axis, for more indexes than BENCHMARK_MAX_VALUES_PER_AXIS, for one of more chunks
+    than BENCHBENCH_MAX_CHUNKS, and for one that would find nothing; StrategyError and ChunkingError for parameters,
+    LLMError for those of a language model.
     """
     if not grid.strategies or not grid.encoders:
         what = "encoder" if grid.strategies else "strategy"
@@ -94,6 +96,8 @@ def plan_cell(collection: Collection, made_of: Ingredients, *, owner: Any, taken
     made_of = complete(made_of)
     require_searchable(index_name(made_of), made_of.strategy, made_of.encoder, made_of.lexical)
     index = index_there(collection, made_of, owner=owner)
+    if index is None:
+        require_bounded(collection, made_of.strategy, made_of.chunk_parameters)
     return Cell(index.name if index else _new_name(collection, made_of, taken), made_of, index)
 
 
