@@ -6,6 +6,7 @@ from django.apps import apps
 from django.contrib.auth.models import Group, User
 from django.db.models import Model, Q, QuerySet
 
+ROLES = ("viewer", "judge", "editor", "admin")  # groups that say what their members may do; all others are teams
 M = TypeVar("M", bound=Model)
 
 
@@ -44,24 +45,26 @@ def _seen_by(queryset: QuerySet[M], user: Any, through: str) -> QuerySet[M]:
 
 
 def teams_of(user: Any) -> QuerySet[Group]:
-    """Return the groups whose names a user may see, and share rows with: the user's own, or all for who sees all rows.
+    """Return the teams whose names a user may see, and share rows with: the user's own, or all for who sees all rows.
 
-    A group is a team by what is shared with it, and whoever may view all rows of every kind misses nothing of that.
+    Whoever may view all rows of every kind misses nothing of what is shared with a team. Roles are none: viewers have
+    no more in common than that they may look.
     """
     every = [
         f"{model._meta.app_label}.view_all_{model._meta.model_name}"
         for model in apps.get_models()
         if "view_all" in model._meta.default_permissions
     ]
-    return Group.objects.all() if user.has_perms(every) else Group.objects.filter(user=user)
+    teams = Group.objects.exclude(name__in=ROLES)
+    return teams if user.has_perms(every) else teams.filter(user=user)
 
 
 def colleagues_of(user: Any) -> QuerySet[User]:
-    """Return the active staff whose names a user may see: those of the user's groups, or all for who may view users."""
+    """Return the active staff whose names a user may see: those of the user's teams, or all for who may view users."""
     active = User.objects.filter(is_active=True, is_staff=True)
     if user.has_perm("auth.view_user"):
         return active
-    mates = User.objects.filter(groups__in=user.groups.values("pk"))
+    mates = User.objects.filter(groups__in=user.groups.exclude(name__in=ROLES).values("pk"))
     return active.filter(Q(pk=user.pk) | Q(pk__in=mates.values("pk")))
 
 

@@ -14,7 +14,7 @@ from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from benchbench.access import teams_of
+from benchbench.access import ROLES, teams_of
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
@@ -28,10 +28,15 @@ def held_by(user: Any) -> QuerySet[Permission]:
     )
 
 
+def known_to(user: Any) -> QuerySet[Group]:
+    """Return the groups whose names a user may see: roles, which every site has, and teams."""
+    return Group.objects.filter(Q(name__in=ROLES) | Q(pk__in=teams_of(user).values("pk")))
+
+
 def givable(user: Any) -> QuerySet[Group]:
     """Return the groups that a user may give: with no permission, and no row, that the user lacks."""
     beyond = Permission.objects.exclude(pk__in=held_by(user).values("pk"))
-    return teams_of(user).exclude(pk__in=Group.objects.filter(permissions__in=beyond).values("pk"))
+    return known_to(user).exclude(pk__in=Group.objects.filter(permissions__in=beyond).values("pk"))
 
 
 def may_manage(user: Any, other: User) -> bool:
@@ -71,13 +76,13 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):
 
 @admin.register(Group)
 class GroupAdmin(DjangoGroupAdmin, ModelAdmin):
-    """Superusers make and change groups; who may look at them sees those into which they may put others, and their own.
+    """Superusers make and change groups; who may look at them sees roles and the teams that they know.
 
     To change a group is to give, or to take, for all its members at once.
     """
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Group]:
-        return super().get_queryset(request).filter(pk__in=teams_of(request.user).values("pk"))
+        return super().get_queryset(request).filter(pk__in=known_to(request.user).values("pk"))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_superuser)

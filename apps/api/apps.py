@@ -12,6 +12,7 @@ class ApiConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.api import checks  # noqa: F401  (registers them)
+        from apps.api.access import ending  # noqa: F401  (listens)
 
         if settings.DISABLE_AUTH:  # servers run no checks
             logger.warning("DISABLE_AUTH is on: the API lets everybody in as %r.", settings.DISABLE_AUTH_USER)

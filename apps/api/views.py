@@ -39,5 +39,6 @@ def make_token(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
         act,
         title="Make a token",
         submit="Make the token",
-        intro="With a token a program uses the API as you: it sees what you see, and may do no more than you.",
+        intro="With a token a program uses the API as you: it sees what you see, and may do no more than you. "
+        "It ends with your password: a new one revokes all your tokens.",
     )

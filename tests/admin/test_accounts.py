@@ -3,11 +3,14 @@
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.contrib.auth.models import Group, Permission, User
 from django.db.models import Q
 from django.test import Client
 from django.urls import reverse
 
+from apps.api.access.roles import make_roles, permissions_of
+from benchbench.access import ROLES, colleagues_of, teams_of
 from benchbench.site.panels import change_url, changelist_url
 
 PASSWORD = "correct horse 7"
@@ -48,7 +51,7 @@ def change(client: Client, user: User, **more: Any) -> int:
 
 
 def test_an_account_is_changed_by_who_may(client: Client, ada: User) -> None:
-    assert change(client, ada, first_name="Ada", groups=[Group.objects.get().pk]) == 302
+    assert change(client, ada, first_name="Ada", groups=[Group.objects.get(name="mine").pk]) == 302
     ada.refresh_from_db()
     assert (ada.first_name, ada.groups.get().name) == ("Ada", "mine")
 
@@ -137,3 +140,41 @@ def test_a_superuser_changes_everything(manager: User, ada: User) -> None:
     assert change(client, ada, is_superuser="on", user_permissions=[permissions("delete_run").get().pk]) == 302
     ada.refresh_from_db()
     assert ada.is_superuser
+
+
+def test_an_admin_gives_roles_up_to_its_own(ada: User) -> None:
+    """A role gives no team: who has one shares nothing by that, and is nobody's colleague."""
+    Group.objects.filter(name__in=ROLES).delete()
+    make_roles(apps)
+    root, editor = (User.objects.create_user(name, is_staff=True) for name in ("root", "editor"))
+    root.groups.add(Group.objects.get(name="admin"))
+    editor.groups.add(Group.objects.get(name="editor"))
+    client = Client()
+    client.force_login(root)
+    for role in ROLES:
+        assert change(client, ada, groups=[Group.objects.get(name=role).pk]) == 302
+        assert [group.name for group in ada.groups.all()] == [role]
+    assert set(colleagues_of(User.objects.get(username="editor"))) == {editor}
+    assert not teams_of(User.objects.get(username="editor")).exists()
+
+
+def test_roles_have_what_is_written(db: None) -> None:
+    """Of every model that there is: a new one wants a migration that calls `make_roles` for it."""
+    Group.objects.filter(name__in=ROLES).delete()
+    make_roles(apps)
+    told = {
+        group.name: {f"{row.content_type.app_label}.{row.codename}" for row in group.permissions.all()}
+        for group in Group.objects.filter(name__in=ROLES)
+    }
+    assert told == {role: permissions_of(role) for role in ROLES}
+    assert all(name.split(".")[1].startswith("view_") for name in told["viewer"])
+    assert not any("view_all" in name for role in ("viewer", "judge", "editor") for name in told[role])
+    assert told["viewer"] < told["judge"] < told["editor"] < told["admin"]
+    assert told["judge"] - told["viewer"] == {"judging.add_grade"}
+
+
+def test_a_group_that_has_the_name_of_a_role_gets_nothing(db: None) -> None:
+    Group.objects.filter(name="admin").delete()
+    Group.objects.create(name="admin")
+    make_roles(apps)
+    assert not Group.objects.get(name="admin").permissions.exists()

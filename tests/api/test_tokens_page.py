@@ -1,8 +1,10 @@
 """The tokens of a user, in the admin."""
 
 import re
+from typing import Any
 
 import pytest
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
 from django.test import Client
 
@@ -66,3 +68,34 @@ def test_each_sees_their_own_and_a_superuser_all(
     admin_client.post(changelist_url(AccessToken), revoke)
     token.refresh_from_db()
     assert token.state == "revoked"
+
+
+def test_a_new_password_ends_every_token(ada: User, client: Client, make_staff: MakeStaff) -> None:
+    grace = make_staff("grace")
+    ada.set_password("the first")
+    ada.save()
+    tokens = [issue_token(ada, name=name)[1] for name in ("one", "two")] + [issue_token(grace, name="hers")[1]]
+    ada.first_name = "Ada"
+    ada.save()
+    assert client.login(username="ada", password="the first")
+    assert [bearer(token).get("/api/v2/schema").status_code for token in tokens] == [200, 200, 200]
+    ada.set_password("the second")
+    ada.save()
+    assert [bearer(token).get("/api/v2/schema").status_code for token in tokens] == [401, 401, 200]
+    assert {token.state for token in AccessToken.objects.filter(user=ada)} == {"revoked"}
+    _, secret = issue_token(ada, name="one")
+    ada.set_unusable_password()
+    ada.save()
+    assert bearer(secret).get("/api/v2/schema").status_code == 401
+
+
+def test_a_password_that_is_hashed_anew_ends_no_token(ada: User, client: Client, settings: Any) -> None:
+    """As at a sign-in after Django's hasher changed."""
+    ada.password = make_password("hers", hasher="md5")
+    ada.save()
+    _, secret = issue_token(ada, name="ci")
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.PBKDF2PasswordHasher", *settings.PASSWORD_HASHERS]
+    assert client.login(username="ada", password="hers")
+    ada.refresh_from_db()
+    assert ada.password.startswith("pbkdf2")
+    assert bearer(secret).get("/api/v2/schema").status_code == 200
