@@ -204,6 +204,10 @@ STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "static", ("plotly", package_folder("plotly") / "package_data")]
 WHITENOISE_USE_FINDERS = True
 FILE_UPLOAD_MAX_MEMORY_SIZE = 2**21
+FILE_UPLOAD_HANDLERS = [
+    "django.core.files.uploadhandler.MemoryFileUploadHandler",
+    "benchbench.site.uploads.NamelessFileUploadHandler",
+]
 REST_FRAMEWORK = {**REST, "NUM_PROXIES": env_int("BENCHBENCH_PROXIES", 0, least=0)}
 SIMPLE_JWT = {
     "ACCESS_TOKEN_LIFETIME": timedelta(minutes=env_int("BENCHBENCH_JWT_ACCESS_MINUTES", 15)),
@@ -240,6 +244,8 @@ LOGGING = {
 BENCHMARK_DATASET_MAX_UPLOAD_BYTES = env_int("BENCHMARK_DATASET_MAX_UPLOAD_BYTES", 10 * 2**20)
 BENCHMARK_DATASET_MAX_QUERIES = env_int("BENCHMARK_DATASET_MAX_QUERIES", 1000)
 BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY = env_int("BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY", 100)
+# What an uploaded dataset may unpack to. It is read as a whole: at most 20 times that in the memory of the site.
+BENCHMARK_DATASET_MAX_UNPACKED_BYTES = env_int("BENCHMARK_DATASET_MAX_UNPACKED_BYTES", 40 * 2**20)
 # The largest corpus or zip that may be uploaded, and what it may unpack to; commands have no limit.
 BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES = env_int("BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES", 200 * 2**20)
 # The most chunks, with summaries above them, that an index cuts documents into; whole documents have no limit.

@@ -19,7 +19,11 @@ def read_upload(
     columns: Mapping[str, str] | None = None,
     ignore: Collection[str] = (),
 ) -> DatasetRecord:
-    """Return the dataset that an uploaded file states; the options are those of `read_dataset`."""
+    """Return the dataset that an uploaded file states; the options are those of `read_dataset`.
+
+    A dataset is in memory as a whole: one that unpacks to more than BENCHMARK_DATASET_MAX_UNPACKED_BYTES is refused.
+    """
     with stored(upload) as path:
-        require_unpacked_size(path, max_bytes=settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES)
-        return read_dataset(path, format=format, split=split, columns=columns, ignore=ignore)
+        most = settings.BENCHMARK_DATASET_MAX_UNPACKED_BYTES
+        require_unpacked_size(path, max_bytes=most)
+        return read_dataset(path, format=format, split=split, columns=columns, ignore=ignore, max_bytes=most)

@@ -10,9 +10,9 @@ from django.utils import timezone
 from apps.collections.fingerprints import live
 from apps.collections.models import Collection, Section
 from apps.collections.records import DocumentRecord, SectionRecord
+from apps.retrieval.building import require_bounded
 from apps.retrieval.fingerprints import fingerprint, text_hash
 from apps.retrieval.models import ChunkSet
-from apps.retrieval.sizing import require_bounded
 from apps.retrieval.strategies import TREES, chunk_parameters, get_strategy
 from apps.retrieval.strategies.base import Piece
 

@@ -12,10 +12,9 @@ from apps.collections.models import Collection
 from apps.operations.launching import start_operation
 from apps.operations.models import Operation
 from apps.retrieval.availability import require_available
-from apps.retrieval.building import IndexingError
+from apps.retrieval.building import IndexingError, require_bounded
 from apps.retrieval.llms.servers import checked_llm
 from apps.retrieval.models import Index
-from apps.retrieval.sizing import require_bounded
 from apps.retrieval.strategies import get_strategy, has_summaries
 from benchbench.errors import ConflictError
 from benchbench.names import checked_name

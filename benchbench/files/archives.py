@@ -2,7 +2,6 @@
 
 import os
 import stat
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from benchbench.files.errors import FileFormatError
+from benchbench.local_files.scratch import scratch_folder
 from benchbench.reading.strict_json import raw_chunks
 
 MAX_FILES = 10_000
@@ -26,8 +26,8 @@ def unpacked(path: Path, *, max_bytes: int) -> Iterator[Path]:
     name or a path that is too long, a password, a file twice, more than MAX_FILES files, and more than `max_bytes` of
     them unpacked, a `.gz` among them unpacked too. What is written is counted, not what the archive says of itself.
     """
-    with tempfile.TemporaryDirectory(prefix="benchbench-zip-") as folder:
-        target = Path(folder) / (path.stem or "archive")
+    with scratch_folder() as folder:
+        target = folder / (path.stem or "archive")
         target.mkdir()
         try:
             with zipfile.ZipFile(path) as archive:

@@ -1,7 +1,6 @@
 """Pages with a form in the shell of the admin: show, check, call one use case, go on."""
 
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from unfold.widgets import (
 
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError
+from benchbench.local_files.scratch import scratch_folder
 
 NAME_BYTES = 255
 LOOKS: dict[type[forms.Widget], type[forms.Widget]] = {
@@ -244,9 +244,9 @@ def stored(upload: UploadedFile) -> Iterator[Path]:
 
     Of a name that is longer than a file system takes its end stays, which says what the file is.
     """
-    with tempfile.TemporaryDirectory(prefix="benchbench-upload-") as folder:
+    with scratch_folder() as folder:
         name = (upload.name or "upload").encode()[-NAME_BYTES:].decode(errors="ignore")
-        path = Path(folder) / name
+        path = folder / name
         with path.open("wb") as file:
             shutil.copyfileobj(upload, file)
         yield path

@@ -10,12 +10,11 @@ from django.urls import reverse
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord, SectionRecord
-from apps.retrieval.building import IndexingError
+from apps.retrieval.building import IndexingError, most_pieces
 from apps.retrieval.chunking import make_chunk_set
 from apps.retrieval.grids.planning import Grid, plan_grid
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import ChunkSet, Index
-from apps.retrieval.sizing import most_pieces
 from apps.retrieval.strategies import STRATEGIES, TREES, get_strategy
 from tests.factories import make_collection
 

@@ -49,8 +49,11 @@ def read_dataset(
     topics: Path | None = None,
     columns: Mapping[str, str] | None = None,
     ignore: Collection[str] = (),
+    max_bytes: int | None = None,
 ) -> DatasetRecord:
     """Return the dataset at `path`, a file or a directory, or a zip of it; without a format, `detect` tells it.
+
+    A zip may unpack to `max_bytes`, by default BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES.
 
     `split` is for formats that have splits, `topics` for TREC judgments, `columns` and those to `ignore` for tables.
     """
@@ -59,7 +62,8 @@ def read_dataset(
     options = {"split": split, "topics": topics, "columns": columns, "ignore": ignore}
     given = {name: value for name, value in options.items() if value}
     if path.suffix == ".zip":
-        with unpacked(path, max_bytes=settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES) as directory:
+        most = max_bytes or settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES
+        with unpacked(path, max_bytes=most) as directory:
             return _read(directory, format, given)
     return _read(path, format, given)
 

@@ -9,12 +9,11 @@ from django.conf import settings
 
 from apps.collections.models import Collection
 from apps.retrieval.availability import lack, parts_of
-from apps.retrieval.building import IndexingError
+from apps.retrieval.building import IndexingError, require_bounded
 from apps.retrieval.grids.naming import index_name, longer_names
 from apps.retrieval.indexing import require_searchable
 from apps.retrieval.models import Index
 from apps.retrieval.reusing import Ingredients, complete, index_there
-from apps.retrieval.sizing import require_bounded
 from apps.retrieval.strategies import STRATEGIES
 from benchbench.names import MAX_LENGTH, free_name
 

@@ -1,0 +1,125 @@
+"""Uploads: in how much memory they are read, and what of them is left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile, UploadedFile
+from django.test import Client, RequestFactory
+
+from apps.collections.models import Collection
+from apps.datasets.models import Dataset
+from apps.datasets.uploading import read_upload
+from benchbench.files.errors import FileFormatError
+from benchbench.local_files import scratch
+from benchbench.local_files.scratch import PREFIX, scratch_folder
+from benchbench.site.pages import stored
+
+
+def test_a_large_upload_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
+    """So that a process which is killed in its midst leaves nothing: the kernel frees what nobody holds open."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    content = os.urandom(settings.FILE_UPLOAD_MAX_MEMORY_SIZE + 1)
+    request = RequestFactory().post("/", {"file": SimpleUploadedFile("a.bin", content)})
+    (upload,) = request.FILES.values()
+    assert isinstance(upload, UploadedFile)
+    assert (upload.name, upload.size) == ("a.bin", len(content))
+    assert list(tmp_path.iterdir()) == []
+    with stored(upload) as path:
+        assert path.read_bytes() == content
+    assert list(tmp_path.iterdir()) == []
+
+
+HOLD = """
+import sys, time
+from benchbench.local_files.scratch import scratch_folder
+with scratch_folder() as folder:
+    (folder / "file").write_text("x")
+    print(folder, flush=True)
+    time.sleep(600)
+"""
+
+
+def test_what_a_killed_process_left_goes_with_the_next_upload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What another holds stays, however old it is."""
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    holders = [
+        subprocess.Popen([sys.executable, "-c", HOLD], env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    try:
+        left, held = (Path(holder.stdout.readline().strip()) for holder in holders if holder.stdout)
+        holders[0].send_signal(signal.SIGKILL)
+        holders[0].wait(30)
+        assert left.exists()
+        for folder in (left, held):
+            os.utime(folder, (0, 0))
+        with scratch_folder() as mine:
+            assert sorted(tmp_path.glob(f"{PREFIX}*")) == sorted([held, mine])
+    finally:
+        for holder in holders:
+            holder.kill()
+            holder.wait(30)
+
+
+def test_a_folder_that_was_made_just_now_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    young = tmp_path / f"{PREFIX}young"
+    young.mkdir()
+    with scratch_folder():
+        assert young.exists()
+    monkeypatch.setattr(scratch, "YOUNG_SECONDS", -time.time())
+    with scratch_folder():
+        assert not young.exists()
+
+
+def test_a_dataset_that_unpacks_to_too_much_is_refused(admin_client: Client, settings: Any) -> None:
+    """It would be in memory as a whole."""
+    settings.BENCHMARK_DATASET_MAX_UNPACKED_BYTES = 10**5
+    packed = BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("queries.jsonl", b'{"_id": "q", "text": "' + b"x" * 10**6 + b'"}\n')
+        archive.writestr("qrels/test.tsv", "query-id\tcorpus-id\tscore\nq\td\t1\n")
+    upload = SimpleUploadedFile("bomb.zip", packed.getvalue())
+    with pytest.raises(FileFormatError, match="unpacks to more bytes than are allowed"):
+        read_upload(upload)
+    upload.seek(0)
+    answer = admin_client.post("/admin/datasets/dataset/add/", {"file": upload})
+    assert "unpacks to more bytes than are allowed" in answer.content.decode()
+    assert not Dataset.objects.exists()
+
+
+MEASURE = """
+import json, resource, sys, tracemalloc
+from pathlib import Path
+import django
+django.setup()
+from django.core.files.uploadedfile import UploadedFile
+from apps.collections.uploading import _opened
+path = Path(sys.argv[1])
+tracemalloc.start()
+with path.open("rb") as file, _opened(UploadedFile(file, path.name, size=path.stat().st_size), "") as documents:
+    count = sum(1 for _ in documents)
+print(count, tracemalloc.get_traced_memory()[1])
+"""
+
+
+def test_a_corpus_is_read_line_by_line(tmp_path: Path, admin_client: Client) -> None:
+    """However large it is: 8 MiB are read in less than 4."""
+    path = tmp_path / "corpus.jsonl"
+    path.write_text("".join(f'{{"_id": "d{n}", "text": "{"word " * 200}"}}\n' for n in range(8_000)))
+    finished = subprocess.run(
+        [sys.executable, "-c", MEASURE, str(path)], capture_output=True, text=True, check=True, env=os.environ
+    )
+    count, peak = map(int, finished.stdout.split())
+    assert (count, peak < path.stat().st_size / 2) == (8_000, True), peak
+    assert not Collection.objects.exists()
