@@ -20,9 +20,10 @@ def add_ranking(
     scores: Sequence[float] = (),
     repetition: int = 1,
     **fields: Any,
-) -> QueryResult:
+) -> None:
     """Add a ranking to a list of the run's own; `fields` are times and the error."""
-    run.refresh_from_db(fields=["source"])
+    if run.source is None:
+        run.refresh_from_db(fields=["source"])
     if run.source is None:
         run.source, _ = ListSource.objects.get_or_create(benchmark=run.benchmark, key=own_key(run))
         run.save(update_fields=["source"])
@@ -36,7 +37,12 @@ def add_ranking(
         lengths=[len(document_ids)],
         **fields,
     )
-    return QueryResult.objects.get(run=run, query=query, repetition=repetition)
+
+
+def added_ranking(run: Run, query: Query, document_ids: Sequence[int] = (), **fields: Any) -> QueryResult:
+    """Add a ranking, and return it as a view of its list."""
+    add_ranking(run, query, document_ids, **fields)
+    return QueryResult.objects.get(run=run, query=query)
 
 
 def change_rankings(results: QuerySet[QueryResult], **fields: Any) -> None:

@@ -4,7 +4,7 @@ from apps.benchmarks.models import QueryResult
 from apps.mappings.models import Mapping
 from tests.benchmarks.conftest import make_library
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
-from tests.rankings import add_ranking
+from tests.rankings import added_ranking
 
 
 @pytest.fixture
@@ -30,4 +30,4 @@ def ranking(db: None) -> QueryResult:
     )
     run = make_benchmark(mapping, [0.5]).runs.get()
     documents = list(mapping.collection.documents.order_by("external_id").values_list("pk", flat=True))
-    return add_ranking(run, mapping.dataset.queries.get(), documents, scores=[3.0, 2.0, 1.0])
+    return added_ranking(run, mapping.dataset.queries.get(), documents, scores=[3.0, 2.0, 1.0])

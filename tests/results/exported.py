@@ -8,6 +8,7 @@ from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.datasets.models import DatasetVersion, Judgment, Query
 from apps.mappings.models import Mapping, Resolution
 from tests.factories import judged, make_collection, make_dataset, make_mapping, make_run
+from tests.kept import made_once
 from tests.rankings import add_ranking
 from tests.results.compared import make_compared
 
@@ -22,6 +23,7 @@ VALUES = np.array(
 )
 
 
+@made_once
 def make_exported() -> Benchmark:
     """Return a completed benchmark of four runs: two alike, one worse whose last query failed, one that failed."""
     mapping = _mapping()

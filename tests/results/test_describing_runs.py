@@ -16,7 +16,7 @@ from apps.results.comparison.page import comparison_context
 from apps.results.comparison.query_differences import query_differences
 from apps.results.comparison.sentences import reversal_sentence
 from apps.results.comparison.slice_differences import by_slice, reversed_runs
-from tests.rankings import add_ranking
+from tests.rankings import added_ranking
 from tests.results.compared import make_compared, make_queries, noisy
 
 pytestmark = pytest.mark.django_db
@@ -136,7 +136,7 @@ def test_two_runs_are_shown_query_by_query() -> None:
     differences = values[1] - values[0]
     worst = int(differences.argmin())
     query = benchmark.dataset_version.queries.get(key=f"q{worst:04}")
-    result = add_ranking(runs[1], query)
+    result = added_ranking(runs[1], query)
     shown = query_differences(found, 1, shown=3)
     assert shown.differences == pytest.approx(differences.tolist())
     assert [one.difference for one in shown.gains] == pytest.approx(

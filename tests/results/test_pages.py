@@ -26,7 +26,7 @@ from tests.factories import (
     make_mapping,
 )
 from tests.kept import made_once
-from tests.rankings import add_ranking
+from tests.rankings import added_ranking
 
 HOSTILE = "<script>alert('x')</script>"
 
@@ -171,7 +171,7 @@ def test_times_of_shared_execution_are_marked_wherever_they_stand(
     run = make_benchmark(mapping, [0.5], execution=execution).runs.get()
     Run.objects.update(timing={**run.timing, "execution": execution})
     query = mapping.dataset.queries.get(key="pear")
-    result = add_ranking(run, query, total_ms=5.0)
+    result = added_ranking(run, query, total_ms=5.0)
     pages = (results_url(run.benchmark), change_url(run), change_url(result), changelist_url(QueryResult))
     for path in pages:
         assert ("shared" in text_of(admin_client.get(path)).split()) is marked, path
@@ -207,7 +207,7 @@ def test_a_ranking_shows_grades_and_what_is_missing_and_why(admin_client: Client
     Resolution.objects.create(mapping=mapping, judgment=lost, outcome="not_found", reason="No document has the uri.")
     run = make_benchmark(mapping, [0.5]).runs.get()
     ranked = [documents["d1"].pk, documents["d3"].pk]
-    result = add_ranking(run, query, ranked, scores=[0.9, 0.8])
+    result = added_ranking(run, query, ranked, scores=[0.9, 0.8])
     response = admin_client.get(change_url(result))
     assert [hit.grade for hit, _ in response.context["hits"]] == [3, None]
     assert [(one.grade, one.reference) for one in response.context["paths"].lost] == [(2, "d2"), (1, "gone:1")]
@@ -221,7 +221,7 @@ def test_a_ranking_shows_grades_and_what_is_missing_and_why(admin_client: Client
 def test_a_query_that_failed_shows_its_error(admin_client: Client, mapping: Mapping) -> None:
     query = mapping.dataset.queries.get(key="pear")
     run = make_benchmark(mapping, [0.5]).runs.get()
-    result = add_ranking(run, query, error="The index was away.")
+    result = added_ranking(run, query, error="The index was away.")
     assert "This query failed: The index was away." in text_of(admin_client.get(change_url(result)))
     assert "The index was away." in text_of(admin_client.get(change_url(run)))
 
@@ -237,7 +237,7 @@ def test_nothing_that_people_upload_is_markup(admin_client: Client, mapping: Map
     Run.objects.update(label=HOSTILE, warnings=[HOSTILE], config={"index": HOSTILE, "search_mode": "dense"})
     Run.objects.filter(status="failed").update(error_message=HOSTILE)
     query = mapping.dataset.queries.first()
-    result = add_ranking(run, query, [document.pk], scores=[1.0])
+    result = added_ranking(run, query, [document.pk], scores=[1.0])
     pages = [
         results_url(benchmark),
         results_url(benchmark, "live"),
