@@ -14,6 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.utils import get_random_secret_key
 
 from benchbench import embedded
+from benchbench.logs import logging_as
 from benchbench.site.appearance import UNFOLD as UNFOLD
 from benchbench.site.rest import REST_FRAMEWORK as REST
 from benchbench.site.rest import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS
@@ -96,6 +97,7 @@ ALLOWED_HOSTS = env_list("ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env_list("CSRF_TRUSTED_ORIGINS", [])
 HTTPS = env_bool("HTTPS")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
+SECURE_REDIRECT_EXEMPT = ["^(healthz|readyz)$"]  # asked from within, by plain HTTP
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 CSRF_FAILURE_VIEW = "benchbench.site.error_pages.csrf_failure"
@@ -232,13 +234,7 @@ DISABLE_AUTH = env_bool("DISABLE_AUTH")
 DISABLE_AUTH_USER = env_str("DISABLE_AUTH_USER", "developer")
 if DISABLE_AUTH and not DEBUG:
     raise ImproperlyConfigured("DISABLE_AUTH is true without DEBUG: it lets everybody in. Unset it.")
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["stderr"], "level": env_str("LOG_LEVEL", "WARNING")},
-}
+LOGGING = logging_as(env_str("LOG_FORMAT", "line"), env_str("LOG_LEVEL", "WARNING"))
 
 # Quotas of the JSON upload.
 BENCHMARK_DATASET_MAX_UPLOAD_BYTES = env_int("BENCHMARK_DATASET_MAX_UPLOAD_BYTES", 10 * 2**20)
@@ -272,6 +268,8 @@ BENCHBENCH_SWEEP_SECONDS = env_int("BENCHBENCH_SWEEP_SECONDS", 15)
 BENCHBENCH_BATCH_TIMEOUT_SECONDS = env_int("BENCHBENCH_BATCH_TIMEOUT_SECONDS", 3600)
 BENCHBENCH_MAX_ATTEMPTS = env_int("BENCHBENCH_MAX_ATTEMPTS", 3)
 BENCHBENCH_EVENT_INTERVAL_MS = env_int("BENCHBENCH_EVENT_INTERVAL_MS", 500, least=0)
+# Who sends this as a bearer may read /metrics; unset, superusers alone may.
+BENCHBENCH_METRICS_TOKEN = env_str("BENCHBENCH_METRICS_TOKEN", "")
 # Sockets on which operations are watched: how many a user and a process may hold open, and what a client may say.
 BENCHBENCH_SOCKETS_PER_USER = env_int("BENCHBENCH_SOCKETS_PER_USER", 20)
 BENCHBENCH_SOCKETS_PER_PROCESS = env_int("BENCHBENCH_SOCKETS_PER_PROCESS", 1000)

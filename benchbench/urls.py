@@ -45,6 +45,7 @@ docs = SpectacularSwaggerView.as_view(
 )
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="admin:index")),
+    path("", include("apps.operations.monitoring.urls")),
     path("admin/rq/", include((queue_pages(), "django_rq"))),
     path("admin/", admin.site.urls),
     path("api/v2/", include("apps.api.urls")),

@@ -1,4 +1,7 @@
+from typing import Any
+
 from django.apps import AppConfig
+from django.core.signals import got_request_exception
 
 
 class OperationsConfig(AppConfig):
@@ -7,3 +10,11 @@ class OperationsConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.operations import checks  # noqa: F401  (registers the system checks)
+
+        got_request_exception.connect(_count_server_error, dispatch_uid="count_server_error")
+
+
+def _count_server_error(**_: Any) -> None:
+    from apps.operations.monitoring.counters import count_server_error  # RQ needs the settings
+
+    count_server_error()

@@ -16,6 +16,8 @@ from apps.operations.faults import Faults
 from apps.operations.handlers import handler_for
 from apps.operations.leasing import Lease, Stopped, UnfitWorkerError, claim, claimable, new_owner
 from apps.operations.models import Batch, Operation, Status
+from apps.operations.monitoring import watching
+from apps.operations.monitoring.watching import watched
 from apps.operations.sockets import events
 from apps.operations.waiting import hold_host
 from benchbench.errors import BenchbenchError, told
@@ -41,6 +43,15 @@ def perform_batch(batch_id: int, *, owner: str, on_tick: Callable[[], None] | No
     batch = claim(batch_id, owner)
     if batch is None:
         return False
+    with watched(batch) as left:
+        left.outcome = _perform(batch, on_tick)
+        if left.outcome == watching.DONE:
+            conclude(batch.operation)
+    return True
+
+
+def _perform(batch: Batch, on_tick: Callable[[], None] | None) -> str:
+    """Do a batch that was claimed, and return how it was left."""
     try:
         with Lease(batch, on_tick=on_tick) as lease:
             with hold_host(batch, lease):
@@ -49,15 +60,14 @@ def perform_batch(batch_id: int, *, owner: str, on_tick: Callable[[], None] | No
                 raise RuntimeError(f"The handler of {batch.operation} ended {batch} without committing it.")
     except Stopped:
         log.info("%s stopped: cancelled, or taken over by another worker.", batch)
-        return True
+        return watching.STOPPED
     except UnfitWorkerError as error:
         _give_back(batch, lease, error)
-        return True
+        return watching.GIVEN_BACK
     except Exception as error:
         _attempt_failed(batch, lease, error)
-        return True
-    conclude(batch.operation)
-    return True
+        return watching.FAILED
+    return watching.DONE
 
 
 def _give_back(batch: Batch, lease: Lease, error: UnfitWorkerError) -> None:

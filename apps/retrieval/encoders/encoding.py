@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from apps.operations.leasing import UnfitWorkerError
+from apps.operations.monitoring.counters import count_vectors
 from apps.retrieval.encoders.base import Encoder, EncoderError, Kind, TokenEncoder, Vectors, flawed_vector, vector_flaws
 from apps.retrieval.encoders.batching import BATCH
 from apps.retrieval.encoders.registry import load_encoder
@@ -73,6 +74,7 @@ def chunk_vectors(
     known = find_vectors(document_space(encoder), list(dict.fromkeys(hashes)))
     known_count = sum(key in known for key in hashes)
     on_part(known_count)
+    count_vectors("documents", cached=known_count, encoded=len(hashes) - known_count)
     missing = dict(rows.exclude(text_hash__in=known).values_list("text_hash", "text"))
 
     def name(number: int) -> str:
@@ -143,6 +145,7 @@ def query_vectors(index: Index, texts: Sequence[str], *, kind: Kind = "query") -
     hashes = [text_hash(text) for text in texts]
     by_hash = dict(zip(hashes, texts, strict=True))
     known = _stored(space, list(by_hash))
+    count_vectors("queries", cached=len(known), encoded=len(by_hash) - len(known))
     if missing := sorted(by_hash.keys() - known.keys()):  # in one order everywhere, or two inserts might deadlock
         made, wrong = _encode_queries(index, [by_hash[key] for key in missing], kind)
         _store(

@@ -1,0 +1,56 @@
+"""Logs of all processes: lines for people or for programs, with the operation and the batch that a worker is at."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+
+_at_work: ContextVar[dict[str, object]] = ContextVar("at_work", default={})  # noqa: B039 (never changed in place)
+
+
+@contextmanager
+def at_work(**facts: object) -> Iterator[None]:
+    """Add `facts` to every line that is logged meanwhile, in this thread."""
+    before = _at_work.set({**_at_work.get(), **facts})
+    try:
+        yield
+    finally:
+        _at_work.reset(before)
+
+
+class WithOperation(logging.Filter):
+    """Gives each record `operation`, `batch` and `worker`: empty where no batch is at work."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        facts = _at_work.get()
+        for name in ("operation", "batch", "worker"):
+            setattr(record, name, facts.get(name, ""))
+        return True
+
+
+FORMATTERS: dict[str, dict[str, Any]] = {
+    "line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"},
+    "json": {
+        "()": "pythonjsonlogger.json.JsonFormatter",
+        "format": "{asctime}{levelname}{name}{message}{operation}{batch}{worker}",
+        "style": "{",
+        "rename_fields": {"asctime": "time", "levelname": "level", "name": "logger"},
+    },
+}
+
+
+def logging_as(formatter: str, level: str) -> dict[str, Any]:
+    """Return the setting LOGGING: all that is logged from `level` on goes to stderr, as `formatter` writes it."""
+    if formatter not in FORMATTERS:
+        raise ImproperlyConfigured(f"LOG_FORMAT is {formatter!r}: state one of {', '.join(FORMATTERS)}.")
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "filters": {"operation": {"()": WithOperation}},
+        "formatters": FORMATTERS,
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": formatter, "filters": ["operation"]}},
+        "root": {"handlers": ["stderr"], "level": level},
+    }

@@ -1,0 +1,131 @@
+"""What a site says of itself: health, metrics, and the batch in each line of a log."""
+
+import io
+import json
+import logging
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.test import Client, override_settings
+from prometheus_client.parser import text_string_to_metric_families
+from pythonjsonlogger.json import JsonFormatter
+
+from apps.operations import queueing, working
+from apps.operations.launching import start_operation
+from apps.operations.models import Operation
+from apps.operations.monitoring import counters
+from benchbench.errors import BenchbenchError
+from benchbench.logs import FORMATTERS, WithOperation
+
+Metrics = dict[tuple[str, frozenset[tuple[str, str]]], float]
+TOKEN = "long and random"
+
+
+def read_metrics(client: Client, **headers: str) -> Metrics:
+    answer = client.get("/metrics", headers=headers)
+    assert answer.status_code == 200, answer.content
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(answer.content.decode())
+        for sample in family.samples
+    }
+
+
+def of(metrics: Metrics, name: str, **labels: str) -> float:
+    return metrics[name, frozenset(labels.items())]
+
+
+class TestHealth:
+    def test_a_process_is_healthy_by_answering(self, client: Client) -> None:
+        answer = client.get("/healthz")
+        assert (answer.status_code, answer.content) == (200, b"ok\n")
+
+    @pytest.mark.django_db
+    def test_it_is_ready_where_all_is_there(self, client: Client) -> None:
+        answer = client.get("/readyz")
+        assert (answer.status_code, answer.json()) == (200, {"database": "ok", "tables": "ok", "redis": "ok"})
+
+    @pytest.mark.django_db
+    def test_it_names_what_is_away_and_no_more(self, client: Client, monkeypatch: Any) -> None:
+        nowhere = {**settings.RQ_QUEUES["default"], "URL": "redis://127.0.0.1:1/0"}
+        monkeypatch.setitem(settings.RQ_QUEUES, "default", nowhere)
+        answer = client.get("/readyz")
+        assert (answer.status_code, answer.json()) == (503, {"database": "ok", "tables": "ok", "redis": "unavailable"})
+
+    @override_settings(SECURE_SSL_REDIRECT=True)
+    def test_a_probe_from_within_is_not_sent_to_https(self, client: Client) -> None:
+        assert client.get("/healthz").status_code == 200
+        assert client.get("/admin/login/").status_code == 301
+
+
+@pytest.mark.django_db
+class TestMetrics:
+    def test_they_are_for_superusers_and_for_who_has_the_token(self, client: Client) -> None:
+        User.objects.create_user("staff", password="x", is_staff=True)
+        User.objects.create_superuser("boss", password="x")
+        assert client.get("/metrics", headers={"Authorization": "Bearer "}).status_code == 403
+        client.login(username="staff", password="x")
+        assert client.get("/metrics").status_code == 403
+        client.login(username="boss", password="x")
+        assert read_metrics(client)
+        with override_settings(BENCHBENCH_METRICS_TOKEN=TOKEN):
+            assert read_metrics(Client(), Authorization=f"Bearer {TOKEN}")
+            assert Client().get("/metrics", headers={"Authorization": f"Bearer {TOKEN}r"}).status_code == 403
+
+    @override_settings(BENCHBENCH_METRICS_TOKEN=TOKEN)
+    def test_they_count_queues_workers_batches_vectors_and_errors(self, client: Client) -> None:
+        queueing.announce_worker("here", ["gpu"])
+        counters.count_batch("benchmark", "done", 2.5)
+        counters.count_batch("benchmark", "done", 7000)
+        counters.count_batch("benchmark", "failed", 0.01)
+        counters.count_vectors("queries", cached=3, encoded=5)
+        counters.count_server_error()
+
+        metrics = read_metrics(client, Authorization=f"Bearer {TOKEN}")
+        assert of(metrics, "benchbench_workers", queue="gpu") == 1
+        assert of(metrics, "benchbench_queue_jobs", queue="gpu") == 0
+        assert of(metrics, "benchbench_batches_total", kind="benchmark", outcome="done") == 2
+        assert of(metrics, "benchbench_batches_total", kind="benchmark", outcome="failed") == 1
+        up_to = {
+            end: of(metrics, "benchbench_batch_seconds_bucket", kind="benchmark", le=end)
+            for end in ("0.1", "1.0", "5.0", "3600.0", "+Inf")
+        }
+        assert up_to == {"0.1": 1, "1.0": 1, "5.0": 2, "3600.0": 2, "+Inf": 3}
+        assert of(metrics, "benchbench_batch_seconds_sum", kind="benchmark") == pytest.approx(7002.51)
+        assert of(metrics, "benchbench_vector_lookups_total", of="queries", result="miss") == 5
+        assert of(metrics, "benchbench_server_errors_total") == 1
+
+
+@pytest.fixture
+def lines() -> Iterator[io.StringIO]:
+    """What is logged, as LOG_FORMAT=json writes it."""
+    stated = FORMATTERS["json"]
+    written = io.StringIO()
+    handler = logging.StreamHandler(written)
+    handler.setFormatter(JsonFormatter(stated["format"], style="{", rename_fields=stated["rename_fields"]))
+    handler.addFilter(WithOperation())
+    logging.getLogger().addHandler(handler)
+    yield written
+    logging.getLogger().removeHandler(handler)
+
+
+def test_a_batch_is_counted_and_named_in_the_log(lines: io.StringIO, transactional_db: None, monkeypatch: Any) -> None:
+    class Handler:
+        @staticmethod
+        def perform(*_: Any) -> None:
+            raise BenchbenchError("The shelf is empty.")
+
+    monkeypatch.setattr(working, "handler_for", lambda operation: Handler)
+    operation = start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=[({}, 1)])
+    batch = operation.batches.get()
+    assert working.perform_batch(batch.pk, owner="me")
+
+    (line,) = [json.loads(line) for line in lines.getvalue().splitlines() if "shelf" in line]
+    assert (line["operation"], line["batch"], line["worker"]) == (str(operation.pk), batch.ordinal, "me")
+    assert line["level"] == "ERROR"
+    (counted,) = [count for count in counters.counted() if count.name == counters.BATCHES]
+    assert counted == (counters.BATCHES, (operation.kind, "failed"), 1)
