@@ -5,7 +5,7 @@ They serve alarms and graphs. No result is made of them, and a Redis that is awa
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import django_rq
 from redis.exceptions import RedisError
@@ -51,10 +51,10 @@ def count_server_error() -> None:
 
 def counted() -> Iterator[Count]:
     """Every counter. Raises RedisError."""
-    stored: dict[bytes, bytes] = django_rq.get_connection("default").hgetall(KEY)
-    for field, value in sorted(stored.items()):
-        name, *labels = field.decode().split("\t")
-        yield Count(name, tuple(labels), float(value))
+    stored: Any = django_rq.get_connection("default").hgetall(KEY)
+    for field, value in sorted((str(field, "utf-8"), float(value)) for field, value in stored.items()):
+        name, *labels = field.split("\t")
+        yield Count(name, tuple(labels), value)
 
 
 def _add(*counts: Count) -> None:

@@ -60,12 +60,12 @@ def _counters() -> Iterator[Metric]:
     counts: dict[str, dict[counters.Labels, float]] = defaultdict(dict)
     for name, labels, value in counters.counted():
         counts[name][labels] = value
-    for name, text, labels in (
+    for name, text, names in (
         (counters.BATCHES, "Batches that a worker has left.", ["kind", "outcome"]),
         (counters.VECTORS, "Vectors that were wanted: in the cache, or encoded.", ["of", "result"]),
         (counters.SERVER_ERRORS, "Requests that ended in an error of the site.", []),
     ):
-        counter = CounterMetricFamily(name, text, labels=labels)
+        counter = CounterMetricFamily(name, text, labels=names)
         for values, number in counts[name].items():
             counter.add_metric(values, number)
         yield counter
