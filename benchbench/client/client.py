@@ -218,6 +218,35 @@ class Client:
             rounds.Closed, self._site.ask("POST", f"/judging-rounds/{id_of(round)}/close", once=True, json=more)
         )
 
+    def llm_cost(self, round: Thing, llm: str, *, most: int | None = None) -> rounds.LLMCost:
+        """Return what judging by a model (`ollama:llama3`) would take, at most `most` items; nothing is asked of it."""
+        path = f"/judging-rounds/{id_of(round)}/llm-judges/preview"
+        return cast(rounds.LLMCost, self._site.ask("POST", path, reads=True, json={"llm": llm, "most": most}))
+
+    def judge_by_llm(self, round: Thing, llm: str, *, most: int | None = None) -> rounds.LLMStarted:
+        """Let a model judge what it has not judged, the calibration sample first; `wait` for what is returned.
+
+        Its grades are kept apart and never count as people's. `most` is the cap.
+        """
+        path = f"/judging-rounds/{id_of(round)}/llm-judges"
+        return cast(rounds.LLMStarted, self._site.ask("POST", path, once=True, json={"llm": llm, "most": most}))
+
+    def draw_calibration_sample(self, round: Thing, size: int) -> rounds.Sample:
+        """Freeze a uniform sample of 30 to 500 of a round's pairs, on which people and models are compared."""
+        path = f"/judging-rounds/{id_of(round)}/calibration-sample"
+        return cast(rounds.Sample, self._site.ask("POST", path, once=True, json={"size": size}))
+
+    def llm_judges(self, round: Thing) -> list[rounds.LLMJudge]:
+        """Return the models that judge a round, each with its calibration; the one that was started last first."""
+        return cast(
+            list[rounds.LLMJudge], self._site.ask("GET", f"/judging-rounds/{id_of(round)}/llm-judges")["judges"]
+        )
+
+    def verdicts(self, round: Thing, *, llm: str = "") -> rounds.Verdicts:
+        """Return the verdicts `human`, `human + llm` and `corrected`, of the model `llm`, or that started last."""
+        path = f"/judging-rounds/{id_of(round)}/verdicts"
+        return cast(rounds.Verdicts, self._site.ask("GET", path, params={"llm": llm} if llm else {}))
+
     def export(self, benchmark: Thing, format: str, *, run: Thing | None = None) -> bytes:
         """Return the results of a benchmark, or of a run of it, as a file (docs/formats.md names the formats)."""
         of_run = "" if run is None else f"/runs/{id_of(run)}"

@@ -6,6 +6,12 @@ from benchbench.client.answers import Operation
 from benchbench.client.errors import ClientError
 
 GOING_ON = ("pending", "running")
+# Of kinds whose progress has no percentage, the fields of what is done and of the whole.
+COUNTED = {
+    "index": ("processed_documents", "total_documents"),
+    "resolve": ("processed_refs", "total_refs"),
+    "llm_judging": ("answers", "total_answers"),
+}
 
 
 def told(operation: Operation) -> str:
@@ -32,9 +38,9 @@ def _share(operation: Operation) -> float | None:
     progress = operation["progress"]
     if "percent" in progress:
         return float(progress["percent"])
-    noun = "documents" if operation["kind"] == "index" else "refs"
-    total = progress.get(f"total_{noun}")
-    return 100 * progress[f"processed_{noun}"] / total if total else None
+    done, whole = COUNTED.get(operation["kind"], ("", ""))
+    total = progress.get(whole)
+    return 100 * progress[done] / total if total else None
 
 
 def ended_well(operation: Operation) -> Operation:

@@ -140,3 +140,119 @@ class Closed(TypedDict):
     outdated: int
     judged: int
     sentence: str
+
+
+class LLMCost(TypedDict):
+    """What judging by a model would take, about."""
+
+    judge: str
+    left: int
+    answers: int
+    tokens_in: int
+    tokens_out: int
+    seconds: float | None
+    sentence: str
+
+
+class LLMStarted(TypedDict):
+    judge: str
+    operation_uuid: str
+
+
+class Sample(TypedDict):
+    size: int
+
+
+class Bias(TypedDict):
+    """The model's grades of the pairs to which people gave `grade`: their mean less it."""
+
+    grade: int
+    items: int
+    mean: float | None
+    mean_low: float | None
+    mean_high: float | None
+
+
+class CalibrationFigures(TypedDict):
+    """The model's grades against people's; `counts` has a row for each grade of people."""
+
+    alpha: float | None
+    alpha_low: float | None
+    alpha_high: float | None
+    bias: list[Bias]
+    overall_bias: float | None
+    overall_bias_low: float | None
+    overall_bias_high: float | None
+    kappa: float | None
+    scale: list[int]
+    counts: list[list[int]]
+    tau: float | None
+    values: float | None
+    rise: float | None
+    queries: int
+
+
+class Calibration(TypedDict):
+    """Without `figures` it says in `why_not` why there are none."""
+
+    size: int
+    waiting: int
+    used: int
+    cant_tell_people: int
+    cant_tell_model: int
+    is_stale: bool
+    why_not: str | None
+    warnings: list[str]
+    figures: CalibrationFigures | None
+
+
+class LLMJudge(TypedDict):
+    id: str
+    name: str
+    llm: str
+    revision: str
+    prompt_version: str
+    most: int | None
+    graded: int
+    cant_tell: int
+    left: int
+    sentence: str
+    calibration: Calibration
+
+
+class MixedPair(TypedDict):
+    """Two runs under a policy; the difference is first − second."""
+
+    first_run_id: str
+    second_run_id: str
+    difference: float
+    low: float
+    high: float
+    simultaneous_low: float | None
+    simultaneous_high: float | None
+    p_adjusted: float
+    significant: bool
+
+
+class PolicyVerdict(TypedDict):
+    """The verdict under one policy; without one it says in `why_not` why."""
+
+    policy: Literal["human", "human + llm", "corrected"]
+    meaning: str
+    sentence: str
+    why_not: str | None
+    best_run_ids: list[str]
+    queries: int
+    judged: int
+    by_model: int
+    holes: int
+    gain: float | None
+    estimand: str | None
+    pairs: list[MixedPair]
+
+
+class Verdicts(TypedDict):
+    judge: str | None
+    measure: str
+    warnings: list[str]
+    verdicts: list[PolicyVerdict]

@@ -1,5 +1,6 @@
 """The types of the client are those of the schema that is checked in, which the server is held to."""
 
+import json
 from inspect import isfunction
 from pathlib import Path
 from types import NoneType, UnionType
@@ -9,9 +10,11 @@ import pytest
 import yaml
 
 from benchbench.client import Client, answers, rounds
+from tests.client.scripted import scripted
 
 CHECKED_IN = Path(__file__).resolve().parents[2] / "docs" / "openapi.yaml"
-SCHEMAS = yaml.load(CHECKED_IN.read_text(encoding="utf-8"), yaml.CSafeLoader)["components"]["schemas"]
+SCHEMA = yaml.load(CHECKED_IN.read_text(encoding="utf-8"), yaml.CSafeLoader)
+SCHEMAS = SCHEMA["components"]["schemas"]
 NAMES = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
 
 
@@ -74,6 +77,11 @@ ANSWERS = [
     (rounds.Given, "GivenGrade"),
     (rounds.State, "RoundState"),
     (rounds.Closed, "ClosedFacts"),
+    (rounds.LLMCost, "LLMCost"),
+    (rounds.LLMStarted, "LLMStarted"),
+    (rounds.Sample, "SampleFacts"),
+    (rounds.LLMJudge, "LLMJudgeFacts"),
+    (rounds.Verdicts, "VerdictsFacts"),
 ]
 
 
@@ -89,3 +97,21 @@ def test_whatever_a_client_returns_is_held_to_the_schema() -> None:
             hint = get_type_hints(function)["return"]
             returned |= {one for one in (hint, *get_args(hint)) if is_typeddict(one)}
     assert returned == {answer for answer, _ in ANSWERS}
+
+
+def test_a_model_judges_at_the_addresses_of_the_schema() -> None:
+    answers = [(200, {}), (202, {}), (201, {"size": 30}), (200, {"judges": []}), (200, {})]
+    with scripted(*answers) as site:
+        client = Client(site.address)
+        client.llm_cost("r", "ollama:llama3", most=5)
+        client.judge_by_llm("r", "ollama:llama3")
+        client.draw_calibration_sample("r", 30)
+        assert client.llm_judges("r") == []
+        client.verdicts("r", llm="ollama:llama3")
+        asked = [(method, path.partition("?")[0]) for method, path, _, _ in site.asked]
+        bodies = [json.loads(content) for _, _, _, content in site.asked if content]
+        keyed = ["idempotency-key" in headers for _, _, headers, _ in site.asked]
+    for method, path in asked:
+        assert method.lower() in SCHEMA["paths"][path.replace("/r/", "/{round_id}/")]
+    assert bodies == [{"llm": "ollama:llama3", "most": 5}, {"llm": "ollama:llama3", "most": None}, {"size": 30}]
+    assert keyed == [False, True, True, False, False]
