@@ -117,6 +117,7 @@ urlpatterns = [
     path(f"{ROUND}/grades/undo", items.UndoGrades.as_view(), name="undo_grades"),
     path(f"{ROUND}/grades/remove", items.Ungrade.as_view(), name="ungrade"),
     path(f"{ROUND}/adjudications", items.Adjudications.as_view(), name="adjudications"),
+    path(f"{ROUND}/adjudications/<int:item_id>", items.OneAdjudication.as_view(), name="one_adjudication"),
     path(f"{ROUND}/state", state.State.as_view(), name="round_state"),
     path(f"{ROUND}/agreement", state.Agreement.as_view(), name="agreement"),
     path(f"{ROUND}/close", rounds.CloseRound.as_view(), name="close_round"),

@@ -7,7 +7,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from apps.judging.errors import RoundError, RoundStateError
+from apps.judging.errors import NotAJudgeError, RoundError, RoundStateError
 from apps.judging.handing import lease_end
 from apps.judging.judges import require_judge, require_lead, require_open
 from apps.judging.models import Grade, Round, RoundItem, Slot
@@ -106,6 +106,24 @@ def adjudicate(round: Round, item_id: int, by: Any, grade: int, *, note: str = "
     values = {"grade": grade, "note": note, "judge": by, "judge_name": by.get_username(), "graded_at": timezone.now()}
     row, _ = Grade.objects.update_or_create(item_id=item_id, adjudicates=True, defaults=values)
     return row
+
+
+@transaction.atomic
+def withdraw_adjudication(round: Round, item_id: int, by: Any) -> bool:
+    """Take back what `by` decided of an item, which waits for adjudication again; tell whether there was a decision.
+
+    Raises RoundStateError, and NotAJudgeError for the decision of somebody else, in whose place one may decide.
+    """
+    require_open(round)
+    require_lead(round, by)
+    _locked_slots(round, item_id)
+    decided = Grade.objects.filter(item=item_id, adjudicates=True).first()
+    if decided is None:
+        return False
+    if decided.judge_id != by.pk:
+        raise NotAJudgeError(f"{decided.judge_name} decided this item: only who decided withdraws it. Decide anew.")
+    decided.delete()
+    return True
 
 
 def _check(round: Round, grade: int | None, kind: str, note: str, seconds: float | None) -> None:

@@ -250,6 +250,8 @@ def grade(walk: Walk, benchmark: str) -> None:
     walk.ask("POST", f"{path}/grades/remove", {"item_ids": [second]})
     lin.post(f"{path}/grades", {"grades": [{"item_id": first, "grade": 0}]})
     walk.ask("GET", f"{path}/adjudications")
+    walk.ask("POST", f"{path}/adjudications", {"item_id": first, "grade": 2})
+    walk.ask("DELETE", f"{path}/adjudications/{first}")
     walk.ask("POST", f"{path}/adjudications", {"item_id": first, "grade": 1})
     walk.ask("GET", f"{path}/state")
     walk.ask("GET", f"{path}/agreement")

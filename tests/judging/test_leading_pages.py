@@ -1,5 +1,7 @@
 """Pages of whoever leads a round, and of one's own grades."""
 
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
@@ -86,6 +88,28 @@ def test_what_judges_are_split_on_is_decided(client_of_olga: Client, split: Roun
         assert (answer["refused"], answer["held"], answer["progress"]["done"]) == ([], [], 1)
     decided = Grade.objects.get(adjudicates=True)
     assert (decided.grade, decided.note, decided.judge_name) == (1, "Between.", "olga")
+
+
+def test_a_decision_is_withdrawn_by_who_gave_it(client_of_olga: Client, split: Round) -> None:
+    page_url, url = (reverse(f"admin:{name}", args=[split.pk]) for name in ("round_adjudicate", "round_decide"))
+    (item,) = client_of_olga.get(page_url).context["data"]["items"]
+
+    def say(kind: str, **said: Any) -> Any:
+        message = {"said": [{"key": "a", "item": item["id"], "kind": kind, **said}], "have": []}
+        return client_of_olga.post(url, message, content_type="application/json").json()
+
+    say("grade", grade=1)
+    assert client_of_olga.get(page_url).context["data"]["last"] == [{"id": item["id"], "label": "1 Partly relevant"}]
+    for _ in range(2):
+        answer = say("undo")
+        assert (answer["refused"], answer["held"]) == ([], [item["id"]]), "sent twice it is done once"
+    assert not Grade.objects.filter(adjudicates=True).exists()
+    (lin,) = make_judges("lin")
+    say("grade", grade=1)
+    Grade.objects.filter(adjudicates=True).update(judge=lin, judge_name="lin")
+    (refused,) = say("undo")["refused"]
+    assert "lin decided this item" in refused["sentence"]
+    assert Grade.objects.filter(adjudicates=True).exists()
 
 
 def test_closing_is_refused_in_a_sentence_and_leads_to_the_new_leaderboard(

@@ -1,6 +1,6 @@
 """The page on which whoever leads a round decides what its judges are split on."""
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -11,19 +11,21 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
-from apps.judging.grading import adjudicate
+from apps.judging.grading import MOST_UNDONE, adjudicate, withdraw_adjudication
 from apps.judging.handing import shown
 from apps.judging.judges import require_lead
 from apps.judging.models import Grade, Round
 from apps.judging.settling.consensus import Agreed, agreed_of
 from apps.judging.showing import show
 from apps.judging.views.items import packed
-from apps.judging.views.judging import AHEAD, desk_context
-from apps.judging.views.messages import read_message
+from apps.judging.views.judging import AHEAD, desk_context, label_of
+from apps.judging.views.messages import UNDO, read_message
 from benchbench.errors import BenchbenchError
 from benchbench.site.admin import SiteAdmin
+from benchbench.site.pages import staff
 from benchbench.site.panels import change_url
 
+TURNS = {UNDO: 0, Grade.Kind.SKIP: 2}  # all else is 1
 END = "Nothing is left to decide: the judges are split on no other item."
 
 
@@ -35,10 +37,11 @@ def adjudicate_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUI
     except BenchbenchError as error:
         messages.error(request, error.message)
         return redirect(change_url(found))
+    own = Grade.objects.filter(item__round=found, adjudicates=True, judge=staff(request)).order_by("-graded_at", "-id")
     data = _told(found, request.user, frozenset(), AHEAD) | {
         "user": request.user.pk,
         "url": reverse("admin:round_decide", args=[found.pk]),
-        "last": [],
+        "last": [{"id": row.item_id, "label": label_of(found, row)} for row in reversed(own[:MOST_UNDONE])],
         "scale": found.scale,
         "ahead": AHEAD,
     }
@@ -47,24 +50,24 @@ def adjudicate_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUI
 
 @require_POST
 def decide(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
-    """Keep what was decided, and answer with the items that are next. What is skipped is left for later."""
+    """Keep what was decided, and answer with the next items: what was taken back first, what was skipped last."""
     found = _led(request, model_admin, object_id)
     try:
         require_lead(found, request.user)
         message = read_message(request)
     except BenchbenchError as error:
         return JsonResponse({"sentence": error.message}, status=error.status)
-    refused, later = [], set()
+    refused, last = [], {}
     for said in message.said:
-        if said.kind == Grade.Kind.SKIP:
-            later.add(said.item_id)
-        if said.kind != Grade.Kind.GRADE or said.grade is None:
-            continue
+        last[said.item_id] = said.kind
         try:
-            adjudicate(found, said.item_id, request.user, said.grade, note=said.note)
+            if said.kind == UNDO:
+                withdraw_adjudication(found, said.item_id, request.user)
+            elif said.kind == Grade.Kind.GRADE and said.grade is not None:
+                adjudicate(found, said.item_id, request.user, said.grade, note=said.note)
         except BenchbenchError as error:
             refused.append({"key": said.key, "sentence": error.message})
-    return JsonResponse({"refused": refused} | _told(found, request.user, message.have, message.count, later=later))
+    return JsonResponse({"refused": refused} | _told(found, request.user, message.have, message.count, last))
 
 
 def _led(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> Round:
@@ -74,10 +77,14 @@ def _led(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> Round
     return found
 
 
-def _told(found: Round, user: Any, have: frozenset[int], count: int, *, later: Collection[int] = ()) -> dict[str, Any]:
+def _told(
+    found: Round, user: Any, have: frozenset[int], count: int, last: Mapping[int, str] | None = None
+) -> dict[str, Any]:
+    """Return the next items and the progress. `last` is what was just said of items: what is taken back comes first."""
     agreed = agreed_of(found)
     split = [one for one in agreed.values() if one.split] if found.is_open else []
-    first = sorted(split, key=lambda one: (one.item_id in later, one.item_id))[:count]
+    turn = {item_id: TURNS.get(kind, 1) for item_id, kind in (last or {}).items()}
+    first = sorted(split, key=lambda one: (turn.get(one.item_id, 1), one.item_id))[:count]
     new = shown([one.item_id for one in first if one.item_id not in have])
     decided = sum(any(row.adjudicates for row in one.grades) for one in agreed.values())
     return {

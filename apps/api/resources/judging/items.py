@@ -29,7 +29,7 @@ from apps.api.serializers.judging.items import (
     Ungraded,
     UngradeRequest,
 )
-from apps.judging.grading import adjudicate, grade_item, grades_by, undo, ungrade
+from apps.judging.grading import adjudicate, grade_item, grades_by, undo, ungrade, withdraw_adjudication
 from apps.judging.handing import next_items, shown
 from apps.judging.judges import require_lead, require_part
 from apps.judging.models import Grade, Round, RoundItem
@@ -63,8 +63,7 @@ class OneItem(Endpoint):
         """Show an item of a round with the whole text of its document; 409 where you have no part in the round."""
         found = find_round(request, round_id)
         require_part(found, request.user)
-        if not found.items.filter(pk=item_id).exists():
-            raise NotFound(f'The round "{found}" has no item {item_id}.')
+        require_item(found, item_id)
         (told,) = show(found, request.user, shown([item_id]), most_text=None)
         return Response(ItemFacts(told).data)
 
@@ -145,6 +144,27 @@ class Adjudications(Endpoint):
         data = valid(Adjudication, request.data)
         row = adjudicate(found, data["item_id"], request.user, data["grade"], note=data["note"])
         return Response(GivenGrade(row).data)
+
+
+class OneAdjudication(Endpoint):
+    model = Round
+    acts = {"DELETE": "change"}
+
+    @extend_schema(operation_id="withdraw_adjudication", responses={204: None} | refusals(409))
+    def delete(self, request: Request, round_id: UUID, item_id: int) -> Response:
+        """Take back what you decided of an item, which waits again; nothing happens where nothing was decided.
+
+        409 where somebody else decided, the round is closed, or you do not lead it.
+        """
+        found = find_round(request, round_id)
+        require_item(found, item_id)
+        withdraw_adjudication(found, item_id, request.user)
+        return Response(status=204)
+
+
+def require_item(found: Round, item_id: int) -> None:
+    if not found.items.filter(pk=item_id).exists():
+        raise NotFound(f'The round "{found}" has no item {item_id}.')
 
 
 def handed(found: Round, user: Any, items: list[RoundItem]) -> Response:
