@@ -8,11 +8,12 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from unfold.decorators import display
 
+from apps.datasets.models import Query
 from apps.judging.judges import is_judge, may_lead
 from apps.judging.leading import change_round
 from apps.judging.models import Round
-from apps.judging.views import adjudication, agreement, grades, judging, opening, rounds
-from benchbench.site.additions import Page
+from apps.judging.views import adjudication, agreement, grades, judging, opening, reference, rounds
+from benchbench.site.additions import Page, add_to
 from benchbench.site.admin import FactAdmin, VisibleFilter
 from benchbench.site.pages import staff
 from benchbench.site.panels import Button
@@ -88,6 +89,9 @@ class RoundAdmin(FactAdmin):
 
     def trail(self, obj: Round) -> list[Any]:
         return [obj.mapping.collection, obj.mapping.dataset, obj.mapping]
+
+
+add_to(Query, pages=(Page("<int:query_id>/judge/", reference.judge_by_reference, "query_judge"),))
 
 
 def _url(name: str, round: Round) -> str:

@@ -34,6 +34,14 @@ def default_scale(version: DatasetVersion) -> list[dict[str, Any]]:
     return [{"grade": grade, "name": name, "description": ""} for grade, name in enumerate(names)]
 
 
+def scale_to_choose(version: DatasetVersion) -> list[dict[str, Any]]:
+    """Return the grades to choose from; none where the dataset has a grade without a key, which is entered then."""
+    try:
+        return default_scale(version)
+    except RoundError:
+        return []
+
+
 def read_scale(stated: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return a stated scale, lowest grade first. Raises RoundError, which names the entry."""
     scale = [_entry(entry, f"scale[{place}]") for place, entry in enumerate(stated)]

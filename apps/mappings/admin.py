@@ -9,14 +9,13 @@ from unfold.decorators import display
 
 from apps.collections.models import Collection
 from apps.datasets.editing.drafts import draft_of
-from apps.datasets.models import Dataset, Query
+from apps.datasets.models import Dataset
 from apps.datasets.writers import WRITERS
 from apps.mappings.deleting import delete_mapping
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.repairing.unresolved import unresolved_of
 from apps.mappings.resolving import is_stale, resolve
 from apps.mappings.views import exports as export_views
-from apps.mappings.views import judging as judging_views
 from apps.mappings.views import mappings as views
 from apps.mappings.views import repairs as repair_views
 from apps.operations.models import Operation
@@ -175,4 +174,3 @@ def mappings_of(request: HttpRequest, dataset: Dataset) -> list[Panel]:
 
 add_to(Collection, panels=mappings_to)
 add_to(Dataset, panels=mappings_of)
-add_to(Query, pages=(Page("<int:query_id>/judge/", judging_views.judge_by_reference, "query_judge"),))

@@ -86,6 +86,8 @@ def queries_of(name: str, row: Any) -> list[str]:
         several = max(Benchmark.objects.all(), key=lambda benchmark: benchmark.runs.filter(status="completed").count())
         first, second = several.runs.order_by("run_order")[:2]
         return [f"?benchmark={several.pk}", f"?run={first.pk}&run={second.pk}&measure=RR"]
+    if name == "admin:query_judge":
+        return ["", f"?judgment={row.judgments.filter(until=None)[0].pk}"]
     if isinstance(row, QueryResult) and name.endswith("change"):
         return ["", *(f"?against={run.pk}" for run in row.run.benchmark.runs.exclude(pk=row.run_id)[:1])]
     if isinstance(row, Run) and name.endswith("change") and row.status == Run.Status.COMPLETED:

@@ -2,6 +2,7 @@
 
 import re
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.contrib.auth.models import User
@@ -146,8 +147,8 @@ def test_a_query_lists_its_judgments_and_takes_others(admin_client: Client, rank
     assert form.context["form"].initial["grade"] == 1
     assert "Remove the judgment" in text_of(form)
     admin_client.post(f"{url}?judgment={judgment.pk}", {"remove": "1"})
-    stated = {"key": "uri", "reference": " lib:9 ", "grade": "3", "note": "New.", "without_document": "on"}
-    response = admin_client.post(url, stated, follow=True)
+    named = urlencode({"key": "uri", "reference": " lib:9 ", "without_document": "on"})
+    response = admin_client.post(f"{url}?{named}", {"grade": "3", "note": "New."}, follow=True)
     assert response.redirect_chain == [(change_url(query), 302)]
     assert query.judgments.get(until=None, since=2).doc_ref == {"uri": "lib:9"}
     page = text_of(response)
@@ -159,19 +160,40 @@ def test_a_query_lists_its_judgments_and_takes_others(admin_client: Client, rank
 
 def test_a_document_that_is_nowhere_is_judged_only_if_one_says_so(admin_client: Client, ranking: QueryResult) -> None:
     url = reverse("admin:query_judge", args=[ranking.query.pk])
-    response = admin_client.post(url, {"key": "uri", "reference": "lib:9", "grade": "3"})
-    refused = response.context["form"].errors["reference"]
-    assert refused == [
-        "No document of \"library\" has the uri 'lib:9': correct it, or state the judgment without a document."
-    ]
+    nowhere = f"{url}?{urlencode({'key': 'uri', 'reference': 'lib:9'})}"
+    for response in (admin_client.get(nowhere), admin_client.post(nowhere, {"grade": "3"})):
+        refused = response.context["form"].errors["reference"]
+        assert refused == [
+            "No document of \"library\" has the uri 'lib:9': correct it, or state the judgment without a document."
+        ]
     assert draft_of(ranking.query.dataset) is None
-    admin_client.post(url, {"key": "document_id", "reference": "d3", "grade": "1"})
+    assert "No document that you see has this reference" in text_of(admin_client.get(f"{nowhere}&without_document=on"))
+    admin_client.post(f"{url}?key=document_id&reference=d3", {"grade": "1"})
     assert Judgment.objects.get(until=None, since=2).doc_ref == {"document_id": "d3"}
+
+
+def test_a_reference_shows_its_document_its_scale_and_what_comes_next(
+    admin_client: Client, ranking: QueryResult
+) -> None:
+    query = ranking.query
+    url = reverse("admin:query_judge", args=[query.pk])
+    assert "Document by" in text_of(admin_client.get(url))
+    document = ranking.run.benchmark.mapping.collection.documents.get(external_id="d3")
+    shown = admin_client.get(f"{url}?key=document_id&reference=d3").content.decode()
+    for words in (query.text, document.title, '<button class="bb-key bb-key-grade" name="grade" value="0">'):
+        assert words in shown
+    first, second = query.judgments.order_by("pk")
+    assert "the next of 1 more" in text_of(admin_client.get(f"{url}?judgment={first.pk}"))
+    answer = admin_client.post(f"{url}?judgment={first.pk}", {"grade": "2", "go_on": "1"})
+    assert answer["Location"] == f"{url}?judgment={second.pk}&go_on=1"
+    ((key, value),) = first.doc_ref.items()
+    same = admin_client.get(f"{url}?{urlencode({'key': key, 'reference': value})}")
+    assert same.context["judgment"].grade == 2, "what is judged already is changed, under whichever reference"
 
 
 def test_what_is_wrong_with_a_judgment_stands_at_its_field(admin_client: Client, ranking: QueryResult) -> None:
     url = reverse("admin:query_judge", args=[ranking.query.pk])
-    response = admin_client.post(url, {"key": "uri", "reference": "lib:9", "grade": "40000"})
+    response = admin_client.post(f"{url}?key=uri&reference=lib:9&without_document=on", {"grade": "40000"})
     assert "32767" in str(response.context["form"].errors["grade"])
     assert "grade" in admin_client.post(judge_url(ranking), {"grade": ""}).context["form"].errors
     assert draft_of(ranking.query.dataset) is None

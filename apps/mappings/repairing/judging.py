@@ -71,25 +71,37 @@ def unjudge_document(mapping: Mapping, query: Query, document: Document) -> None
     edit_judgments(mapping.dataset, _removed(query, judgments))
 
 
+def documents_meant(dataset: Dataset, doc_ref: dict[str, Any]) -> list[tuple[Mapping, Document]]:
+    """Return the document that a reference means in each mapping of the dataset to documents that has it."""
+    meant = []
+    for mapping in _mappings_to_documents(dataset):
+        document_id = resolve_reference(doc_ref, load_catalogue(mapping.collection, [doc_ref])).document_id
+        if document_id is not None:
+            meant.append((mapping, Document.objects.get(pk=document_id)))
+    return meant
+
+
 def require_document(dataset: Dataset, doc_ref: dict[str, Any]) -> None:
     """Raise JudgingError where the dataset is mapped to collections of documents and none has the one that is meant.
 
     Such a judgment would count as a document that nothing can find. Of a dataset without such a mapping nothing can be
     said.
     """
-    mappings = Mapping.objects.filter(dataset=dataset).exclude(collection__kind=Collection.Kind.EXTERNAL)
-    collections = list(Collection.objects.filter(pk__in=mappings.values("collection")).order_by("name"))
-    for collection in collections:
-        if resolve_reference(doc_ref, load_catalogue(collection, [doc_ref])).document_id is not None:
-            return
-    if collections:
+    collections = {mapping.collection for mapping in _mappings_to_documents(dataset)}
+    if collections and not documents_meant(dataset, doc_ref):
         (key, value), *_ = doc_ref.items()
-        where = f'"{collections[0]}"' if len(collections) == 1 else f"the {len(collections)} collections of the dataset"
+        several = f"the {len(collections)} collections of the dataset"
+        where = several if len(collections) > 1 else f'"{collections.pop()}"'
         raise JudgingError(
             f"No document of {where} has the {key.replace('_', ' ')} {value[:100]!a}: correct it, or state the "
             "judgment without a document.",
             field="reference",
         )
+
+
+def _mappings_to_documents(dataset: Dataset) -> list[Mapping]:
+    rows = Mapping.objects.filter(dataset=dataset).exclude(collection__kind=Collection.Kind.EXTERNAL)
+    return list(rows.select_related("dataset", "collection").order_by("collection__name", "pk"))
 
 
 def _removed(query: Query, judgments: list[Judgment]) -> list[JudgmentEdit]:

@@ -1,6 +1,5 @@
 """The page that judges one document of a ranking, in the draft of its dataset."""
 
-from typing import Any
 from urllib.parse import urlencode
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -11,9 +10,7 @@ from apps.benchmarks.models import QueryResult
 from apps.collections.models import Document
 from apps.datasets.editing.drafts import draft_of
 from apps.datasets.forms import GradeForm
-from apps.datasets.models import DatasetVersion
-from apps.judging.errors import RoundError
-from apps.judging.scales import default_scale
+from apps.judging.scales import scale_to_choose
 from apps.judging.views.items import sheet
 from apps.mappings.repairing.judging import judge_document, stated_for, unjudge_document
 from apps.results.triage.judging import may_judge
@@ -56,10 +53,11 @@ def judge_by_result(request: HttpRequest, model_admin: SiteAdmin, object_id: int
         template="judging/one.html",
         initial={"grade": judgment.grade, "note": judgment.note} if judgment else None,
         sheet=sheet(query, document, _passage(result, document_id)),
-        scale=_scale(newest),
+        scale=scale_to_choose(newest),
         judgment=judgment,
         draft=draft,
         more=len(unjudged),
+        following=f"the next of {len(unjudged)} unjudged here" if unjudged else "",
         goes_on="go_on" in request.GET,
         original=result,
         trail=[*model_admin.trail(result), result],
@@ -77,14 +75,6 @@ def _judged(request: HttpRequest, object_id: int, document_id: int) -> tuple[Que
     if document is None:
         raise Http404(f"The collection {collection} has no document {document_id}.")
     return result, document
-
-
-def _scale(version: DatasetVersion) -> list[dict[str, Any]]:
-    """Return the grades to choose from; none where the dataset has a grade without a key, which is entered then."""
-    try:
-        return default_scale(version)
-    except RoundError:
-        return []
 
 
 def _passage(result: QueryResult, document_id: int) -> str:
