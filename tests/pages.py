@@ -25,6 +25,7 @@ NO_PAGES = {
     "round_exchange": "JSON, with what a judge said",
     "round_decide": "JSON, with what was decided",
     "round_preview": "answers a form that is being filled in",
+    "round_llm_preview": "answers a form that is being filled in",
     "index_grid_preview": "answers a form that is being filled in",
     "dataset_export": "a file",
     "mapping_export": "a file",
@@ -48,6 +49,9 @@ FRAGMENTS = {
     "round_state_fragment",
     "round_text",
     "round_choices",
+    "round_course",
+    "round_llm_judges",
+    "round_verdicts",
 }
 
 

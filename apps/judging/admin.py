@@ -11,8 +11,9 @@ from unfold.decorators import display
 from apps.datasets.models import Query
 from apps.judging.judges import is_judge, may_lead
 from apps.judging.leading import change_round
+from apps.judging.llm.launching import cancel_judging
 from apps.judging.models import Round
-from apps.judging.views import adjudication, agreement, grades, judging, opening, reference, rounds
+from apps.judging.views import adjudication, agreement, course, grades, judging, llm, opening, reference, rounds
 from benchbench.site.additions import Page, add_to
 from benchbench.site.admin import FactAdmin, VisibleFilter
 from benchbench.site.pages import staff
@@ -25,7 +26,7 @@ class RoundAdmin(FactAdmin):
     list_filter = ("state", "order", ("mapping", VisibleFilter))
     list_select_related = ("mapping", "owner", "dataset_version")
     search_fields = ("name",)
-    actions = ("go_on_selected",)
+    actions = ("go_on_selected", "cancel_llm_selected")
     pages = (
         Page("add/", opening.open_page, "judging_round_add"),
         Page("add/preview/", opening.preview_opening, "round_preview"),
@@ -39,6 +40,12 @@ class RoundAdmin(FactAdmin):
         Page("<uuid:object_id>/state/", rounds.state_fragment, "round_state_fragment"),
         Page("<uuid:object_id>/pairs/", agreement.pairs_page, "round_pairs"),
         Page("<uuid:object_id>/close/", rounds.close_page, "round_close"),
+        Page("<uuid:object_id>/course/", course.course_fragment, "round_course"),
+        Page("<uuid:object_id>/llm/", llm.start_page, "round_llm"),
+        Page("<uuid:object_id>/llm/preview/", llm.preview_start, "round_llm_preview"),
+        Page("<uuid:object_id>/llm/sample/", llm.sample_page, "round_sample"),
+        Page("<uuid:object_id>/llm/judges/", llm.judges_fragment, "round_llm_judges"),
+        Page("<uuid:object_id>/verdicts/", llm.verdicts_fragment, "round_verdicts"),
         Page("<uuid:object_id>/judge/<int:item_id>/text/", judging.item_text, "round_text"),
     )
 
@@ -62,6 +69,14 @@ class RoundAdmin(FactAdmin):
             return f'"{row}" hands out further items.'
 
         return self.each(request, queryset, go_on)
+
+    @admin.action(description="Cancel the judging of a model", permissions=["act"])
+    def cancel_llm_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        def cancel(row: Round) -> str:
+            cancel_judging(row, staff(request))
+            return f'The model judges "{row}" no more; what it judged stays.'
+
+        return self.each(request, queryset, cancel)
 
     def buttons(self, request: HttpRequest, obj: Round) -> list[Button]:
         leads, judges = obj.is_open and may_lead(obj, request.user), is_judge(obj, request.user)

@@ -87,7 +87,7 @@ def queries_of(name: str, row: Any) -> list[str]:
         first, second = several.runs.order_by("run_order")[:2]
         return [f"?benchmark={several.pk}", f"?run={first.pk}&run={second.pk}&measure=RR"]
     if name == "admin:query_judge":
-        return ["", f"?judgment={row.judgments.filter(until=None)[0].pk}"]
+        return ["", *(f"?judgment={judgment.pk}" for judgment in row.judgments.filter(until=None)[:1])]
     if isinstance(row, QueryResult) and name.endswith("change"):
         return ["", *(f"?against={run.pk}" for run in row.run.benchmark.runs.exclude(pk=row.run_id)[:1])]
     if isinstance(row, Run) and name.endswith("change") and row.status == Run.Status.COMPLETED:

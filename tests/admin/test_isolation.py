@@ -25,7 +25,7 @@ from tests.rankings import add_ranking
 # Addresses that answer no other method.
 POSTED = {
     *("benchmark_preview", "dataset_preview", "index_grid_preview", "run_import_preview"),
-    *("round_decide", "round_exchange", "round_preview"),
+    *("round_decide", "round_exchange", "round_preview", "round_llm_preview"),
 }
 # What only those may open who may change something, besides Django's pages that add and delete.
 ACTS = POSTED | {
@@ -33,6 +33,7 @@ ACTS = POSTED | {
     *("dataset_freeze", "query_add", "query_edit", "query_judge", "queryresult_judge", "resolution_repair"),
     *("run_import", "run_import_choices", "index_grid"),
     *("round_judge", "round_grades", "round_adjudicate", "round_close", "round_choices"),
+    *("round_llm", "round_sample"),
 }
 FORMATS = {"run_export": "csv-run", "benchmark_export": "json"}
 Ask = Callable[[Client], dict[str, Any]]

@@ -6,12 +6,12 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Avg, F, QuerySet
 
-from apps.judging.errors import RoundError
+from apps.judging.errors import RoundError, RoundStateError
 from apps.judging.handing import shown
 from apps.judging.judges import require_lead, require_open
 from apps.judging.llm import prompting
 from apps.judging.models import Grade, LLMJudge, Round, RoundItem
-from apps.operations.launching import start_operation
+from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.models import Operation
 from apps.retrieval.llms.asking import UNKNOWN, llm_revision, require_model
 from apps.retrieval.llms.servers import checked_llm
@@ -102,6 +102,15 @@ def start_judging(round: Round, llm: str, by: Any, *, most: int | None = None) -
         parameters={"judge": str(judge.pk), "left_out": len(items) - len(asked)},
     )
     return judge, operation
+
+
+def cancel_judging(round: Round, by: Any) -> None:
+    """Cancel the judging of a round by a model; what it judged stays. Raises RoundStateError, NotAJudgeError."""
+    require_lead(round, by)
+    operation = Operation.active_on(round)
+    if operation is None:
+        raise RoundStateError(f'No model judges the round "{round}" now: there is nothing to cancel.')
+    cancel_operation(operation)
 
 
 def identity_of(round: Round, llm: str) -> LLMJudge:

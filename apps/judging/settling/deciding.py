@@ -93,7 +93,7 @@ def bring_up_to_date(round: Round) -> None:
 def _state(round: Round, room: Room) -> tuple[State, list[Run]] | None:
     graded = _graded(round)
     if not room.is_made:
-        room.desk, room.is_made = _made(round), True
+        room.desk, room.is_made = desk_of(round), True
     desk, state = room.desk, None
     if desk is not None:
         _take_in(desk, {item: one.grade for item, one in agreed_of(round).items() if one.grade is not None})
@@ -131,7 +131,8 @@ def _room(round: Round) -> Room:
     return room
 
 
-def _made(round: Round) -> Desk | None:
+def desk_of(round: Round) -> Desk | None:
+    """Return the desk of a round as it began, without a grade; None for a round that compares nothing."""
     runs = list(round.runs.order_by("benchmark", "run_order"))
     if len(runs) < 2:
         return None

@@ -1,6 +1,7 @@
 """The page of a round, what of it changes while its judges are at work, and closing it."""
 
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from django import forms
@@ -20,12 +21,13 @@ from apps.judging.settling.agreeing import agreement_of
 from apps.judging.settling.progress import progress_of
 from apps.judging.settling.summing import summary_of
 from apps.judging.views.agreement import matrix_of
+from apps.operations.models import Operation
 from benchbench.errors import BenchbenchError
 from benchbench.ir.judging.state import PairState
 from benchbench.markdown import rendered
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.pages import PageForm, form_page, staff
-from benchbench.site.panels import change_url
+from benchbench.site.panels import Button, change_url
 
 SHOWN_PAIRS = 40
 
@@ -74,9 +76,33 @@ def round_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
         "sees_runs": sees_others(found, request.user),
         "judges_here": is_judge(found, request.user),
         "buttons": model_admin.offered(request, found),
+        **_of_models(request, found),
         "changelist_url": reverse("admin:judging_round_changelist"),
     }
     return model_admin.page(request, "judging/round.html", context, original=found)
+
+
+def _of_models(request: HttpRequest, found: Round) -> dict[str, Any]:
+    """What the page of a round shows of models that judge it to who leads it: the work in progress, and what to do."""
+    if not may_lead(found, request.user):
+        return {}
+    operation = Operation.active_on(found)
+    buttons = []
+    if operation:
+        buttons.append(Button("Cancel", "stop_circle", "cancel_llm_selected"))
+    elif found.is_open:
+        url = reverse("admin:round_llm", args=[found.pk])
+        buttons.append(Button("Let a model judge …", "smart_toy", href=url))
+    if found.is_open and not found.calibration_items.exists():
+        url = reverse("admin:round_sample", args=[found.pk])
+        buttons.append(Button("Draw the calibration sample …", "casino", href=url))
+    may_act = request.user.has_perm("judging.change_round")
+    return {
+        "leads": True,
+        "operation": operation,
+        "judged": found.llm_judges.exists(),
+        "llm_buttons": buttons if may_act else [],
+    }
 
 
 def state_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:

@@ -9,6 +9,7 @@ from django.shortcuts import render
 
 from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import DatasetVersion
+from apps.judging.models import Round, RoundRun
 from apps.operations.models import Status
 from apps.results.comparison.choosing import Bounds
 from apps.results.comparison.comparing import (
@@ -24,12 +25,14 @@ from apps.results.comparison.holes import holes_of
 from apps.results.comparison.page import choices, comparison_context, other_pairs
 from apps.results.comparison.sentences import disorder_sentence, family_sentence, trials_told, verdict_sentence
 from apps.results.configurations import shared
+from benchbench.access import visible
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.site.admin import SiteAdmin
 
 MEGABYTE = 2**20  # as file sizes are shown
 MOST_DIGITS = 18
+SHOWN_ROUNDS = 3
 
 
 def comparison_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
@@ -114,6 +117,7 @@ def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: uu
         "missing": benchmark.total_runs - len(runs),
         "weaker": len(runs) - len(compared),
         "most": MOST_RUNS,
+        "rounds": _rounds(request, benchmark),
     }
     try:
         comparison = compare_runs(compared, slice=request.GET.get("slice") or None, version=version)
@@ -129,6 +133,14 @@ def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: uu
             "tests_holes": comparison.tested and len(runs) <= MOST_TESTED,
         }
     return render(request, "results/verdict.html", context)
+
+
+def _rounds(request: HttpRequest, benchmark: Benchmark) -> list[Round]:
+    """The latest judging rounds of the benchmark's runs that the reader sees."""
+    if not request.user.has_perm("judging.view_round"):
+        return []
+    of_runs = RoundRun.objects.filter(run__benchmark=benchmark).values("round")
+    return list(visible(Round.objects.filter(pk__in=of_runs), request.user)[:SHOWN_ROUNDS])
 
 
 def _standings(comparison: RunComparison) -> list[tuple[Run, str]]:

@@ -1,0 +1,203 @@
+"""Pages of the models that judge a round: starting one after its cost, drawing the sample, calibration, verdicts."""
+
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST
+
+from apps.judging.judges import may_lead
+from apps.judging.llm.describing import find_llm_judge, judge_facts, judges_of
+from apps.judging.llm.launching import LONGEST_NAME, preview, start_judging
+from apps.judging.llm.sampling import draw_sample
+from apps.judging.llm.verdicts import PairVerdict, PolicyVerdict, Verdicts, verdicts_of
+from apps.judging.models import Round
+from apps.operations.models import Operation, Status
+from apps.retrieval.llms.servers import servers
+from benchbench.decimals import counted
+from benchbench.errors import BenchbenchError
+from benchbench.ir.judging.calibration import LEAST, MOST
+from benchbench.site.admin import SiteAdmin
+from benchbench.site.pages import PageForm, form_page, preview_page, staff
+from benchbench.site.panels import change_url
+
+SHOWN_JUDGES = 5
+SHOWN_PAIRS = 40
+USUAL_SAMPLE = 100
+
+
+class LLMForm(PageForm):
+    """Which model judges, and at most how many items."""
+
+    server = forms.ChoiceField(help_text="Where it runs, of the servers that the settings of this site name.")
+    llm = forms.CharField(
+        max_length=LONGEST_NAME,
+        label="Model",
+        widget=forms.TextInput({"placeholder": "llama3.2"}),
+        help_text="As its server calls it.",
+    )
+    most = forms.IntegerField(
+        required=False, min_value=1, label="Cap", help_text="At most so many answers. Empty: every item."
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        named = [(name, name) for name in servers()] or [("", "the settings name none")]
+        self.fields["server"].choices = named  # type: ignore[attr-defined]
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.cleaned_data['server']}:{self.cleaned_data['llm'].strip()}"
+
+
+class SampleForm(PageForm):
+    """How large the calibration sample is."""
+
+    size = forms.IntegerField(
+        min_value=LEAST,
+        max_value=MOST,
+        initial=USUAL_SAMPLE,
+        label="Pairs",
+        help_text=f"From {LEAST} to {MOST}; of a smaller pool every pair. More pairs, narrower intervals.",
+    )
+
+
+def start_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
+    """Let a model judge, or go on, once its cost is told."""
+    found = led(request, model_admin, object_id, act=True)
+    last = find_llm_judge(found)
+    server, _, model = last.llm.partition(":") if last else ("", "", "")
+
+    def act(form: LLMForm) -> HttpResponse:
+        judge, _ = start_judging(found, form.full_name, staff(request), most=form.cleaned_data["most"])
+        messages.success(request, f"{judge} judges the round.")
+        return redirect(f"{change_url(found)}#llm")
+
+    return form_page(
+        request,
+        model_admin,
+        LLMForm,
+        act,
+        permitted=True,
+        title="Let a model judge",
+        submit="Start",
+        template="judging/llm_start.html",
+        initial={"server": server, "llm": model},
+        intro="Its grades are kept apart: they enter neither the truth nor what is told of people. It judges the "
+        "calibration sample first, then what else it has not judged in the order of the round.",
+        round=found,
+        original=found,
+        trail=[*model_admin.trail(found), found],
+    )
+
+
+@require_POST
+def preview_start(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
+    """Answer the form as it stands with what judging would take, or with what is wrong and where."""
+    found = led(request, model_admin, object_id, act=True)
+    form = LLMForm(request.POST, user=request.user)
+    cost = None
+    if form.is_valid():
+        try:
+            cost = preview(found, form.full_name, most=form.cleaned_data["most"])
+        except BenchbenchError as error:
+            form.present(error)
+    context = {"cost": cost, "sampled": found.calibration_items.exists()}
+    return preview_page(request, "judging/llm_preview.html", form, awaited=("llm",), **context)
+
+
+def sample_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
+    """Draw the calibration sample, which is frozen then."""
+    found = led(request, model_admin, object_id, act=True)
+
+    def act(form: SampleForm) -> HttpResponse:
+        size = draw_sample(found, form.cleaned_data["size"], staff(request))
+        messages.success(request, f"The calibration sample is drawn: {counted(size, 'pair')}.")
+        return redirect(f"{change_url(found)}#llm")
+
+    return form_page(
+        request,
+        model_admin,
+        SampleForm,
+        act,
+        permitted=True,
+        title="Draw the calibration sample",
+        submit="Draw and freeze it",
+        intro="Pairs of the round, drawn uniformly at random, that people and models both judge: without them no "
+        "figure is told under a model's name. People judge them as any items; the order random brings them first.",
+        original=found,
+        trail=[*model_admin.trail(found), found],
+    )
+
+
+def judges_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
+    """The models that judge a round, each with its calibration."""
+    found = led(request, model_admin, object_id)
+    judges = judges_of(found)
+    last = Operation.objects.filter(kind=Operation.Kind.LLM_JUDGING, subject_id=found.pk).order_by("created_at").last()
+    context = {
+        "round": found,
+        "judges": [_with_rows(judge_facts(judge)) for judge in judges[:SHOWN_JUDGES]],
+        "left_out": len(judges) - SHOWN_JUDGES,
+        "sample": found.calibration_items.count(),
+        "error": last.error if last and last.status == Status.FAILED else "",
+    }
+    return render(request, "judging/llm_judges.html", context)
+
+
+def _with_rows(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return a judge's facts with the rows of a table: of each grade of people the bias, and the model's grades."""
+    figures = facts["calibration"]["figures"]
+    return facts | {"rows": list(zip(figures["bias"], figures["counts"], strict=True)) if figures else []}
+
+
+def verdicts_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
+    """The verdicts on a round's runs by people, by people and a model, and by a model that people correct."""
+    found = led(request, model_admin, object_id)
+    told = verdicts_of(found, find_llm_judge(found))
+    rows = _pairs(told)
+    context = {
+        "told": told,
+        "verdicts": [(one, told.sentence(one)) for one in told.of],
+        "pairs": rows[:SHOWN_PAIRS],
+        "pair_count": len(rows),
+    }
+    return render(request, "judging/verdicts.html", context)
+
+
+def _pairs(told: Verdicts) -> list[dict[str, Any]]:
+    """Return each pair of runs with what each policy says of it, None where it says nothing; the widest first."""
+    by_policy = [{(pair.first, pair.second): pair for pair in one.pairs} for one in told.of]
+    places = dict.fromkeys(place for pairs in by_policy for place in pairs)
+    rows = [(place, [pairs.get(place) for pairs in by_policy]) for place in places]
+    rows.sort(key=lambda row: -max(abs(pair.difference) for pair in row[1] if pair))
+    return [
+        {"first": told.runs[first], "second": told.runs[second], "cells": list(map(_cell, told.of, cells))}
+        for (first, second), cells in rows
+    ]
+
+
+def _cell(verdict: PolicyVerdict, pair: PairVerdict | None) -> dict[str, Any] | None:
+    if pair is None:
+        return None
+    word = "no clear difference" if not pair.significant else "better" if pair.difference > 0 else "worse"
+    return {
+        "policy": verdict.policy,
+        "difference": pair.difference,
+        "interval": pair.simultaneous or pair.interval,
+        "p": pair.p_adjusted,
+        "word": word,
+        "significant": pair.significant,
+    }
+
+
+def led(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID, *, act: bool = False) -> Round:
+    """Return the round of a page for who leads it. Raises PermissionDenied."""
+    found: Round = model_admin.viewed(request, object_id)
+    if not may_lead(found, request.user) or (act and not request.user.has_perm("judging.change_round")):
+        raise PermissionDenied
+    return found
