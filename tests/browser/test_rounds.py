@@ -10,9 +10,12 @@ from django.test import Client
 from django.urls import reverse
 from playwright.sync_api import Browser, Page, Route, expect
 
+from apps.judging.llm.sampling import draw_sample
 from apps.judging.models import Grade, Round
 from tests.browser.conftest import PATIENCE, outside
 from tests.judging.rounds import make_orchard, open_for
+from tests.judging.simulated import grade_sample, make_simulated
+from tests.judging.test_calibrating import judged_by_model
 
 SETTLED = 220  # milliseconds, in which a second key is taken for a bounce
 HELD = "JSON.parse(document.getElementById('judging-data').textContent).held"
@@ -198,6 +201,23 @@ def test_two_judge_by_touch_disagree_are_adjudicated_and_the_leaderboard_changes
     page.wait_for_url(re.compile("version=2"))
     page.wait_for_selector("text=The round is closed")
     page.wait_for_selector("#moved")
+
+
+def test_a_round_shows_its_course_its_model_and_three_verdicts(page: Page) -> None:
+    def make() -> Round:
+        ada = User.objects.get(username="ada")
+        opened = open_for(make_simulated(), [ada], owner=ada, order="random", measure="P@5")
+        draw_sample(opened, 30, ada)
+        grade_sample(opened, ada)
+        judged_by_model(opened)
+        return opened
+
+    opened = outside(make)
+    page.goto(reverse("admin:judging_round_change", args=[opened.pk]))
+    page.wait_for_selector("#course .js-plotly-plot .scatterlayer")
+    page.wait_for_selector("#llm >> text=30 pairs that people and the model graded")
+    page.wait_for_selector("#verdicts >> text=graded pairs.")
+    look(page, "models")
 
 
 def look(page: Page, name: str) -> None:

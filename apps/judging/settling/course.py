@@ -8,7 +8,7 @@ from apps.judging.settling.consensus import agreed_of
 from apps.judging.settling.deciding import desk_of
 from benchbench.ir.judging.state import MoreGrades
 
-MOST_POINTS = 20
+MOST_POINTS = 12
 
 
 @dataclass(frozen=True, slots=True)
