@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from apps.benchmarks.models import Benchmark, Run
+from apps.judging.models import Round
 from apps.results.comparison.comparing import compare_runs
 from apps.results.comparison.figures import p_text, slice_figure
 from apps.results.comparison.sentences import disorder_sentence, verdict_sentence
@@ -22,6 +23,7 @@ from apps.results.templatetags.comparison import interval
 from benchbench.site.panels import change_url, changelist_url
 from tests.admin.conftest import MakeStaff, make_staff  # noqa: F401 (a fixture)
 from tests.benchmarks.gated import GOOD, POOR, make_gated, search
+from tests.factories import make_round
 from tests.results.compared import make_compared, make_queries, noisy
 from tests.results.test_pages import results_url, text_of
 
@@ -50,6 +52,19 @@ def test_the_verdict_stands_over_the_leaderboard(admin_client: Client, benchmark
         assert f'id="standing-{found.runs[place].pk}"' in board
         assert f'id="standing-{found.runs[place].pk}"' in response.content.decode()
         assert f">{standing}</span>" in response.content.decode()
+
+
+def test_the_verdict_leads_to_the_rounds_that_the_reader_sees(
+    client: Client,
+    make_staff: MakeStaff,  # noqa: F811
+    benchmark: Benchmark,
+) -> None:
+    for name, owner in (("ours", None), ("theirs", make_staff("grace"))):
+        make_round(benchmark.runs.order_by("run_order")[0], name=name, owner=owner, items=0)
+    client.force_login(make_staff("ada"))
+    shown = client.get(results_url(benchmark, "verdict")).content.decode()
+    assert f'<a href="{change_url(Round.objects.get(name="ours"))}">ours</a> (open)' in shown
+    assert "theirs" not in shown
 
 
 @pytest.mark.parametrize("asked", [{"version": "7"}, {"version": "9" * 5000}, {"version": "x"}, {"seed": "9" * 5000}])
