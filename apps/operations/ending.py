@@ -13,6 +13,7 @@ from apps.operations.handlers import handler_for
 from apps.operations.leasing import ACTIVE
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.sockets import events
+from apps.operations.workers.limits import HeldError, limited, was_ended
 from benchbench.errors import told
 
 log = logging.getLogger(__name__)
@@ -20,8 +21,8 @@ UNFIT_SECONDS = 60  # in which one that restarts would be there again
 
 
 def end_operation(operation: Operation, status: Status, *, error: str) -> bool:
-    """Fail or cancel an active operation, once. Return whether this call did it."""
-    with transaction.atomic():
+    """Fail or cancel an active operation, once. Return whether this call did it. Raises HeldError."""
+    with limited():
         changed = Operation.objects.filter(pk=operation.pk, status__in=ACTIVE).update(
             status=status, error=error, finished_at=Now()
         )
@@ -36,12 +37,14 @@ def end_operation(operation: Operation, status: Status, *, error: str) -> bool:
 def conclude(operation: Operation) -> bool:
     """Complete the operation if every batch is done: once, whoever comes last. Return whether this call did it.
 
-    Two workers that end the last two batches both come here after their commits, so at least one sees both done.
+    Two workers that end the last two batches both come here after their commits, so at least one sees both done. Where
+    another is at it, or the connection breaks, nothing is changed: the sweep comes again.
     """
+    if Batch.objects.filter(operation=operation).exclude(state=Batch.State.DONE).exists():
+        return False
     try:
-        with transaction.atomic():
-            open_batches = Batch.objects.filter(operation=operation).exclude(state=Batch.State.DONE)
-            if open_batches.exists():
+        with limited():
+            if not _hold(operation):
                 return False
             changed = Operation.objects.filter(pk=operation.pk, status__in=ACTIVE).update(
                 status=Status.COMPLETED, finished_at=Now()
@@ -50,7 +53,12 @@ def conclude(operation: Operation) -> bool:
                 return False
             operation.refresh_from_db()
             handler_for(operation).finalise(operation)
+    except HeldError:
+        return False
     except Exception as error:
+        if was_ended(error):
+            log.warning("%s could not be ended, the sweep will: %s", operation, error)
+            return False
         log.exception("Could not finalise %s.", operation)
         end_operation(operation, Status.FAILED, error=told(error))
         return True
@@ -62,20 +70,32 @@ def settle(operation: Operation, *, patient: bool = True) -> bool:
     """End an operation whose worker died before it could: fail it for a batch that is lost for good, or conclude it.
 
     It fails too when every worker has given it back, and for UNFIT_SECONDS no other came, unless `patient` is false.
-    Return whether this call ended it.
+    Waits for no lock: where another holds it, nothing is done. Return whether this call ended it.
     """
-    with transaction.atomic():
-        expired = operation.batches.filter(
-            state=Batch.State.RUNNING, lease_until__lt=Now(), attempts__gte=settings.BENCHBENCH_MAX_ATTEMPTS
-        )
-        expired.update(state=Batch.State.FAILED, error=LOST, lease_until=None, finished_at=Now())
-        failed = operation.batches.filter(state=Batch.State.FAILED).first()
-        if failed is not None:
-            return end_operation(operation, Status.FAILED, error=failed.error)
+    expired = operation.batches.filter(
+        state=Batch.State.RUNNING, lease_until__lt=Now(), attempts__gte=settings.BENCHBENCH_MAX_ATTEMPTS
+    )
+    if (expired | operation.batches.filter(state=Batch.State.FAILED)).exists():
+        with limited():
+            if not _hold(operation):
+                return False
+            lost = list(expired.select_for_update(skip_locked=True).order_by().values_list("pk", flat=True))
+            Batch.objects.filter(pk__in=lost).update(
+                state=Batch.State.FAILED, error=LOST, lease_until=None, finished_at=Now()
+            )
+            failed = operation.batches.filter(state=Batch.State.FAILED).first()
+            if failed is not None:
+                return end_operation(operation, Status.FAILED, error=failed.error)
     if operation.unfit_workers and not _awaited(operation, patient=patient):
         reason = [*operation.unfit_workers.values()][-1]
         return end_operation(operation, Status.FAILED, error=f"No worker can do it. {reason}")
     return conclude(operation)
+
+
+def _hold(operation: Operation) -> bool:
+    """Lock an operation for this transaction, and return whether it was to be had at once, and is active."""
+    rows = Operation.objects.filter(pk=operation.pk, status__in=ACTIVE).select_for_update(skip_locked=True)
+    return bool(rows.order_by().values_list("pk"))
 
 
 def fit_workers(operation: Operation) -> set[str]:

@@ -12,6 +12,7 @@ from apps.operations.leasing import add_batches
 from apps.operations.models import Operation, Status
 from apps.operations.quotas import require_room
 from apps.operations.sockets import events
+from apps.operations.workers.limits import pressing
 from benchbench.errors import ConflictError
 
 
@@ -59,5 +60,7 @@ def cancel_operation(operation: Operation) -> None:
 
     Raises ConflictError when it has ended already.
     """
-    if not end_operation(operation, Status.CANCELLED, error=""):
+    with pressing():  # a worker that stands still in the midst of a commit holds the row
+        ended = end_operation(operation, Status.CANCELLED, error="")
+    if not ended:
         raise ConflictError(f"The {operation} has already ended ({operation.status}); there is nothing to cancel.")

@@ -13,13 +13,14 @@ from functools import cache
 from typing import Any
 
 from django.conf import settings
-from django.db import OperationalError, connection, transaction
+from django.db import OperationalError, connection
 from django.db.models import F, Max, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
 
 from apps.operations import queueing
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.sockets import events
+from apps.operations.workers.limits import limited
 from benchbench.errors import BenchbenchError
 
 log = logging.getLogger(__name__)
@@ -59,26 +60,38 @@ def claimable(batches: QuerySet[Batch], owner: str | None = None) -> QuerySet[Ba
 
 
 def claim(batch_id: int, owner: str) -> Batch | None:
-    """Take a batch by one conditional UPDATE; None when it is done, held by another, or its operation has ended."""
-    taken = claimable(Batch.objects.filter(pk=batch_id), owner).update(
-        state=Batch.State.RUNNING,
-        attempts=F("attempts") + 1,
-        lease_owner=owner,
-        lease_until=_lease_end(),
-        started_at=Now(),
-        done_units=0,
-        result={},
-    )
+    """Take a batch; None when it is done, held by another, or its operation has ended. Waits for no lock."""
+    with limited():
+        free = claimable(Batch.objects.filter(pk=batch_id), owner).select_for_update(skip_locked=True, of=("self",))
+        taken = Batch.objects.filter(pk__in=list(free.order_by().values_list("pk", flat=True))).update(
+            state=Batch.State.RUNNING,
+            attempts=F("attempts") + 1,
+            lease_owner=owner,
+            lease_until=_lease_end(),
+            started_at=Now(),
+            done_units=0,
+            result={},
+        )
     if not taken:
         return None
     batch = Batch.objects.select_related("operation").get(pk=batch_id)
-    begun = Operation.objects.filter(pk=batch.operation_id, status=Status.PENDING).update(
-        status=Status.RUNNING, started_at=Now()
-    )
-    if begun:
+    if _begin(batch.operation):
         batch.operation.refresh_from_db()
         events.publish(batch.operation_id, always=True)
     return batch
+
+
+def _begin(operation: Operation) -> bool:
+    """Note that the work on a pending operation began, and return whether this call did it.
+
+    Not where its row is locked: the next batch that is taken says so too.
+    """
+    if operation.status != Status.PENDING:
+        return False
+    with limited():
+        pending = Operation.objects.filter(pk=operation.pk, status=Status.PENDING).select_for_update(skip_locked=True)
+        free = list(pending.order_by().values_list("pk", flat=True))
+        return bool(Operation.objects.filter(pk__in=free).update(status=Status.RUNNING, started_at=Now()))
 
 
 def _lease_end() -> Any:
@@ -182,15 +195,18 @@ class Lease:
         """Store the batch's outcome and end it, in one transaction that fails with `Stopped` if the lease is lost.
 
         `batches` are further parts (payload, units) that this one found; they are added in the same transaction.
-        `then` is asked for more at its end, when no other batch of the operation can end meanwhile.
+        `then` is asked for more at its end, when no other batch of the operation can end meanwhile. Raises HeldError
+        where another keeps the operation to itself for too long.
         """
-        with transaction.atomic():
+        with limited():
             batches = list(batches)
             _lock_active(self.batch.operation, alone=bool(batches) or then is not None)
-            if not self.held().order_by().select_for_update().values_list("pk"):
+            if not self.held().exists():
                 raise Stopped
             yield
-            self.held().update(
+            # Locked only now, or the lease could not be renewed while much is stored. Of two attempts that store at
+            # once one finds here that it has lost, and undoes what it stored.
+            ended = self.held().update(
                 state=Batch.State.DONE,
                 done_units=F("units"),
                 result=result or {},
@@ -198,6 +214,8 @@ class Lease:
                 lease_until=None,
                 finished_at=Now(),
             )
+            if not ended:
+                raise Stopped
             add_batches(self.batch.operation, batches)
             if then:
                 add_batches(self.batch.operation, then())

@@ -6,16 +6,19 @@ from apps.operations import queueing
 from apps.operations.ending import settle
 from apps.operations.leasing import ACTIVE, claimable
 from apps.operations.models import Operation
+from apps.operations.workers.limits import break_off_lost
 
 log = logging.getLogger(__name__)
 
 
 def sweep() -> int:
-    """Enqueue every batch that could be worked on but has no job, fail those whose last attempt expired, and
-    conclude operations whose worker died between the last batch and the end. Return how many batches were enqueued.
+    """Enqueue every batch that could be worked on but has no job, fail those whose last attempt expired, end the
+    transactions of those that lost their leases, and conclude operations whose worker died between the last batch and
+    the end. Return how many batches were enqueued.
 
-    Any process may call it at any time: each step is conditional or harmless when repeated.
+    Any process may call it at any time: each step is conditional or harmless when repeated, and waits for no lock.
     """
+    break_off_lost()
     enqueued = 0
     for operation in Operation.objects.filter(status__in=ACTIVE):
         if settle(operation):

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
@@ -20,6 +19,7 @@ from apps.operations.monitoring import watching
 from apps.operations.monitoring.watching import watched
 from apps.operations.sockets import events
 from apps.operations.waiting import hold_host
+from apps.operations.workers.limits import HeldError, at_work_on, limited
 from benchbench.errors import BenchbenchError, told
 from benchbench.models import with_key
 
@@ -38,7 +38,8 @@ def perform_batch(batch_id: int, *, owner: str, on_tick: Callable[[], None] | No
 
     An exception costs the batch one attempt; after the last it fails, and the operation with it. An error that speaks
     to the user (BenchbenchError) would come again: it fails at once. UnfitWorkerError gives the batch back: another
-    worker may do it, and `owner` takes no batch of this operation again.
+    worker may do it, and `owner` takes no batch of this operation again. One that could not have a lock (HeldError) is
+    given back too, for anybody.
     """
     batch = claim(batch_id, owner)
     if batch is None:
@@ -53,7 +54,7 @@ def perform_batch(batch_id: int, *, owner: str, on_tick: Callable[[], None] | No
 def _perform(batch: Batch, on_tick: Callable[[], None] | None) -> str:
     """Do a batch that was claimed, and return how it was left."""
     try:
-        with Lease(batch, on_tick=on_tick) as lease:
+        with Lease(batch, on_tick=on_tick) as lease, at_work_on(batch.pk, batch.attempts):
             with hold_host(batch, lease):
                 handler_for(batch.operation).perform(batch, lease)
             if not lease.committed:
@@ -62,6 +63,10 @@ def _perform(batch: Batch, on_tick: Callable[[], None] | None) -> str:
         log.info("%s stopped: cancelled, or taken over by another worker.", batch)
         return watching.STOPPED
     except UnfitWorkerError as error:
+        unfit = with_key("unfit_workers", batch.lease_owner, str(error))
+        _give_back(batch, lease, error, unfit_workers=unfit)
+        return watching.GIVEN_BACK
+    except HeldError as error:
         _give_back(batch, lease, error)
         return watching.GIVEN_BACK
     except Exception as error:
@@ -70,11 +75,12 @@ def _perform(batch: Batch, on_tick: Callable[[], None] | None) -> str:
     return watching.DONE
 
 
-def _give_back(batch: Batch, lease: Lease, error: UnfitWorkerError) -> None:
+def _give_back(batch: Batch, lease: Lease, error: Exception, **noted: Any) -> None:
+    """Let another attempt do a batch, without one lost; `noted` is written with its operation."""
     log.warning("%s given back by %s: %s", batch, batch.lease_owner, error)
-    with transaction.atomic():  # the operation's row first, as where a batch is committed
-        unfit = with_key("unfit_workers", batch.lease_owner, str(error))
-        Operation.objects.filter(pk=batch.operation_id).update(unfit_workers=unfit)
+    with limited():  # the operation's row first, as where a batch is committed
+        if noted:
+            Operation.objects.filter(pk=batch.operation_id).update(**noted)
         given_back = lease.held().update(
             state=Batch.State.PENDING, attempts=F("attempts") - 1, lease_until=None, finished_at=Now()
         )
@@ -102,7 +108,7 @@ def _attempt_failed(batch: Batch, lease: Lease, error: Exception) -> None:
     log.error("%s, attempt %d: %s", batch, batch.attempts, message, exc_info=None if spoken else error)
     final = spoken or batch.attempts >= settings.BENCHBENCH_MAX_ATTEMPTS
     state = Batch.State.FAILED if final else Batch.State.PENDING
-    with transaction.atomic():
+    with limited():
         ended = {"state": state, "error": message, "result": faults.as_result(), "lease_until": None}
         if not lease.held().update(**ended, finished_at=Now()):
             return

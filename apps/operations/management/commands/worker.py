@@ -41,8 +41,9 @@ GPUs or cores, on any machines that reach the database and Redis. Queues: gpu (i
         queues: list[str] = options["queues"]
         owner = this_worker()
         stop = threading.Event()
-        watch = threading.Thread(target=watch_over, args=(owner, queues, stop), name="sweep", daemon=True)
-        watch.start()
+        signs = threading.Thread(target=give_signs, args=(owner, queues, stop), name="signs", daemon=True)
+        signs.start()
+        threading.Thread(target=watch_over, args=(stop,), name="sweep", daemon=True).start()
         # `kill` must run the exit handlers too, outside a job; RQ installs its own, gentler handlers while it works.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
@@ -58,22 +59,32 @@ GPUs or cores, on any machines that reach the database and Redis. Queues: gpu (i
             pass
         finally:
             stop.set()
-            watch.join(timeout=SIGN_OF_LIFE_SECONDS)
+            signs.join(timeout=SIGN_OF_LIFE_SECONDS)
             queueing.retire_worker(owner, queues)
 
 
-def watch_over(owner: str, queues: list[str], stop: threading.Event) -> None:
-    """Every few seconds say that this worker lives; every BENCHBENCH_SWEEP_SECONDS sweep. Never ends by an error."""
-    since_sweep = float(settings.BENCHBENCH_SWEEP_SECONDS)
-    while not stop.is_set():
+def give_signs(owner: str, queues: list[str], stop: threading.Event) -> None:
+    """Every few seconds say that this worker lives. Never ends by an error."""
+    while True:
         try:
             queueing.announce_worker(owner, queues)
-            if since_sweep >= settings.BENCHBENCH_SWEEP_SECONDS:
-                since_sweep = 0.0
-                sweep()
+        except Exception:
+            queueing.log.exception("Could not say that %s lives; it comes again.", owner)
+        if stop.wait(SIGN_OF_LIFE_SECONDS):
+            return
+
+
+def watch_over(stop: threading.Event) -> None:
+    """Every BENCHBENCH_SWEEP_SECONDS sweep. Never ends by an error.
+
+    In a thread of its own: what a sweep concludes may take long, and a sign of life must not wait for it.
+    """
+    while True:
+        try:
+            sweep()
         except Exception:
             queueing.log.exception("The sweep failed; it comes again.")
         finally:
             connection.close()
-        stop.wait(SIGN_OF_LIFE_SECONDS)
-        since_sweep += SIGN_OF_LIFE_SECONDS
+        if stop.wait(settings.BENCHBENCH_SWEEP_SECONDS):
+            return

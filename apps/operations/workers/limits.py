@@ -1,0 +1,134 @@
+"""Limits of what a process that stands still may hold in PostgreSQL, and how those who need it get it.
+
+A worker that is frozen in a transaction (SIGSTOP, a paused container, a host that swaps) keeps its locks, for its
+connection stays open. So whoever takes work over waits for no lock, whoever cancels breaks off who holds it up, and the
+sweep ends the transactions of attempts whose lease has run out. The frozen one finds its connection closed.
+"""
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import psycopg
+from django.conf import settings
+from django.db import Error, InterfaceError, OperationalError, connection, transaction
+
+log = logging.getLogger(__name__)
+PRESSING_SECONDS = 2.0  # for so long a cancel lets others end by themselves what holds it up
+AT_WORK = "benchbench batch "  # and the batch's key, a dot, the attempt: how its session is called in PostgreSQL
+ENDED = ("08", "57P", "25P03", "25P04")  # beginnings of SQLSTATE: the connection is gone, or was ended
+SET_LIMITS = """
+    SELECT set_config('lock_timeout', %s, true), set_config('idle_in_transaction_session_timeout', %s, true),
+           set_config('statement_timeout', %s, true)
+"""
+# A moment's grace: what a worker does after its commit has no lease.
+BREAK_OFF_LOST = """
+    SELECT count(pg_terminate_backend(session.pid)) FROM pg_stat_activity session
+    WHERE session.datname = current_database() AND session.usename = current_user
+      AND starts_with(session.application_name, %s) AND session.xact_start < now() - interval '2 s'
+      AND NOT EXISTS (
+        SELECT FROM operations_batch batch
+        WHERE session.application_name = %s || batch.id || '.' || batch.attempts
+          AND batch.state = 'running' AND batch.lease_until > now()
+      )
+"""
+BREAK_OFF_BLOCKERS = """
+    SELECT count(pg_terminate_backend(blocker)) FROM unnest(pg_blocking_pids(%s)) blocker WHERE blocker > 0
+"""
+
+
+class HeldError(Exception):
+    """A row is locked by another transaction, and was for as long as this one may wait."""
+
+
+@contextmanager
+def limited(*, lock_seconds: float | None = None) -> Iterator[None]:
+    """A transaction that PostgreSQL ends where its process stands still, or a lock or a statement takes too long.
+
+    It waits for a lock BENCHBENCH_LOCK_SECONDS at most, or `lock_seconds`, and then raises HeldError.
+    """
+    wait = settings.BENCHBENCH_LOCK_SECONDS if lock_seconds is None else lock_seconds
+    limits = (wait, settings.BENCHBENCH_IDLE_TRANSACTION_SECONDS, settings.BENCHBENCH_BATCH_TIMEOUT_SECONDS)
+    with telling_held(), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(SET_LIMITS, [f"{1000 * seconds:.0f}" for seconds in limits])
+        yield
+
+
+@contextmanager
+def telling_held() -> Iterator[None]:
+    """Raise HeldError for a lock that was not to be had."""
+    try:
+        yield
+    except OperationalError as error:
+        if isinstance(error.__cause__, psycopg.errors.LockNotAvailable):
+            raise HeldError(str(error)) from error
+        raise
+
+
+def was_ended(error: Exception) -> bool:
+    """Tell whether an error says that the connection to PostgreSQL is gone: it stopped, or somebody broke it off."""
+    if isinstance(error, InterfaceError):
+        return True
+    cause = error.__cause__
+    if not isinstance(error, OperationalError) or not isinstance(cause, psycopg.OperationalError):
+        return False
+    return cause.sqlstate is None or cause.sqlstate.startswith(ENDED)
+
+
+@contextmanager
+def at_work_on(batch_id: int, attempt: int) -> Iterator[None]:
+    """Name the session after an attempt at a batch, to break it off once that has lost its lease."""
+    _call_session(f"{AT_WORK}{batch_id}.{attempt}")
+    try:
+        yield
+    finally:
+        with suppress(Error):  # a connection that is gone has no name either
+            _call_session("")
+
+
+def _call_session(name: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('application_name', %s, false)", [name])
+
+
+def break_off_lost() -> int:
+    """End the transactions of attempts that have no lease any more, and return of how many.
+
+    What they hold is free from then on. Theirs could not be committed either.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(BREAK_OFF_LOST, [AT_WORK, AT_WORK])
+        (count,) = cursor.fetchone()
+    if count:
+        log.warning("%d transactions of workers that lost their leases were ended.", count)
+    return int(count)
+
+
+@contextmanager
+def pressing() -> Iterator[None]:
+    """Break off, in this block, whoever holds a lock that this connection waits for longer than PRESSING_SECONDS."""
+    connection.ensure_connection()
+    ended = threading.Event()
+    pid = connection.connection.info.backend_pid
+    presser = threading.Thread(target=_press, args=(pid, ended), name="pressing", daemon=True)
+    presser.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        presser.join()
+
+
+def _press(pid: int, ended: threading.Event) -> None:
+    while not ended.wait(PRESSING_SECONDS):
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(BREAK_OFF_BLOCKERS, [pid])
+                (count,) = cursor.fetchone()
+            if count:
+                log.warning("%d transactions that held up a cancel were ended.", count)
+        except Exception:
+            log.exception("Could not see who holds up a cancel; trying again.")
+        finally:
+            connection.close()

@@ -1,0 +1,199 @@
+"""The kit of the fault suite: workers that are broken on purpose, work for them, and figures that must not change.
+
+A scenario is a kind of work, a fault (`planting.py`) and within how many seconds the work must have ended by itself.
+`survive` runs one: a broken worker begins, and once the fault has happened a healthy one joins. Then holds: the
+operation has ended, no batch counts twice, no row is lost, every figure is what an undisturbed run has, bit for bit.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+
+from apps.operations.models import Operation
+from tests.conftest import environment_of_processes
+from tests.faults.planting import Fault
+from tests.faults.work import KINDS, Kind
+
+HANG_SECONDS = 120  # which only a hang takes, however busy the machine is
+# Short, or each test would wait for leases to run out; and long enough for a thread of a busy machine to renew them.
+SETTINGS = {
+    "BENCHBENCH_LEASE_SECONDS": 4,
+    "BENCHBENCH_SWEEP_SECONDS": 1,
+    "BENCHBENCH_IDLE_TRANSACTION_SECONDS": 6,
+    "BENCHBENCH_BATCH_SECONDS": 0.001,
+}
+
+
+def until(happened: Callable[[], Any], what: str, *, within: float = HANG_SECONDS) -> float:
+    """Wait for something, and return how many seconds that took."""
+    started = time.monotonic()
+    while not happened():
+        assert time.monotonic() - started < within, f"{what}: not within {within} s"
+        time.sleep(0.05)
+    return time.monotonic() - started
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A worker: the group of processes that it is, and the token of the fault that is planted in it."""
+
+    pid: int
+    token: str
+
+    @property
+    def is_there(self) -> bool:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, 0)
+            return True
+        return False
+
+    def wait_for_fault(self, call: int = 0) -> None:
+        until(lambda: Path(f"{self.token}.{call}").exists(), "the fault")
+
+    def freeze(self) -> None:
+        self._tell(signal.SIGSTOP)
+
+    def wake(self) -> None:
+        self._tell(signal.SIGCONT)
+
+    def kill(self) -> None:
+        self._tell(signal.SIGKILL)
+
+    def _tell(self, what: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, what)
+
+
+@dataclass
+class Crew:
+    """Starts workers, on the database and Redis of the test."""
+
+    nursery: "subprocess.Popen[bytes]"
+    folder: Path
+    workers: list[Worker] = field(default_factory=list)
+
+    def start(
+        self, point: str = "", action: str = "", *, calls: int = 1, about: str = "", queues: Any = (), **settings: Any
+    ) -> Worker:
+        """Start a worker; with a point and an action it is a broken one. `settings` are of it alone."""
+        token = str(self.folder / f"fault-{len(self.workers)}")
+        fault = asdict(Fault(point, action, token, calls, about)) if point else None
+        asked = {"settings": SETTINGS | settings, "queues": list(queues), "fault": fault}
+        assert self.nursery.stdin
+        assert self.nursery.stdout
+        self.nursery.stdin.write(json.dumps(asked).encode() + b"\n")
+        self.nursery.stdin.flush()
+        worker = Worker(int(self.nursery.stdout.readline()), token)
+        self.workers.append(worker)
+        return worker
+
+    def dismiss(self) -> None:
+        for worker in self.workers:
+            worker.kill()
+        until(lambda: not any(worker.is_there for worker in self.workers), "the end of the workers")
+
+
+@contextlib.contextmanager
+def make_nursery() -> Iterator["subprocess.Popen[bytes]"]:
+    command = [sys.executable, "-m", "tests.faults.nursery"]
+    process = subprocess.Popen(
+        command,
+        cwd=settings.BASE_DIR,
+        env=environment_of_processes(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout
+    assert process.stdout.readline() == b"ready\n"
+    yield process
+    process.kill()
+    process.wait()
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What is broken, where, and within how many seconds of that the work has ended on another worker."""
+
+    kind: str
+    point: str
+    action: str
+    within: float = 60
+    calls: int = 1
+    about: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.point}" + (f" x{self.calls}" if self.calls > 1 else "")
+
+
+def survive(crew: Crew, scenario: Scenario) -> Worker:
+    """Let a worker break amid its work and another join, and hold what came of it; return the broken one."""
+    kind = KINDS[scenario.kind]
+    expected = undisturbed(kind)
+    operation = kind.start()
+    broken = crew.start(
+        scenario.point, scenario.action, calls=scenario.calls, about=scenario.about, **scenario.settings
+    )
+    broken.wait_for_fault()
+    crew.start(**scenario.settings)
+    ended(operation, within=scenario.within)
+    hold(kind, operation, expected)
+    if scenario.action == "freeze":
+        let_wake(crew, broken)
+        hold(kind, operation, expected)
+    return broken
+
+
+def let_wake(crew: Crew, frozen: Worker) -> None:
+    """Wake a frozen worker, and see it go on: it has thrown its part away and does, alone, the next work."""
+    for worker in crew.workers:
+        if worker != frozen:
+            worker.kill()
+    frozen.wake()
+    ended(KINDS["resolve"].start(), within=HANG_SECONDS)
+    assert frozen.is_there
+
+
+def ended(operation: Operation, *, within: float) -> None:
+    until(lambda: not Operation.objects.get(pk=operation.pk).is_active, f"the end of {operation}", within=within)
+
+
+def hold(kind: Kind, operation: Operation, expected: Any) -> None:
+    """Hold that an operation completed, that each part of it is done once, and that its figures are the expected."""
+    operation.refresh_from_db()
+    assert (operation.status, operation.error) == ("completed", "")
+    assert set(operation.batches.values_list("state", flat=True)) == {"done"}
+    units = sum(operation.batches.values_list("done_units", flat=True))
+    assert units == sum(operation.batches.values_list("units", flat=True)) == operation.total_units
+    assert kind.figures(operation) == expected
+
+
+_UNDISTURBED: dict[str, Any] = {}
+
+
+def undisturbed(kind: Kind) -> Any:
+    """Return the figures of work that nothing disturbed, done in this process once."""
+    if kind.name not in _UNDISTURBED:
+        _UNDISTURBED[kind.name] = kind.figures(kind.do())
+    return _UNDISTURBED[kind.name]
+
+
+def sessions(state: str = "idle in transaction") -> int:
+    """Return how many sessions of the database are in a state."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = %s", [state]
+        )
+        (count,) = cursor.fetchone()
+    return int(count)

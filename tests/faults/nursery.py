@@ -1,0 +1,61 @@
+"""A process that has imported the site, and forks a worker whenever it reads what to start: to import takes seconds.
+
+`python -m tests.faults.nursery` reads objects of JSON, a line each: `settings` of the worker, its `queues` and its
+`fault`. It answers with the worker's id, which is that of its group and session too.
+"""
+
+import ctypes
+import importlib
+import json
+import os
+import pkgutil
+import signal
+import sys
+from typing import Any
+
+import django
+
+PR_SET_PDEATHSIG = 1
+
+
+def main() -> None:
+    django.setup()
+    import apps
+
+    for module in pkgutil.walk_packages(apps.__path__, "apps."):
+        if not module.name.endswith(".__main__"):
+            importlib.import_module(module.name)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how they ended
+    print("ready", flush=True)
+    for line in sys.stdin:
+        if (pid := os.fork()) == 0:
+            work(json.loads(line))
+        print(pid, flush=True)
+
+
+def work(asked: dict[str, Any]) -> None:
+    """Be a worker, in a session of its own, until it ends."""
+    from django.conf import settings
+    from django.core.management import call_command
+
+    from tests.faults.planting import Fault
+
+    os.setsid()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # even a frozen one outlives no broken-off test run
+    os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+    os.dup2(2, 1)  # what it says is no answer
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for name, value in asked["settings"].items():
+        setattr(settings, name, value)
+    if asked["fault"]:
+        Fault(**asked["fault"]).plant()
+    code = 1
+    try:
+        call_command("worker", *asked["queues"])
+        code = 0
+    finally:
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""Faults, planted in a worker's process: at a named point of a stage something happens, once or some times.
+
+Whatever is wrapped is a function that the stage calls by the name it has in that module; no code of the site knows.
+"""
+
+import ctypes
+import importlib
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+# What happens. A worker is a group of processes: it is frozen and killed as a whole, as a container is.
+ACTIONS: dict[str, Callable[[], None]] = {}
+
+
+def action(act: Callable[[], None]) -> Callable[[], None]:
+    ACTIONS[act.__name__.strip("_")] = act
+    return act
+
+
+@action
+def freeze() -> None:
+    """Stand still, as a paused container or a host that swaps does, until somebody wakes it."""
+    os.killpg(0, signal.SIGSTOP)
+
+
+@action
+def kill() -> None:
+    """End without a word."""
+    os.killpg(0, signal.SIGKILL)
+
+
+@action
+def break_() -> None:
+    """Fail with an error that may pass."""
+    raise OSError(5, "The disk is away")
+
+
+@action
+def hang() -> None:
+    """Wait for ever in native code, where no signal and no exception of Python reaches."""
+    _deadlock(ctypes.CDLL(None))
+
+
+@action
+def seize() -> None:
+    """Hang, and hold the interpreter's lock meanwhile: no other thread of the process runs either."""
+    _deadlock(ctypes.PyDLL(None))
+
+
+def _deadlock(library: Any) -> None:
+    mutex = ctypes.create_string_buffer(128)  # zeros: PTHREAD_MUTEX_INITIALIZER
+    library.pthread_mutex_lock(mutex)
+    library.pthread_mutex_lock(mutex)
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point in a stage: a function, by where it is called from, and whether before, after or amid its rows."""
+
+    module: str
+    name: str
+    when: str = "before"
+
+
+# By kind of operation and stage. Of a commit the transaction is open, of a claim it is not any more.
+POINTS = {
+    "claimed": Point("apps.operations.working", "claim", "after"),
+    "benchmark: planned": Point("apps.benchmarks.running.execution", "_work", "after"),
+    "benchmark: prepared": Point("apps.benchmarks.running.preparing", "_prepare", "after"),
+    "benchmark: encoded": Point("apps.benchmarks.running.stages", "query_vectors", "after"),
+    "benchmark: reranked": Point("apps.benchmarks.running.pairs", "_check"),
+    "benchmark: searched": Point("apps.benchmarks.running.execution", "shared_queries", "after"),
+    "benchmark: commit begun": Point("apps.benchmarks.running.execution", "store_final_lists"),
+    "benchmark: amid COPY": Point("benchbench.binary", "copy_rows", "amid"),
+    "benchmark: commit stored": Point("apps.benchmarks.running.execution", "store_stage_lists", "after"),
+    "benchmark: committed": Point("apps.operations.working", "conclude"),
+    "benchmark: finishing": Point("apps.benchmarks.running.finishing", "rankings_hashes"),
+    "benchmark: finished": Point("apps.benchmarks.running.finishing", "_end", "after"),
+    "index: chunked": Point("apps.retrieval.chunking", "store_pieces", "after"),
+    "index: encoded": Point("apps.retrieval.tasks", "encode_chunks", "after"),
+    "index: commit begun": Point("apps.retrieval.tasks", "store_chunks"),
+    "index: commit stored": Point("apps.retrieval.tasks", "store_chunks", "after"),
+    "index: words": Point("apps.retrieval.search.lexical_indexes", "sha256"),
+    "index: finishing": Point("apps.retrieval.tasks", "finish"),
+    "index: finished": Point("apps.retrieval.tasks", "finish", "after"),
+    "resolve: decided": Point("apps.mappings.tasks", "store_rulings"),
+    "resolve: stored": Point("apps.mappings.tasks", "store_rulings", "after"),
+}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """An action at a point: at its `calls` first calls, of all processes together, that are about a text if any.
+
+    `token` is the beginning of the names of files that say that it happened.
+    """
+
+    point: str
+    action: str
+    token: str
+    calls: int = 1
+    about: str = ""
+
+    def plant(self) -> None:
+        point = POINTS[self.point]
+        owner = importlib.import_module(point.module)
+        whole = getattr(owner, point.name)
+
+        def faulty(*args: Any, **options: Any) -> Any:
+            concerned = self.about in repr((args, options))
+            if point.when == "amid" and concerned:
+                *others, rows = args
+                return whole(*others, self._amid(rows), **options)
+            if point.when == "before" and concerned:
+                self._happen()
+            made = whole(*args, **options)
+            if point.when == "after" and concerned:
+                self._happen()
+            return made
+
+        setattr(owner, point.name, faulty)
+
+    def _amid(self, rows: Iterable[Any]) -> Iterator[Any]:
+        for number, row in enumerate(rows):
+            if number == 1:
+                self._happen()
+            yield row
+
+    def _happen(self) -> None:
+        for call in range(self.calls):
+            try:
+                os.close(os.open(f"{self.token}.{call}", os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                continue
+            ACTIONS[self.action]()
+            return

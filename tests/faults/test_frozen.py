@@ -1,0 +1,60 @@
+"""Workers frozen in mid-transaction: nobody waits for them, and what they had begun is thrown away."""
+
+import time
+
+import pytest
+
+from apps.benchmarks.cancelling import cancel
+from apps.benchmarks.models import Benchmark
+from apps.operations.models import Operation
+from tests.faults.kit import Crew, Scenario, ended, sessions, survive, until
+from tests.faults.work import KINDS
+
+FROZEN = [
+    Scenario("benchmark", "claimed", "freeze"),
+    Scenario("benchmark", "benchmark: searched", "freeze"),
+    Scenario("benchmark", "benchmark: commit begun", "freeze"),
+    Scenario("benchmark", "benchmark: amid COPY", "freeze"),
+    Scenario("benchmark", "benchmark: commit stored", "freeze"),
+    Scenario("benchmark", "benchmark: finishing", "freeze"),
+    Scenario("benchmark", "benchmark: finished", "freeze"),
+    Scenario("index", "index: chunked", "freeze"),
+    Scenario("index", "index: commit stored", "freeze"),
+    Scenario("index", "index: words", "freeze"),
+    Scenario("index", "index: finished", "freeze"),
+    Scenario("resolve", "resolve: stored", "freeze"),
+]
+
+
+@pytest.mark.parametrize("scenario", FROZEN, ids=str)
+def test_another_worker_ends_what_a_frozen_one_began(crew: Crew, scenario: Scenario) -> None:
+    survive(crew, scenario)
+
+
+@pytest.mark.parametrize("point", ["benchmark: amid COPY", "benchmark: commit stored", "benchmark: finished"])
+def test_a_cancel_does_not_wait_for_a_frozen_worker(crew: Crew, point: str) -> None:
+    operation = KINDS["benchmark"].start()
+    crew.start(point, "freeze").wait_for_fault()
+    until(sessions_that_wait, "the frozen transaction")
+    started = time.monotonic()
+    cancel(Benchmark.objects.get(pk=operation.subject_id))
+    assert time.monotonic() - started < 20  # two seconds, and what a busy machine makes of them
+    assert Operation.objects.get(pk=operation.pk).status == "cancelled"
+
+
+def sessions_that_wait() -> int:
+    return sessions("idle in transaction") + sessions("active") - 1  # this one
+
+
+@pytest.mark.parametrize("point", ["benchmark: commit stored", "benchmark: finished"])
+def test_other_work_goes_on_beside_a_frozen_worker(crew: Crew, point: str) -> None:
+    """Its transactions stay open for an hour here: nothing of it is needed by others."""
+    hour = {"BENCHBENCH_LEASE_SECONDS": 3600, "BENCHBENCH_IDLE_TRANSACTION_SECONDS": 3600}
+    KINDS["benchmark"].start()
+    crew.start(point, "freeze", **hour).wait_for_fault()
+    others = [KINDS[kind].start() for kind in ("benchmark", "index", "resolve")]
+    crew.start(**hour)
+    for operation in others:
+        ended(operation, within=60)
+        assert Operation.objects.get(pk=operation.pk).status == "completed"
+    assert sessions() == 1
