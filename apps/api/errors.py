@@ -5,6 +5,7 @@
 """
 
 import logging
+import sys
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -87,7 +88,8 @@ def server_error(request: HttpRequest) -> HttpResponse:
     reference = uuid.uuid4().hex
     logger.exception("%s %s failed: reference %s", request.method, request.path, reference)
     if not request.path.startswith(ROOT):
-        return error_pages.server_error(request, reference)
+        away = isinstance(sys.exc_info()[1], AWAY)
+        return error_pages.unavailable(request, AWAY_SECONDS) if away else error_pages.server_error(request, reference)
     body = _body("The server failed. Tell an administrator the reference.", "server_error", reference=reference)
     return JsonResponse(body, status=500)
 

@@ -16,6 +16,7 @@ from django.core.management.base import (
     DjangoHelpFormatter,
     SystemCheckError,
 )
+from redis.exceptions import RedisError
 
 from benchbench.busy import busy
 from benchbench.errors import BenchbenchError
@@ -80,6 +81,11 @@ class UseCaseCommand(BaseCommand):
             self.act(**options)
         except BenchbenchError as error:
             raise CommandError(printable(self._with_option(error, options)), returncode=self.error_status) from error
+        except RedisError as error:
+            sentence = (
+                f"Redis does not answer: {error} Start it, or mend REDIS_URL; a worker goes on with what was begun."
+            )
+            raise CommandError(printable(sentence), returncode=self.error_status) from error
         except KeyboardInterrupt:
             raise CommandError("Interrupted.", returncode=130) from None
 

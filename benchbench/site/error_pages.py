@@ -47,6 +47,19 @@ def server_error(request: HttpRequest, reference: str) -> HttpResponse:
     return _plain(500, {"title": "The server failed", "sentence": sentence, "reference": reference})
 
 
+def unavailable(request: HttpRequest, seconds: int) -> HttpResponse:
+    """Answer while PostgreSQL or Redis does not; a page that was only looked at is asked for again by the browser."""
+    again = (
+        f"It is asked for again every {seconds} s." if request.method == "GET" else "Go back and send it again."
+    )
+    sentence = f"PostgreSQL or Redis does not answer the site, so this page could not be made. {again}"
+    answer = _plain(503, {"title": "Not available now", "sentence": sentence})
+    answer.headers["Retry-After"] = str(seconds)
+    if request.method == "GET":
+        answer.headers["Refresh"] = str(seconds)
+    return answer
+
+
 def _said(exception: Exception, kind: type[Exception]) -> str:
     """Return the sentence that a view raised the error with. Django's own subclasses hold the routes of the site."""
     told = exception.args[0] if type(exception) is kind and exception.args else ""
