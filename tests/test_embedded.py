@@ -118,6 +118,23 @@ def test_two_processes_that_start_at_once_share_the_services_and_the_last_stops_
     wait_for(lambda: not running(here))
 
 
+def test_a_service_that_is_killed_is_started_again_while_somebody_uses_it(here: Path) -> None:
+    user = User(here).ready()
+    killed = server_ids(here)
+    for server in killed:
+        os.kill(server, signal.SIGKILL)
+
+    def answers_again() -> bool:
+        try:
+            return not set(server_ids(here)) & set(killed) and rows("SELECT 1") == [(1,)]
+        except (redis.RedisError, psycopg.OperationalError, FileNotFoundError):
+            return False
+
+    wait_for(answers_again)
+    user.leave()
+    wait_for(lambda: not running(here))
+
+
 def test_text_is_ordered_by_code_point(here: Path) -> None:
     user = User(here).ready()
     words = ["a", "B", "b", "Z", "é", "10", "9"]

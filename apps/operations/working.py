@@ -8,6 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.db.models import F
 from django.db.models.functions import Now
+from redis.exceptions import RedisError
 
 from apps.operations import queueing
 from apps.operations.ending import conclude, end_operation, fit_workers, settle
@@ -118,6 +119,16 @@ def _attempt_failed(batch: Batch, lease: Lease, error: Exception) -> None:
             queueing.enqueue(batch.operation.queue, [batch])
 
 
+def _work_where_nobody_does(operation: Operation, owner: str, tick: Callable[[], None]) -> bool:
+    """Do a batch of an operation that no worker serves, or settle it; return whether there was anything to do."""
+    if fit_workers(operation):
+        return False
+    todo = claimable(Batch.objects.filter(operation=operation), owner).order_by("ordinal").values("pk").first()
+    if todo is None:
+        return settle(operation, patient=False)
+    return perform_batch(todo["pk"], owner=owner, on_tick=tick)
+
+
 def wait(operation: Operation, *, on_progress: Callable[[dict[str, Any]], None] | None = None) -> Operation:
     """Return the operation once it has ended; while no worker serves its queue, work its batches here.
 
@@ -135,12 +146,12 @@ def wait(operation: Operation, *, on_progress: Callable[[dict[str, Any]], None] 
         operation.refresh_from_db()
         if not operation.is_active:
             break
-        todo = None
-        if not fit_workers(operation):
-            todo = claimable(Batch.objects.filter(operation=operation), owner).order_by("ordinal").values("pk").first()
-            if todo is None and settle(operation, patient=False):
-                continue
-        if todo is None or not perform_batch(todo["pk"], owner=owner, on_tick=tick):
+        try:
+            worked = _work_where_nobody_does(operation, owner, tick)
+        except RedisError as error:  # whether a worker serves the queue cannot be known
+            log.warning("Redis does not answer: %s Waiting for it.", error)
+            worked = False
+        if not worked:
             time.sleep(POLL_SECONDS)
     if operation.status != Status.COMPLETED:
         raise OperationFailedError(operation.error or f"The {operation} was {operation.status}.")

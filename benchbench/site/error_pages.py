@@ -49,9 +49,7 @@ def server_error(request: HttpRequest, reference: str) -> HttpResponse:
 
 def unavailable(request: HttpRequest, seconds: int) -> HttpResponse:
     """Answer while PostgreSQL or Redis does not; a page that was only looked at is asked for again by the browser."""
-    again = (
-        f"It is asked for again every {seconds} s." if request.method == "GET" else "Go back and send it again."
-    )
+    again = f"It is asked for again every {seconds} s." if request.method == "GET" else "Go back and send it again."
     sentence = f"PostgreSQL or Redis does not answer the site, so this page could not be made. {again}"
     answer = _plain(503, {"title": "Not available now", "sentence": sentence})
     answer.headers["Retry-After"] = str(seconds)

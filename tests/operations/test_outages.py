@@ -15,15 +15,22 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 import redis
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
 from websockets.exceptions import ConnectionClosedError
 from websockets.sync.client import connect
 
 from apps.api.access.tokens import issue_token
+from apps.benchmarks.models import Benchmark
+from apps.mappings.resolving import resolve
+from apps.operations import working
 from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.models import Operation
 from apps.retrieval.models import Index
 from benchbench.embedded.redis_server import program
-from tests.factories import make_collection
+from tests.factories import make_collection, make_dataset, make_mapping
+from tests.results.exported import make_exported
 from tests.sockets import make_watcher
 
 SECONDS = 120
@@ -106,3 +113,39 @@ def test_a_watcher_outlives_neither_its_silence_nor_the_loss_of_redis_and_is_rig
     with connect(**watching) as watcher:
         state = json.loads(watcher.recv(timeout=SECONDS))
     assert (state["data"]["status"], state["data"]["progress"]["status"]) == ("cancelled", "cancelled")
+
+
+NOWHERE = "redis://127.0.0.1:1/0"
+
+
+def test_a_page_says_that_redis_is_away_and_is_asked_for_again(db: None, settings: Any) -> None:
+    settings.CACHES = {"default": {**settings.CACHES["default"], "LOCATION": NOWHERE}}
+    boss = User.objects.create_superuser("boss")
+    make_exported()
+    client = Client(raise_request_exception=False)
+    client.force_login(boss)
+    page = reverse("admin:benchmark_verdict", args=[Benchmark.objects.get().pk])
+
+    looked_at = client.get(page)
+    assert looked_at.status_code == 503
+    assert (looked_at["Retry-After"], looked_at["Refresh"]) == ("5", "5")
+    assert "PostgreSQL or Redis does not answer the site" in looked_at.content.decode()
+
+
+def test_a_command_that_waits_waits_for_redis_too_and_ends_in_no_traceback(
+    transactional_db: None, monkeypatch: Any, caplog: Any, settings: Any
+) -> None:
+    away = iter([True, True])
+
+    def fit_workers(operation: Operation) -> set[str]:
+        if next(away, False):
+            raise redis.ConnectionError("Connection refused.")
+        return set()
+
+    monkeypatch.setattr(working, "fit_workers", fit_workers)
+    settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = 0
+    mapping = make_mapping(make_dataset({"q": [({"document_id": "d"}, 1)]}), make_collection())
+    operation = resolve(mapping).operation
+    assert operation is not None
+    assert working.wait(operation).status == "completed"
+    assert caplog.text.count("Redis does not answer: Connection refused. Waiting for it.") == 2
