@@ -1,47 +1,63 @@
-"""A judging round of 16 runs × 300 queries with 10 judges at once: the next item and its grade, and the state after it.
+"""A judging round of 16 runs × 300 queries with 10 judges at once: what the server needs for a grade and the next item.
 
-Requests of the API in this process, each judge a thread with its own connection to PostgreSQL. With a pause between
-grades, as people make one, what is measured is a request; without, how many the process gets through.
+The site is served by a process of its own, with a worker beside it. The judges are threads of one other process, each
+with the exchange of a judge's page: what was said in, the next items out. With a pause between grades, as people make
+one, what is measured is an exchange; without, how many the server gets through. The CPU of the server for an exchange
+does not hang on what else the machine does. Last the state of the round after one more grade, where no worker is.
+
+Before and after are this script in two checkouts, in turns.
 """
 
 import argparse
+import http.client
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from throwaway import open_site
+import throwaway
 
 RUNS, QUERIES, DOCUMENTS, DEPTH = 16, 300, 5_000, 20
 JUDGES = 10
-AHEAD = 3
+AHEAD = 8
+WATCHED = 5.0  # seconds between two looks at the state
+TICK = os.sysconf("SC_CLK_TCK")
+PORT = 8765
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--grades", type=int, default=40, help="Grades of each judge (default: 40).")
+    parser.add_argument("--orders", nargs="*", default=["depth", "decisive"])
     options = parser.parse_args()
-    open_site()
-    from django.conf import settings
-
-    settings.ALLOWED_HOSTS = ["testserver"]
-    settings.BENCHBENCH_API_RATES = dict.fromkeys(settings.BENCHBENCH_API_RATES, (1_000_000, 60))
+    os.environ |= {"DEBUG": "false", "SECRET_KEY": "perf", "ALLOWED_HOSTS": "localhost,testserver"}
+    throwaway.open_site()
     runs, judges = make_world()
-    for order in ("depth", "decisive"):
-        round_id, seconds, items = opened(runs, judges, order)
-        print(f"{order}: opened with {items:,} items in {seconds:.1f} s")
-        for pause in (1.0, 0.0):
-            told(f"{order}, {pause:g} s between grades", graded(round_id, judges, options.grades, pause))
-        print(f"  state: {states(round_id, judges[0])}")
+    for order in options.orders:
+        round, seconds = opened(runs, judges, order)
+        print(f"{order}: opened with {round.item_count:,} items in {seconds:.1f} s; {statements(round, judges[0])}")
+        with serving("worker"), serving("daphne") as server:
+            sessions = signed_in(judges, round)
+            for pause in (1.0, 0.0):
+                told(f"{order}, {pause:g} s between grades", measured(server, sessions, options.grades, pause))
+        print(f"  state: {states(round, judges[0])}")
 
 
 def make_world() -> tuple[list[Any], list[Any]]:
-    """Make a benchmark of finished runs, and judges with tokens; return the runs and the judges' headers."""
-    from django.contrib.auth.models import User
+    """Make a benchmark of finished runs, and judges; return the runs and the judges."""
+    from django.contrib.auth.models import Permission, User
     from django.utils import timezone
 
-    from apps.api.access.tokens import issue_token
     from apps.benchmarks.models import Benchmark, ListSource, Run, StageList
     from apps.collections.importing import create_collection, import_documents
     from apps.collections.records import DocumentRecord
@@ -93,96 +109,213 @@ def make_world() -> tuple[list[Any], list[Any]]:
             for row, query in enumerate(queries)
         )
         runs.append(run)
-    judges = []
-    for number in range(JUDGES):
-        user = User.objects.create_superuser(f"judge{number}")
-        judges.append((user, {"Authorization": f"Bearer {issue_token(user, name='perf', scope='write')[1]}"}))
+    judges = [User.objects.create_user(f"judge{number}", is_staff=True) for number in range(JUDGES)]
+    may = Permission.objects.filter(codename__in=["view_round", "add_grade", "view_grade"])
+    for judge in judges:
+        judge.user_permissions.set(may)
     return runs, judges
 
 
-def opened(runs: list[Any], judges: list[Any], order: str) -> tuple[str, float, int]:
+def opened(runs: list[Any], judges: list[Any], order: str) -> tuple[Any, float]:
     from apps.judging.opening import RoundOptions, open_round
 
     began = time.perf_counter()
-    round = open_round(runs, RoundOptions(order, order=order, overlap=0.1), judges=[user for user, _ in judges])
+    round = open_round(runs, RoundOptions(order, order=order, overlap=0.1), judges=judges, owner=judges[0])
     round.goes_on = True
     round.save()
-    return str(round.pk), time.perf_counter() - began, round.item_count
+    return round, time.perf_counter() - began
 
 
-def graded(round_id: str, judges: list[Any], grades: int, pause: float) -> dict[str, list[float]]:
-    """Let all judges grade at once; return the seconds of each `next`, each `grade` and of both together."""
+@contextmanager
+def serving(what: str) -> Iterator[int]:
+    """A worker, or the site on PORT, as a process of its own; its id."""
+    commands = {
+        "worker": [sys.executable, "manage.py", "worker"],
+        "daphne": [sys.executable, "-m", "daphne", "-p", str(PORT), "benchbench.asgi:application"],
+    }
+    process = subprocess.Popen(commands[what], cwd=throwaway.ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until_up(what)
+        yield process.pid
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def until_up(what: str) -> None:
+    """Wait until the site answers, or a worker has said that it lives."""
+    from apps.operations.queueing import workers_on
+
+    for _ in range(600):
+        time.sleep(0.1)
+        if what == "worker" and workers_on("default"):
+            return
+        with suppress(OSError):
+            socket.create_connection(("localhost", PORT), timeout=1).close()
+            return
+    raise SystemExit(f"{what} did not start within a minute.")
+
+
+def data_of(page: bytes) -> Any:
+    """Return what the page of a judge holds for its script."""
+    held = re.search(r'<script id="judging-data" type="application/json">(.*?)</script>', page.decode(), re.S)
+    assert held
+    return json.loads(held[1])
+
+
+class Session:
+    """The browser of a judge: one connection, and the page that it has open."""
+
+    def __init__(self, cookie: str, judge_url: str, state_url: str, seed: int) -> None:
+        self.cookie, self.judge_url, self.state_url = cookie, judge_url, state_url
+        self.connection = http.client.HTTPConnection("localhost", PORT, timeout=60)
+        self.draw = np.random.default_rng(seed)
+        self.data = data_of(self.ask("GET", judge_url))
+        self.held: list[int] = self.data["held"]
+        self.token = "a" * 32
+
+    def ask(self, method: str, path: str, body: Any = None) -> bytes:
+        token = "a" * 32
+        headers = {"Cookie": f"sessionid={self.cookie}; csrftoken={token}", "X-CSRFToken": token}
+        data = None if body is None else json.dumps(body)
+        self.connection.request(method, path, data, headers | {"Content-Type": "application/json"})
+        answer = self.connection.getresponse()
+        read = answer.read()
+        assert answer.status == 200, (answer.status, read[:500])
+        return read
+
+    def grade(self) -> float:
+        """Grade the first item that the page holds, and get the next one; return the seconds."""
+        item, *have = self.held
+        said = {"key": "1", "item": item, "kind": "grade", "grade": int(self.draw.random() < 0.2), "seconds": 5.0}
+        began = time.perf_counter()
+        answer = json.loads(self.ask("POST", self.data["url"], {"said": [said], "have": have, "count": AHEAD}))
+        seconds = time.perf_counter() - began
+        assert not answer["refused"]
+        assert item not in answer["held"]
+        self.held = answer["held"]
+        return seconds
+
+
+def signed_in(judges: list[Any], round: Any) -> list[Session]:
+    from django.test import Client
+    from django.urls import reverse
+
+    sessions = []
+    for seed, judge in enumerate(judges):
+        client = Client()
+        client.force_login(judge)
+        urls = [reverse(f"admin:{name}", args=[round.pk]) for name in ("round_judge", "round_state_fragment")]
+        sessions.append(Session(client.cookies["sessionid"].value, urls[0], urls[1], seed))
+    return sessions
+
+
+def measured(server: int, sessions: list[Session], grades: int, pause: float) -> dict[str, Any]:
+    """Let all judges grade at once; return the seconds of each exchange, and the CPU of server and PostgreSQL."""
+
+    def grading(session: Session) -> list[float]:
+        taken = []
+        for _ in range(grades):
+            time.sleep(pause * session.draw.uniform(0.5, 1.5))
+            taken.append(session.grade())
+        return taken
+
     ended = threading.Event()
-    watcher = threading.Thread(target=watching, args=(round_id, judges[0][1], ended))
+    looks: list[float] = []
+    watcher = threading.Thread(target=watching, args=(sessions[0], ended, looks))
+    began, before, load = time.perf_counter(), cpu_of(server), cpu_of_postgres()
     watcher.start()
     with ThreadPoolExecutor(JUDGES) as pool:
-        work = [
-            pool.submit(grading, round_id, headers, grades, pause, seed) for seed, (_, headers) in enumerate(judges)
-        ]
-        parts = [one.result() for one in work]
+        seconds = [second for part in pool.map(grading, sessions) for second in part]
+    took = time.perf_counter() - began
     ended.set()
     watcher.join()
-    return {name: [second for part in parts for second in part[name]] for name in parts[0]}
+    count = len(seconds)
+    return {
+        "seconds": seconds,
+        "a second": count / took,
+        "looks": looks,
+        "cpu": (cpu_of(server) - before) / count,
+        "postgres": (cpu_of_postgres() - load) / count,
+    }
 
 
-def watching(round_id: str, headers: dict[str, str], ended: threading.Event) -> None:
-    """Ask for the state every second, as an open page of the round does."""
-    from django.db import connection
-    from django.test import Client
-
-    client = Client(headers=headers)
-    while not ended.wait(1.0):
-        assert client.get(f"/api/v2/judging-rounds/{round_id}/state").status_code == 200
-    connection.close()
-
-
-def grading(round_id: str, headers: dict[str, str], grades: int, pause: float, seed: int) -> dict[str, list[float]]:
-    from django.db import connection
-    from django.test import Client
-
-    client, path = Client(headers=headers), f"/api/v2/judging-rounds/{round_id}"
-    draw = np.random.default_rng(seed)
-    took: dict[str, list[float]] = {"next": [], "grade": [], "next + grade": []}
-    post(client, f"{path}/next", {"count": AHEAD})  # connects
-    for _ in range(grades):
-        time.sleep(pause * draw.uniform(0.5, 1.5))
+def watching(session: Session, ended: threading.Event, looks: list[float]) -> None:
+    """Look at the state again and again, as open pages of the round do."""
+    watcher = Session(session.cookie, session.judge_url, session.state_url, 99)
+    while not ended.wait(WATCHED):
         began = time.perf_counter()
-        item = post(client, f"{path}/next", {"count": AHEAD})["items"][0]
-        between = time.perf_counter()
-        post(client, f"{path}/grades", {"grades": [{"item_id": item["item_id"], "grade": int(draw.random() < 0.2)}]})
-        ended = time.perf_counter()
-        for name, seconds in zip(took, (between - began, ended - between, ended - began), strict=True):
-            took[name].append(seconds)
-    connection.close()
-    return took
+        watcher.ask("GET", watcher.state_url)
+        looks.append(time.perf_counter() - began)
 
 
-def states(round_id: str, judge: Any) -> str:
-    """Return how long the state takes after each of ten grades, as the API answers it."""
+def cpu_of(pid: int, *, children: bool = False) -> float:
+    """Return the seconds of CPU that a process has used; with `children` those of its children that have ended too."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11 : 15 if children else 13])) / TICK
+
+
+def cpu_of_postgres() -> float:
+    """Return those of PostgreSQL and all its processes, which come and go with connections."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        own = cursor.fetchone()[0]
+    postmaster = Path(f"/proc/{own}/stat").read_text().rpartition(")")[2].split()[1]
+    others = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+    return cpu_of(int(postmaster), children=True) + sum(cpu_of(int(pid)) for pid in others)
+
+
+def statements(round: Any, judge: Any) -> str:
+    """Return how many statements an exchange takes, as a judge's page makes it."""
+    from django.db import connection
     from django.test import Client
+    from django.test.utils import CaptureQueriesContext
+    from django.urls import reverse
 
-    client, path = Client(headers=judge[1]), f"/api/v2/judging-rounds/{round_id}"
-    seconds = []
+    client = Client()
+    client.force_login(judge)
+    data = data_of(client.get(reverse("admin:round_judge", args=[round.pk])).content)
+    item, *have = data["held"]
+    body = {"said": [{"key": "1", "item": item, "kind": "grade", "grade": 0}], "have": have, "count": AHEAD}
+    with CaptureQueriesContext(connection) as captured:
+        assert client.post(data["url"], body, content_type="application/json").json()["refused"] == []
+    ours = [row["sql"] for row in captured if row["sql"].split()[0] in ("SELECT", "INSERT", "UPDATE", "DELETE")]
+    return f"{len(ours)} statements an exchange"
+
+
+def states(round: Any, judge: Any) -> str:
+    """Return how long the state takes after each of ten grades where no worker is, as its page shows it."""
+    from django.test import Client
+    from django.urls import reverse
+
+    time.sleep(25.0)  # until the worker counts as gone
+    client = Client()
+    client.force_login(judge)
+    data = data_of(client.get(reverse("admin:round_judge", args=[round.pk])).content)
+    held, seconds = data["held"], []
     for _ in range(11):
-        item = post(client, f"{path}/next", {"count": 1})["items"][0]
-        post(client, f"{path}/grades", {"grades": [{"item_id": item["item_id"], "grade": 1}]})
-        began = time.perf_counter()
-        assert client.get(f"{path}/state").status_code == 200
-        seconds.append(time.perf_counter() - began)
-    first, *others = seconds
-    return f"{np.median(others) * 1e3:.0f} ms after a grade, at most {max(others) * 1e3:.0f}; the first {first:.1f} s"
+        item, *have = held
+        body = {"said": [{"key": "1", "item": item, "kind": "grade", "grade": 1}], "have": have, "count": AHEAD}
+        held = client.post(data["url"], body, content_type="application/json").json()["held"]
+        began, cpu = time.perf_counter(), time.process_time()
+        assert client.get(reverse("admin:round_state_fragment", args=[round.pk])).status_code == 200
+        seconds.append((time.perf_counter() - began, time.process_time() - cpu))
+    (first, _), *others = seconds
+    wall, cpu = np.median(np.array(others), axis=0) * 1e3
+    return f"{wall:.0f} ms after a grade ({cpu:.0f} ms CPU of the process); the first {first:.1f} s"
 
 
-def post(client: Any, path: str, body: dict[str, Any]) -> Any:
-    answer = client.post(path, body, content_type="application/json")
-    assert answer.status_code == 200, answer.content
-    return answer.json()
-
-
-def told(what: str, took: dict[str, list[float]]) -> None:
-    for name, seconds in took.items():
-        middle, late, last = np.quantile(seconds, [0.5, 0.95, 1]) * 1e3
-        print(f"  {what}: {name} median {middle:.1f} ms, p95 {late:.1f} ms, longest {last:.0f} ms ({len(seconds)})")
+def told(what: str, result: dict[str, Any]) -> None:
+    middle, late, last = np.quantile(result["seconds"], [0.5, 0.95, 1]) * 1e3
+    look = np.median(result["looks"]) * 1e3 if result["looks"] else np.nan
+    print(
+        f"  {what}: exchange median {middle:.0f} ms, p95 {late:.0f} ms, longest {last:.0f} ms;"
+        f" CPU {result['cpu'] * 1e3:.1f} ms of the server, {result['postgres'] * 1e3:.1f} of PostgreSQL;"
+        f" {result['a second']:.1f} a second; the state's page {look:.0f} ms; load {os.getloadavg()[0]:.1f}",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

@@ -137,9 +137,10 @@ def make_round(run: Run, *, judges: Sequence[Any] = (), compares: bool = True, i
     opened.judges.set(judges)
     if compares:
         RoundRun.objects.create(round=opened, run=run)
+    planned: dict[str, Any] = {"planned_probability": 1.0, "in_planned_sample": False}
     pair: dict[str, Any] = {"round": opened, "document": mapping.collection.documents.order_by("id")[0]}
     for place, query in enumerate(mapping.dataset.queries.order_by("id")[:items], start=1):
-        item = RoundItem.objects.create(query=query, place=place, probability=1.0, uniform=False, **pair)
+        item = RoundItem.objects.create(query=query, place=place, **planned, **pair)
         Slot.objects.create(round=opened, item=item, place=place, number=1)
     return opened
 

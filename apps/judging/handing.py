@@ -4,47 +4,88 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db import connection
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from apps.judging.errors import RoundError
 from apps.judging.judges import require_judge, require_open
-from apps.judging.models import Grade, Round, RoundItem, Slot
-from apps.judging.settling.deciding import bring_up_to_date
+from apps.judging.models import Round, RoundItem, Slot
+from apps.judging.settling.renewing import ask_for_renewal
 
-LEASE_SECONDS = 600  # an item that was handed out and not graded goes to others after that
+LEASE = timedelta(minutes=10)  # an item that was handed out and not graded goes to others after that
 MOST_AHEAD = 20
 
 
 def lease_end() -> Any:
-    return Now() + timedelta(seconds=LEASE_SECONDS)
+    return Now() + LEASE
 
 
 def next_items(round: Round, judge: Any, *, count: int = 1) -> list[RoundItem]:
     """Return the next items for a judge, at most `count`, with query, document and chunk: those that they hold first.
 
-    Asking renews the leases. Nothing comes once the round hands out nothing more, or nothing is left for this judge:
-    what they skipped does not come again. Raises RoundStateError, NotAJudgeError, RoundError.
+    As `hand_out`.
+    """
+    return shown(hand_out(round, judge, count=count))
+
+
+def hand_out(round: Round, judge: Any, *, count: int = 1) -> list[int]:
+    """Lease the next items to a judge, at most `count` with those that they hold; return their ids, these first.
+
+    Asking renews the leases, and has the state of the round renewed. Nothing comes once the round hands out nothing
+    more, or nothing is left for this judge: what they skipped does not come again. Raises RoundStateError,
+    NotAJudgeError, RoundError.
     """
     require_open(round)
     require_judge(round, judge)
     if not 1 <= count <= MOST_AHEAD:
         raise RoundError(f"Ask for 1 to {MOST_AHEAD} items at once, not {count}.", field="count")
     if round.hands_out:
-        bring_up_to_date(round)
-    return shown(_take(round, judge, count)) if round.hands_out else []
+        ask_for_renewal(round)
+    return _take(round, judge, count) if round.hands_out else []
 
 
-@transaction.atomic
+# One statement, since it comes with every grade: Django takes longer to write these conditions than PostgreSQL to
+# answer. Whether a slot is free stands in its own columns, which PostgreSQL reads again when two race; what else is
+# asked concerns the judge alone, or only delays: the second slot of an item comes once the first is taken.
+TAKE = """
+WITH held AS (
+    SELECT id, place FROM judging_slot
+    WHERE round_id = %(round)s AND judge_id = %(judge)s AND NOT done AND until >= statement_timestamp()
+), taken AS (
+    SELECT id, place FROM judging_slot slot
+    WHERE round_id = %(round)s AND NOT done AND (until IS NULL OR until < statement_timestamp())
+        AND NOT EXISTS (
+            SELECT FROM judging_grade WHERE item_id = slot.item_id AND judge_id = %(judge)s AND NOT adjudicates
+        )
+        AND NOT EXISTS (
+            SELECT FROM judging_slot own WHERE own.item_id = slot.item_id AND own.id <> slot.id
+            AND own.judge_id = %(judge)s AND (own.done OR own.until >= statement_timestamp())
+        )
+        AND NOT EXISTS (
+            SELECT FROM judging_slot before WHERE before.item_id = slot.item_id AND before.number = slot.number - 1
+            AND NOT before.done AND (before.until IS NULL OR before.until < statement_timestamp())
+        )
+    ORDER BY place, number
+    LIMIT greatest(0, least(%(count)s - (SELECT count(*) FROM held), %(left)s))
+    FOR UPDATE SKIP LOCKED
+), mine AS (
+    SELECT id, place, 1 AS turn FROM held UNION ALL SELECT id, place, 2 FROM taken
+), leased AS (
+    UPDATE judging_slot SET judge_id = %(judge)s, until = statement_timestamp() + %(lease)s
+    WHERE id = ANY (ARRAY(SELECT id FROM mine))
+    RETURNING id, item_id
+)
+SELECT item_id FROM leased JOIN mine USING (id) ORDER BY turn, place LIMIT %(count)s
+"""
+
+
 def _take(round: Round, judge: Any, count: int) -> list[int]:
     """Lease items to a judge, beside those that they hold, as far as the budget goes; return them all."""
-    held = list(_held(round, judge).order_by("place").values_list("pk", "item_id"))
-    wanting = min(count, len(held) + _left(round)) - len(held)
-    free = _free(round, judge).order_by("place", "number").select_for_update(skip_locked=True, of=("self",))
-    taken = list(free.values_list("pk", "item_id")[:wanting]) if wanting > 0 else []
-    Slot.objects.filter(pk__in=[pk for pk, _ in [*held, *taken]]).update(judge=judge, until=lease_end())
-    return [item for _, item in [*held, *taken]][:count]
+    values = {"round": round.pk, "judge": judge.pk, "count": count, "left": _left(round), "lease": LEASE}
+    with connection.cursor() as cursor:
+        cursor.execute(TAKE, values)
+        return [item for (item,) in cursor.fetchall()]
 
 
 def _left(round: Round) -> int:
@@ -56,7 +97,7 @@ def _left(round: Round) -> int:
 
 
 def shown(item_ids: Sequence[int]) -> list[RoundItem]:
-    """Return items with all that is shown of them, in this order. One query."""
+    """Return items with all that is shown of them, in this order. One query, of no items none."""
     items = RoundItem.objects.filter(pk__in=item_ids).select_related("query", "document", "chunk")
     by_id = {item.pk: item for item in items.defer("document__metadata")}
     return [by_id[pk] for pk in item_ids]
@@ -69,21 +110,3 @@ def give_back(round: Round, judge: Any) -> int:
 
 def _held(round: Round, judge: Any) -> QuerySet[Slot]:
     return Slot.objects.filter(round=round, judge=judge, done=False, until__gte=Now())
-
-
-def _free(round: Round, judge: Any) -> QuerySet[Slot]:
-    """Return the slots that a judge may take now, of items that they have no part in yet.
-
-    Whether a slot is free stands in its own columns, which PostgreSQL reads again when two race; what else is asked
-    here concerns the judge alone, or only delays: the second slot of an item comes once the first is taken.
-    """
-    same_item = Slot.objects.filter(item=OuterRef("item"))
-    taken = Q(done=True) | Q(until__gte=Now())
-    free = Q(done=False) & (Q(until=None) | Q(until__lt=Now()))
-    return Slot.objects.filter(
-        free,
-        ~Exists(Grade.objects.filter(item=OuterRef("item"), judge=judge, adjudicates=False)),
-        ~Exists(same_item.filter(taken, judge=judge).exclude(pk=OuterRef("pk"))),
-        ~Exists(same_item.filter(free, number=OuterRef("number") - 1)),
-        round=round,
-    )

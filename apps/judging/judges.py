@@ -12,7 +12,7 @@ from benchbench.access import colleagues_of
 
 def is_judge(round: Round, user: Any) -> bool:
     """Tell whether the round names the user as a judge."""
-    return round.judges.filter(pk=user.pk).exists()
+    return user.pk in round.judge_ids
 
 
 def nameable(user: Any, round: Round | None = None) -> QuerySet[User]:

@@ -1,10 +1,12 @@
 """Tables of judging: rounds, their items, slots in which items are handed out, grades, models that judge."""
 
+import math
 from typing import Any
 
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.utils.functional import cached_property
 
 from apps.benchmarks.models import Run
 from apps.collections.models import Document
@@ -59,9 +61,6 @@ class Round(OwnedModel):
     answered_at = models.DateTimeField(
         null=True, blank=True, editable=False, help_text="When its question was settled: no item is handed out then."
     )
-    stated_grades = models.PositiveIntegerField(
-        default=0, editable=False, help_text="How many grades there were when its state was brought up to date last."
-    )
     goes_on = models.BooleanField(default=False, help_text="Items are handed out although its question is settled.")
     closed_at = models.DateTimeField(null=True, blank=True, editable=False)
     closed_by = models.ForeignKey(
@@ -107,6 +106,21 @@ class Round(OwnedModel):
         return self.state == self.State.OPEN
 
     @property
+    def shared_items(self) -> int:
+        """How many of its items several judges grade."""
+        return math.ceil(self.overlap * self.item_count)
+
+    @property
+    def gradings(self) -> int:
+        """How many gradings its items want: one a judge and item, as many as it has slots."""
+        return self.item_count + self.shared_items * (self.overlap_judges - 1)
+
+    @cached_property
+    def judge_ids(self) -> frozenset[int]:
+        """The users who judge in it, as this object found them when it was asked first."""
+        return frozenset(self.judges.through.objects.filter(round=self).values_list("user_id", flat=True))
+
+    @property
     def hands_out(self) -> bool:
         """Whether judges get further items: it is open, and its question is not settled, or it goes on nonetheless."""
         return self.is_open and (self.answered_at is None or self.goes_on)
@@ -136,17 +150,19 @@ class RoundItem(models.Model):
         Chunk, null=True, on_delete=models.SET_NULL, related_name="+", help_text="The best passage of any run."
     )
     place = models.PositiveIntegerField(help_text="In the order of the round when it was opened, from 1.")
-    probability = models.FloatField(
-        help_text="Inclusion probability: with which any pair of the pool is in the uniform sample."
+    planned_probability = models.FloatField(
+        help_text="With which any pair of the pool would be in the uniform sample, were the round judged to its end."
     )
-    uniform = models.BooleanField(help_text="Whether it is of the uniform sample.")
+    in_planned_sample = models.BooleanField(help_text="Whether it would be of that sample.")
     wanted = models.PositiveSmallIntegerField(default=1, help_text="How many judges are to grade it.")
 
     class Meta:
         ordering = ["round", "place"]
         constraints = [
             models.UniqueConstraint(fields=["round", "query", "document"], name="round_item_once"),
-            models.CheckConstraint(condition=Q(probability__gte=0, probability__lte=1), name="round_item_probability"),
+            models.CheckConstraint(
+                condition=Q(planned_probability__gte=0, planned_probability__lte=1), name="round_item_probability"
+            ),
             models.CheckConstraint(condition=Q(wanted__gte=1), name="round_item_wanted"),
         ]
 
@@ -202,6 +218,7 @@ class Grade(models.Model):
 
     class Meta:
         ordering = ["-graded_at", "-id"]
+        indexes = [models.Index(fields=["judge", "-graded_at"], name="grade_of_judge")]
         constraints = [
             models.UniqueConstraint(fields=["item", "source", "judge_name", "adjudicates"], name="grade_once"),
             models.UniqueConstraint(fields=["item"], condition=Q(adjudicates=True), name="grade_one_adjudication"),
@@ -217,6 +234,24 @@ class Grade(models.Model):
 
     def __str__(self) -> str:
         return f"{self.item} = {self.kind if self.grade is None else self.grade}"
+
+
+class RoundState(models.Model):
+    """State of a round after some of its grades: the one that was reckoned last. Who reckons it locks this row."""
+
+    round = models.OneToOneField(Round, on_delete=models.CASCADE, primary_key=True, related_name="stated")
+    grades = models.PositiveIntegerField(default=0, help_text="How many grades of people it counts.")
+    mark = models.CharField(max_length=64, help_text="Hash of what it was reckoned from: the basis and the grades.")
+    state = models.JSONField(null=True, help_text="Null for a round that compares nothing.")
+    sample_size = models.PositiveIntegerField(default=0, help_text="Pairs of the uniform sample that are judged.")
+    sampled_from = models.PositiveIntegerField(default=0, help_text="Pairs that the sample is drawn from.")
+    front = models.JSONField(default=list, help_text="Items that were put in place last, in their order.")
+    basis = models.CharField(max_length=64, help_text="Hash of what the board was read from.")
+    board = models.BinaryField(null=True, help_text="The question and the items, packed.")
+    renewed_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"{self.round}, {self.grades} grades"
 
 
 class LLMJudge(PublicModel):

@@ -21,6 +21,7 @@ from apps.judging.ordering import Placed, Question, place
 from apps.judging.pooling import RunRankings, known_grades, passages_of, pool_of, read_rankings
 from apps.judging.scales import default_scale, grades_of, read_scale
 from apps.mappings.models import Mapping
+from apps.operations.queueing import RENEW_STATE, enqueue_once
 from benchbench.access import usable
 from benchbench.ir.judging.orders import SHARE
 from benchbench.ir.measures import Measure, MeasureError
@@ -91,6 +92,7 @@ def open_round(
         opened.judges.set(plan.judges)
         pairs = [_pair(question, query_ids, number) for number in placed.numbers]
         _write(opened, placed, pairs, passages_of(plan.rankings))
+        transaction.on_commit(lambda: enqueue_once(RENEW_STATE, str(opened.pk)))
     return opened
 
 
@@ -240,7 +242,7 @@ def _write(
 ) -> None:
     """Write the items, and a slot for each judge that an item wants."""
     draw = np.random.default_rng([opened.seed, 1])  # other numbers than those of the order
-    shared = set(draw.permutation(len(pairs))[: math.ceil(opened.overlap * len(pairs))].tolist())
+    shared = set(draw.permutation(len(pairs))[: opened.shared_items].tolist())
     items = RoundItem.objects.bulk_create(
         (
             RoundItem(
@@ -249,8 +251,8 @@ def _write(
                 document_id=pair[1],
                 chunk_id=passages.get(pair),
                 place=index + 1,
-                probability=placed.probability,
-                uniform=number in placed.sample,
+                planned_probability=placed.probability,
+                in_planned_sample=number in placed.sample,
                 wanted=opened.overlap_judges if index in shared else 1,
             )
             for index, (number, pair) in enumerate(zip(placed.numbers, pairs, strict=True))

@@ -23,7 +23,8 @@ Truths = Sequence[Mapping[Any, float]]
 class Placed:
     """The pairs of a pool that are items, by their numbers in the order of the round; those of the uniform sample.
 
-    `probability` is that with which any pair without a judgment is in the sample: sample size / pairs.
+    `probability` is that with which any pair without a judgment is in the sample, sample size / pairs, once all these
+    items are judged. A round that stops before has a smaller sample (`RoundState`).
     """
 
     numbers: list[int]

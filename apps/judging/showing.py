@@ -1,7 +1,7 @@
 """Items as a judge sees them: the query and what was asked for, the document, its best passage, and nothing of runs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from apps.judging.models import Grade, Round, RoundItem
@@ -23,7 +23,7 @@ class Shown:
     text: str
     is_cut: bool
     grade: Grade | None = None
-    others: list[Grade] = field(default_factory=list)
+    others: Sequence[Grade] = ()
 
 
 def show(round: Round, judge: Any, items: Sequence[RoundItem], *, most_text: int | None = MOST_TEXT) -> list[Shown]:
@@ -32,12 +32,21 @@ def show(round: Round, judge: Any, items: Sequence[RoundItem], *, most_text: int
     by_item: dict[int, list[Grade]] = {item.pk: [] for item in items}
     for row in rows:
         by_item[row.item_id].append(row)
-    return [_shown(round, judge, item, by_item[item.pk], most_text) for item in items]
+    told = []
+    for item in items:
+        own = next((row for row in by_item[item.pk] if row.judge_id == judge.pk), None)
+        sees = own is not None and own.kind != Grade.Kind.SKIP and not (round.blind and round.is_open)
+        others = [row for row in by_item[item.pk] if row is not own] if sees else []
+        told.append(_shown(item, most_text, own, others))
+    return told
 
 
-def _shown(round: Round, judge: Any, item: RoundItem, grades: Sequence[Grade], most_text: int | None) -> Shown:
-    own = next((row for row in grades if row.judge_id == judge.pk), None)
-    sees = own is not None and own.kind != Grade.Kind.SKIP and not (round.blind and round.is_open)
+def show_ungraded(items: Sequence[RoundItem]) -> list[Shown]:
+    """Return items as a judge sees them who has not graded them, such as those that are handed out. No query."""
+    return [_shown(item, MOST_TEXT) for item in items]
+
+
+def _shown(item: RoundItem, most_text: int | None, grade: Grade | None = None, others: Sequence[Grade] = ()) -> Shown:
     text = item.document.text
     chunk = item.chunk
     return Shown(
@@ -46,6 +55,6 @@ def _shown(round: Round, judge: Any, item: RoundItem, grades: Sequence[Grade], m
         start=chunk.start if chunk else 0,
         text=text if most_text is None else text[:most_text],
         is_cut=most_text is not None and len(text) > most_text,
-        grade=own,
-        others=[row for row in grades if row is not own] if sees else [],
+        grade=grade,
+        others=others,
     )

@@ -1,11 +1,13 @@
-"""Judging by a language model on the queue.
+"""Judging on the queues: the states of rounds, and grades of language models.
 
-A batch asks for some answers, one after the other, and stores their grades in the transaction that ends it. Answers are
-kept as they come (`retrieval.llms`), so that a batch that was broken off goes on where it was, and costs nothing twice.
+A batch of a language model asks for some answers, one after the other, and stores their grades in the transaction that
+ends it. Answers are kept as they come (`retrieval.llms`), so that a batch that was broken off goes on where it was, and
+costs nothing twice.
 """
 
 from typing import Any
 
+from django.db import close_old_connections
 from django.db.models import Count, Q
 from django.utils import timezone
 
@@ -14,7 +16,8 @@ from apps.judging.handing import shown
 from apps.judging.judges import require_open
 from apps.judging.llm.launching import changes_of, parameters_of
 from apps.judging.llm.prompting import prompt_of, read_answer
-from apps.judging.models import Grade, LLMJudge, RoundItem
+from apps.judging.models import Grade, LLMJudge, Round, RoundItem
+from apps.judging.settling.deciding import renew
 from apps.operations import queueing
 from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
@@ -54,6 +57,17 @@ class LLMJudgingHandler(Handler):
 
 
 handler = LLMJudgingHandler()
+
+
+def renew_state(round_id: str) -> None:
+    """Bring the state of a round up to date, unless the round was deleted. The job `queueing.RENEW_STATE`."""
+    close_old_connections()  # the database may have been restarted since the last job, and RQ does not look
+    try:
+        queueing.begun(queueing.RENEW_STATE, round_id)
+        if found := Round.objects.select_related("mapping", "dataset_version").filter(pk=round_id).first():
+            renew(found)
+    finally:
+        close_old_connections()
 
 
 def judge_of(operation: Operation) -> LLMJudge:

@@ -1,4 +1,4 @@
-"""Queues of batches in Redis, and their jobs. RQ carries ids only; the database says what is to be done."""
+"""Queues in Redis, and their jobs: batches and quick ones. RQ carries ids only; the database says what is to do."""
 
 import logging
 import uuid
@@ -15,6 +15,11 @@ from apps.operations.models import Batch, Operation
 
 log = logging.getLogger(__name__)
 JOB = "apps.operations.tasks.work_batch"
+RENEW_STATE = "apps.judging.tasks.renew_state"
+JOBS = frozenset({JOB, RENEW_STATE})
+QUICK = "quick"  # of jobs that take about a second; every worker serves it, before the queues that it is started with
+WAITS_SECONDS = 60  # so long a quick job counts as waiting; a lost one is put there again after that
+OVERDUE_SECONDS = 15
 WORKER_TTL_SECONDS = 20
 
 
@@ -22,12 +27,12 @@ class ForeignJobError(Exception):
     """A job that BenchBench did not make."""
 
 
-class BatchJob(Job):
-    """A job that does a batch. RQ would import and call whatever a job in Redis names: this one calls `JOB` alone."""
+class OwnJob(Job):
+    """A job of ours. RQ would import and call whatever a job in Redis names: this one calls what is in `JOBS` alone."""
 
     @property
     def func(self) -> Callable[..., Any]:
-        if self.func_name != JOB or self.instance is not None:
+        if self.func_name not in JOBS or self.instance is not None:
             raise ForeignJobError(f"{self.func_name} is no job of BenchBench: it is not run. Who writes to this Redis?")
         called: Callable[..., Any] = super().func
         return called
@@ -82,6 +87,37 @@ def _push(queue_name: str, batches: list[Batch], *, suffix: str = "") -> None:
         queue.enqueue_many(jobs)
     except RedisError:
         log.exception("Could not enqueue %d batches on %r; the next sweep will.", len(jobs), queue_name)
+
+
+def enqueue_once(name: str, argument: str) -> bool:
+    """Put a quick job on its queue, unless it waits there; tell whether a worker will come to it soon.
+
+    Where that is false, as no worker lives, none came for OVERDUE_SECONDS, or Redis cannot be reached, who needs it
+    does it. It may run although nothing is left to do.
+    """
+    waits = _waits(name, argument)
+    redis = django_rq.get_connection("default")
+    try:
+        if not redis.set(waits, 1, nx=True, ex=WAITS_SECONDS):
+            return not 0 <= redis.ttl(waits) < WAITS_SECONDS - OVERDUE_SECONDS
+        if not workers_on(QUICK):
+            redis.delete(waits)
+            return False
+        queue = django_rq.get_queue(QUICK)
+        queue.enqueue_many([queue.prepare_data(name, args=(argument,), result_ttl=0, failure_ttl=86_400)])
+    except RedisError:
+        log.exception("Could not enqueue %s.", name)
+        return False
+    return True
+
+
+def begun(name: str, argument: str) -> None:
+    """Say that a quick job begins: what is asked for from now on wants another."""
+    django_rq.get_connection("default").delete(_waits(name, argument))
+
+
+def _waits(name: str, argument: str) -> str:
+    return f"benchbench:waits:{name}:{argument}"
 
 
 def queued_job_ids(queue_name: str) -> set[str]:

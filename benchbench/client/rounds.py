@@ -130,6 +130,12 @@ class State(TypedDict):
     hands_out: bool
     answered_at: str | None
     sentence: str
+    grades: int
+    counted_grades: int
+    is_current: bool
+    renewed_at: str
+    sample_size: int
+    inclusion_probability: float
     question: Question | None
 
 

@@ -1,11 +1,14 @@
 from collections.abc import Iterator
 from typing import Any
 
+import django_rq
 import pytest
 from django.contrib.auth.models import User
+from rq import Queue
 
 from apps.benchmarks.models import Benchmark
 from apps.judging.models import Round
+from apps.operations import queueing
 from tests.judging.rounds import make_compared, make_judges, open_for
 from tests.retrieval.llm_server import LLMServer, known_server
 
@@ -38,3 +41,16 @@ def server(db: None, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator
     """A server of language models, under the names of both kinds."""
     with known_server(settings, monkeypatch) as made:
         yield made
+
+
+@pytest.fixture
+def quick(db: None) -> Iterator[Queue]:
+    """The queue of quick jobs, which a worker serves that never comes to it."""
+    queue = django_rq.get_queue(queueing.QUICK)
+    queue.empty()
+    queueing.announce_worker("a worker", [queueing.QUICK])
+    yield queue
+    queueing.retire_worker("a worker", [queueing.QUICK])
+    queue.empty()
+    for key in queue.connection.scan_iter("benchbench:waits:*"):
+        queue.connection.delete(key)

@@ -316,3 +316,14 @@ def test_where_every_run_was_deleted_nothing_is_compared(calibrated: LLMJudge, o
     figures = calibration_of(calibrated)
     assert figures.figures is not None, "the grades are there"
     assert figures.effect is None
+
+
+def test_where_a_run_was_deleted_the_sample_is_no_sample_and_the_answer_says_what_to_do(
+    calibrated: LLMJudge, opened: Round
+) -> None:
+    opened.runs.remove(opened.runs.order_by("run_order")[0])
+    told = of_policy(calibrated, CORRECTED)
+    assert not told.pairs
+    assert told.why_not.startswith(f"The round began with {opened.pool_size} pairs that nobody had judged")
+    assert told.why_not.endswith("Open a round over the runs that there are, and calibrate the model there.")
+    assert of_policy(calibrated, FILLED).pairs

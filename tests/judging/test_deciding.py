@@ -1,20 +1,23 @@
 """What a round's grades have settled, and what comes next because of them."""
 
+from collections.abc import Sequence
+
 import pytest
 from django.contrib.auth.models import User
 
-from apps.benchmarks.models import Benchmark
+from apps.benchmarks.models import Benchmark, Run
 from apps.datasets.models import Query
 from apps.judging.errors import RoundError
 from apps.judging.grading import grade_item, undo
 from apps.judging.handing import next_items
-from apps.judging.models import Round, Slot
+from apps.judging.models import Round, RoundState, Slot
 from apps.judging.opening import RoundOptions, open_round
 from apps.judging.ordering import Question
 from apps.judging.settling import deciding
-from apps.judging.settling.deciding import state_of
+from apps.judging.settling.renewing import stated
 from apps.mappings.resolving import resolve
 from benchbench.ir.judging.pool import Pool
+from benchbench.ir.judging.state import State
 from benchbench.ir.measures import Measure
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping
 from tests.judging.rounds import open_for
@@ -48,6 +51,12 @@ def apart(db: None) -> Benchmark:
 def best(opened: Round) -> int:
     """Return the document that the second run has first."""
     return max(opened.items.values_list("document_id", flat=True))
+
+
+def state_of(opened: Round) -> tuple[State, Sequence[Run]] | None:
+    """Return the state of now and its runs."""
+    told = stated(opened, here=True)
+    return None if told.state is None else (told.state, told.runs)
 
 
 def grade_on(opened: Round, judge: User, most: int) -> int:
@@ -98,7 +107,8 @@ def test_a_state_is_that_of_the_grades_whatever_the_process_knew_before(apart: B
     state_of(opened)
     undo(opened, judge, count=3)
     known = state_of(opened)
-    deciding._rooms.clear()
+    deciding._desks.clear()
+    RoundState.objects.update(mark="")
     assert known == state_of(opened)
 
 

@@ -36,21 +36,21 @@ def test_the_order_of_depth_takes_the_best_ranks_first(benchmark: Benchmark, ada
     opened = open_for(benchmark, [ada], depth=3)
     first, second, *_ = items_of(opened)
     assert {first, second} == {"q1 d3", "q2 d6"}, "rank 1 of the second run"
-    assert {(item.probability, item.uniform) for item in opened.items.all()} == {(0.0, False)}, (
+    assert {(item.planned_probability, item.in_planned_sample) for item in opened.items.all()} == {(0.0, False)}, (
         "no sample was asked for"
     )
 
 
 def test_a_random_round_draws_all_of_its_budget_with_one_probability(benchmark: Benchmark, ada: User) -> None:
     opened = open_for(benchmark, [ada], order="random", budget=4)
-    assert {(item.probability, item.uniform) for item in opened.items.all()} == {(0.4, True)}
+    assert {(item.planned_probability, item.in_planned_sample) for item in opened.items.all()} == {(0.4, True)}
     again = open_for(benchmark, [ada], order="random", budget=4)
     assert items_of(opened) == items_of(again), "the seed decides"
 
 
 def test_a_share_of_every_order_is_uniform(benchmark: Benchmark, ada: User) -> None:
     opened = open_for(benchmark, [ada], uniform_share=0.5, budget=8)
-    assert opened.items.filter(uniform=True).count() == 4
+    assert opened.items.filter(in_planned_sample=True).count() == 4
 
 
 def test_a_share_of_the_items_wants_several_judges(benchmark: Benchmark, ada: User, grace: User) -> None:

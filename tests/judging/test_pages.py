@@ -5,10 +5,15 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from rq import Queue
 
 from apps.benchmarks.models import Benchmark
+from apps.judging.grading import grade_item
+from apps.judging.handing import next_items
 from apps.judging.models import Grade, Round
 from tests.judging.rounds import make_judges, open_for
 
@@ -90,6 +95,22 @@ def test_a_message_of_another_form_changes_nothing(client_of_ada: Client, round_
     answer = client_of_ada.post(url, body, content_type="application/json")
     assert answer.status_code == 400
     assert answer.json()["sentence"]
+
+
+def test_an_exchange_takes_eleven_statements_however_many_judge(
+    client_of_ada: Client, benchmark: Benchmark, ada: User, quick: Queue
+) -> None:
+    others = make_judges(*(f"judge{number}" for number in range(6)))
+    opened = open_for(benchmark, [ada, *others], order="decisive", measure="nDCG@3", depth=4, overlap=1.0)
+    for judge in others[:2]:
+        for item in next_items(opened, judge):
+            grade_item(opened, item.pk, judge, grade=1, seconds=2.0)
+    item, *have = data_of(client_of_ada, opened)["held"]
+    with CaptureQueriesContext(connection) as captured:
+        said = {"item": item, "kind": "grade", "grade": 1, "seconds": 3.0}
+        assert send(client_of_ada, opened, said, have=tuple(have)).json()["progress"]["mine"] == 1
+    ours = [row["sql"] for row in captured if "SAVEPOINT" not in row["sql"]]
+    assert len(ours) == 11, [sql[:60] for sql in ours]
 
 
 def test_nothing_of_runs_and_of_other_judges_is_told(

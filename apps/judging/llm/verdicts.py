@@ -144,6 +144,14 @@ def _compared(board: Board, policy: str, truths: Sequence[Mapping[int, int]]) ->
 
 def _corrected(board: Board, calibrated: Calibrated) -> PolicyVerdict:
     holes = [item for item in map(board.pool.item, range(board.pool.size)) if not _is_known(board, item)]
+    corrections = _corrections(board, calibrated.sample)
+    began = board.round.pool_size
+    if len(holes) != began or not board.pool.numbers.keys() >= corrections.keys():
+        raise JudgingError(
+            f"The round began with {counted(began, 'pair')} that nobody had judged, and its runs return other pairs "
+            f"now, {len(holes):,}: runs were deleted or searched again. Its calibration sample is no sample of these. "
+            "Open a round over the runs that there are, and calibrate the model there."
+        )
     # What the model could not tell counts as not relevant: a prediction may be anything, its errors are corrected.
     predicted = board.truths(board.known, board.model, board.unsure)
     if not holes:
@@ -163,7 +171,7 @@ def _corrected(board: Board, calibrated: Calibrated) -> PolicyVerdict:
         board.pool,
         board.measure,
         predicted,
-        _corrections(board, calibrated.sample),
+        corrections,
         len(calibrated.sample.done) / len(holes),
         seed=_seed(board),
         known=board.truths(board.known),

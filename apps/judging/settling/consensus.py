@@ -3,6 +3,9 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
+
+import numpy as np
 
 from apps.judging.models import Grade, Round
 from benchbench.ir.judging.consensus import consensus
@@ -33,8 +36,61 @@ def agreed_of(round: Round) -> dict[int, Agreed]:
 
 def agreed(item_id: int, grades: Sequence[Grade]) -> Agreed:
     """Return what the human grades of one item say."""
-    for row in grades:
-        if row.adjudicates:
-            return Agreed(item_id, row.grade, False, tuple(grades))
-    median = consensus([row.grade for row in grades if row.grade is not None])
-    return Agreed(item_id, None if median.grade is None else int(median.grade), median.split is not None, tuple(grades))
+    given = [(row.grade, row.adjudicates) for row in grades if row.grade is not None]
+    grade, split = _truth(given)
+    return Agreed(item_id, grade, split, tuple(grades))
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What people said in a round so far, without who said it.
+
+    `grades` are those that they agree on, by item id; `split` the items that they are split on; `unsure` those of which
+    somebody could not tell and nobody gave a grade. `count` is how many grades they gave, adjudications too.
+    """
+
+    grades: dict[int, int]
+    split: list[int]
+    unsure: list[int]
+    count: int
+
+    @property
+    def done(self) -> set[int]:
+        """The items that people are done with."""
+        return {*self.grades, *self.unsure}
+
+    def mark(self, basis: str) -> str:
+        """Return a hash of all this and of `basis`: a state is that of now if it has the mark of now."""
+        pairs = sorted([*self.grades.items(), *((item, -1) for item in self.unsure)])
+        return sha256(f"{basis} {self.count} ".encode() + np.array(pairs, np.int64).tobytes()).hexdigest()
+
+
+def said_in(round: Round) -> Said:
+    """Return what people said in a round. One query, of numbers alone."""
+    rows = Grade.objects.filter(item__round=round, source=Grade.Source.HUMAN).exclude(kind=Grade.Kind.SKIP).order_by()
+    given: dict[int, list[tuple[int, bool]]] = defaultdict(list)
+    unsure, count = set(), 0
+    for item_id, grade, adjudicates in rows.values_list("item_id", "grade", "adjudicates"):
+        if grade is None:
+            unsure.add(item_id)
+        else:
+            given[item_id].append((grade, adjudicates))
+            count += 1
+    truths = {item_id: _truth(grades) for item_id, grades in given.items()}
+    return Said(
+        {item_id: grade for item_id, (grade, _) in truths.items() if grade is not None},
+        [item_id for item_id, (_, split) in truths.items() if split],
+        sorted(unsure - given.keys()),
+        count,
+    )
+
+
+def _truth(given: Sequence[tuple[int, bool]]) -> tuple[int | None, bool]:
+    """Return what grades of an item, each with whether it adjudicates, come to; and whether they are split."""
+    if len(given) == 1:
+        return given[0][0], False
+    for grade, adjudicates in given:
+        if adjudicates:
+            return grade, False
+    median = consensus([grade for grade, _ in given])
+    return None if median.grade is None else int(median.grade), median.split is not None

@@ -38,15 +38,15 @@ def course_of(round: Round) -> Course | None:
     """
     known = [one for one in agreed_of(round).values() if one.grade is not None]
     desk = desk_of(round) if known else None
-    if desk is None:
+    if desk is None or (judging := desk.judging) is None:
         return None
     known.sort(key=lambda one: max(row.graded_at for row in one.grades))
-    given = [(desk.items[one.item_id], one.grade) for one in known if one.item_id in desk.items]
-    points, taken, state = [], 0, desk.judging.state(bounds=False)
+    given = [(desk.pair(one.item_id), one.grade) for one in known if one.item_id in desk.items]
+    points, taken, state = [], 0, judging.state(bounds=False)
     for count in _counts(len(given)):
         for item, grade in given[taken:count]:
-            desk.judging.grade(item, grade)
-        taken, state = count, desk.judging.state(bounds=False)
+            judging.grade(item, grade)
+        taken, state = count, judging.state(bounds=False)
         says = state.reason is None
         share = sum(pair.settled for pair in state.pairs) / len(state.pairs)
         points.append(Point(count, state.probability if says else None, share if says else None))

@@ -3,8 +3,11 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from hashlib import sha256
 from itertools import islice
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -15,19 +18,19 @@ from django.utils import timezone
 from numpy.typing import NDArray
 
 from apps.benchmarks.models import Run
-from apps.judging.models import Grade, Round, RoundItem, Slot
+from apps.judging.models import Round, RoundItem, RoundState, Slot
 from apps.judging.ordering import Question
 from apps.judging.pooling import known_grades, pool_of, read_rankings
 from apps.judging.scales import grades_of
-from apps.judging.settling.consensus import agreed_of
+from apps.judging.settling.consensus import said_in
+from apps.judging.settling.packing import pack, unpack
 from benchbench.ir.judging.judging import Judging
-from benchbench.ir.judging.orders import upcoming, weight_order
-from benchbench.ir.judging.pool import Item, JudgingError, Pool
+from benchbench.ir.judging.orders import sample_of, upcoming, weight_order
+from benchbench.ir.judging.pool import Item, JudgingError
 from benchbench.ir.judging.state import State
 from benchbench.ir.measures import Measure
 
 KEPT = 8  # rounds whose pools a process keeps
-RENEWED_AFTER = 10  # grades
 PLACED_ANEW = 60  # items at the front of the decisive order that each new state puts in place
 
 Numbers = NDArray[np.int64]
@@ -35,81 +38,86 @@ Numbers = NDArray[np.int64]
 
 @dataclass(eq=False)
 class Desk:
-    """The pool of a round in memory, with the grades that were taken in, by item."""
+    """The question of a round in memory, with the grades that were taken in, by item.
 
-    pool: Pool
-    judging: Judging
-    runs: list[Run]
-    items: dict[int, Item]
-    """By the id of a round's item, its pair in the pool."""
+    It is worked at by whoever has locked the round's `RoundState`, and so by one thread at a time.
+    """
+
+    basis: str
+    question: Question
+    judging: Judging | None
+    """None for a round that compares nothing."""
+    items: dict[int, int]
+    """By the id of a round's item, the number of its pair in the pool."""
     ids: dict[int, int]
-    """By the number of a pair in the pool, the id of its item."""
+    """The other way round."""
     sample: Numbers
     """The numbers of the round's pairs in the sample's order."""
-    front: list[int] = field(default_factory=list)
-    """The items that were put in place last, in their order."""
     taken: dict[int, int] = field(default_factory=dict)
 
-
-@dataclass(eq=False)
-class Room:
-    """The desk of one round, made by whoever comes first, at which one thread works at a time."""
-
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    is_made: bool = False
-    desk: Desk | None = None
-    """None before it is made, and for a round that compares nothing."""
+    def pair(self, item: int) -> Item:
+        return self.question.pool.item(self.items[item])
 
 
-_rooms: "OrderedDict[UUID, Room]" = OrderedDict()
+_desks: "OrderedDict[UUID, Desk]" = OrderedDict()
 _guard = threading.Lock()
 
 
-def state_of(round: Round) -> tuple[State, list[Run]] | None:
-    """Return the state of a round after its grades so far and its runs, which it names by row.
+@transaction.atomic
+def renew(round: Round) -> RoundState:
+    """Bring the state of a round up to its grades so far, and return it. Where it is that already nothing is done.
 
-    None for a round that compares nothing: of one run, or of fewer than two queries that all runs answered. What its
-    judges are split on counts as unjudged. While the round is open it is noted with it whether its question is settled,
-    and the decisive order is brought up to date.
+    Two never do it for one round: who comes second waits, on the row. While the round is open it is noted whether its
+    question is settled, and the decisive order is brought up to date. What judges are split on counts as unjudged.
     """
-    room = _room(round)
-    with room.lock:
-        return _state(round, room)
-
-
-def bring_up_to_date(round: Round) -> None:
-    """Ask for the state again where RENEWED_AFTER grades came since it was asked for last: nobody may look at it.
-
-    Where another thread is at it, nothing waits for that.
-    """
-    room = _room(round)
-    if abs(_graded(round) - round.stated_grades) >= RENEWED_AFTER and room.lock.acquire(blocking=False):
-        try:
-            _state(round, room)
-        finally:
-            room.lock.release()
-
-
-def _state(round: Round, room: Room) -> tuple[State, list[Run]] | None:
-    graded = _graded(round)
-    if not room.is_made:
-        room.desk, room.is_made = desk_of(round), True
-    desk, state = room.desk, None
-    if desk is not None:
-        _take_in(desk, {item: one.grade for item, one in agreed_of(round).items() if one.grade is not None})
+    row = _locked(round)
+    round.refresh_from_db(fields=["state", "answered_at", "goes_on"])
+    basis = basis_of(round, runs_of(round))
+    said = said_in(round)
+    if row.mark == (mark := said.mark(basis)):
+        return row
+    desk = _desk(round, row, basis)
+    if row.basis != basis:
+        items = np.array([desk.ids.get(number, 0) for number in range(desk.question.pool.size)], np.int64)
+        row.basis, row.board = basis, pack(desk.question, items)
+        row.save(update_fields=["basis", "board"])
+    state = None
+    if desk.judging is not None:
+        _take_in(desk, desk.judging, said.grades)
         state = desk.judging.state()
         if round.is_open:
             _note(round, state)
         if round.order == Round.Order.DECISIVE and round.hands_out:
-            _place_anew(round, desk)
-    if graded != round.stated_grades:
-        Round.objects.filter(pk=round.pk).update(stated_grades=graded)
-        round.stated_grades = graded
-    return None if desk is None or state is None else (state, desk.runs)
+            row.front = _place_anew(round, desk, desk.judging, row.front)
+    share = 1.0 if round.order == Round.Order.RANDOM else round.uniform_share
+    judged = [desk.items[item] for item in said.done if item in desk.items]
+    row.sample_size, row.sampled_from = len(sample_of(desk.sample, judged, share=share)[0]), len(desk.sample)
+    row.state = None if state is None else state.as_record()
+    row.grades, row.mark, row.renewed_at = said.count, mark, timezone.now()
+    row.save(update_fields=["state", "grades", "mark", "sample_size", "sampled_from", "front", "renewed_at"])
+    return row
 
 
-def _graded(round: Round) -> int:
-    return Grade.objects.filter(item__round=round, source=Grade.Source.HUMAN, kind=Grade.Kind.GRADE).count()
+def _locked(round: Round) -> RoundState:
+    """Return the row of a round's state, locked; it is made where there is none."""
+    rows = RoundState.objects.select_for_update().defer("board").filter(pk=round.pk)
+    row = rows.first()
+    if row is None:
+        RoundState.objects.bulk_create([RoundState(round=round)], ignore_conflicts=True)
+        row = rows.get()
+    return row
+
+
+def runs_of(round: Round) -> list[Run]:
+    """Return the runs of a round, in the order in which its state names them by row."""
+    runs = round.runs.select_related("benchmark").order_by("benchmark", "run_order")
+    return list(runs.defer("config", "provenance", "timing", "warnings"))
+
+
+def basis_of(round: Round, runs: Sequence[Run]) -> str:
+    """Return a hash of what tells whether the rankings and the known judgments of a round are those of before."""
+    of_runs = [(str(run.pk), run.status, run.failed_queries, str(run.completed_at)) for run in runs]
+    return sha256(f"{round.mapping.resolved_at} {of_runs}".encode()).hexdigest()
 
 
 def question_of(round: Round, runs: Sequence[Run]) -> tuple[Question, list[int]]:
@@ -121,44 +129,60 @@ def question_of(round: Round, runs: Sequence[Run]) -> tuple[Question, list[int]]
     return Question(pool, Measure.parse(round.measure), grades_of(round.scale), truths, round.seed), query_ids
 
 
-def _room(round: Round) -> Room:
-    """Return the room of a round in this process; the one that was asked for longest ago goes, past KEPT."""
+def _desk(round: Round, row: RoundState, basis: str) -> Desk:
+    """Return the desk of a round in this process; the one that was asked for longest ago goes, past KEPT."""
     with _guard:
-        room = _rooms.setdefault(round.pk, Room())
-        _rooms.move_to_end(round.pk)
-        while len(_rooms) > KEPT:
-            _rooms.popitem(last=False)
-    return room
+        desk = _desks.get(round.pk)
+    if desk is None or desk.basis != basis:
+        desk = _made(round, row, basis)
+    with _guard:
+        _desks[round.pk] = desk
+        _desks.move_to_end(round.pk)
+        while len(_desks) > KEPT:
+            _desks.popitem(last=False)
+    return desk
 
 
-def desk_of(round: Round) -> Desk | None:
-    """Return the desk of a round as it began, without a grade; None for a round that compares nothing."""
-    runs = list(round.runs.order_by("benchmark", "run_order"))
-    if len(runs) < 2:
-        return None
-    question, query_ids = question_of(round, runs)
-    try:
-        judging = question.judging()
-    except JudgingError:
-        return None
+def desk_of(round: Round) -> Desk:
+    """Return the desk of a round as it began, without a grade."""
+    row = RoundState.objects.filter(pk=round.pk).first() or RoundState(round=round)
+    return _made(round, row, basis_of(round, runs_of(round)))
+
+
+def _made(round: Round, row: RoundState, basis: str) -> Desk:
+    question, items = unpack(bytes(row.board), round) if row.basis == basis and row.board else _read(round)
+    judging = None
+    if question.pool.runs >= 2:
+        with suppress(JudgingError):  # fewer than two queries that every run answered
+            judging = question.judging()
+    ids = {number: item for number, item in enumerate(items.tolist()) if item}
+    numbers = {item: number for number, item in ids.items()}
+    return Desk(basis, question, judging, numbers, ids, question.sample_order(question.holes()))
+
+
+def _read(round: Round) -> tuple[Question, Numbers]:
+    """Return the question of a round and the item of each pair of its pool, 0 where that is none."""
+    question, query_ids = question_of(round, runs_of(round))
+    rows = RoundItem.objects.filter(round=round).values_list("query_id", "document_id", "pk")
     place_of = {query: place for place, query in enumerate(query_ids)}
-    rows = RoundItem.objects.filter(round=round).values_list("pk", "query_id", "document_id")
-    pairs = {pk: Item(place_of[query], document) for pk, query, document in rows if query in place_of}
-    items = {pk: item for pk, item in pairs.items() if item in question.pool.numbers}  # a retry may change rankings
-    ids = {question.pool.numbers[item]: pk for pk, item in items.items()}
-    sample = question.sample_order(question.holes())
-    return Desk(question.pool, judging, runs, items, ids, sample)
+    numbers = question.pool.numbers
+    items = np.zeros(question.pool.size, np.int64)
+    for query, document, pk in rows:
+        pair = Item(place_of.get(query, -1), document)
+        if pair in numbers:  # a retry may change rankings
+            items[numbers[pair]] = pk
+    return question, items
 
 
-def _take_in(desk: Desk, grades: dict[int, int]) -> None:
+def _take_in(desk: Desk, judging: Judging, grades: dict[int, int]) -> None:
     """Let the judging know the grades that are new or other than those that it knows, and those that are gone."""
     grades = {item: grade for item, grade in grades.items() if item in desk.items}
     for item in desk.taken.keys() - grades.keys():
-        desk.judging.grade(desk.items[item], None)
+        judging.grade(desk.pair(item), None)
         del desk.taken[item]
     for item, grade in grades.items():
         if desk.taken.get(item) != grade:
-            desk.judging.grade(desk.items[item], grade)
+            judging.grade(desk.pair(item), grade)
             desk.taken[item] = grade
 
 
@@ -169,26 +193,24 @@ def _note(round: Round, state: State) -> None:
         Round.objects.filter(pk=round.pk, state=Round.State.OPEN).update(answered_at=round.answered_at)
 
 
-@transaction.atomic
-def _place_anew(round: Round, desk: Desk) -> None:
-    """Put the next items of the decisive order before all others that wait: those of the greatest weights now.
+def _place_anew(round: Round, desk: Desk, judging: Judging, before: list[int]) -> list[int]:
+    """Put the next items of the decisive order before all others that wait, and return them.
 
-    Slots that somebody is taking at this moment are passed over: nothing waits for this.
+    They are those of the greatest weights now; `before` are those of the last time, which stay where they are if they
+    are the same. Slots that somebody is taking at this moment are passed over: nothing waits for this.
     """
     slots = Slot.objects.filter(round=round)
     given = slots.filter(Q(done=True) | Q(until__gte=Now())).values_list("item_id", flat=True)
-    numbers = desk.pool.numbers
-    out = {numbers[desk.items[item]] for item in given if item in desk.items}
-    primary = weight_order(desk.judging.weights())
-    coming = upcoming(primary, desk.sample, out, share=round.uniform_share)
+    out = {desk.items[item] for item in given if item in desk.items}
+    coming = upcoming(weight_order(judging.weights()), desk.sample, out, share=round.uniform_share)
     front = [desk.ids[number] for number, _ in islice((one for one in coming if one[0] in desk.ids), PLACED_ANEW)]
-    if front == desk.front:
-        return
-    desk.front = front
+    if front == before:
+        return front
     first = slots.aggregate(least=Min("place"))["least"] or 0
     place_of = {item: first - len(front) + place for place, item in enumerate(front)}
     waiting = slots.filter(item__in=front, done=False).select_for_update(skip_locked=True)
-    moved = list(waiting)
+    moved: list[Any] = list(waiting)
     for slot in moved:
         slot.place = place_of[slot.item_id]
     Slot.objects.bulk_update(moved, ["place"])
+    return front

@@ -9,7 +9,7 @@ from benchbench.ir.judging.state import State
 
 def state_facts(summary: Summary) -> dict[str, Any]:
     """Return the state of a round by the keys of the API (`RoundState`)."""
-    round = summary.round
+    round, stated = summary.round, summary.stated
     return {
         "done": summary.progress.done,
         "wanted": summary.progress.wanted,
@@ -30,6 +30,12 @@ def state_facts(summary: Summary) -> dict[str, Any]:
         "hands_out": round.hands_out,
         "answered_at": round.answered_at,
         "sentence": summary.sentence,
+        "grades": stated.said.count,
+        "counted_grades": stated.counted,
+        "is_current": stated.is_current,
+        "renewed_at": stated.renewed_at,
+        "sample_size": stated.sample_size,
+        "inclusion_probability": stated.inclusion_probability,
         "question": None if summary.state is None else _question(summary.state, [str(run.pk) for run in summary.runs]),
     }
 

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from statistics import median
 from typing import Any
 
+from django.db import connection
 from django.db.models import Count, Max, Q
 from django.utils import timezone
 
@@ -39,12 +40,63 @@ class Progress:
     judges: list[JudgeProgress]
 
 
+@dataclass(frozen=True, slots=True)
+class OwnProgress:
+    """How far a round is, and one judge in it: `mine` items graded, or said not to tell; the rest as elsewhere here."""
+
+    done: int
+    wanted: int
+    mine: int
+    pace: float | None
+    left: float | None
+
+
+# One statement, as it comes with every grade.
+OWN = """
+WITH own AS (
+    SELECT kind, seconds, graded_at FROM judging_grade JOIN judging_rounditem item ON item.id = item_id
+    WHERE judge_id = %(judge)s AND round_id = %(round)s AND NOT adjudicates AND kind <> 'skip'
+), timed AS (
+    SELECT seconds FROM own WHERE seconds IS NOT NULL ORDER BY graded_at DESC LIMIT %(pace_of)s
+)
+SELECT
+    (SELECT count(*) FROM judging_slot WHERE round_id = %(round)s AND NOT done),
+    (SELECT count(*) FROM own),
+    (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds) FROM timed),
+    (
+        SELECT count(*) FROM judging_round_judges judge WHERE round_id = %(round)s AND (
+            SELECT graded_at FROM judging_grade JOIN judging_rounditem item ON item.id = item_id
+            WHERE judge_id = judge.user_id AND item.round_id = %(round)s AND NOT adjudicates AND source = 'human'
+            ORDER BY graded_at DESC LIMIT 1
+        ) >= %(active)s
+    )
+"""
+
+
+def own_progress(round: Round, judge: Any) -> OwnProgress:
+    """Return how far a round is, for one of its judges. One query."""
+    values = {"round": round.pk, "judge": judge.pk, "pace_of": PACE_OF, "active": timezone.now() - ACTIVE}
+    with connection.cursor() as cursor:
+        cursor.execute(OWN, values)
+        waiting, mine, pace, at_work = cursor.fetchone()
+    done = round.gradings - waiting
+    wanted = _wanted(round, done)
+    return OwnProgress(done, wanted, mine, pace, _left(pace, wanted - done, at_work))
+
+
+def _wanted(round: Round, done: int) -> int:
+    is_whole = round.budget is None or round.item_count <= round.budget
+    return round.gradings if is_whole else max(done, round.budget or 0)
+
+
+def _left(pace: float | None, gradings: int, at_work: int) -> float | None:
+    return None if pace is None else pace * -(-gradings // max(at_work, 1))
+
+
 def progress_of(round: Round) -> Progress:
     """Return the progress of a round. Three queries, and one for each judge who graded."""
     done = Slot.objects.filter(round=round, done=True).count()
-    wanted = Slot.objects.filter(round=round).count()
-    if round.budget is not None and round.item_count > round.budget:
-        wanted = max(done, round.budget)
+    wanted = _wanted(round, done)
     counted = _counts(round)
     now = timezone.now()
     at_work = sum(row["last"] is not None and now - row["last"] < ACTIVE for row in counted.values()) or len(counted)
@@ -52,7 +104,7 @@ def progress_of(round: Round) -> Progress:
     for user in round.judges.order_by("username"):
         row = counted.get(user.pk, {"graded": 0, "skipped": 0, "cant_tell": 0, "last": None})
         pace = _pace(round, user) if user.pk in counted else None
-        left = None if pace is None else pace * -(-(wanted - done) // max(at_work, 1))
+        left = _left(pace, wanted - done, at_work)
         judges.append(
             JudgeProgress(user, row["graded"], row["skipped"], row["cant_tell"], pace, left, last=row["last"])
         )

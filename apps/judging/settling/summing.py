@@ -5,22 +5,31 @@ from dataclasses import dataclass
 
 from apps.benchmarks.models import Run
 from apps.judging.models import Round
-from apps.judging.settling.consensus import agreed_of
-from apps.judging.settling.deciding import state_of
 from apps.judging.settling.progress import Progress, progress_of
+from apps.judging.settling.renewing import Stated, stated
 from benchbench.decimals import counted
 from benchbench.ir.judging.state import State
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A round as it stands. `state` is None for a round that compares nothing; its rows are `runs`."""
+    """A round as it stands: its progress, and the state that is known (`renewing.Stated`)."""
 
     round: Round
     progress: Progress
-    split: list[int]
-    state: State | None
-    runs: Sequence[Run]
+    stated: Stated
+
+    @property
+    def state(self) -> State | None:
+        return self.stated.state
+
+    @property
+    def runs(self) -> Sequence[Run]:
+        return self.stated.runs
+
+    @property
+    def split(self) -> list[int]:
+        return self.stated.said.split
 
     @property
     def sentence(self) -> str:
@@ -30,15 +39,22 @@ class Summary:
             parts.append(f"{counted(len(self.split), 'item')} to adjudicate.")
         if self.state is not None:
             parts.append(_verdict(self.state, self.runs))
+            parts.extend(filter(None, [self.age]))
         return " ".join(parts)
 
+    @property
+    def age(self) -> str:
+        """Of how many grades the state is, for the reader; empty where it counts all."""
+        if self.stated.is_current:
+            return ""
+        grades = self.stated.said.count
+        return f"That counts {self.stated.counted:,} of {counted(grades, 'grade')}; it is being renewed."
 
-def summary_of(round: Round) -> Summary:
-    """Return a round as it stands now; its state is brought up to date (`deciding.state_of`)."""
-    stated = state_of(round)
-    split = [one.item_id for one in agreed_of(round).values() if one.split]
-    state, runs = stated or (None, [])
-    return Summary(round, progress_of(round), split, state, runs)
+
+def summary_of(round: Round, *, here: bool = False) -> Summary:
+    """Return a round as it stands; with `here` its state is reckoned in this process where it is not that of now."""
+    state = stated(round, here=here)
+    return Summary(round, progress_of(round), state)
 
 
 def _verdict(state: State, runs: Sequence[Run]) -> str:

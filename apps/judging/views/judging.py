@@ -1,5 +1,6 @@
 """The page on which a judge grades, and what it exchanges with the server."""
 
+from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
@@ -12,11 +13,11 @@ from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_POST
 
 from apps.judging.grading import MOST_UNDONE, grade_item, grades_by, ungrade
-from apps.judging.handing import next_items, shown
+from apps.judging.handing import hand_out, shown
 from apps.judging.judges import is_judge, require_judge, require_part
 from apps.judging.models import Grade, Round
-from apps.judging.settling.progress import progress_of
-from apps.judging.showing import show
+from apps.judging.settling.progress import own_progress
+from apps.judging.showing import show_ungraded
 from apps.judging.views.items import packed, sheet
 from apps.judging.views.messages import UNDO, Said, read_message
 from benchbench.errors import BenchbenchError
@@ -63,7 +64,6 @@ def exchange(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> H
             keep(found, request.user, said)
         except BenchbenchError as error:
             refused.append({"key": said.key, "sentence": error.message})
-    found.refresh_from_db()
     return JsonResponse({"refused": refused} | told(found, request.user, message.have, message.count))
 
 
@@ -98,25 +98,13 @@ def keep(found: Round, judge: Any, said: Said) -> None:
 
 def told(found: Round, judge: Any, have: frozenset[int], count: int) -> dict[str, Any]:
     """Return the items that a judge holds now, those in full that the page does not have, and how far the judge is."""
-    items = next_items(found, judge, count=count) if found.is_open else []
-    new = show(found, judge, [item for item in items if item.pk not in have])
+    held = hand_out(found, judge, count=count) if found.is_open else []
+    new = show_ungraded(shown([item for item in held if item not in have]))
     return {
-        "held": [item.pk for item in items],
+        "held": held,
         "items": [packed(row, reverse("admin:round_text", args=[found.pk, row.item.pk])) for row in new],
-        "progress": _progress(found, judge),
-        "end": "" if items else _end(found),
-    }
-
-
-def _progress(found: Round, judge: Any) -> dict[str, Any]:
-    progress = progress_of(found)
-    own = next((one for one in progress.judges if one.user == judge), None)
-    return {
-        "done": progress.done,
-        "wanted": progress.wanted,
-        "mine": own.graded + own.cant_tell if own else 0,
-        "pace": own.pace if own else None,
-        "left": own.left if own else None,
+        "progress": asdict(own_progress(found, judge)),
+        "end": "" if held else _end(found),
     }
 
 

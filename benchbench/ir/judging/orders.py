@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from benchbench.ir.judging.pool import Item, JudgingError, Pool
+from benchbench.ir.judging.pool import JudgingError, Pool
 
 SHARE = 0.1  # of a round's grades; see `SHARE` in docs/statistics.md
 
@@ -72,16 +72,19 @@ def sampled(given: int, share: float, size: int) -> int:
     return min(math.ceil(share * given - 1e-9), size)
 
 
-def sample_of(pool: Pool, judged: Collection[Item], *, seed: int, share: float = SHARE) -> tuple[list[Item], float]:
+def sample_of(sample: Numbers, judged: Collection[int], *, share: float = SHARE) -> tuple[Numbers, float]:
     """The uniform sample among the `judged` pairs of a round, and the probability with which each pair is in it.
 
-    Pairs that are given out and not yet judged end it: the sample is no longer than the first pair that is missing.
+    `sample` is the sample's order. Pairs that are given out and not yet judged end it: it is no longer than the first
+    pair that is missing. So it holds wherever a round stops. Where its grades decided that, as when its question is
+    answered, the probability is that of a round which stops after so many.
     """
     require_share(share)
-    done = {pool.numbers[item] for item in judged if item in pool.numbers}
-    order = random_order(pool, seed=seed)[: sampled(len(done), share, pool.size)].tolist()
-    length = next((place for place, number in enumerate(order) if number not in done), len(order))
-    return [pool.item(number) for number in order[:length]], length / max(pool.size, 1)
+    done = set(judged).intersection(sample.tolist())
+    order = sample[: sampled(len(done), share, len(sample))]
+    missing = np.flatnonzero([number not in done for number in order.tolist()])
+    first = order[: missing[0]] if len(missing) else order
+    return first, len(first) / max(len(sample), 1)
 
 
 def require_share(share: float) -> None:

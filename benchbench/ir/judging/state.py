@@ -14,7 +14,9 @@ its probability. Pairs are called settled together: taken by falling probability
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,3 +65,14 @@ class State:
     queries: int  # compared: every run answered them
     more: MoreGrades
     reason: str | None  # why nothing is called settled yet, where grades are too few to say
+
+    def as_record(self) -> dict[str, Any]:
+        """The state as JSON has it; `of_record` reads it again."""
+        return asdict(self)
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any]) -> Self:
+        """The state that `as_record` wrote."""
+        pairs = tuple(PairState(**pair) for pair in record["pairs"])
+        more = MoreGrades(**record["more"])
+        return cls(**{**record, "pairs": pairs, "more": more, "verdict": tuple(record["verdict"])})

@@ -70,19 +70,24 @@ def test_in_every_order_each_pair_is_sampled_with_the_stated_probability():
         for _ in range(6):
             primary = weight_order([3.0 if number % 2 == len(given) % 2 else number for number in range(pool.size)])
             given.append(next(upcoming(primary, sample, given, share=0.4))[0])
-        items, probability = sample_of(pool, [pool.item(number) for number in given], seed=seed, share=0.4)
-        counts[[pool.numbers[item] for item in items]] += 1
+        numbers, probability = sample_of(sample, given, share=0.4)
+        counts[numbers] += 1
         stated.append(probability)
     assert set(stated) == {0.3}
     assert np.abs(counts / 1_000 - 0.3).max() < 0.06
 
 
 def test_a_sample_ends_before_the_first_pair_that_is_not_judged_yet():
-    pool = Pool.of(RUNS)
-    order = random_order(pool, seed=1).tolist()
-    judged = [pool.item(number) for number in order if number != order[2]]
-    items, probability = sample_of(pool, judged, seed=1, share=1.0)
-    assert items == [pool.item(number) for number in order[:2]]
-    assert probability == 2 / pool.size
+    order = random_order(Pool.of(RUNS), seed=1)
+    judged = [number for number in order.tolist() if number != order[2]]
+    numbers, probability = sample_of(order, judged, share=1.0)
+    assert numbers.tolist() == order[:2].tolist()
+    assert probability == 2 / len(order)
     with pytest.raises(JudgingError, match="between 0 and 1"):
-        sample_of(pool, judged, seed=1, share=1.5)
+        sample_of(order, judged, share=1.5)
+
+
+def test_a_round_that_stops_early_has_the_sample_of_what_it_judged():
+    order = random_order(Pool.of(RUNS), seed=1)
+    assert sample_of(order, order[:1].tolist(), share=0.1)[1] == 1 / len(order)
+    assert sample_of(order, [], share=0.1)[1] == 0

@@ -1,6 +1,5 @@
 """Items of a judging round: handed out, graded, taken back; and those that its owner decides."""
 
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -34,7 +33,7 @@ from apps.judging.handing import next_items, shown
 from apps.judging.judges import require_lead, require_part
 from apps.judging.models import Grade, Round, RoundItem
 from apps.judging.settling.consensus import agreed_of
-from apps.judging.showing import show
+from apps.judging.showing import show, show_ungraded
 
 
 class NextItems(Endpoint):
@@ -51,7 +50,7 @@ class NextItems(Endpoint):
         """
         found = find_round(request, round_id)
         items = next_items(found, request.user, count=valid(NextRequest, request.data)["count"])
-        return handed(found, request.user, items)
+        return handed(found, items)
 
 
 class OneItem(Endpoint):
@@ -106,7 +105,7 @@ class UndoGrades(Endpoint):
         """Take back your last grades, at most ten, and hold their items again. 409 where there is none."""
         found = find_round(request, round_id)
         items = undo(found, request.user, count=valid(UndoRequest, request.data)["count"])
-        return handed(found, request.user, shown(items))
+        return handed(found, shown(items))
 
 
 class Ungrade(Endpoint):
@@ -167,8 +166,8 @@ def require_item(found: Round, item_id: int) -> None:
         raise NotFound(f'The round "{found}" has no item {item_id}.')
 
 
-def handed(found: Round, user: Any, items: list[RoundItem]) -> Response:
+def handed(found: Round, items: list[RoundItem]) -> Response:
     """Answer with items as a judge sees them, and whether more will come."""
     names = ("is_open", "answered_at", "hands_out")
-    told = {name: getattr(found, name) for name in names} | {"items": show(found, user, items)}
+    told = {name: getattr(found, name) for name in names} | {"items": show_ungraded(items)}
     return Response(HandedItems(told).data)

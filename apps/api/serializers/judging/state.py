@@ -62,6 +62,17 @@ class RoundState(serializers.Serializer):
     hands_out = serializers.BooleanField()
     answered_at = Moment(allow_null=True)
     sentence = serializers.CharField()
+    grades = serializers.IntegerField(min_value=0, help_text="That people gave so far, adjudications too.")
+    counted_grades = serializers.IntegerField(
+        min_value=0,
+        help_text="Of which question, sample_size and inclusion_probability are. Who asks has them renewed.",
+    )
+    is_current = serializers.BooleanField(help_text="Whether they count all that is said now.")
+    renewed_at = Moment()
+    sample_size = serializers.IntegerField(min_value=0, help_text="Judged pairs that are a uniform sample.")
+    inclusion_probability = serializers.FloatField(
+        help_text="With which any pair that nobody had judged before the round is in that sample, after these grades."
+    )
     question = QuestionFacts(allow_null=True, help_text="null where nothing is compared: of one run.")
 
 

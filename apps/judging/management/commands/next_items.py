@@ -6,7 +6,7 @@ from django.core.management.base import CommandParser
 
 from apps.judging.finding import find_judge, find_round
 from apps.judging.handing import next_items
-from apps.judging.showing import Shown, show
+from apps.judging.showing import Shown, show_ungraded
 from apps.operations.commands import UseCaseCommand
 
 
@@ -28,7 +28,7 @@ They are the judge's for ten minutes. What is printed as JSON has the keys by wh
     def act(self, **options: Any) -> None:
         found = find_round(options["round"])
         judge = find_judge(found, options["judge"])
-        items = show(found, judge, next_items(found, judge, count=options["count"]))
+        items = show_ungraded(next_items(found, judge, count=options["count"]))
         text = "\n\n".join(map(_text, items)) or "No item is left for this judge."
         self.report({"items": [_facts(one) for one in items]}, text, as_json=options["json"])
 

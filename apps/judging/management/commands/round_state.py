@@ -25,7 +25,7 @@ class Command(UseCaseCommand):
     def act(self, **options: Any) -> None:
         found = find_round(options["round"])
         with self.busy("Reading the grades"):
-            summary, agreement = summary_of(found), agreement_of(found)
+            summary, agreement = summary_of(found, here=True), agreement_of(found)
         facts = state_facts(summary) | {"agreement": agreement_facts(agreement)}
         self.report(facts, _text(summary, agreement), as_json=options["json"])
 

@@ -24,7 +24,7 @@ class Command(UseCaseCommand):
 
 A worker stays resident: it keeps its models loaded, and sweeps for work that others lost. Start as many as you have
 GPUs or cores, on any machines that reach the database and Redis. Queues: gpu (indexes, benchmarks), default
-(resolving).
+(resolving). Quick jobs (states of judging rounds) are done by every worker, before the others.
 
   benchbench worker
   benchbench worker gpu
@@ -38,7 +38,7 @@ GPUs or cores, on any machines that reach the database and Redis. Queues: gpu (i
         parser.add_argument("--burst", action="store_true", help="End when the queues are empty.")
 
     def act(self, **options: Any) -> None:
-        queues: list[str] = options["queues"]
+        queues = list(dict.fromkeys([queueing.QUICK, *options["queues"]]))
         owner = this_worker()
         stop = threading.Event()
         signs = threading.Thread(target=give_signs, args=(owner, queues, stop), name="signs", daemon=True)
@@ -51,7 +51,7 @@ GPUs or cores, on any machines that reach the database and Redis. Queues: gpu (i
             worker = SimpleWorker(
                 [django_rq.get_queue(name) for name in queues],
                 connection=django_rq.get_connection("default"),
-                job_class=queueing.BatchJob,
+                job_class=queueing.OwnJob,
                 serializer=JSONSerializer,
             )
             worker.work(burst=options["burst"], logging_level="WARNING")
