@@ -32,6 +32,7 @@ NO_PAGES = {
     "benchmark_export": "a file",
     "run_export": "a file",
     "benchmark_manifest": "a file",
+    "metrics": "figures for a monitor, in its own format",
 }
 # Parts of pages, asked for by themselves.
 FRAGMENTS = {
