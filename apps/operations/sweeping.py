@@ -7,6 +7,7 @@ from apps.operations.ending import settle
 from apps.operations.leasing import ACTIVE, claimable
 from apps.operations.models import Operation
 from apps.operations.workers.limits import break_off_lost
+from benchbench.decimals import counted
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +28,7 @@ def sweep() -> int:
         present = queueing.queued_job_ids(operation.queue) if waiting else set()
         missing = [batch for batch in waiting if queueing.job_id(batch) not in present]
         if missing:
-            log.warning("%s: %d batches had no job; enqueued again.", operation, len(missing))
+            log.warning("%s: %s without a job, enqueued again.", operation, counted(len(missing), "batch"))
             queueing.enqueue(operation.queue, missing)
             enqueued += len(missing)
     return enqueued
