@@ -1,7 +1,12 @@
 """The state of a round: who renews it, how often, and what whoever looks at it is told of its age."""
 
+import threading
+import time
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from rq import Queue
 
 from apps.benchmarks.models import Benchmark
@@ -86,7 +91,9 @@ def test_a_grade_that_changes_and_one_that_is_decided_make_the_state_old(
     (item,) = graded(decisive, ada, 1)
     stated(decisive, here=True)
     grade_item(decisive, item.pk, ada, grade=0)
-    assert not stated(decisive).is_current, "as many grades as before, and another one"
+    told = summary_of(decisive)
+    assert not told.stated.is_current, "as many grades as before, and another one"
+    assert told.sentence.endswith("A grade has changed since; that is being renewed.")
     stated(decisive, here=True)
     grade_item(decisive, item.pk, grace, grade=2)
     assert stated(decisive, here=True).said.split == [item.pk]
@@ -136,6 +143,45 @@ def test_a_worker_renews_what_is_asked_for(benchmark: Benchmark, ada: User, quic
     Command().handle(queues=["default"], burst=True)
     assert RoundState.objects.get(round=opened).renewed_at
     assert not quick.job_ids
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_never_renew_one_round_and_the_second_finds_it_done(
+    benchmark: Benchmark, ada: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = open_for(benchmark, [ada], owner=ada)
+    at_work, second_waits = threading.Event(), threading.Event()
+    made = deciding._made
+    reckoned: list[str] = []
+
+    def slowly(*arguments: Any) -> deciding.Desk:
+        reckoned.append(threading.current_thread().name)
+        at_work.set()
+        assert second_waits.wait(60)
+        return made(*arguments)
+
+    def renewed() -> None:
+        deciding.renew(Round.objects.get(pk=opened.pk))
+        connection.close()
+
+    monkeypatch.setattr(deciding, "_made", slowly)
+    first, second = (threading.Thread(target=renewed, name=name) for name in ("first", "second"))
+    first.start()
+    assert at_work.wait(60)
+    second.start()
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%%roundstate%%'"
+    for _ in range(600):
+        with connection.cursor() as cursor:
+            cursor.execute(waiting)
+            if cursor.fetchone()[0]:
+                break
+        time.sleep(0.1)
+    else:
+        pytest.fail("the second does not wait for the first")
+    second_waits.set()
+    first.join()
+    second.join()
+    assert reckoned == ["first"]
 
 
 @pytest.mark.parametrize(("order", "share", "wanted"), [("depth", 0.2, 1), ("random", 0.1, 5), ("depth", 0.0, 0)])

@@ -48,6 +48,8 @@ class Summary:
         if self.stated.is_current:
             return ""
         grades = self.stated.said.count
+        if self.stated.counted == grades:
+            return "A grade has changed since; that is being renewed."
         return f"That counts {self.stated.counted:,} of {counted(grades, 'grade')}; it is being renewed."
 
 
