@@ -21,6 +21,7 @@ from apps.operations import queueing
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.sockets import events
 from apps.operations.workers.limits import limited
+from apps.operations.workers.watchdog import Ending, is_overdue
 from benchbench.errors import BenchbenchError
 
 log = logging.getLogger(__name__)
@@ -38,7 +39,12 @@ class UnfitWorkerError(BenchbenchError):
 
 def new_owner() -> str:
     """Return a name for a worker that no other process on any machine has."""
-    return f"{socket.gethostname()[:40]}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+    return f"{process_name(os.getpid())}{uuid.uuid4().hex[:8]}"
+
+
+def process_name(pid: int) -> str:
+    """Return how the names of all workers begin that a process of this host is."""
+    return f"{socket.gethostname()[:40]}:{pid}:"
 
 
 @cache
@@ -108,6 +114,7 @@ class Lease:
         self._checked = time.monotonic()
         self._reported = 0.0
         self._ended = threading.Event()
+        self._ending = Ending()
         self._lost = threading.Event()
 
     def held(self) -> QuerySet[Batch]:
@@ -228,13 +235,21 @@ class Lease:
 
     def __exit__(self, *error: object) -> None:
         self._ended.set()
+        self._ending.end()
 
     def _renew(self) -> None:
-        """Prolong the lease every third of its length. A database hiccup is tried again; only a lost row ends it."""
+        """Prolong the lease every third of its length. A database hiccup is tried again; only a lost row ends it.
+
+        One whose process hangs is not prolonged; one whose work is not wanted any more must end soon.
+        """
         while not self._ended.wait(settings.BENCHBENCH_LEASE_SECONDS / 3):
             try:
-                if not self.held().update(lease_until=_lease_end()):
+                if is_overdue() or not self.held().update(lease_until=_lease_end()):
                     self._lost.set()
+                if self._lost.is_set() or not self._wanted():
+                    self._ending.begin()
+                    if self._ended.is_set():  # meanwhile: what comes next must not be ended
+                        self._ending.end()
                     return
             except Exception:
                 log.exception("Could not renew the lease of %s; trying again.", self.batch)

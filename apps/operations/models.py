@@ -120,6 +120,12 @@ class Batch(models.Model):
     lease_until = models.DateTimeField(null=True, blank=True)
     result = models.JSONField(default=dict, blank=True, help_text="What the batch contributes to the progress shown.")
     waits_for = models.TextField(blank=True, help_text="What keeps its worker from beginning, in a sentence.")
+    hung = models.JSONField(
+        default=dict,
+        blank=True,
+        editable=False,
+        help_text="By stage and query, the sentence of a model that did not answer; without a query, for several.",
+    )
     error = models.TextField(blank=True)
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)

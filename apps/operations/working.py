@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from django.conf import settings
@@ -14,13 +15,15 @@ from apps.operations import queueing
 from apps.operations.ending import conclude, end_operation, fit_workers, settle
 from apps.operations.faults import Faults
 from apps.operations.handlers import handler_for
-from apps.operations.leasing import Lease, Stopped, UnfitWorkerError, claim, claimable, new_owner
+from apps.operations.leasing import Lease, Stopped, UnfitWorkerError, claim, claimable, new_owner, process_name
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.monitoring import watching
 from apps.operations.monitoring.watching import watched
 from apps.operations.sockets import events
 from apps.operations.waiting import hold_host
+from apps.operations.workers import watchdog
 from apps.operations.workers.limits import HeldError, at_work_on, limited
+from apps.operations.workers.watchdog import Note
 from benchbench.errors import BenchbenchError, told
 from benchbench.models import with_key
 
@@ -55,7 +58,7 @@ def perform_batch(batch_id: int, *, owner: str, on_tick: Callable[[], None] | No
 def _perform(batch: Batch, on_tick: Callable[[], None] | None) -> str:
     """Do a batch that was claimed, and return how it was left."""
     try:
-        with Lease(batch, on_tick=on_tick) as lease, at_work_on(batch.pk, batch.attempts):
+        with Lease(batch, on_tick=on_tick) as lease, at_work_on(batch.pk, batch.attempts), _limit():
             with hold_host(batch, lease):
                 handler_for(batch.operation).perform(batch, lease)
             if not lease.committed:
@@ -71,12 +74,41 @@ def _perform(batch: Batch, on_tick: Callable[[], None] | None) -> str:
         _give_back(batch, lease, error)
         return watching.GIVEN_BACK
     except Exception as error:
-        _attempt_failed(batch, lease, error)
+        spoken = isinstance(error, BenchbenchError)
+        log.error("%s, attempt %d: %s", batch, batch.attempts, told(error), exc_info=None if spoken else error)
+        faults = Faults()
+        faults.add(told(error), error)
+        _attempt_failed(batch, told(error), final=spoken, result=faults.as_result())
         return watching.FAILED
     return watching.DONE
 
 
-def _give_back(batch: Batch, lease: Lease, error: Exception, **noted: Any) -> None:
+def _limit() -> AbstractContextManager[None]:
+    """The time that a batch may take; RQ has raised JobTimeoutException before, where that could be heard."""
+    seconds = settings.BENCHBENCH_BATCH_TIMEOUT_SECONDS
+    sentence = f"The batch took longer than BENCHBENCH_BATCH_TIMEOUT_SECONDS ({seconds:,} s), and was interrupted."
+    return watchdog.limit(seconds + watchdog.GRACE_SECONDS, sentence)
+
+
+def release(pid: int, note: Note, sentence: str) -> None:
+    """Give back what a worker of this host was at when its process ended, as the note that it left says.
+
+    One that hung at queries of a stage loses no attempt: the next one leaves them out (`Batch.hung`), or, where it hung
+    at several together, does them one by one.
+    """
+    held = Batch.objects.filter(state=Batch.State.RUNNING, lease_owner__startswith=process_name(pid))
+    for batch in held.select_related("operation"):
+        if "stage" not in note:
+            _attempt_failed(batch, sentence)
+            continue
+        hung = batch.hung.get(note["stage"], {})
+        (alone, *others) = note["queries"]
+        batch.hung = {**batch.hung, note["stage"]: {**hung, "" if others else str(alone): sentence}}
+        Lease(batch).held().update(hung=batch.hung)
+        _give_back(batch, Lease(batch), sentence)
+
+
+def _give_back(batch: Batch, lease: Lease, error: Exception | str, **noted: Any) -> None:
     """Let another attempt do a batch, without one lost; `noted` is written with its operation."""
     log.warning("%s given back by %s: %s", batch, batch.lease_owner, error)
     with limited():  # the operation's row first, as where a batch is committed
@@ -101,17 +133,13 @@ def pass_on(batch_id: int, *, owner: str) -> bool:
     return True
 
 
-def _attempt_failed(batch: Batch, lease: Lease, error: Exception) -> None:
-    spoken = isinstance(error, BenchbenchError)
-    message = told(error)
-    faults = Faults()
-    faults.add(message, error)
-    log.error("%s, attempt %d: %s", batch, batch.attempts, message, exc_info=None if spoken else error)
-    final = spoken or batch.attempts >= settings.BENCHBENCH_MAX_ATTEMPTS
+def _attempt_failed(batch: Batch, message: str, *, final: bool = False, result: dict[str, Any] | None = None) -> None:
+    """End an attempt with an error, if it still holds the batch: the last one, or one that is `final`, fails it."""
+    final = final or batch.attempts >= settings.BENCHBENCH_MAX_ATTEMPTS
     state = Batch.State.FAILED if final else Batch.State.PENDING
     with limited():
-        ended = {"state": state, "error": message, "result": faults.as_result(), "lease_until": None}
-        if not lease.held().update(**ended, finished_at=Now()):
+        ended = {"state": state, "error": message, "result": result or {}, "lease_until": None}
+        if not Lease(batch).held().update(**ended, finished_at=Now()):
             return
         if final:
             end_operation(batch.operation, Status.FAILED, error=message)

@@ -29,14 +29,14 @@ def start_worker(process_environment: dict[str, str]) -> Iterator[Worker]:
     workers = []
 
     def start() -> "subprocess.Popen[bytes]":
-        workers.append(
-            subprocess.Popen([sys.executable, "manage.py", "worker"], cwd=settings.BASE_DIR, env=environment)
-        )
+        command = [sys.executable, "manage.py", "worker"]
+        workers.append(subprocess.Popen(command, cwd=settings.BASE_DIR, env=environment, start_new_session=True))
         return workers[-1]
 
     yield start
     for worker in workers:
-        worker.kill()
+        if worker.poll() is None:
+            os.killpg(worker.pid, signal.SIGKILL)
         worker.wait()
 
 
@@ -53,15 +53,15 @@ def kill_in_mid_batch(worker: "subprocess.Popen[bytes]", operation: Operation) -
     running = operation.batches.filter(state="running")
 
     def stopped_in_mid_batch() -> bool:
-        os.kill(worker.pid, signal.SIGSTOP)  # so that what is seen is still so when it is killed
+        os.killpg(worker.pid, signal.SIGSTOP)  # so that what is seen is still so when it is killed
         if done.count() >= 2 and running.exists():
             return True
-        os.kill(worker.pid, signal.SIGCONT)
+        os.killpg(worker.pid, signal.SIGCONT)
         return False
 
     until(running.exists, "the first batch", every=0.1)
     until(stopped_in_mid_batch, "the first batches")
-    os.kill(worker.pid, signal.SIGKILL)
+    os.killpg(worker.pid, signal.SIGKILL)
     worker.wait()
     assert running.count() == 1, "the worker was killed in mid-batch"
     return running.get()

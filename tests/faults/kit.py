@@ -21,6 +21,7 @@ from django.conf import settings
 from django.db import connection
 
 from apps.operations.models import Operation
+from apps.retrieval.models import CachedVector
 from tests.conftest import environment_of_processes
 from tests.faults.planting import Fault
 from tests.faults.work import KINDS, Kind
@@ -165,6 +166,20 @@ def let_wake(crew: Crew, frozen: Worker) -> None:
     assert frozen.is_there
 
 
+def recover(crew: Crew, scenario: Scenario) -> Operation:
+    """Let a worker break amid its work, and hold that its pool replaces it and that nothing else comes of it."""
+    kind = KINDS[scenario.kind]
+    expected = undisturbed(kind)
+    operation = kind.start()
+    worker = crew.start(
+        scenario.point, scenario.action, calls=scenario.calls, about=scenario.about, **scenario.settings
+    )
+    worker.wait_for_fault()
+    ended(operation, within=scenario.within)
+    hold(kind, operation, expected)
+    return operation
+
+
 def ended(operation: Operation, *, within: float) -> None:
     until(lambda: not Operation.objects.get(pk=operation.pk).is_active, f"the end of {operation}", within=within)
 
@@ -186,6 +201,7 @@ def undisturbed(kind: Kind) -> Any:
     """Return the figures of work that nothing disturbed, done in this process once."""
     if kind.name not in _UNDISTURBED:
         _UNDISTURBED[kind.name] = kind.figures(kind.do())
+        CachedVector.objects.all().delete()  # or nothing would be encoded any more
     return _UNDISTURBED[kind.name]
 
 

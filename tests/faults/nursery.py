@@ -20,6 +20,8 @@ PR_SET_PDEATHSIG = 1
 
 def main() -> None:
     django.setup()
+    import torch  # noqa: F401  (ten seconds of a busy machine, which no worker's first batch shall need)
+
     import apps
 
     for module in pkgutil.walk_packages(apps.__path__, "apps."):
@@ -38,6 +40,7 @@ def work(asked: dict[str, Any]) -> None:
     from django.conf import settings
     from django.core.management import call_command
 
+    from apps.operations.workers import watchdog
     from tests.faults.planting import Fault
 
     os.setsid()
@@ -47,6 +50,7 @@ def work(asked: dict[str, Any]) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for name, value in asked["settings"].items():
         setattr(settings, name, value)
+    watchdog.GRACE_SECONDS = 1.0
     if asked["fault"]:
         Fault(**asked["fault"]).plant()
     code = 1

@@ -33,6 +33,12 @@ def kill() -> None:
 
 
 @action
+def die() -> None:
+    """End without a word, alone: the process that watches over this one lives on."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@action
 def break_() -> None:
     """Fail with an error that may pass."""
     raise OSError(5, "The disk is away")
@@ -70,7 +76,9 @@ POINTS = {
     "claimed": Point("apps.operations.working", "claim", "after"),
     "benchmark: planned": Point("apps.benchmarks.running.execution", "_work", "after"),
     "benchmark: prepared": Point("apps.benchmarks.running.preparing", "_prepare", "after"),
+    "benchmark: encoding": Point("apps.retrieval.encoders.keyword", "KeywordEncoder.embed_batch"),
     "benchmark: encoded": Point("apps.benchmarks.running.stages", "query_vectors", "after"),
+    "benchmark: reranking": Point("apps.retrieval.rerankers.late_interaction", "LateInteractionReranker.score"),
     "benchmark: reranked": Point("apps.benchmarks.running.pairs", "_check"),
     "benchmark: searched": Point("apps.benchmarks.running.execution", "shared_queries", "after"),
     "benchmark: commit begun": Point("apps.benchmarks.running.execution", "store_final_lists"),
@@ -106,8 +114,11 @@ class Fault:
 
     def plant(self) -> None:
         point = POINTS[self.point]
-        owner = importlib.import_module(point.module)
-        whole = getattr(owner, point.name)
+        owner: Any = importlib.import_module(point.module)
+        *classes, name = point.name.split(".")
+        for part in classes:
+            owner = getattr(owner, part)
+        whole = getattr(owner, name)
 
         def faulty(*args: Any, **options: Any) -> Any:
             concerned = self.about in repr((args, options))
@@ -121,7 +132,7 @@ class Fault:
                 self._happen()
             return made
 
-        setattr(owner, point.name, faulty)
+        setattr(owner, name, faulty)
 
     def _amid(self, rows: Iterable[Any]) -> Iterator[Any]:
         for number, row in enumerate(rows):

@@ -29,7 +29,7 @@ def queue(transactional_db: None) -> Queue:
 
 
 def work() -> None:
-    Command().handle(queues=["default"], burst=True)
+    Command().serve(["default"], burst=True)
 
 
 def test_it_runs_no_function_that_somebody_else_names(queue: Queue, tmp_path: Path) -> None:

@@ -82,6 +82,7 @@ def _work(batch: Batch, lease: Lease) -> Work:
         # An error that might pass costs the batch an attempt; on its last one, it is recorded with the queries it hit.
         tolerant=batch.attempts >= settings.BENCHBENCH_MAX_ATTEMPTS,
         faults=Faults(),
+        hung=batch.hung,
     )
 
 

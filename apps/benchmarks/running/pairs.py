@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 
 from apps.benchmarks.models import Benchmark, PairList
 from apps.datasets.models import Query
+from apps.operations.workers.watchdog import calling
 from apps.retrieval.rerankers import PairScores, Reranker
 from apps.retrieval.search.open_indexes import OpenIndex
 from benchbench.ir.ranking import RankingError
@@ -70,8 +71,9 @@ class Pairs:
         key = _key(reranker, index, query)
         texts = index.texts(positions.tolist())
         reranker.prepare(texts)
-        started = time.perf_counter()
-        reranker.score(query.text, texts)
+        with calling(f"The reranker {reranker.name}"):
+            started = time.perf_counter()
+            reranker.score(query.text, texts)
         ms = (time.perf_counter() - started) * 1000
         known = self._known[key]
         known |= {position: known[position]._replace(ms=ms / len(texts)) for position in positions.tolist()}
@@ -91,9 +93,10 @@ class Pairs:
     ) -> dict[int, Scored]:
         texts = index.texts(positions)
         reranker.prepare(texts, on_part=on_part)
-        started = time.perf_counter()
-        made = reranker.score(query.text, texts)
-        ms = (time.perf_counter() - started) * 1000
+        with calling(f"The reranker {reranker.name}"):
+            started = time.perf_counter()
+            made = reranker.score(query.text, texts)
+            ms = (time.perf_counter() - started) * 1000
         _check(reranker, made, len(positions))
         on_part()
         if self._benchmark is not None:

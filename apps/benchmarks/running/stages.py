@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from apps.benchmarks.running.checking import check_lists, left_out
 from apps.benchmarks.running.encoding_afresh import StageError, time_encoding_afresh
 from apps.benchmarks.running.fusing import fuse
 from apps.benchmarks.running.outcomes import Noted, Outcome, note, settle
@@ -17,6 +18,7 @@ from apps.benchmarks.running.pinning import PinnedRerankers
 from apps.datasets.models import Query
 from apps.operations.faults import Faults
 from apps.operations.leasing import Stopped, UnfitWorkerError
+from apps.operations.workers.watchdog import about
 from apps.retrieval.encoders import EncoderError
 from apps.retrieval.encoders.base import Kind
 from apps.retrieval.encoders.encoding import QueryVector, query_vectors, time_encoding
@@ -35,7 +37,6 @@ from benchbench.ir.planning.stages import (
     FuseStage,
     LexicalStage,
     MergeStage,
-    OfIndex,
     RerankStage,
     RewriteStage,
     Stage,
@@ -61,18 +62,21 @@ class Stages:
         encode_afresh: bool = False,
         on_part: Callable[[], None] = lambda: None,
         faults: Faults | None = None,
+        hung: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
         """`tolerant`: an error that might pass (no memory, a broken connection) is recorded with the query instead of
         raised. Errors that speak to the user are always recorded, but UnfitWorkerError never. `pairs`: the reranked
         pairs known from before, and what keeps new ones; without it, pairs are known here only. `encode_afresh`: encode
         for the time it takes, though the vectors are kept from before. `on_part` is called between parts; it may
-        raise. `faults` collects the tracebacks of what is recorded."""
+        raise. `faults` collects the tracebacks of what is recorded. `hung`: by stage key and query, the sentence of a
+        model that did not answer there before; without a query (""), for several together."""
         self.queries = queries
         self.indexes = indexes
         self._rerankers = rerankers
         self.faults = Faults() if faults is None else faults
         self.outcomes: dict[str, list[Outcome]] = {}
         self.notes: Noted = {}
+        self._hung = hung or {}
         self._tolerant = tolerant
         self._encode_afresh = encode_afresh
         self._on_part = on_part
@@ -106,17 +110,21 @@ class Stages:
 
     def _each(self, stage: Stage, work: Callable[[list[int]], list[Outcome]]) -> list[Outcome]:
         """Do `work` for the queries whose earlier stages succeeded: together, or one by one if that fails."""
-        outcomes = [self._inherited_error(stage, number) for number in range(len(self.queries))]
+        hung = self._hung.get(stage.key, {})
+        keys = [query.pk for query in self.queries]
+        outcomes = [self._inherited_error(stage, number) or left_out(hung, key) for number, key in enumerate(keys)]
         ready = [number for number, outcome in enumerate(outcomes) if outcome is None]
 
         def checked(numbers: list[int]) -> list[Outcome]:
-            made = work(numbers)
-            if not isinstance(stage, RewriteStage):
-                self._check(stage, [outcome.value for outcome in made if isinstance(outcome.value, ScoredList)])
+            with about(stage.key, [keys[number] for number in numbers]):
+                made = work(numbers)
+            lists = [outcome.value for outcome in made if isinstance(outcome.value, ScoredList)]
+            if lists and not isinstance(stage, RewriteStage):
+                check_lists(stage, self.indexes[stage.index], lists)
             return made
 
         try:
-            made = checked(ready) if ready else []
+            made = [self._alone(checked, number) for number in ready] if hung else checked(ready) if ready else []
         except Exception as error:
             self._raise_if_passing(error)
             made = self._apart(checked, ready, error)
@@ -124,24 +132,6 @@ class Stages:
             outcomes[number] = outcome
         self._on_part()
         return [outcome for outcome in outcomes if outcome is not None]
-
-    def _check(self, stage: OfIndex, lists: Sequence[ScoredList]) -> None:
-        """Raise StageError for a list that its index cannot have."""
-        if not lists:
-            return
-        index = self.indexes[stage.index]
-        count = len(index.chunk_ids)
-        for found in lists:
-            if len(found.scores) != len(found) or not ((found.ids >= 0) & (found.ids < count)).all():
-                what = f"chunks that are none of its {count:,}"
-            elif not np.isfinite(found.scores).all() or not np.isfinite(found.compared_scores).all():
-                what = "a score that is not a finite number"
-            else:
-                continue
-            raise StageError(
-                f'The stage {stage.key} gave {what}: the index "{index.index}" is damaged, or a model gives what it '
-                "cannot. Look at the model's files, and make a new version of the index."
-            )
 
     def _inherited_error(self, stage: Stage, number: int) -> Outcome | None:
         errors = [self.outcomes[key][number].error for key in stage.needs]
@@ -190,7 +180,8 @@ class Stages:
 
     def _rewrite(self, stage: RewriteStage, number: int) -> Outcome:
         """Ask a language model for the texts of one query. A kept answer costs what the model took for it."""
-        texts, reply = rewritten(stage.method, stage.llm, self.queries[number].text)
+        with about(stage.key, [self.queries[number].pk]):
+            texts, reply = rewritten(stage.method, stage.llm, self.queries[number].text)
         return Outcome(texts, reply.ms, calls=Calls(llm=1, llm_cached=int(reply.is_cached)))
 
     def _encode(self, stage: EncodeStage, numbers: list[int]) -> list[Outcome]:
@@ -239,7 +230,8 @@ class Stages:
     def _ask(self, stage: AskStage, number: int) -> Outcome:
         """Search for one query by a strategy that asks a language model; what fails is this query's alone."""
         started = time.perf_counter()
-        (answer,) = self._answers(stage, [number])
+        with about(stage.key, [self.queries[number].pk]):
+            (answer,) = self._answers(stage, [number])
         ms = (time.perf_counter() - started) * 1000 if answer.ms is None else answer.ms
         return Outcome(answer.ranked, ms, calls=answer.calls)
 
@@ -290,7 +282,8 @@ class Stages:
         order = np.argsort(source.ids)  # ascending positions: the order of ties, and of every sum
         positions = source.ids[order]
         query = self.queries[number]
-        pairs, ms = self._pairs.score(reranker, index, query, positions, on_part=self._on_part)
+        with about(stage.key, [query.pk]):
+            pairs, ms = self._pairs.score(reranker, index, query, positions, on_part=self._on_part)
         best = top(reranker.combine(source.scores[order], pairs.scores), len(source))
         ranked = ScoredList(positions[best.ids], best.scores, pairs.threshold_scores[best.ids])
         known = self._pairs.is_stored(reranker, index, query)

@@ -1,6 +1,6 @@
 """The work of one batch: its queries, the plan of its runs, and what searching takes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ class Work:
 
     `lists` are those that the runs return the first documents of; each names every run that shares it, finished or not.
     `tolerant`: an error that might pass is recorded with the queries it hit, not raised. `faults` collects tracebacks.
+    `hung`: where a model did not answer in an earlier attempt, as `Batch.hung` has it.
     """
 
     benchmark: Benchmark
@@ -33,6 +34,7 @@ class Work:
     lease: Lease
     tolerant: bool
     faults: Faults
+    hung: Mapping[str, Mapping[str, str]]
 
     @property
     def query_ids(self) -> list[int]:
@@ -44,5 +46,10 @@ class Work:
 
     def stages(self, queries: Sequence[Query], **options: Any) -> Stages:
         """Return what does the stages for some of the queries; `options` as `Stages` takes them."""
-        options = {"tolerant": self.tolerant, "faults": self.faults, "on_part": self.lease.check, **options}
-        return Stages(queries, self.indexes, self.rerankers, **options)
+        own: dict[str, Any] = {
+            "tolerant": self.tolerant,
+            "faults": self.faults,
+            "hung": self.hung,
+            "on_part": self.lease.check,
+        }
+        return Stages(queries, self.indexes, self.rerankers, **own | options)

@@ -8,6 +8,7 @@ import numpy as np
 
 from apps.operations.leasing import UnfitWorkerError
 from apps.operations.monitoring.counters import count_vectors
+from apps.operations.workers.watchdog import calling
 from apps.retrieval.encoders.base import Encoder, EncoderError, Kind, TokenEncoder, Vectors, flawed_vector, vector_flaws
 from apps.retrieval.encoders.batching import BATCH
 from apps.retrieval.encoders.registry import load_encoder
@@ -109,7 +110,8 @@ def encode_texts(
     for start in range(0, len(order), TEXTS_BETWEEN_CHECKS):
         part = order[start : start + TEXTS_BETWEEN_CHECKS]
         read = [texts[index] for index in part]
-        made, tokens = (encoder.embed_batch(read), []) if store is None else store.encoder.embed_tokens(read)
+        with calling(f"The encoder {encoder.model_name}"):
+            made, tokens = (encoder.embed_batch(read), []) if store is None else store.encoder.embed_tokens(read)
         for row, flaw in vector_flaws(encoder, made, len(read)).items():
             raise flawed_vector(encoder.model_name, name(part[row]), flaw)
         vectors[part] = made
@@ -210,7 +212,8 @@ def _encode_queries(index: Index, texts: Sequence[str], kind: Kind) -> tuple[lis
 def _time(encoder: Encoder, texts: Sequence[str], kind: Kind) -> tuple[Vectors, float]:
     """Return the vectors of queries, (n, d), and the milliseconds that encoding them together took."""
     started = time.perf_counter()
-    vectors = encoder.embed_batch(texts, kind=kind)
+    with calling(f"The encoder {encoder.model_name}"):
+        vectors = encoder.embed_batch(texts, kind=kind)
     return vectors, (time.perf_counter() - started) * 1000
 
 

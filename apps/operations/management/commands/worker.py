@@ -1,7 +1,7 @@
 """Work the queues until stopped."""
 
-import signal
 import threading
+from functools import partial
 from typing import Any
 
 import django_rq
@@ -15,6 +15,8 @@ from apps.operations import queueing
 from apps.operations.commands import UseCaseCommand
 from apps.operations.leasing import this_worker
 from apps.operations.sweeping import sweep
+from apps.operations.workers.pool import Pool
+from apps.operations.working import release
 
 SIGN_OF_LIFE_SECONDS = 5
 
@@ -22,9 +24,10 @@ SIGN_OF_LIFE_SECONDS = 5
 class Command(UseCaseCommand):
     help = """Work the queues until stopped (Ctrl-C ends after the current batch).
 
-A worker stays resident: it keeps its models loaded, and sweeps for work that others lost. Start as many as you have
-GPUs or cores, on any machines that reach the database and Redis. Queues: gpu (indexes, benchmarks), default
-(resolving). Quick jobs (states of judging rounds) are done by every worker, before the others.
+A worker stays resident: it keeps its models loaded, and sweeps for work that others lost. It is a child of the process
+that this command starts, which replaces it when it ends or hangs. Start as many as you have GPUs or cores, on any
+machines that reach the database and Redis. Queues: gpu (indexes, benchmarks), default (resolving). Quick jobs (states
+of judging rounds) are done by every worker, before the others.
 
   benchbench worker
   benchbench worker gpu
@@ -39,13 +42,17 @@ GPUs or cores, on any machines that reach the database and Redis. Queues: gpu (i
 
     def act(self, **options: Any) -> None:
         queues = list(dict.fromkeys([queueing.QUICK, *options["queues"]]))
+        Pool(queues, serve=partial(self.serve, queues), release=release).start(
+            burst=options["burst"], logging_level="WARNING"
+        )
+
+    def serve(self, queues: list[str], burst: bool) -> None:
+        """Be a worker of the pool."""
         owner = this_worker()
         stop = threading.Event()
         signs = threading.Thread(target=give_signs, args=(owner, queues, stop), name="signs", daemon=True)
         signs.start()
         threading.Thread(target=watch_over, args=(stop,), name="sweep", daemon=True).start()
-        # `kill` must run the exit handlers too, outside a job; RQ installs its own, gentler handlers while it works.
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             self.stderr.write(f"Working {', '.join(queues)} as {owner}.")
             worker = SimpleWorker(
@@ -54,7 +61,7 @@ GPUs or cores, on any machines that reach the database and Redis. Queues: gpu (i
                 job_class=queueing.OwnJob,
                 serializer=JSONSerializer,
             )
-            worker.work(burst=options["burst"], logging_level="WARNING")
+            worker.work(burst=burst, logging_level="WARNING")
         except KeyboardInterrupt:
             pass
         finally:

@@ -1,0 +1,53 @@
+"""Workers that hang in native code, or end: they are replaced, and what they were at goes on, without what hangs."""
+
+import pytest
+
+from apps.benchmarks.cancelling import cancel
+from apps.benchmarks.models import Benchmark
+from apps.datasets.models import Query
+from apps.operations.models import Operation
+from tests.faults.kit import Crew, Scenario, ended, hold, recover, undisturbed
+from tests.faults.work import KINDS, library
+
+SOON = {"BENCHBENCH_BATCH_TIMEOUT_SECONDS": 6}
+NEVER = {"BENCHBENCH_LEASE_SECONDS": 3600}
+REPLACED = [
+    Scenario("benchmark", "benchmark: searched", "hang", settings=SOON),
+    Scenario("benchmark", "benchmark: searched", "seize", settings=SOON),
+    Scenario("index", "index: words", "hang", settings=SOON),
+    Scenario("benchmark", "benchmark: commit stored", "die", settings=NEVER),
+    Scenario("index", "index: encoded", "die", settings=NEVER),
+]
+
+
+@pytest.mark.parametrize("scenario", REPLACED, ids=str)
+def test_a_worker_that_hangs_or_dies_is_replaced(crew: Crew, scenario: Scenario) -> None:
+    operation = recover(crew, scenario)
+    assert sorted(operation.batches.values_list("attempts", flat=True))[-2:] == [1, 2]
+
+
+@pytest.mark.parametrize("point", ["benchmark: encoding", "benchmark: reranking"])
+def test_a_query_at_which_a_model_hangs_is_its_own_error_alone(crew: Crew, point: str) -> None:
+    kind = KINDS["benchmark"]
+    expected = undisturbed(kind)
+    query = Query.objects.filter(dataset=library().dataset).order_by("pk")[4]
+    operation = kind.start()
+    crew.start(point, "hang", calls=9, about=repr(query.text), BENCHBENCH_CALL_TIMEOUT_SECONDS=5)
+    ended(operation, within=90)
+    operation.refresh_from_db()
+    assert operation.status == "completed", operation.error
+    rankings = kind.figures(operation)["rankings"]
+    failed = {key: one[-1] for key, one in rankings.items() if one[-1]}
+    assert {query_id for _, query_id, _ in failed} == {query.pk}
+    model = "encoder keyword:" if point == "benchmark: encoding" else "reranker late-interaction"
+    assert all(f"The {model}" in error and "did not answer within 5 s" in error for error in failed.values())
+    assert rankings | failed == expected["rankings"] | failed
+
+
+def test_a_cancel_frees_a_worker_that_hangs(crew: Crew) -> None:
+    operation = KINDS["benchmark"].start()
+    crew.start("benchmark: searched", "hang").wait_for_fault()
+    cancel(Benchmark.objects.get(pk=operation.subject_id))
+    ended(after := KINDS["resolve"].start(), within=60)
+    hold(KINDS["resolve"], after, undisturbed(KINDS["resolve"]))
+    assert Operation.objects.get(pk=operation.pk).status == "cancelled"
