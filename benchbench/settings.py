@@ -16,6 +16,7 @@ from django.core.management.utils import get_random_secret_key
 from benchbench import embedded
 from benchbench.logs import logging_as
 from benchbench.site.appearance import UNFOLD as UNFOLD
+from benchbench.site.policies import CONTENT_SECURITY_POLICY as CONTENT_SECURITY_POLICY
 from benchbench.site.rest import REST_FRAMEWORK as REST
 from benchbench.site.rest import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS
 
@@ -86,6 +87,7 @@ def local_secret() -> str:
 
 DEBUG = env_bool("DEBUG")
 EMBEDDED = not os.environ.get("DATABASE_URL")
+EMBEDDED_REDIS = not os.environ.get("REDIS_URL")
 SECRET_KEY = os.environ.get("SECRET_KEY", "")
 if not SECRET_KEY:
     if not EMBEDDED:
@@ -99,6 +101,8 @@ HTTPS = env_bool("HTTPS")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
 SECURE_REDIRECT_EXEMPT = ["^(healthz|readyz)$"]  # asked from within, by plain HTTP
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
+SILENCED_SYSTEM_CHECKS = ["security.W021"]  # to be in browsers' own lists is for the owner of a whole domain to ask
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 CSRF_FAILURE_VIEW = "benchbench.site.error_pages.csrf_failure"
 X_FRAME_OPTIONS = "DENY"
@@ -117,6 +121,7 @@ INSTALLED_APPS = [
     "django.contrib.humanize",
     "django.contrib.postgres",
     "channels",
+    "csp",
     "rest_framework",
     "drf_spectacular",
     "drf_spectacular_sidecar",
@@ -135,6 +140,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "csp.middleware.CSPMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "benchbench.site.addresses.refuse_nul",

@@ -2,6 +2,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from csp.decorators import csp_update
 from django.contrib import admin
 from django.contrib.admin.views.decorators import staff_member_required
 from django.core.exceptions import PermissionDenied
@@ -9,9 +10,10 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, include, path, re_path
 from django.views.generic import RedirectView
 from django_rq.urls import get_admin_urlpatterns, get_api_urlpatterns
-from drf_spectacular.views import SpectacularSwaggerView
+from drf_spectacular.views import SpectacularSwaggerSplitView
 
 from apps.api.errors import unknown
+from benchbench.site.policies import QUEUES
 
 # Errors of the API are JSON, whoever raises them; those of pages are pages.
 handler400 = "apps.api.errors.bad_request"
@@ -36,11 +38,11 @@ def queue_pages() -> list[URLPattern]:
     """Return django-rq's pages, which show the jobs of everybody, and delete and run them again."""
     patterns = [*get_api_urlpatterns(), *get_admin_urlpatterns()]
     for pattern in patterns:
-        pattern.callback = for_superusers(pattern.callback)
+        pattern.callback = csp_update(QUEUES)(for_superusers(pattern.callback))
     return patterns
 
 
-docs = SpectacularSwaggerView.as_view(
+docs = SpectacularSwaggerSplitView.as_view(  # its script is a file, not a part of the page
     url_name="api:schema", title="API | BenchBench", template_name="api/docs.html", throttle_classes=[]
 )
 urlpatterns = [

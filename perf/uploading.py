@@ -61,7 +61,7 @@ def write_beir(path: Path, size: int) -> None:
 
 def write_table(path: Path, size: int) -> None:
     rng = random.Random(1)
-    rows = ["query_key,query_text,document_id,relevance_grade"]
+    rows = ["query_key,query_text,document_id,grade"]
     rows += [f"q{n // 10},{text(random.Random(n // 10), 6)},d{rng.randrange(10**6)},1" for n in range(size // 75)]
     path.write_text("\n".join(dict.fromkeys(rows)) + "\n")
 
@@ -111,6 +111,7 @@ def as_dataset(upload: UploadedFile) -> object:
 
 def main() -> None:
     share = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
+    only = sys.argv[2:]
     large = int(settings.BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES * share)
     small = int(settings.BENCHMARK_DATASET_MAX_UPLOAD_BYTES * share)
     unpacked = int(settings.BENCHMARK_DATASET_MAX_UNPACKED_BYTES * share)
@@ -121,6 +122,8 @@ def main() -> None:
         ("table", "csv", write_table, small, as_dataset),
         ("BenchBench JSON", "json", write_json, small, as_dataset),
     ):
+        if only and ending not in only:
+            continue
         connections.close_all()  # none crosses a fork
         with tempfile.TemporaryDirectory() as folder:  # a process of its own each, since the peak never falls
             path = Path(folder) / f"upload.{ending}"

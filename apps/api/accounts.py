@@ -11,10 +11,10 @@ from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group, Permission, User
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
-from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from benchbench.access import ROLES, teams_of
+from benchbench.site.admin import TickedRows
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
@@ -51,7 +51,7 @@ def may_manage(user: Any, other: User) -> bool:
 
 
 @admin.register(User)
-class UserAdmin(DjangoUserAdmin, ModelAdmin):
+class UserAdmin(DjangoUserAdmin, TickedRows):
     """Whoever may change users changes those who may do no more than they, and gives them no more."""
 
     form = UserChangeForm
@@ -75,7 +75,7 @@ class UserAdmin(DjangoUserAdmin, ModelAdmin):
 
 
 @admin.register(Group)
-class GroupAdmin(DjangoGroupAdmin, ModelAdmin):
+class GroupAdmin(DjangoGroupAdmin, TickedRows):
     """Superusers make and change groups; who may look at them sees roles and the teams that they know.
 
     To change a group is to give, or to take, for all its members at once.

@@ -2,9 +2,11 @@
 
 import sys
 from typing import Any
+from urllib.parse import urlsplit
 
 import django_rq
-from django.core.checks import CheckMessage, Error, Warning, register
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import connection
 from django.db.utils import DatabaseError
 from redis.exceptions import RedisError
@@ -44,6 +46,16 @@ def check_database(**kwargs: Any) -> list[CheckMessage]:
         hint = "Run: python manage.py migrate"
         messages.append(Warning(f"{not_applied(missing)}.", hint=hint, id="benchbench.W001"))
     return messages
+
+
+@register(Tags.security, deploy=True)
+def check_password_of_redis(**kwargs: Any) -> list[CheckMessage]:
+    """Who can write to Redis stops and starts work, and ends throttles: it lets in only who knows its password."""
+    url = urlsplit(settings.REDIS_URL)
+    if settings.EMBEDDED_REDIS or url.scheme == "unix" or url.password:
+        return []
+    hint = "Give it one (requirepass), and state it: REDIS_URL=redis://:PASSWORD@HOST/0."
+    return [Warning(f"Redis at {url.hostname!r} asks for no password.", hint=hint, id="benchbench.W002")]
 
 
 @register

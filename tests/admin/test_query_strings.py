@@ -39,3 +39,15 @@ def test_a_nul_is_refused_before_any_page(pages: dict[str, str]) -> None:
     for path in (path for path in pages.values() if path.startswith("/admin/")):
         for name in ("kind", "status__exact"):
             assert asked(client, path.partition("?")[0], **{name: "\0"}) == 400, path
+
+
+def test_what_is_ticked_is_an_id(pages: dict[str, str]) -> None:
+    client = Client()
+    client.force_login(User.objects.get(username="ada"))
+    lists = {name: path for name, path in pages.items() if name.endswith("_changelist")}
+    assert len(lists) > 15
+    for name, path in lists.items():
+        for value in ("x", "\0", "9" * 30):
+            for action in ("delete_selected", "cancel_selected", "revoke_selected"):
+                answer = client.post(path, {"action": action, "_selected_action": [value]})
+                assert answer.status_code in (200, 302, 400, 403), (name, value, action)

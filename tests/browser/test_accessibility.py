@@ -30,6 +30,7 @@ CHECK = """async ([rules, dark, whole]) => {
     const told = (nodes) => nodes.map(({ target, failureSummary }) => [target.join(" "), failureSummary]);
     return violations.map(({ id, impact, nodes }) => [id, impact, told(nodes)]);
 }"""
+REFUSED = "Content Security Policy"  # what the browser says of what it does not load or run
 SETTLED = "() => window.axe && !document.querySelector('.htmx-request')"
 LANDMARKS = """() => ["main", "a[href='#main-content']"].map((one) => document.querySelectorAll(one).length)"""
 
@@ -77,6 +78,8 @@ class Visitor:
         # Figures are pictures with a name. Not by a route: then nothing is cached, and each page loads every file.
         page.context.new_cdp_session(page).send("Network.setBlockedURLs", {"urls": ["*/plotly.min.js"]})
         self.layouts: set[str] = set()
+        self.refused: list[str] = []
+        page.on("console", lambda said: self.refused.append(said.text) if REFUSED in said.text else None)
 
     def faults_of(self, name: str, path: str, *, status: int = 200) -> list[Any]:
         """Return what is wrong with a page."""
@@ -87,7 +90,9 @@ class Visitor:
             return [f"answers {answer.status}"]
         self.page.wait_for_function(SETTLED)
         landmarks = self.page.evaluate(LANDMARKS)
-        faults = [] if landmarks == [1, 1] else ["has no main landmark, or no link to it"]
+        faults: list[Any] = [*self.refused]
+        self.refused.clear()
+        faults += [] if landmarks == [1, 1] else ["has no main landmark, or no link to it"]
         faults += self._check(RULES, dark=False, whole=not self.layouts)
         if (layout := layout_of(name)) not in self.layouts:
             self.page.set_viewport_size(NARROW)

@@ -28,9 +28,9 @@ def write_version(version: DatasetVersion, records: Sequence[QueryRecord]) -> No
     Query.objects.bulk_create(rows, batch_size=BATCH)
     added = [(query, judgment) for query, record in zip(rows, new, strict=True) for judgment in record.judgments]
     added += _change_judgments(version, kept)
-    Judgment.objects.bulk_create(
-        (judgment_row(version, query, judgment) for query, judgment in added), batch_size=BATCH
-    )
+    for start in range(0, len(added), BATCH):  # a row in memory is many times its record, and Django makes all at once
+        part = added[start : start + BATCH]
+        Judgment.objects.bulk_create(judgment_row(version, query, judgment) for query, judgment in part)
 
 
 def end_queries(version: DatasetVersion, queries: Iterable[Query]) -> None:

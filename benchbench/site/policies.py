@@ -1,0 +1,24 @@
+"""Policies that browsers are told: where the parts of a page may come from. Its choices are in docs/security.md."""
+
+from typing import Any
+
+from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
+
+CONTENT_SECURITY_POLICY: dict[str, Any] = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        # Alpine, in which the shell of the admin is written, makes functions of the texts of attributes.
+        "script-src": [SELF, UNSAFE_EVAL],
+        # The shell states its colours in the page, and Plotly places by attributes.
+        "style-src": [SELF, UNSAFE_INLINE],
+        "img-src": [SELF, "data:"],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        "manifest-src": [SELF],
+        "base-uri": [NONE],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+    }
+}
+# Of django-rq's pages, which superusers alone see: scripts stand in them.
+QUEUES: dict[str, Any] = {"script-src": [UNSAFE_INLINE]}

@@ -1,0 +1,161 @@
+"""Headers of answers, and where they lead: what a browser is told, and what no address makes it do."""
+
+import os
+import re
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client, override_settings
+from django.urls import reverse
+
+from apps.api.models import AccessToken
+from benchbench.settings import BASE_DIR
+from benchbench.site.downloads import attachment
+from benchbench.site.policies import CONTENT_SECURITY_POLICY
+from tests.admin.addresses import make_world
+from tests.pages import NO_PAGES, every_address
+
+ELSEWHERE = (
+    "https://evil.example/",
+    "//evil.example/",
+    "/\\evil.example",
+    "https:evil.example",
+    "\thttps://evil.example",
+)
+
+
+@pytest.fixture
+def world(transactional_db: None) -> Client:
+    ada = User.objects.create_superuser("ada", password="ada")
+    make_world(ada)
+    client = Client()
+    client.force_login(ada)
+    return client
+
+
+def policy_of(answer: Any) -> dict[str, list[str]]:
+    parts = (part.split() for part in answer["Content-Security-Policy"].split(";"))
+    return {name: values for name, *values in parts}
+
+
+def test_every_answer_states_where_its_parts_may_come_from(world: Client) -> None:
+    for path in ("/admin/", "/admin/login/", "/admin/nothing/", "/api/v2/schema", "/api/docs/", "/nothing"):
+        policy = policy_of(world.get(path))
+        assert policy == {name: list(values) for name, values in CONTENT_SECURITY_POLICY["DIRECTIVES"].items()}, path
+    policy = CONTENT_SECURITY_POLICY["DIRECTIVES"]
+    assert policy["default-src"] == policy["base-uri"] == policy["frame-ancestors"] == ["'none'"]
+    assert "'unsafe-inline'" not in policy["script-src"]
+    assert not [value for values in policy.values() for value in values if "*" in value or "http" in value]
+
+
+def test_only_the_queues_have_scripts_in_the_page(world: Client) -> None:
+    assert "'unsafe-inline'" in policy_of(world.get(reverse("django_rq:home")))["script-src"]
+    inline = re.compile(r"<script(?![^>]*(?:\bsrc=|type=\"application/json\"))[^>]*>|\son\w+=\"", re.IGNORECASE)
+    for path in ("/admin/", "/admin/login/", "/api/docs/", reverse("admin:retrieval_index_add")):
+        assert inline.findall(world.get(path).content.decode()) == [], path
+
+
+def test_headers_that_every_answer_has(world: Client) -> None:
+    for path in ("/admin/", "/api/v2/schema", "/nothing"):
+        answer = world.get(path)
+        assert answer["X-Content-Type-Options"] == "nosniff"
+        assert answer["X-Frame-Options"] == "DENY"
+        assert answer["Referrer-Policy"] == "same-origin"
+        assert answer["Cross-Origin-Opener-Policy"] == "same-origin"
+
+
+def test_files_are_kept_and_not_shown(world: Client) -> None:
+    """Whatever was uploaded: no name and no content makes a page of this site."""
+    files = {address for address in every_address() if NO_PAGES.get(address.name.rpartition(":")[2]) == "a file"}
+    assert len(files) >= 5
+    formats = {"run_export": "html", "benchmark_export": "html", "dataset_export": "beir", "mapping_export": "beir"}
+    tried = 0
+    for address in files:
+        name = address.name.rpartition(":")[2]
+        for row in address.model._default_manager.order_by("pk") if address.model else ():
+            answer = world.get(address.url({"object_id": row.pk, "format": formats.get(name, "")}.__getitem__))
+            if answer.status_code == 200:
+                tried += 1
+                assert answer["Content-Disposition"].startswith("attachment"), name
+                assert answer["X-Content-Type-Options"] == "nosniff", name
+    assert tried >= 3
+    hostile = attachment(lambda file: None, 'a".html\r\nX: y', "text/html")
+    assert hostile["Content-Disposition"].startswith("attachment")
+    assert "X" not in hostile
+
+
+@pytest.mark.parametrize("target", ELSEWHERE)
+def test_no_address_leads_elsewhere(world: Client, target: str) -> None:
+    here = re.compile(r"/(?![/\\])")
+    visitor = Client()
+    form = {"username": "ada", "password": "ada", "next": target}
+    answers = [
+        visitor.post("/admin/login/", form),
+        visitor.post(f"/admin/login/?next={target}", form | {"next": ""}),
+        world.get("/admin/login/", {"next": target}),
+        world.post("/admin/logout/", {"next": target}),
+        visitor.get(f"//{target}admin"),
+        visitor.get(f"/admin/{target}"),
+    ]
+    again = Client()
+    again.force_login(User.objects.get(username="ada"))
+    token = AccessToken.objects.get()
+    actions = {"action": "revoke_selected", "_selected_action": str(token.pk), "next": target}
+    answers.append(again.post("/admin/api/accesstoken/", actions))
+    assert token.state == "active"
+    token.refresh_from_db()
+    assert token.state == "revoked"
+    for number, answer in enumerate(answers):
+        location = answer.get("Location", "/")
+        assert here.match(location), (number, location)
+
+
+def test_https_is_for_good(settings: Any) -> None:
+    """With HTTPS=true, as `check --deploy` below has it."""
+    with override_settings(SECURE_SSL_REDIRECT=True, SECURE_HSTS_SECONDS=31_536_000):
+        assert Client().get("/admin/login/")["Location"].startswith("https://")
+
+
+PRODUCTION = {
+    "DATABASE_URL": "postgresql://benchbench:password@db.example.org/benchbench",
+    "REDIS_URL": "redis://:password@redis.example.org/0",
+    "SECRET_KEY": "9vG2mQ" * 12,
+    "ALLOWED_HOSTS": "bench.example.org",
+    "HTTPS": "true",
+}
+TOLD = """
+from benchbench import settings
+for name in ("DEBUG", "SECURE_SSL_REDIRECT", "SECURE_HSTS_SECONDS", "SECURE_HSTS_INCLUDE_SUBDOMAINS",
+             "SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE"):
+    print(name, getattr(settings, name))
+"""
+
+
+def in_production(*command: str, **other: str) -> str:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("BENCH", "DJANGO"))}
+    environment |= {"DJANGO_SETTINGS_MODULE": "benchbench.settings"} | PRODUCTION | other
+    done = subprocess.run([sys.executable, *command], cwd=BASE_DIR, env=environment, capture_output=True, text=True)
+    return done.stdout + done.stderr
+
+
+def test_there_is_nothing_to_say_of_production_settings() -> None:
+    """Security alone: the services of the example do not answer."""
+    told = in_production("manage.py", "check", "--deploy", "--tag", "security")
+    assert "no issues" in told
+    assert in_production("-c", TOLD).split("\n")[:-1] == [
+        "DEBUG False",
+        "SECURE_SSL_REDIRECT True",
+        "SECURE_HSTS_SECONDS 31536000",
+        "SECURE_HSTS_INCLUDE_SUBDOMAINS True",
+        "SESSION_COOKIE_SECURE True",
+        "CSRF_COOKIE_SECURE True",
+    ]
+
+
+def test_a_redis_without_a_password_is_told() -> None:
+    told = in_production("manage.py", "check", "--deploy", "--tag", "security", REDIS_URL="redis://redis.example.org/0")
+    assert "(benchbench.W002) Redis at 'redis.example.org' asks for no password." in told
+    assert "REDIS_URL=redis://:PASSWORD@HOST/0" in told
