@@ -22,7 +22,7 @@ INSTALLED := .venv/installed
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz install run worker lint openapi perf gpu clean
+.PHONY: help demo test fuzz install run worker lint audit openapi perf gpu clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -53,6 +53,11 @@ lint: $(INSTALLED) ## check style, types and imports
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml --severity-level medium apps benchbench manage.py
+
+audit: $(INSTALLED) ## for a release: known holes of the packages, and the list of them (SBOM); asks the registries
+	$(BIN)/pip-audit --strict --requirement constraints.txt --no-deps --disable-pip
+	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-file sbom.json $(BIN)/python
 
 openapi: $(INSTALLED) ## write docs/openapi.yaml and its examples anew, after a change of the API
 	$(MANAGE) spectacular --file docs/openapi.yaml --validate --fail-on-warn

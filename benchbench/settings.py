@@ -17,6 +17,7 @@ from benchbench import embedded
 from benchbench.logs import logging_as
 from benchbench.site.appearance import UNFOLD as UNFOLD
 from benchbench.site.policies import CONTENT_SECURITY_POLICY as CONTENT_SECURITY_POLICY
+from benchbench.site.policies import FILE_UPLOAD_HANDLERS as FILE_UPLOAD_HANDLERS
 from benchbench.site.rest import REST_FRAMEWORK as REST
 from benchbench.site.rest import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS
 
@@ -87,7 +88,6 @@ def local_secret() -> str:
 
 DEBUG = env_bool("DEBUG")
 EMBEDDED = not os.environ.get("DATABASE_URL")
-EMBEDDED_REDIS = not os.environ.get("REDIS_URL")
 SECRET_KEY = os.environ.get("SECRET_KEY", "")
 if not SECRET_KEY:
     if not EMBEDDED:
@@ -212,10 +212,6 @@ STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "static", ("plotly", package_folder("plotly") / "package_data")]
 WHITENOISE_USE_FINDERS = True
 FILE_UPLOAD_MAX_MEMORY_SIZE = 2**21
-FILE_UPLOAD_HANDLERS = [
-    "django.core.files.uploadhandler.MemoryFileUploadHandler",
-    "benchbench.site.uploads.NamelessFileUploadHandler",
-]
 REST_FRAMEWORK = {**REST, "NUM_PROXIES": env_int("BENCHBENCH_PROXIES", 0, least=0)}
 SIMPLE_JWT = {
     "ACCESS_TOKEN_LIFETIME": timedelta(minutes=env_int("BENCHBENCH_JWT_ACCESS_MINUTES", 15)),

@@ -6,6 +6,7 @@ A group is a role, by its permissions, and a team, by what is shared with it. Su
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group, Permission, User
@@ -62,7 +63,9 @@ class UserAdmin(DjangoUserAdmin, TickedRows):
         return super().has_change_permission(request, obj) and (obj is None or may_manage(request.user, obj))
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return super().has_delete_permission(request, obj) and (obj is None or may_manage(request.user, obj))
+        """Of somebody who did something the account is made inactive: what was done would go with it."""
+        permitted = super().has_delete_permission(request, obj) and (obj is None or may_manage(request.user, obj))
+        return permitted and not (obj is not None and LogEntry.objects.filter(user=obj).exists())
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         fields = list(super().get_readonly_fields(request, obj))

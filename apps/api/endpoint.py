@@ -11,6 +11,7 @@ from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from apps.api.access.logging import log
 from apps.api.access.throttling import address_of, count
 
 
@@ -55,6 +56,11 @@ class Endpoint(APIView):
         except (AuthenticationFailed, PermissionDenied):  # the latter: a session without its CSRF token
             count("failed", address_of(request))
             raise
+
+    def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
+        if response.status_code < 400 and self.acts and not self.only_reads(request.method):
+            log(request, self, response, self.kwargs)
+        return super().finalize_response(request, response, *args, **kwargs)
 
     def permission_denied(self, request: Request, message: Any = None, code: Any = None) -> None:
         """Count what is refused as any other request: REST framework throttles only what is permitted."""

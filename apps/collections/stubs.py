@@ -21,7 +21,7 @@ def add_ids(collection: Collection, ids: Iterable[str]) -> dict[str, int]:
         _insert(collection, "NOTHING")
         with connection.cursor() as cursor:
             cursor.execute(
-                f"SELECT known.external_id, known.id FROM {DOCUMENTS} AS known JOIN {STATED} USING (external_id)"
+                f"SELECT known.external_id, known.id FROM {DOCUMENTS} AS known JOIN {STATED} USING (external_id)"  # nosec # our own names; values are parameters
                 " WHERE known.collection_id = %s",
                 [collection.pk],
             )
@@ -35,7 +35,7 @@ def add_known(collection: Collection, documents: Mapping[str, Mapping[str, str]]
     """Add documents by their ids, each with what else is known of it (uri, file_name, content_hash), or set that."""
     changes = ", ".join(f"{name} = excluded.{name}" for name in FIELDS)
     with _stated((name, *(known.get(field, "") for field in FIELDS)) for name, known in documents.items()):
-        _insert(collection, f"UPDATE SET {changes}, updated_at = now()")
+        _insert(collection, f"UPDATE SET {changes}, updated_at = now()")  # nosec # our own names
     _count(collection)
 
 
@@ -59,7 +59,7 @@ def _insert(collection: Collection, conflict: str) -> None:
     columns = ", ".join(("external_id", *FIELDS))
     with connection.cursor() as cursor:
         cursor.execute(
-            f"INSERT INTO {DOCUMENTS} (uuid, collection_id, {columns}, title, text, metadata, created_at, updated_at)"
+            f"INSERT INTO {DOCUMENTS} (uuid, collection_id, {columns}, title, text, metadata, created_at, updated_at)"  # nosec # our own names
             f" SELECT gen_random_uuid(), %s, {columns}, '', '', '{{}}', now(), now() FROM {STATED}"
             f" ON CONFLICT (collection_id, external_id) DO {conflict}",
             [collection.pk],

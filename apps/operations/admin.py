@@ -73,6 +73,9 @@ class OperationAdmin(FactAdmin):
     def owner(self, operation: Any) -> str | None:
         return operation.owner_name
 
+    def concerned(self, row: Operation) -> list[Any]:
+        return [part for part in (row, subject_of(row)) if part is not None]
+
     def operation(self, obj: Operation) -> Operation | None:
         return obj if obj.is_active else None
 

@@ -52,7 +52,7 @@ def check_database(**kwargs: Any) -> list[CheckMessage]:
 def check_password_of_redis(**kwargs: Any) -> list[CheckMessage]:
     """Who can write to Redis stops and starts work, and ends throttles: it lets in only who knows its password."""
     url = urlsplit(settings.REDIS_URL)
-    if settings.EMBEDDED_REDIS or url.scheme == "unix" or url.password:
+    if url.scheme == "unix" or url.password:  # a socket has its folder's permissions
         return []
     hint = "Give it one (requirepass), and state it: REDIS_URL=redis://:PASSWORD@HOST/0."
     return [Warning(f"Redis at {url.hostname!r} asks for no password.", hint=hint, id="benchbench.W002")]

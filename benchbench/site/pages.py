@@ -32,6 +32,7 @@ from unfold.widgets import (
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError
 from benchbench.local_files.scratch import scratch_folder
+from benchbench.site.history import note_form
 
 NAME_BYTES = 255
 LOOKS: dict[type[forms.Widget], type[forms.Widget]] = {
@@ -194,9 +195,12 @@ def form_page(
     form.drop_bad_values()
     if form.is_valid():
         try:
-            return act(form)
+            answer = act(form)
         except BenchbenchError as error:
             form.present(error)
+        else:
+            note_form(request, model_admin.model, answer, title)
+            return answer
     shown = {"title": title, "form": form, "submit": submit, "opts": model_admin.opts, "media": form.media}
     return TemplateResponse(request, template, site.each_context(request) | shown | context)
 

@@ -1,4 +1,4 @@
-"""Policies that browsers are told: where the parts of a page may come from. Its choices are in docs/security.md."""
+"""Policies: what browsers are told of the parts of a page, and where uploads lie. docs/security.md says why."""
 
 from typing import Any
 
@@ -22,3 +22,7 @@ CONTENT_SECURITY_POLICY: dict[str, Any] = {
 }
 # Of django-rq's pages, which superusers alone see: scripts stand in them.
 QUEUES: dict[str, Any] = {"script-src": [UNSAFE_INLINE]}
+FILE_UPLOAD_HANDLERS = [
+    "django.core.files.uploadhandler.MemoryFileUploadHandler",
+    "benchbench.site.uploads.NamelessFileUploadHandler",
+]

@@ -83,7 +83,7 @@ def packed_value(measure: str, query_id: int) -> RawSQL:
     """Return the expression for one of an evaluation's values; `read_value` reads it."""
     row, column = "array_position(measures, %s::varchar) - 1", "array_position(query_ids, %s::bigint) - 1"
     start = f"{HEAD.size + 1} + {FLOAT.size} * (({row}) * cardinality(query_ids) + {column})"
-    return RawSQL(
+    return RawSQL(  # nosec # whole numbers of ours; values are parameters
         f'substring("values" FROM {start} FOR {FLOAT.size})',
         [measure, query_id],
         output_field=models.BinaryField(),

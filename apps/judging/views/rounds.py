@@ -72,7 +72,7 @@ def round_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
         "round": found,
         "runs": found.runs.select_related("benchmark").order_by("benchmark", "run_order"),
         "judges": [judge.get_username() for judge in found.judges.order_by("username")],
-        "guidelines": mark_safe(rendered(found.guidelines)),  # it lets no HTML through
+        "guidelines": mark_safe(rendered(found.guidelines)),  # nosec # it lets no HTML through
         "sees_runs": sees_others(found, request.user),
         "judges_here": is_judge(found, request.user),
         "buttons": model_admin.offered(request, found),

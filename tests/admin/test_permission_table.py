@@ -1,0 +1,187 @@
+"""Who may what: every page, act, endpoint and socket by the least role that is let in, as docs/permissions.md has it.
+
+A new one fails here until its row is written, by BENCHBENCH_WRITE_PERMISSIONS=1 on this module; whoever reviews it
+reads the difference.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from django.conf import settings
+from django.contrib import admin
+from django.contrib.auth.models import Group, Permission, User
+from django.template.response import SimpleTemplateResponse
+from django.test import Client, RequestFactory
+from django.urls import reverse
+
+from apps.api import urls
+from apps.api.access.roles import permissions_of
+from apps.api.access.tokens import issue_token
+from apps.api.endpoint import Endpoint
+from apps.judging.models import RoundItem
+from apps.operations.sockets.consumers import PERMISSIONS
+from apps.operations.sockets.routing import websocket_urlpatterns
+from tests.admin.conftest import make_staff  # noqa: F401
+from tests.admin.test_isolation import FORMATS, POSTED, owner  # noqa: F401 (a fixture)
+from tests.pages import Address, every_address
+
+TABLE = Path(settings.BASE_DIR) / "docs" / "permissions.md"
+# Each may do what those before it may.
+WHO = ("everybody", "staff", "viewer", "judge", "editor", "admin", "superuser")
+HEAD = """# Permissions
+
+Who may what, by the least that lets one in: everybody; staff, of whatever role; the roles of
+[security.md](security.md), each of which may what those before it may; superusers. It is of what one sees: of others'
+rows nothing is told, whatever one may do. Tried and written by `tests/admin/test_permission_table.py`, which fails
+where a page, an act, an endpoint or a socket is not here, or is open to others.
+"""
+
+
+def become(user: User, who: str) -> Client:
+    """Give a user what a role may, and return what asks as that user."""
+    client = Client(raise_request_exception=False)  # of jobs that there are not, for one
+    names = permissions_of(who) if who in ("viewer", "judge", "editor", "admin") else set()
+    keys = {
+        f"{row.content_type.app_label}.{row.codename}": row for row in Permission.objects.select_related("content_type")
+    }
+    user.user_permissions.set([keys[name] for name in names])
+    User.objects.filter(pk=user.pk).update(is_superuser=who == "superuser")
+    if who != "everybody":
+        client.force_login(user)
+    return client
+
+
+def url_of(address: Address) -> str:
+    row: Any = address.model._default_manager.order_by("pk").first() if address.model else None
+    name = address.name.rpartition(":")[2]
+    values = dict.fromkeys(("object_id", "query_id", "id"), getattr(row, "pk", 0))
+    values |= {"format": FORMATS.get(name, "csv"), "document_id": getattr(row, "document_ids", [0])[0]}
+    values |= {"item_id": RoundItem.objects.get().pk, "app_label": "benchmarks"}
+    return address.url(lambda parameter: values.get(parameter, 0))
+
+
+def pages() -> Iterator[Address]:
+    seen = set()
+    for address in every_address():
+        if address.name not in seen:
+            seen.add(address.name)
+            yield address
+
+
+def let_in(client: Client, address: Address) -> bool:
+    method = client.post if address.name.rpartition(":")[2] in POSTED else client.get
+    answer = method(url_of(address))
+    login = answer.status_code == 302 and answer["Location"].startswith(reverse("admin:login"))
+    return not login and answer.status_code not in (401, 403)
+
+
+def least(allowed: dict[str, bool], what: str) -> str:
+    """Return the first who may, of those who were asked; whoever comes later may too."""
+    asked = [who for who in WHO if who in allowed]
+    first = next((who for who in asked if allowed[who]), "nobody")
+    assert first == "nobody" or all(allowed[who] for who in asked[asked.index(first) :]), (what, allowed)
+    return first
+
+
+def written() -> dict[str, str]:
+    """Return who may, by page, as the table has it; nothing where it is to be written."""
+    if os.environ.get("BENCHBENCH_WRITE_PERMISSIONS"):
+        return {}
+    return dict(re.findall(r"^\| `(.+)` \| (\w+) \|$", TABLE.read_text(), re.MULTILINE))
+
+
+def to_ask(known: str | None) -> tuple[str, ...]:
+    """Return who is asked for a page: the least who may and the last who may not, or all for one without a row."""
+    if known is None or known == "nobody":
+        return WHO if known is None else WHO[-1:]
+    place = WHO.index(known)
+    return WHO[max(place - 1, 0) : place + 1]
+
+
+def rows_of_pages(user: User) -> dict[str, str]:
+    allowed: dict[str, dict[str, bool]] = {}
+    known = written()
+    addresses = sorted(pages(), key=lambda address: "logout" in address.name)  # which is the last thing to do
+    with patch.object(SimpleTemplateResponse, "rendered_content", ""):
+        for who in WHO:
+            client = become(user, who)
+            for address in addresses:
+                if who in to_ask(known.get(address.name)):
+                    allowed.setdefault(address.name, {})[who] = let_in(client, address)
+    return {name: least(told, name) for name, told in sorted(allowed.items())}
+
+
+def rows_of_acts(user: User) -> dict[str, str]:
+    """Actions of lists, and the buttons that do them."""
+    allowed: dict[str, dict[str, bool]] = {}
+    for who in WHO:
+        become(user, who)
+        request = RequestFactory().get("/")
+        request.user = User.objects.get(pk=user.pk)
+        for model, model_admin in admin.site._registry.items():
+            offered = model_admin.get_actions(request) if who != "everybody" else {}
+            for action in model_admin.actions or ():
+                told = allowed.setdefault(f"{model._meta.label_lower}: {action}", {})
+                told[who] = (action if isinstance(action, str) else action.__name__) in offered
+    return {name: least(told, name) for name, told in sorted(allowed.items())}
+
+
+def rows_of_endpoints() -> dict[str, str]:
+    """By the permission that each method names; `test_isolation` of the API asks them all as everybody."""
+    rows = {}
+    for pattern in urls.urlpatterns:
+        view = getattr(pattern.callback, "view_class", None) or getattr(pattern.callback, "cls", None)
+        if view is None or not pattern.name:
+            continue
+        if not issubclass(view, Endpoint):
+            rows[f"GET {pattern.pattern}"] = "staff"
+            continue
+        for method in (name.upper() for name in view.http_method_names if hasattr(view, name) and name != "head"):
+            rows[f"{method} {pattern.pattern}"] = who_may(view, method) if view.permission_classes else "everybody"
+    return dict(sorted(rows.items(), key=lambda row: row[0].partition(" ")[::-1]))
+
+
+def who_may(view: Any, method: str) -> str:
+    act = view.acts[method]  # an endpoint that asks who is there names what it needs
+    acts = ("view", "change") if act == "view" else (act,)
+    names = {f"{view.model._meta.app_label}.{name}_{view.model._meta.model_name}" for name in acts}
+    return next((role for role in WHO[2:-1] if names & permissions_of(role)), "superuser")
+
+
+def rows_of_sockets() -> dict[str, str]:
+    role = next(role for role in WHO[2:] if set(PERMISSIONS) & permissions_of(role))
+    paths = {str(pattern.pattern).rstrip("/") for pattern in websocket_urlpatterns}
+    return {f"/{path}" if path else "any other": role if path else "nobody" for path in sorted(paths)}
+
+
+def table(title: str, heads: tuple[str, str], rows: dict[str, str]) -> str:
+    lines = [f"| `{name}` | {who} |" if name != "any other" else f"| {name} | {who} |" for name, who in rows.items()]
+    return "\n".join([f"## {title}\n", f"| {heads[0]} | {heads[1]} |", "|---|---|", *lines]) + "\n"
+
+
+def test_who_may_what_is_as_it_is_written(owner: User) -> None:  # noqa: F811
+    issue_token(owner, name="ci")
+    Group.objects.get_or_create(name="team")
+    told = "\n".join(
+        [
+            HEAD,
+            table("Pages of the admin, by name", ("page", "from"), rows_of_pages(owner)),
+            table("Acts on rows", ("act", "from"), rows_of_acts(owner)),
+            table("Endpoints, below /api/v2", ("endpoint", "from"), rows_of_endpoints()),
+            table("Sockets", ("address", "from"), rows_of_sockets()),
+        ]
+    )
+    if os.environ.get("BENCHBENCH_WRITE_PERMISSIONS"):
+        TABLE.write_text(told)
+    assert told == TABLE.read_text()
+
+
+@pytest.mark.parametrize("name", ["viewer", "judge", "editor", "admin"])
+def test_no_role_may_what_is_for_superusers(name: str) -> None:
+    assert written()["django_rq:home"] == written()["admin:auth_group_add"] == "superuser"
+    assert not {"auth.add_group", "auth.change_group", "auth.delete_group"} & permissions_of(name)
