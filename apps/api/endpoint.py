@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
+from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from apps.api.access.logging import log
@@ -58,7 +59,8 @@ class Endpoint(APIView):
             raise
 
     def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
-        if response.status_code < 400 and self.acts and not self.only_reads(request.method):
+        did = isinstance(response, Response) and response.status_code < 400  # and is no kept answer, sent again
+        if did and self.acts and not self.only_reads(request.method):
             log(request, self, response, self.kwargs)
         return super().finalize_response(request, response, *args, **kwargs)
 
