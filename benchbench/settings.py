@@ -242,7 +242,7 @@ LOGGING = logging_as(env_str("LOG_FORMAT", "line"), env_str("LOG_LEVEL", "WARNIN
 BENCHMARK_DATASET_MAX_UPLOAD_BYTES = env_int("BENCHMARK_DATASET_MAX_UPLOAD_BYTES", 10 * 2**20)
 BENCHMARK_DATASET_MAX_QUERIES = env_int("BENCHMARK_DATASET_MAX_QUERIES", 1000)
 BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY = env_int("BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY", 100)
-# What an uploaded dataset may unpack to. It is read as a whole: at most 20 times that in the memory of the site.
+# What an uploaded dataset may unpack to. It is in memory as a whole, at about twelve times that.
 BENCHMARK_DATASET_MAX_UNPACKED_BYTES = env_int("BENCHMARK_DATASET_MAX_UNPACKED_BYTES", 40 * 2**20)
 # The largest corpus or zip that may be uploaded, and what it may unpack to; commands have no limit.
 BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES = env_int("BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES", 200 * 2**20)
