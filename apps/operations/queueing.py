@@ -21,6 +21,7 @@ QUICK = "quick"  # of jobs that take about a second; every worker serves it, bef
 WAITS_SECONDS = 60  # so long a quick job counts as waiting; a lost one is put there again after that
 OVERDUE_SECONDS = 15
 WORKER_TTL_SECONDS = 20
+SERVES = "1"  # what a worker's sign says, unless it says why it waits
 
 
 class ForeignJobError(Exception):
@@ -125,11 +126,14 @@ def queued_job_ids(queue_name: str) -> set[str]:
     return {"-".join(name.split("-")[:3]) for name in django_rq.get_queue(queue_name).get_job_ids()}
 
 
-def announce_worker(owner: str, queues: Iterable[str]) -> None:
-    """Say that a worker serves these queues for the next seconds. RQ's own sign of life outlives a killed worker."""
+def announce_worker(owner: str, queues: Iterable[str], *, waits: str = "") -> None:
+    """Say that a worker serves these queues for the next seconds, or the sentence why it lives and `waits`.
+
+    RQ's own sign of life outlives a killed worker.
+    """
     redis = django_rq.get_connection("default")
     for queue in queues:
-        redis.set(f"benchbench:worker:{queue}:{owner}", 1, ex=WORKER_TTL_SECONDS)
+        redis.set(f"benchbench:worker:{queue}:{owner}", waits or SERVES, ex=WORKER_TTL_SECONDS)
 
 
 def retire_worker(owner: str, queues: Iterable[str]) -> None:
@@ -140,9 +144,21 @@ def retire_worker(owner: str, queues: Iterable[str]) -> None:
 
 def workers_on(queue: str) -> set[str]:
     """Return the workers that said within the last seconds that they serve `queue`."""
+    return {owner for owner, said in _signs(queue).items() if said == SERVES}
+
+
+def waiting_workers(queue: str) -> dict[str, str]:
+    """Return the workers that said within the last seconds that they cannot serve `queue`, each with its sentence."""
+    return {owner: said for owner, said in _signs(queue).items() if said != SERVES}
+
+
+def _signs(queue: str) -> dict[str, str]:
     redis = django_rq.get_connection("default")
     prefix = f"benchbench:worker:{queue}:"
-    return {key.decode().removeprefix(prefix) for key in redis.scan_iter(match=f"{prefix}*", count=1000)}
+    keys = [bytes(key) for key in redis.scan_iter(match=f"{prefix}*", count=1000)]
+    said: list[Any] = redis.mget(keys) if keys else []
+    signs = zip(keys, said, strict=True)  # one that has expired meanwhile is None
+    return {key.decode().removeprefix(prefix): value.decode() for key, value in signs if value is not None}
 
 
 def position(operation: Operation) -> int | None:

@@ -1,14 +1,16 @@
 """Waiting for a host, with a message to those who watch."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from django.db.models.functions import Now
+from redis.exceptions import RedisError
 
+from apps.operations import queueing
 from apps.operations.handlers import handler_for
 from apps.operations.hosts import share_of_host
 from apps.operations.leasing import Lease
-from apps.operations.models import Batch, Operation
+from apps.operations.models import Batch, Operation, Status
 from apps.operations.sockets import events
 from apps.operations.subjects import subject_of
 from benchbench.access import seen_by_all_who_see
@@ -39,7 +41,18 @@ def waiting_for(operation: Operation) -> str | None:
     said = operation.batches.filter(state=Batch.State.RUNNING).values_list("waits_for", flat=True)
     if not said and operation.unfit_workers and operation.is_active:
         return f"Waits for another worker. {[*operation.unfit_workers.values()][-1]}"
+    if operation.status == Status.PENDING:
+        return _waiting_worker(operation.queue)
     return said[0] if said and all(said) and operation.is_active else None
+
+
+def _waiting_worker(queue: str) -> str | None:
+    """Return why no worker serves a queue, where one says so; Redis may be away, and then nobody says anything."""
+    with suppress(RedisError):
+        reasons = queueing.waiting_workers(queue)
+        if reasons and not queueing.workers_on(queue):
+            return f"Waits for a worker. {next(iter(reasons.values()))}"
+    return None
 
 
 def _say(batch: Batch, lease: Lease, reason: str) -> None:

@@ -16,6 +16,16 @@ def unapplied() -> int:
     return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
 
 
+def unknown() -> list[str]:
+    """Return the migrations of the database that this code does not have, sorted: those of a newer one.
+
+    Raises DatabaseError where it does not answer.
+    """
+    loader = MigrationExecutor(connection).loader
+    there = loader.applied_migrations.keys() - (loader.disk_migrations or {}).keys()
+    return sorted(f"{app}.{name}" for app, name in there if app in loader.migrated_apps)
+
+
 def why_not_usable(program: str) -> str:
     """Return the sentence that says why no command can use the database, and what to do; "" where all can."""
     try:

@@ -16,9 +16,18 @@ from apps.operations.commands import UseCaseCommand
 from apps.operations.leasing import this_worker
 from apps.operations.sweeping import sweep
 from apps.operations.workers.pool import Pool
+from apps.operations.workers.schema import wait_until_it_fits, why_it_waits
 from apps.operations.working import release
 
 SIGN_OF_LIFE_SECONDS = 5
+
+
+class FittingWorker(SimpleWorker):
+    """RQ's worker that does its jobs itself, each once the tables of the database are those of this code."""
+
+    def execute_job(self, job: Any, queue: Any) -> None:
+        wait_until_it_fits()
+        super().execute_job(job, queue)
 
 
 class Command(UseCaseCommand):
@@ -55,7 +64,7 @@ of judging rounds) are done by every worker, before the others.
         threading.Thread(target=watch_over, args=(stop,), name="sweep", daemon=True).start()
         try:
             self.stderr.write(f"Working {', '.join(queues)} as {owner}.")
-            worker = SimpleWorker(
+            worker = FittingWorker(
                 [django_rq.get_queue(name) for name in queues],
                 connection=django_rq.get_connection("default"),
                 job_class=queueing.OwnJob,
@@ -71,12 +80,14 @@ of judging rounds) are done by every worker, before the others.
 
 
 def give_signs(owner: str, queues: list[str], stop: threading.Event) -> None:
-    """Every few seconds say that this worker lives. Never ends by an error."""
+    """Every few seconds say that this worker lives, or why it waits. Never ends by an error."""
     while True:
         try:
-            queueing.announce_worker(owner, queues)
+            queueing.announce_worker(owner, queues, waits=why_it_waits())
         except Exception:
             queueing.log.exception("Could not say that %s lives; it comes again.", owner)
+        finally:
+            connection.close()
         if stop.wait(SIGN_OF_LIFE_SECONDS):
             return
 
@@ -88,7 +99,8 @@ def watch_over(stop: threading.Event) -> None:
     """
     while True:
         try:
-            sweep()
+            if not why_it_waits():
+                sweep()
         except Exception:
             queueing.log.exception("The sweep failed; it comes again.")
         finally:

@@ -1,0 +1,61 @@
+"""Workers whose code the tables do not fit: they say so, do nothing, and go on by themselves."""
+
+from collections.abc import Iterator
+
+import pytest
+from django.db import connection
+
+from apps.operations import queueing
+from apps.operations.models import Operation
+from apps.operations.waiting import waiting_for
+from tests.faults.kit import Crew, ended, hold, undisturbed, until
+from tests.faults.work import KINDS
+
+NEWEST = ("operations", "0005_hung")
+
+
+@pytest.fixture
+def migrations(transactional_db: None) -> Iterator[None]:
+    """The tests say of the tables what is not so; this takes it back."""
+    yield
+    forget("0099_newer")
+    remember(NEWEST[1])
+
+
+def forget(name: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM django_migrations WHERE app = 'operations' AND name = %s", [name])
+
+
+def remember(name: str) -> None:
+    forget(name)
+    with connection.cursor() as cursor:
+        cursor.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('operations', %s, now())", [name])
+
+
+@pytest.mark.parametrize(
+    ("change", "mend", "sentence"),
+    [
+        (lambda: remember("0099_newer"), lambda: forget("0099_newer"), "operations.0099_newer"),
+        (lambda: forget(NEWEST[1]), lambda: remember(NEWEST[1]), "1 migration is not applied"),
+    ],
+    ids=["the tables are newer", "the tables are older"],
+)
+def test_a_worker_that_the_tables_do_not_fit_waits(
+    crew: Crew, migrations: None, change: "object", mend: "object", sentence: str
+) -> None:
+    kind = KINDS["resolve"]
+    expected = undisturbed(kind)
+    change()  # type: ignore[operator]
+    operation = kind.start()
+    crew.start()
+    until(lambda: queueing.waiting_workers("default"), "the worker's sentence")
+    (reason,) = queueing.waiting_workers("default").values()
+    assert sentence in reason
+    assert queueing.workers_on("default") == set()
+    assert waiting_for(operation) == f"Waits for a worker. {reason}"
+    assert set(operation.batches.values_list("state", "attempts")) == {("pending", 0)}
+    mend()  # type: ignore[operator]
+    ended(operation, within=60)
+    hold(kind, Operation.objects.get(pk=operation.pk), expected)
+    assert set(operation.batches.values_list("attempts", flat=True)) == {1}
