@@ -67,11 +67,13 @@ def telling_held() -> Iterator[None]:
 
 
 def was_ended(error: Exception) -> bool:
-    """Tell whether an error says that the connection to PostgreSQL is gone: it stopped, or somebody broke it off."""
-    if isinstance(error, InterfaceError):
+    """Tell whether an error, of Django's or the driver's own, says that the connection to PostgreSQL is gone: it
+    stopped, or somebody broke it off.
+    """
+    if isinstance(error, InterfaceError | psycopg.InterfaceError):
         return True
-    cause = error.__cause__
-    if not isinstance(error, OperationalError) or not isinstance(cause, psycopg.OperationalError):
+    cause = error.__cause__ if isinstance(error, OperationalError) else error
+    if not isinstance(cause, psycopg.OperationalError):
         return False
     return cause.sqlstate is None or cause.sqlstate.startswith(ENDED)
 

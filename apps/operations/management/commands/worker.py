@@ -1,13 +1,18 @@
 """Work the queues until stopped."""
 
+import signal
 import threading
+import time
+from contextlib import suppress
 from functools import partial
+from types import FrameType
 from typing import Any
 
 import django_rq
 from django.conf import settings
 from django.core.management.base import CommandParser
 from django.db import connection
+from redis.exceptions import RedisError
 from rq import SimpleWorker
 from rq.serializers import JSONSerializer
 
@@ -20,23 +25,33 @@ from apps.operations.workers.schema import wait_until_it_fits, why_it_waits
 from apps.operations.working import release
 
 SIGN_OF_LIFE_SECONDS = 5
+AWAY_SECONDS = 1.0  # before a worker that lost Redis tries again
 
 
-class FittingWorker(SimpleWorker):
-    """RQ's worker that does its jobs itself, each once the tables of the database are those of this code."""
+class QueueWorker(SimpleWorker):
+    """RQ's worker that does its jobs itself, each once the tables of the database are those of this code.
+
+    It ends at any error of Redis, and so says whether somebody told it to.
+    """
+
+    told_to_stop: threading.Event
 
     def execute_job(self, job: Any, queue: Any) -> None:
         wait_until_it_fits()
         super().execute_job(job, queue)
 
+    def request_stop(self, signum: int, frame: FrameType | None) -> None:
+        self.told_to_stop.set()
+        super().request_stop(signum, frame)
+
 
 class Command(UseCaseCommand):
     help = """Work the queues until stopped (Ctrl-C ends after the current batch).
 
-A worker stays resident: it keeps its models loaded, and sweeps for work that others lost. It is a child of the process
-that this command starts, which replaces it when it ends or hangs. Start as many as you have GPUs or cores, on any
-machines that reach the database and Redis. Queues: gpu (indexes, benchmarks), default (resolving). Quick jobs (states
-of judging rounds) are done by every worker, before the others.
+A worker stays resident: it keeps its models loaded, sweeps for work that others lost, and waits for Redis where that is
+away. It is a child of the process that this command starts, which replaces it when it ends or hangs. Start as many as
+you have GPUs or cores, on any machines that reach the database and Redis. Queues: gpu (indexes, benchmarks), default
+(resolving). Quick jobs (states of judging rounds) are done by every worker, before the others.
 
   benchbench worker
   benchbench worker gpu
@@ -64,19 +79,45 @@ of judging rounds) are done by every worker, before the others.
         threading.Thread(target=watch_over, args=(stop,), name="sweep", daemon=True).start()
         try:
             self.stderr.write(f"Working {', '.join(queues)} as {owner}.")
-            worker = FittingWorker(
-                [django_rq.get_queue(name) for name in queues],
-                connection=django_rq.get_connection("default"),
-                job_class=queueing.OwnJob,
-                serializer=JSONSerializer,
-            )
-            worker.work(burst=burst, logging_level="WARNING")
+            self.work(queues, burst=burst)
         except KeyboardInterrupt:
             pass
         finally:
             stop.set()
             signs.join(timeout=SIGN_OF_LIFE_SECONDS)
-            queueing.retire_worker(owner, queues)
+            with suppress(RedisError):  # its sign of life ends by itself
+                queueing.retire_worker(owner, queues)
+
+    def work(self, queues: list[str], *, burst: bool) -> None:
+        """Work until told to stop, or with `burst` until the queues are empty. Redis away for a while ends nothing."""
+        told_to_stop = threading.Event()
+        while True:
+            # `kill` must run the exit handlers too, outside a job; RQ has its own, gentler handlers while it works.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+            why = "see above"
+            try:
+                work_with_redis(queues, told_to_stop, burst=burst)
+            except RedisError as error:
+                if burst:
+                    raise
+                why = str(error)
+            if burst or told_to_stop.is_set():
+                return
+            self.stderr.write(f"This worker ended at an error ({why}) and begins again in a moment.")
+            time.sleep(AWAY_SECONDS)
+
+
+def work_with_redis(queues: list[str], told_to_stop: threading.Event, *, burst: bool) -> None:
+    """Work the queues until `told_to_stop`, or until an error of Redis, which RQ raises or ends at without a word."""
+    worker = QueueWorker(
+        [django_rq.get_queue(name) for name in queues],
+        connection=django_rq.get_connection("default"),
+        job_class=queueing.OwnJob,
+        serializer=JSONSerializer,
+    )
+    worker.told_to_stop = told_to_stop
+    worker.work(burst=burst, logging_level="WARNING")
 
 
 def give_signs(owner: str, queues: list[str], stop: threading.Event) -> None:
