@@ -22,7 +22,7 @@ INSTALLED := .venv/installed
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz install run worker lint audit openapi perf gpu clean
+.PHONY: help demo test faults fuzz install run worker lint audit openapi perf gpu clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -32,6 +32,10 @@ demo: $(INSTALLED) ## benchmark real text with a real model, print the leaderboa
 
 test: $(INSTALLED) ## run the tests
 	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --maxprocesses 4 --dist worksteal $(PYTEST_ARGS)
+
+faults: $(INSTALLED) ## break workers, Redis, PostgreSQL, disks and models in every stage, and write the table of it
+	BENCHBENCH_WRITE_FAULTS=1 $(BIN)/python -m pytest -m "" tests/faults \
+	  --numprocesses $(TEST_PROCESSES) --maxprocesses 4 --dist worksteal $(PYTEST_ARGS)
 
 fuzz: $(INSTALLED) ## read FUZZ_EXAMPLES damaged files with each reader, import a part, go round with whole ones; try the API
 	BENCHBENCH_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) BENCHBENCH_FUZZ_REQUESTS=$(FUZZ_REQUESTS) \

@@ -95,7 +95,7 @@ def test_defaults_are_those_that_are_described() -> None:
 
 def test_make_without_a_target_lists_the_targets() -> None:
     listed = subprocess.run(["make"], cwd=CHECKOUT, env=os.environ, capture_output=True, text=True, check=True).stdout
-    for target in ("demo", "test", "fuzz", "install", "run", "worker", "lint", "openapi", "perf", "clean"):
+    for target in ("demo", "test", "faults", "fuzz", "install", "run", "worker", "lint", "openapi", "perf", "clean"):
         assert f"make {target} " in listed
 
 

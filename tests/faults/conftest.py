@@ -1,3 +1,4 @@
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,14 +7,23 @@ from typing import Any
 import pytest
 
 from tests.faults.kit import SETTINGS, Crew, make_nursery
+from tests.faults.table import write_table
 
 HERE = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave to `make faults` every scenario that is not quick."""
     for item in items:
-        if HERE in item.path.parents:
+        scenario = getattr(item, "callspec", None) and item.callspec.params.get("scenario")
+        if HERE in item.path.parents and scenario and not scenario.quick:
             item.add_marker("faults")
+
+
+def pytest_terminal_summary(terminalreporter: Any, exitstatus: int) -> None:
+    """Write the table, where all of the suite was run and nothing failed."""
+    if "BENCHBENCH_WRITE_FAULTS" in os.environ and exitstatus == pytest.ExitCode.OK:
+        write_table(terminalreporter.stats.get("passed", []))
 
 
 @pytest.fixture(scope="session")
@@ -29,8 +39,16 @@ def short(settings: Any) -> None:
 
 
 @pytest.fixture
-def crew(transactional_db: None, nursery: "subprocess.Popen[bytes]", tmp_path: Path) -> Iterator[Crew]:
+def crew(
+    transactional_db: None,
+    nursery: "subprocess.Popen[bytes]",
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    record_property: Any,
+) -> Iterator[Crew]:
     """Starts workers; those of a test end with it."""
     crew = Crew(nursery, tmp_path)
     yield crew
     crew.dismiss()
+    record_property("family", crew.family or (request.module.__doc__ or "").splitlines()[0].rstrip("."))
+    record_property("slowest", crew.slowest)

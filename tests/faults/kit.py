@@ -23,6 +23,7 @@ from django.db import connection
 from apps.operations.models import Operation
 from apps.retrieval.models import CachedVector
 from tests.conftest import environment_of_processes
+from tests.faults.outages import THE_TEST
 from tests.faults.planting import Fault
 from tests.faults.work import KINDS, Kind
 
@@ -60,7 +61,9 @@ class Worker:
         return False
 
     def wait_for_fault(self, call: int = 0) -> None:
-        until(lambda: Path(f"{self.token}.{call}").exists(), "the fault")
+        token = Path(f"{self.token}.{call}")
+        until(lambda: token.exists() or not Path(f"/proc/{self.pid}").exists(), "the fault")
+        assert token.exists(), "the worker ended before the fault"
 
     def freeze(self) -> None:
         self._tell(signal.SIGSTOP)
@@ -83,6 +86,8 @@ class Crew:
     nursery: "subprocess.Popen[bytes]"
     folder: Path
     workers: list[Worker] = field(default_factory=list)
+    family: str = ""  # in the table, where it is not that of the test's module
+    slowest: float = 0.0  # seconds from a fault to the end of the work
 
     def start(
         self, point: str = "", action: str = "", *, calls: int = 1, about: str = "", queues: Any = (), **settings: Any
@@ -106,12 +111,12 @@ class Crew:
 
 
 @contextlib.contextmanager
-def make_nursery() -> Iterator["subprocess.Popen[bytes]"]:
+def make_nursery(**more: str) -> Iterator["subprocess.Popen[bytes]"]:
     command = [sys.executable, "-m", "tests.faults.nursery"]
     process = subprocess.Popen(
         command,
         cwd=settings.BASE_DIR,
-        env=environment_of_processes(),
+        env=environment_of_processes() | more,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
@@ -129,31 +134,48 @@ class Scenario:
     kind: str
     point: str
     action: str
-    within: float = 60
+    within: float = HANG_SECONDS
     calls: int = 1
     about: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
+    alone: bool = False  # no other worker joins
+    quick: bool = False  # part of `make test` too
 
     def __str__(self) -> str:
-        return f"{self.action} {self.point}" + (f" x{self.calls}" if self.calls > 1 else "")
+        where = self.point if self.point.startswith(self.kind) else f"{self.kind} {self.point}"
+        return f"{self.action} {where}" + (f" x{self.calls}" if self.calls > 1 else "")
 
 
-def survive(crew: Crew, scenario: Scenario) -> Worker:
-    """Let a worker break amid its work and another join, and hold what came of it; return the broken one."""
+def survive(crew: Crew, scenario: Scenario, meanwhile: Callable[[], None] = lambda: None) -> Worker:
+    """Let a worker break amid its work and another join, and hold what came of it; return the broken one.
+
+    `meanwhile` is called once the fault has happened.
+    """
     kind = KINDS[scenario.kind]
     expected = undisturbed(kind)
+    call_session()
     operation = kind.start()
     broken = crew.start(
         scenario.point, scenario.action, calls=scenario.calls, about=scenario.about, **scenario.settings
     )
     broken.wait_for_fault()
-    crew.start(**scenario.settings)
+    happened = time.monotonic()
+    meanwhile()
+    if not scenario.alone:
+        crew.start(**scenario.settings)
     ended(operation, within=scenario.within)
+    crew.slowest = time.monotonic() - happened
     hold(kind, operation, expected)
     if scenario.action == "freeze":
         let_wake(crew, broken)
         hold(kind, operation, expected)
     return broken
+
+
+def call_session() -> None:
+    """Name the session of the test, for faults of PostgreSQL to leave it alone."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('application_name', %s, false)", [THE_TEST])
 
 
 def let_wake(crew: Crew, frozen: Worker) -> None:
@@ -175,13 +197,14 @@ def recover(crew: Crew, scenario: Scenario) -> Operation:
         scenario.point, scenario.action, calls=scenario.calls, about=scenario.about, **scenario.settings
     )
     worker.wait_for_fault()
-    ended(operation, within=scenario.within)
+    crew.slowest = ended(operation, within=scenario.within)
     hold(kind, operation, expected)
     return operation
 
 
-def ended(operation: Operation, *, within: float) -> None:
-    until(lambda: not Operation.objects.get(pk=operation.pk).is_active, f"the end of {operation}", within=within)
+def ended(operation: Operation, *, within: float) -> float:
+    """Wait for the end of an operation, and return how many seconds that took."""
+    return until(lambda: not Operation.objects.get(pk=operation.pk).is_active, f"the end of {operation}", within=within)
 
 
 def hold(kind: Kind, operation: Operation, expected: Any) -> None:

@@ -11,6 +11,7 @@ import os
 import pkgutil
 import signal
 import sys
+from pathlib import Path
 from typing import Any
 
 import django
@@ -40,6 +41,7 @@ def work(asked: dict[str, Any]) -> None:
     from django.conf import settings
     from django.core.management import call_command
 
+    import tests.faults.outages  # noqa: F401 (its actions)
     from apps.operations.workers import watchdog
     from tests.faults.planting import Fault
 
@@ -49,7 +51,7 @@ def work(asked: dict[str, Any]) -> None:
     os.dup2(2, 1)  # what it says is no answer
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for name, value in asked["settings"].items():
-        setattr(settings, name, value)
+        setattr(settings, name, Path(value) if name.endswith("_DIR") else value)
     watchdog.GRACE_SECONDS = 1.0
     if asked["fault"]:
         Fault(**asked["fault"]).plant()

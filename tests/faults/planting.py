@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 # What happens. A worker is a group of processes: it is frozen and killed as a whole, as a container is.
-ACTIONS: dict[str, Callable[[], None]] = {}
+# Of a point where something is made, an action gets that, and returns what becomes of it.
+ACTIONS: dict[str, Callable[..., Any]] = {}
 
 
-def action(act: Callable[[], None]) -> Callable[[], None]:
-    ACTIONS[act.__name__.strip("_")] = act
+def action(act: Callable[[], None], *, name: str = "") -> Callable[[], None]:
+    ACTIONS[name or act.__name__.strip("_").replace("_", " ")] = act
     return act
 
 
@@ -64,7 +65,9 @@ def _deadlock(library: Any) -> None:
 
 @dataclass(frozen=True)
 class Point:
-    """A point in a stage: a function, by where it is called from, and whether before, after or amid its rows."""
+    """A point in a stage: a function, by where it is called from, and whether before, after or amid its rows, or what
+    it made.
+    """
 
     module: str
     name: str
@@ -82,7 +85,7 @@ POINTS = {
     "benchmark: reranked": Point("apps.benchmarks.running.pairs", "_check"),
     "benchmark: searched": Point("apps.benchmarks.running.execution", "shared_queries", "after"),
     "benchmark: commit begun": Point("apps.benchmarks.running.execution", "store_final_lists"),
-    "benchmark: amid COPY": Point("benchbench.binary", "copy_rows", "amid"),
+    "benchmark: amid COPY": Point("benchbench.database.binary", "copy_rows", "amid"),
     "benchmark: commit stored": Point("apps.benchmarks.running.execution", "store_stage_lists", "after"),
     "benchmark: committed": Point("apps.operations.working", "conclude"),
     "benchmark: finishing": Point("apps.benchmarks.running.finishing", "rankings_hashes"),
@@ -95,7 +98,9 @@ POINTS = {
     "index: finishing": Point("apps.retrieval.tasks", "finish"),
     "index: finished": Point("apps.retrieval.tasks", "finish", "after"),
     "resolve: decided": Point("apps.mappings.tasks", "store_rulings"),
+    "isolated: searched": Point("apps.benchmarks.running.isolated", "run_queries", "after"),
     "resolve: stored": Point("apps.mappings.tasks", "store_rulings", "after"),
+    "model: encoded": Point("apps.retrieval.encoders.keyword", "KeywordEncoder.embed_batch", "made"),
 }
 
 
@@ -128,6 +133,8 @@ class Fault:
             if point.when == "before" and concerned:
                 self._happen()
             made = whole(*args, **options)
+            if point.when == "made" and concerned:
+                return self._happen(made)
             if point.when == "after" and concerned:
                 self._happen()
             return made
@@ -140,11 +147,11 @@ class Fault:
                 self._happen()
             yield row
 
-    def _happen(self) -> None:
+    def _happen(self, *made: Any) -> Any:
         for call in range(self.calls):
             try:
                 os.close(os.open(f"{self.token}.{call}", os.O_CREAT | os.O_EXCL))
             except FileExistsError:
                 continue
-            ACTIONS[self.action]()
-            return
+            return ACTIONS[self.action](*made)
+        return made[0] if made else None

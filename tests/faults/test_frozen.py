@@ -12,16 +12,26 @@ from tests.faults.work import KINDS
 
 FROZEN = [
     Scenario("benchmark", "claimed", "freeze"),
+    Scenario("benchmark", "benchmark: planned", "freeze"),
+    Scenario("benchmark", "benchmark: encoded", "freeze"),
+    Scenario("benchmark", "benchmark: reranked", "freeze"),
     Scenario("benchmark", "benchmark: searched", "freeze"),
     Scenario("benchmark", "benchmark: commit begun", "freeze"),
     Scenario("benchmark", "benchmark: amid COPY", "freeze"),
-    Scenario("benchmark", "benchmark: commit stored", "freeze"),
+    Scenario("benchmark", "benchmark: commit stored", "freeze", quick=True),
+    Scenario("benchmark", "benchmark: committed", "freeze"),
     Scenario("benchmark", "benchmark: finishing", "freeze"),
     Scenario("benchmark", "benchmark: finished", "freeze"),
+    Scenario("index", "claimed", "freeze"),
     Scenario("index", "index: chunked", "freeze"),
+    Scenario("index", "index: encoded", "freeze"),
+    Scenario("index", "index: commit begun", "freeze"),
     Scenario("index", "index: commit stored", "freeze"),
     Scenario("index", "index: words", "freeze"),
+    Scenario("index", "index: finishing", "freeze"),
     Scenario("index", "index: finished", "freeze"),
+    Scenario("resolve", "claimed", "freeze"),
+    Scenario("resolve", "resolve: decided", "freeze"),
     Scenario("resolve", "resolve: stored", "freeze"),
 ]
 
@@ -31,6 +41,7 @@ def test_another_worker_ends_what_a_frozen_one_began(crew: Crew, scenario: Scena
     survive(crew, scenario)
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("point", ["benchmark: amid COPY", "benchmark: commit stored", "benchmark: finished"])
 def test_a_cancel_does_not_wait_for_a_frozen_worker(crew: Crew, point: str) -> None:
     operation = KINDS["benchmark"].start()
@@ -46,6 +57,7 @@ def sessions_that_wait() -> int:
     return sessions("idle in transaction") + sessions("active") - 1  # this one
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("point", ["benchmark: commit stored", "benchmark: finished"])
 def test_other_work_goes_on_beside_a_frozen_worker(crew: Crew, point: str) -> None:
     """Its transactions stay open for an hour here: nothing of it is needed by others."""

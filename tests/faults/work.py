@@ -43,6 +43,11 @@ def start_benchmark(**matrix: Any) -> Operation:
     return launch(create_benchmark(library(), name=f"faults {number}", matrix=MATRIX | matrix))
 
 
+def start_isolated() -> Operation:
+    number = Benchmark.objects.count()
+    return launch(create_benchmark(library(), name=f"faults {number}", matrix=MATRIX, execution="isolated"))
+
+
 def benchmark_figures(operation: Operation) -> Any:
     benchmark = Benchmark.objects.get(pk=operation.subject_id)
     assert not BatchValues.objects.filter(run__benchmark=benchmark).exists(), "kept values are gone with the end"
@@ -94,6 +99,7 @@ KINDS = {
     kind.name: kind
     for kind in (
         Kind("benchmark", start_benchmark, benchmark_figures),
+        Kind("isolated", start_isolated, benchmark_figures),
         Kind("index", start_index, index_figures),
         Kind("resolve", start_resolving, resolutions),
     )

@@ -1,0 +1,21 @@
+"""Files of vectors, words and tokens damaged between two batches: no figure changes, for they are made anew."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.faults.kit import Crew, Scenario, survive
+from tests.faults.outages import DAMAGES
+
+WAYS = ("second half zeroed", "cut to half", "emptied", "bits flipped", "missing")
+DAMAGED = [
+    Scenario("benchmark", "benchmark: searched", damage, alone=True, quick=damage == "vectors: cut to half")
+    for damage in DAMAGES
+    if damage.partition(": ")[2] in WAYS
+]
+
+
+@pytest.mark.parametrize("scenario", DAMAGED, ids=str)
+def test_no_damage_of_a_file_changes_a_figure(crew: Crew, scenario: Scenario, tmp_path: Path) -> None:
+    survive(crew, replace(scenario, settings={"BENCHBENCH_VECTOR_DIR": str(tmp_path / "vectors")}))

@@ -1,0 +1,72 @@
+"""A model that fails or makes no sound vectors: a sentence with what it hit, and nothing else changes."""
+
+import pytest
+
+from apps.benchmarks.models import Benchmark
+from apps.datasets.models import Query
+from apps.operations.models import Operation
+from apps.retrieval.indexing import build_index
+from apps.retrieval.models import CachedVector, Index
+from tests.faults.kit import Crew, Scenario, ended, hold, undisturbed
+from tests.faults.work import KINDS, library
+
+ALWAYS = 1000
+FLAWS = {
+    "raises": "RuntimeError: CUDA error: device-side assert triggered",
+    "not a number": "look at the text, at the model's files",
+    "zeros": "look at the text, at the model's files",
+    "another dimension": "made vectors of the shape",
+    "too few vectors": "made vectors of the shape",
+}
+HIT = {"the first query": 0, "a query in mid-batch": 4}
+PLACES = [("benchmark", "the first query"), ("benchmark", "a query in mid-batch"), ("isolated", "a query in mid-batch")]
+QUICK = ("not a number", "the first query")
+SEARCHING = [
+    Scenario(kind, "model: encoded", flaw, calls=ALWAYS, about=about, alone=True, quick=(flaw, about) == QUICK)
+    for flaw in FLAWS
+    for kind, about in PLACES
+]
+INDEXING = [Scenario("index", "model: encoded", flaw, calls=ALWAYS, alone=True) for flaw in FLAWS]
+
+
+@pytest.mark.parametrize("scenario", SEARCHING, ids=lambda scenario: f"{scenario}, {scenario.about}")
+def test_a_query_without_a_vector_fails_alone(crew: Crew, scenario: Scenario) -> None:
+    kind = KINDS[scenario.kind]
+    expected = undisturbed(kind)["rankings"]
+    query = Query.objects.filter(dataset=library().dataset).order_by("pk")[HIT[scenario.about]]
+    CachedVector.objects.all().delete()  # or no model would be asked
+    operation = kind.start()
+    worker = crew.start(scenario.point, scenario.action, calls=scenario.calls, about=repr(query.text))
+    worker.wait_for_fault()
+    crew.slowest = ended(operation, within=scenario.within)
+    assert Operation.objects.get(pk=operation.pk).status == "completed"
+    found = kind.figures(operation)["rankings"]
+    hit = {key for key in expected if key[1] == query.pk}
+    assert {key: found[key] for key in expected.keys() - hit} == {key: expected[key] for key in expected.keys() - hit}
+    for key in hit:
+        assert FLAWS[scenario.action] in found[key][3]
+    assert set(Benchmark.objects.get(pk=operation.subject_id).runs.values_list("failed_queries", flat=True)) == {1}
+
+
+@pytest.mark.parametrize("scenario", INDEXING, ids=str)
+def test_an_index_is_not_built_of_what_is_no_vector_and_is_once_the_model_is_whole(
+    crew: Crew, scenario: Scenario
+) -> None:
+    kind = KINDS["index"]
+    expected = undisturbed(kind)
+    library()
+    CachedVector.objects.all().delete()  # or no model would be asked
+    operation = kind.start()
+    crew.start(scenario.point, scenario.action, calls=scenario.calls).wait_for_fault()
+    crew.slowest = ended(operation, within=scenario.within)
+    operation.refresh_from_db()
+    index = Index.objects.get(pk=operation.subject_id)
+    assert (operation.status, index.status) == ("failed", "failed")
+    assert FLAWS[scenario.action] in operation.error
+    assert not CachedVector.objects.exists()
+
+    crew.dismiss()
+    crew.start()
+    again = build_index(index)
+    ended(again, within=scenario.within)
+    hold(kind, again, expected)

@@ -1,0 +1,52 @@
+"""A site killed while somebody watches: its successor tells them all that has happened meanwhile."""
+
+import json
+import subprocess
+from typing import Any
+
+import pytest
+from websockets.exceptions import ConnectionClosedError
+from websockets.sync.client import connect
+
+from apps.api.access.tokens import issue_token
+from tests.faults.kit import HANG_SECONDS, Crew, Scenario, ended, hold, undisturbed
+from tests.faults.work import KINDS
+from tests.sockets import make_watcher
+
+PATIENT = {"BENCHBENCH_LEASE_SECONDS": 600, "BENCHBENCH_IDLE_TRANSACTION_SECONDS": 600}
+WATCHED = [
+    Scenario("benchmark", "benchmark: searched", "kill the site", settings=PATIENT, quick=True),
+    Scenario("index", "index: chunked", "kill the site", settings=PATIENT),
+    Scenario("resolve", "resolve: decided", "kill the site", settings=PATIENT),
+]
+
+
+@pytest.mark.parametrize("scenario", WATCHED, ids=str)
+def test_whoever_watched_is_right_when_they_come_back(
+    crew: Crew, scenario: Scenario, serve: Any, processes: list["subprocess.Popen[bytes]"]
+) -> None:
+    kind = KINDS[scenario.kind]
+    expected = undisturbed(kind)
+    operation = kind.start()
+    offered = f"access_token.{issue_token(make_watcher('ada', is_superuser=True), name='watching')[1]}"
+
+    def watch() -> Any:
+        site = serve().replace("http", "ws")
+        return connect(f"{site}/ws/operations/{operation.pk}", subprotocols=[offered], proxy=None)
+
+    with watch() as watcher:
+        assert told(watcher) == "pending"
+        worker = crew.start(scenario.point, "freeze", **scenario.settings)
+        worker.wait_for_fault()
+        processes[-1].kill()
+        with pytest.raises(ConnectionClosedError):
+            list(watcher)
+    worker.wake()
+    crew.slowest = ended(operation, within=scenario.within)
+    with watch() as watcher:
+        assert told(watcher) == "completed"
+    hold(kind, operation, expected)
+
+
+def told(watcher: Any) -> Any:
+    return json.loads(watcher.recv(timeout=HANG_SECONDS))["data"]["status"]
