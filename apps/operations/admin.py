@@ -25,7 +25,10 @@ class OperationAdmin(FactAdmin):
     search_fields = ("=id", "=subject_id", "error")
     search_help_text = "The id of the operation or of what it works on, or words of its error"
     actions = ("cancel_selected",)
-    pages = (Page("<uuid:object_id>/progress/", views.progress, "operation_progress"),)
+    pages = (
+        Page("<uuid:object_id>/progress/", views.progress, "operation_progress"),
+        Page("workers/", views.workers, "workers"),
+    )
     fieldsets = (
         (None, {"fields": ("subject", "error")}),
         (

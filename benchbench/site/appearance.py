@@ -102,6 +102,8 @@ UNFOLD: dict[str, Any] = {
                 "title": "Engine room",
                 "items": [
                     sidebar_item("Operations", "settings_b_roll", "operations.operation"),
+                    sidebar_item("Workers", "engineering", "operations.operation")
+                    | {"link": reverse_lazy("admin:workers")},
                     {
                         "title": "Queues",
                         "icon": "reorder",

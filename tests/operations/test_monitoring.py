@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.test import Client, override_settings
+from django.urls import reverse
 from prometheus_client.parser import text_string_to_metric_families
 from pythonjsonlogger.json import JsonFormatter
 
 from apps.operations import queueing, working
 from apps.operations.launching import start_operation
+from apps.operations.leasing import claim
 from apps.operations.models import Operation
 from apps.operations.monitoring import counters
 from benchbench.errors import BenchbenchError
@@ -98,6 +100,41 @@ class TestMetrics:
         assert of(metrics, "benchbench_batch_seconds_sum", kind="benchmark") == pytest.approx(7002.51)
         assert of(metrics, "benchbench_vector_lookups_total", of="queries", result="miss") == 5
         assert of(metrics, "benchbench_server_errors_total") == 1
+
+
+@pytest.mark.django_db
+class TestWorkers:
+    def look(self, user: User) -> str:
+        client = Client()
+        client.force_login(user)
+        answer = client.get(reverse("admin:workers"))
+        assert answer.status_code == 200
+        return answer.content.decode()
+
+    def test_the_page_says_who_works_on_what(self) -> None:
+        boss = User.objects.create_superuser("boss")
+        assert "No worker lives" in self.look(boss)
+
+        operation = start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=[({}, 1)])
+        queueing.announce_worker("here:1", ["gpu"])
+        queueing.announce_worker("here:2", ["default"], waits="Its code is older than the tables.")
+        batch = claim(operation.batches.get().pk, "here:1")
+        assert batch is not None
+        page = self.look(boss)
+        assert f"/operation/{operation.pk}/change/" in page
+        assert "Its code is older than the tables." in page
+
+    def test_who_may_not_see_an_operation_is_not_told_which_it_is(self) -> None:
+        staff = User.objects.create_user("staff", is_staff=True)
+        client = Client()
+        client.force_login(staff)
+        assert client.get(reverse("admin:workers")).status_code == 403
+        staff.user_permissions.add(Permission.objects.get(codename="view_operation"))
+        operation = start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=[({}, 1)])
+        assert claim(operation.batches.get().pk, "here:1") is not None
+        page = self.look(User.objects.get(pk=staff.pk))
+        assert "the work of others" in page
+        assert str(operation.pk) not in page
 
 
 @pytest.fixture
