@@ -19,6 +19,13 @@ def sidebar_item(title: str, icon: str, model: str) -> dict[str, Any]:
     }
 
 
+def at_operations(request: HttpRequest) -> bool:
+    """Tell whether a page is about operations, and not that of the workers, which lies below them."""
+    lists = reverse_lazy("admin:operations_operation_changelist"), reverse_lazy("admin:workers")
+    below, workers = (request.path.startswith(str(address)) for address in lists)
+    return below and not workers
+
+
 def may_view(permission: str) -> Callable[[HttpRequest], bool]:
     return lambda request: request.user.has_perm(permission)
 
@@ -101,7 +108,7 @@ UNFOLD: dict[str, Any] = {
             {
                 "title": "Engine room",
                 "items": [
-                    sidebar_item("Operations", "settings_b_roll", "operations.operation"),
+                    sidebar_item("Operations", "settings_b_roll", "operations.operation") | {"active": at_operations},
                     sidebar_item("Workers", "engineering", "operations.operation")
                     | {"link": reverse_lazy("admin:workers")},
                     {
