@@ -49,7 +49,8 @@ def test_a_cancel_does_not_wait_for_a_frozen_worker(crew: Crew, point: str) -> N
     until(sessions_that_wait, "the frozen transaction")
     started = time.monotonic()
     cancel(Benchmark.objects.get(pk=operation.subject_id))
-    assert time.monotonic() - started < 20  # two seconds, and what a busy machine makes of them
+    crew.slowest = time.monotonic() - started
+    assert crew.slowest < 20  # two seconds, and what a busy machine makes of them
     assert Operation.objects.get(pk=operation.pk).status == "cancelled"
 
 
@@ -67,6 +68,6 @@ def test_other_work_goes_on_beside_a_frozen_worker(crew: Crew, point: str) -> No
     others = [KINDS[kind].start() for kind in ("benchmark", "index", "resolve")]
     crew.start(**hour)
     for operation in others:
-        ended(operation, within=60)
+        crew.slowest = max(crew.slowest, ended(operation, within=60))
         assert Operation.objects.get(pk=operation.pk).status == "completed"
     assert sessions() == 1

@@ -26,14 +26,16 @@ def test_a_worker_that_hangs_or_dies_is_replaced(crew: Crew, scenario: Scenario)
     assert sorted(operation.batches.values_list("attempts", flat=True))[-2:] == [1, 2]
 
 
-@pytest.mark.parametrize("point", ["benchmark: encoding", "benchmark: reranking"])
+@pytest.mark.parametrize(
+    "point", ["benchmark: encoding", pytest.param("benchmark: reranking", marks=pytest.mark.faults)]
+)
 def test_a_query_at_which_a_model_hangs_is_its_own_error_alone(crew: Crew, point: str) -> None:
     kind = KINDS["benchmark"]
     expected = undisturbed(kind)
     query = Query.objects.filter(dataset=library().dataset).order_by("pk")[4]
     operation = kind.start()
     crew.start(point, "hang", calls=9, about=repr(query.text), BENCHBENCH_CALL_TIMEOUT_SECONDS=5)
-    ended(operation, within=90)
+    crew.slowest = ended(operation, within=90)
     operation.refresh_from_db()
     assert operation.status == "completed", operation.error
     rankings = kind.figures(operation)["rankings"]
@@ -44,10 +46,11 @@ def test_a_query_at_which_a_model_hangs_is_its_own_error_alone(crew: Crew, point
     assert rankings | failed == expected["rankings"] | failed
 
 
+@pytest.mark.faults
 def test_a_cancel_frees_a_worker_that_hangs(crew: Crew) -> None:
     operation = KINDS["benchmark"].start()
     crew.start("benchmark: searched", "hang").wait_for_fault()
     cancel(Benchmark.objects.get(pk=operation.subject_id))
-    ended(after := KINDS["resolve"].start(), within=60)
+    crew.slowest = ended(after := KINDS["resolve"].start(), within=60)
     hold(KINDS["resolve"], after, undisturbed(KINDS["resolve"]))
     assert Operation.objects.get(pk=operation.pk).status == "cancelled"
