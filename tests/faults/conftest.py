@@ -22,8 +22,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_terminal_summary(terminalreporter: Any, exitstatus: int) -> None:
     """Write the table, where all of the suite was run and nothing failed."""
-    if "BENCHBENCH_WRITE_FAULTS" in os.environ and exitstatus == pytest.ExitCode.OK:
-        write_table(terminalreporter.stats.get("passed", []))
+    is_whole = "BENCHBENCH_WRITE_FAULTS" in os.environ and not terminalreporter.config.option.keyword
+    if is_whole and exitstatus == pytest.ExitCode.OK:
+        write_table(report for reports in terminalreporter.stats.values() for report in reports)
 
 
 @pytest.fixture(scope="session")

@@ -11,14 +11,17 @@ HEAD = "| what is broken, and what comes of it | scenarios | longest time to an 
 
 
 def write_table(reports: Iterable[Any]) -> None:
-    """Write, of each family, the number of scenarios that passed and the longest time from a fault to an end."""
+    """Write, of each family, the number of scenarios and the longest time from a fault to an end.
+
+    Of all reports those of ends of tests tell them.
+    """
     families: dict[str, list[float]] = {}
     for report in reports:
-        properties = dict(report.user_properties)
-        if "family" in properties:
+        properties = dict(getattr(report, "user_properties", ()))
+        if "family" in properties and report.when == "teardown":
             families.setdefault(properties["family"], []).append(properties["slowest"])
     rows = "".join(
-        f"| {family} | {len(seconds)} | {f'{max(seconds):.0f} s' if max(seconds) else ''} |\n"
+        f"| {family} | {len(seconds)} | {f'{max(seconds):.1f} s' if max(seconds) else ''} |\n"
         for family, seconds in sorted(families.items())
     )
     count = sum(map(len, families.values()))
