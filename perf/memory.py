@@ -29,8 +29,11 @@ MATRIX = {"search_modes": ["dense", "sparse", "hybrid"], "top_k_values": [20]}
 
 
 def resident_kb(process: int) -> int:
+    """Return the resident memory of a worker: a process that waits, and the child of it that works."""
+    children = map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split())
     status = Path(f"/proc/{process}/status").read_text()
-    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
+    own = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
+    return own + sum(map(resident_kb, children))
 
 
 def main() -> int:
