@@ -67,7 +67,8 @@ def own_rankings(benchmark: Benchmark) -> None:
     """
     for run in benchmark.runs.exclude(source=None).exclude(source__key__startswith="run "):
         rows = list(run.query_results.select_related("query"))
-        Run.objects.filter(pk=run.pk).update(source=None, place=1)
+        run.source, run.place = None, 1
+        run.save(update_fields=["source", "place"])
         for row in rows:
             times = {name: getattr(row, name) for name in TIMINGS}
             add_ranking(

@@ -49,12 +49,15 @@ def known_grades(mapping: Mapping, version: DatasetVersion) -> dict[int, dict[in
 
 
 def pool_of(rankings: Sequence[RunRankings], query_ids: Sequence[int], depth: int) -> Pool:
-    """Return the pool of the first `depth` documents of each ranking; its queries are `query_ids`, in their order."""
+    """Return the pool of the first `depth` documents of each ranking; its queries are `query_ids`, in their order.
+
+    Without a ranking, as of a round whose runs were deleted, it is empty.
+    """
     by_run = [
         [run.of_queries[query][0].tolist() if query in run.of_queries else None for query in query_ids]
         for run in rankings
     ]
-    return Pool.of(by_run, depth=depth)
+    return Pool.of(by_run or [[None] * len(query_ids)], depth=depth)
 
 
 def passages_of(rankings: Sequence[RunRankings]) -> dict[tuple[int, int], int]:

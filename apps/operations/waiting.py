@@ -41,9 +41,9 @@ def waiting_for(operation: Operation) -> str | None:
     said = operation.batches.filter(state=Batch.State.RUNNING).values_list("waits_for", flat=True)
     if not said and operation.unfit_workers and operation.is_active:
         return f"Waits for another worker. {[*operation.unfit_workers.values()][-1]}"
-    if operation.status == Status.PENDING:
-        return _waiting_worker(operation.queue)
-    return said[0] if said and all(said) and operation.is_active else None
+    if said:
+        return said[0] if all(said) and operation.is_active else None
+    return _waiting_worker(operation.queue) if operation.status == Status.PENDING else None
 
 
 def _waiting_worker(queue: str) -> str | None:

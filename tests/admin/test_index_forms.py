@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -119,7 +118,13 @@ def test_a_folder_of_the_server_is_no_model(
     transactional_db: None, admin_client: Client, library: Mapping, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same is said of each, and nothing is looked up: which folders there are is not told."""
-    monkeypatch.setattr(Path, "is_dir", Mock(side_effect=AssertionError("it was looked for")))
+    is_dir = Path.is_dir
+
+    def is_other_dir(path: Path) -> bool:
+        assert str(path) not in (name, str(Path(name).expanduser())), "it was looked for"
+        return is_dir(path)
+
+    monkeypatch.setattr(Path, "is_dir", is_other_dir)
     Index.objects.all().delete()
     fields = {"collection": library.collection.pk, "name": "a", "encoder": name, "encoders": name, "strategies": "flat"}
     for page in ("retrieval_index_add", "index_grid"):

@@ -111,8 +111,12 @@ def test_depth_and_cutoffs_are_those_of_the_earlier_api(
 
 
 WRONG: list[tuple[dict[str, Any], str, str]] = [
-    ({"config_matrix": HALF | {"use_reranker": [True], "rerankers": ["/srv/models/x"]}}, "rerankers", "in the admin"),
-    ({"config_matrix": HALF | {"use_reranker": [True], "rerankers": [None, "~/x"]}}, "rerankers", "in the admin"),
+    (
+        {"config_matrix": HALF | {"use_reranker": [True], "rerankers": ["/srv/models/x"]}},
+        "rerankers",
+        "by commands only",
+    ),
+    ({"config_matrix": HALF | {"use_reranker": [True], "rerankers": [None, "~/x"]}}, "rerankers", "by commands only"),
     ({"config_matrix": {"k_values_for_metrics": [10, 20], "top_k_values": [5]}}, "top_k_values", "5 is less than"),
     ({"config_matrix": {"top_k_values": [5]}}, "top_k_values", "10 (primary_k is always one of them)"),
     ({"config_matrix": {"search_mode": ["dense"]}}, "search_mode", "did you mean search_modes?"),

@@ -27,6 +27,7 @@ ELSEWHERE = (
     "apps.retrieval.vector_files",
     "benchbench.catalogue",
     "benchbench.client",
+    "benchbench.database.backups",
     "benchbench.embedded",
     "benchbench.files.flowbaby.results",
     "benchbench.local_files.placing",

@@ -72,15 +72,16 @@ def renew(round: Round) -> RoundState:
     """
     row = _locked(round)
     round.refresh_from_db(fields=["state", "answered_at", "goes_on"])
-    basis = basis_of(round, runs_of(round))
-    said = said_in(round)
+    runs = runs_of(round)
+    basis, said = basis_of(round, runs), said_in(round)
     if row.mark == (mark := said.mark(basis)):
         return row
-    desk = _desk(round, row, basis)
+    desk = _desk(round, row, basis, runs)
+    changed = ["state", "grades", "mark", "sample_size", "sampled_from", "front", "renewed_at"]
     if row.basis != basis:
         items = np.array([desk.ids.get(number, 0) for number in range(desk.question.pool.size)], np.int64)
         row.basis, row.board = basis, pack(desk.question, items)
-        row.save(update_fields=["basis", "board"])
+        changed += ["basis", "board"]
     state = None
     if desk.judging is not None:
         _take_in(desk, desk.judging, said.grades)
@@ -94,7 +95,7 @@ def renew(round: Round) -> RoundState:
     row.sample_size, row.sampled_from = len(sample_of(desk.sample, judged, share=share)[0]), len(desk.sample)
     row.state = None if state is None else state.as_record()
     row.grades, row.mark, row.renewed_at = said.count, mark, timezone.now()
-    row.save(update_fields=["state", "grades", "mark", "sample_size", "sampled_from", "front", "renewed_at"])
+    row.save(update_fields=changed)
     return row
 
 
@@ -129,12 +130,12 @@ def question_of(round: Round, runs: Sequence[Run]) -> tuple[Question, list[int]]
     return Question(pool, Measure.parse(round.measure), grades_of(round.scale), truths, round.seed), query_ids
 
 
-def _desk(round: Round, row: RoundState, basis: str) -> Desk:
+def _desk(round: Round, row: RoundState, basis: str, runs: Sequence[Run]) -> Desk:
     """Return the desk of a round in this process; the one that was asked for longest ago goes, past KEPT."""
     with _guard:
         desk = _desks.get(round.pk)
     if desk is None or desk.basis != basis:
-        desk = _made(round, row, basis)
+        desk = _made(round, row, basis, runs)
     with _guard:
         _desks[round.pk] = desk
         _desks.move_to_end(round.pk)
@@ -146,11 +147,12 @@ def _desk(round: Round, row: RoundState, basis: str) -> Desk:
 def desk_of(round: Round) -> Desk:
     """Return the desk of a round as it began, without a grade."""
     row = RoundState.objects.filter(pk=round.pk).first() or RoundState(round=round)
-    return _made(round, row, basis_of(round, runs_of(round)))
+    runs = runs_of(round)
+    return _made(round, row, basis_of(round, runs), runs)
 
 
-def _made(round: Round, row: RoundState, basis: str) -> Desk:
-    question, items = unpack(bytes(row.board), round) if row.basis == basis and row.board else _read(round)
+def _made(round: Round, row: RoundState, basis: str, runs: Sequence[Run]) -> Desk:
+    question, items = unpack(bytes(row.board), round) if row.basis == basis and row.board else _read(round, runs)
     judging = None
     if question.pool.runs >= 2:
         with suppress(JudgingError):  # fewer than two queries that every run answered
@@ -160,9 +162,9 @@ def _made(round: Round, row: RoundState, basis: str) -> Desk:
     return Desk(basis, question, judging, numbers, ids, question.sample_order(question.holes()))
 
 
-def _read(round: Round) -> tuple[Question, Numbers]:
+def _read(round: Round, runs: Sequence[Run]) -> tuple[Question, Numbers]:
     """Return the question of a round and the item of each pair of its pool, 0 where that is none."""
-    question, query_ids = question_of(round, runs_of(round))
+    question, query_ids = question_of(round, runs)
     rows = RoundItem.objects.filter(round=round).values_list("query_id", "document_id", "pk")
     place_of = {query: place for place, query in enumerate(query_ids)}
     numbers = question.pool.numbers

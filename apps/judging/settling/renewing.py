@@ -51,7 +51,8 @@ def stated(round: Round, *, here: bool = False) -> Stated:
     basis, said = basis_of(round, runs), said_in(round)
     row = RoundState.objects.filter(round=round, renewed_at__isnull=False).defer("board").first()
     if row is None or row.basis != basis or (row.mark != said.mark(basis) and (here or not _asked(round))):
-        row, said = renew(round), said_in(round)
+        row = renew(round)
+        said = said if row.mark == said.mark(basis) else said_in(round)
     assert row.renewed_at is not None
     return Stated(
         State.of_record(row.state) if row.state else None,
