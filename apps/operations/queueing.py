@@ -66,8 +66,16 @@ def enqueue(queue: str, batches: Iterable[Batch]) -> None:
 
 
 def pass_on(queue: str, batch: Batch) -> None:
-    """Put a batch at the end of a queue from within its own job, which RQ forgets by its id when that ends."""
+    """Put a batch at the end of a queue while a worker may be at a job of it, which RQ forgets by its id at its end."""
     transaction.on_commit(lambda: _push(queue, [batch], suffix=f"-{uuid.uuid4().hex[:8]}"))
+
+
+def forget_job(queue: str, batch: Batch) -> None:
+    """Take the job of a batch from a queue. One that stays is one too many, and will find nothing to do."""
+    try:
+        django_rq.get_queue(queue).remove(job_id(batch))
+    except RedisError:
+        log.exception("Could not take the job of %s from %r.", batch, queue)
 
 
 def _push(queue_name: str, batches: list[Batch], *, suffix: str = "") -> None:
@@ -162,9 +170,11 @@ def _signs(queue: str) -> dict[str, str]:
 
 
 def position(operation: Operation) -> int | None:
-    """Return how many operations stand before this one in its queue; None once its work has begun or ended."""
+    """Return how many operations begin before this one on its queue; None once its work has begun or ended.
+
+    Those at work do not count: a worker that gets free takes up what waits first (`workers.turns`).
+    """
     if not operation.is_active or operation.batches.exclude(state=Batch.State.PENDING).exists():
         return None
-    return Operation.objects.filter(
-        queue=operation.queue, status__in=("pending", "running"), created_at__lt=operation.created_at
-    ).count()
+    waiting = Operation.objects.filter(queue=operation.queue, status="pending", created_at__lt=operation.created_at)
+    return waiting.count()

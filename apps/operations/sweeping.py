@@ -29,6 +29,7 @@ def sweep() -> int:
         missing = [batch for batch in waiting if queueing.job_id(batch) not in present]
         if missing:
             log.warning("%s: %s without a job, enqueued again.", operation, counted(len(missing), "batch"))
-            queueing.enqueue(operation.queue, missing)
+            for batch in missing:  # under another name: a worker may be at the job that was taken for lost
+                queueing.pass_on(operation.queue, batch)
             enqueued += len(missing)
     return enqueued

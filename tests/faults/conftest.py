@@ -8,6 +8,7 @@ import pytest
 
 from tests.faults.kit import SETTINGS, Crew, make_nursery
 from tests.faults.table import write_table
+from tests.proxy.conftest import proxy  # noqa: F401 (a fixture)
 
 HERE = Path(__file__).parent
 

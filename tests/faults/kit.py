@@ -95,14 +95,17 @@ class Crew:
         """Start a worker; with a point and an action it is a broken one. `settings` are of it alone."""
         token = str(self.folder / f"fault-{len(self.workers)}")
         fault = asdict(Fault(point, action, token, calls, about)) if point else None
-        asked = {"settings": SETTINGS | settings, "queues": list(queues), "fault": fault}
+        pid = self.tell(settings=SETTINGS | settings, queues=list(queues), fault=fault)
+        self.workers.append(Worker(pid, token))
+        return self.workers[-1]
+
+    def tell(self, **asked: Any) -> int:
+        """Have the nursery start a process, and return its id."""
         assert self.nursery.stdin
         assert self.nursery.stdout
         self.nursery.stdin.write(json.dumps(asked).encode() + b"\n")
         self.nursery.stdin.flush()
-        worker = Worker(int(self.nursery.stdout.readline()), token)
-        self.workers.append(worker)
-        return worker
+        return int(self.nursery.stdout.readline())
 
     def dismiss(self) -> None:
         for worker in self.workers:

@@ -1,7 +1,8 @@
 """A process that has imported the site, and forks a worker whenever it reads what to start: to import takes seconds.
 
 `python -m tests.faults.nursery` reads objects of JSON, a line each: `settings` of the worker, its `queues` and its
-`fault`. It answers with the worker's id, which is that of its group and session too.
+`fault`. It answers with the worker's id, which is that of its group and session too. An object with an `act` starts a
+process that does it and ends.
 """
 
 import ctypes
@@ -32,8 +33,20 @@ def main() -> None:
     print("ready", flush=True)
     for line in sys.stdin:
         if (pid := os.fork()) == 0:
-            work(json.loads(line))
+            asked = json.loads(line)
+            (act if "act" in asked else work)(asked)
         print(pid, flush=True)
+
+
+def act(asked: dict[str, Any]) -> None:
+    """Do one act of a person, as a web process would."""
+    from tests.faults import acts
+
+    os.dup2(2, 1)
+    try:
+        acts.act(asked["act"], asked["number"], Path(asked["told"]))
+    finally:
+        os._exit(0)
 
 
 def work(asked: dict[str, Any]) -> None:

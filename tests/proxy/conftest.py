@@ -57,7 +57,7 @@ def filled_in(**more: str) -> str:
 
 @pytest.fixture
 def proxy(tmp_path: Path, processes: list["subprocess.Popen[bytes]"]) -> Callable[..., str]:
-    """Start nginx before the site at an address, with settings by name; return its own address.
+    """Start nginx before the site at an address, or at several, with settings by name; return its own address.
 
     `body_seconds` is how long it waits for the next piece of a body.
     """
@@ -68,11 +68,12 @@ def proxy(tmp_path: Path, processes: list["subprocess.Popen[bytes]"]) -> Callabl
             pytest.fail(sentence)
         pytest.skip(sentence)
 
-    def start(site: str, *, body_seconds: int = SECONDS, **more: str) -> str:
+    def start(*sites: str, body_seconds: int = SECONDS, **more: str) -> str:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        configuration = filled_in(SITE=site.removeprefix("http://"), **more)
+        servers = "".join(f"server {site.removeprefix('http://')};" for site in sites)
+        configuration = f"upstream sites {{ {servers} }}\n" + filled_in(SITE="sites", **more)
         for ours, tests in (
             ("listen 8000;", f"listen 127.0.0.1:{port};"),
             ("client_body_timeout 20s;", f"client_body_timeout {body_seconds}s;"),

@@ -1,0 +1,163 @@
+"""A random history of people who act at once while workers are killed and freeze."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db.models import Sum
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+
+from apps.benchmarks.launching import launch
+from apps.benchmarks.models import BatchValues, Benchmark, Evaluation, ListSource, QueryResult, Run
+from apps.collections.models import Document
+from apps.operations.models import Operation
+from apps.operations.working import wait
+from apps.retrieval.models import Chunk, Index
+from tests.benchmarks.conftest import make_library
+from tests.created import create_benchmark
+from tests.faults.acts import ACTS, MATRIX
+from tests.faults.kit import HANG_SECONDS, Crew, Worker, until
+
+WORKERS = 2
+FREQUENT = ("make", "start", "start", "start", "cancel", "resolve")
+CHOICES = st.tuples(st.sampled_from([*ACTS, *FREQUENT]), st.integers(0, 7))
+
+
+class Life(RuleBasedStateMachine):
+    """The life of operations: up to three people act at the same moment, each in a process of its own."""
+
+    crew: Crew
+    seen: Counter[str]
+    undisturbed: Any
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.frozen: list[Worker] = []
+        self.told = 0
+
+    @initialize()
+    def begin(self) -> None:
+        call_command("flush", interactive=False, verbosity=0, reset_sequences=False)
+        make_library.__wrapped__(queries=6, documents=30)  # anew: rows that were kept have numbers that come again
+        self.act([("make", 0)])
+        self.act([("start", 0), ("make", 1)])
+
+    @rule(acts=st.lists(CHOICES, min_size=1, max_size=3))
+    def act(self, acts: Sequence[tuple[str, int]]) -> None:
+        """None may end otherwise than done, refused in a sentence, or told that the row is gone."""
+        paths = [self.crew.folder / f"act-{self.told + place}" for place in range(len(acts))]
+        self.told += len(acts)
+        for (name, number), path in zip(acts, paths, strict=True):
+            path.unlink(missing_ok=True)
+            self.crew.tell(act=name, number=number, told=str(path))
+        for (name, _), path in zip(acts, paths, strict=True):
+            until(path.exists, f"the answer to {name}")
+            outcome = path.read_text()
+            assert not outcome.startswith("fault"), (name, outcome)
+            self.seen[f"{name}: {outcome}"] += 1
+
+    @precondition(lambda self: len(self.frozen) < WORKERS - 1)
+    @rule(which=st.integers(0, WORKERS - 1))
+    def freeze_worker(self, which: int) -> None:
+        worker = self.crew.workers[-1 - which]
+        worker.freeze()
+        self.frozen.append(worker)
+
+    @precondition(lambda self: bool(self.frozen))
+    @rule()
+    def wake_worker(self) -> None:
+        self.frozen.pop().wake()
+
+    @rule(which=st.integers(0, WORKERS - 1))
+    def kill_worker(self, which: int) -> None:
+        worker = self.crew.workers.pop(-1 - which)
+        worker.kill()
+        self.frozen = [one for one in self.frozen if one != worker]
+        self.crew.start()
+
+    @rule(acts=st.lists(CHOICES, min_size=2, max_size=3))
+    def act_at_once(self, acts: Sequence[tuple[str, int]]) -> None:
+        self.act(acts)
+
+    @precondition(lambda self: _active())
+    @rule()
+    def rest(self) -> None:
+        """Everything ends by itself, whatever a frozen worker holds; and what it says of itself agrees."""
+        until(lambda: not _active(), "the end of all operations", within=HANG_SECONDS)
+        self.seen["rest"] += 1
+        for operation in Operation.objects.filter(status="completed"):
+            assert set(operation.batches.values_list("state", flat=True)) <= {"done"}
+            told = operation.batches.aggregate(done=Sum("done_units"), units=Sum("units"))
+            assert told["done"] == told["units"] == (operation.total_units or None)
+        assert not Benchmark.objects.filter(status="running").exists()
+        assert not Index.objects.filter(status="indexing").exists()
+
+    def teardown(self) -> None:
+        while self.frozen:
+            self.wake_worker()
+        if Operation.objects.exists():
+            self.rest()
+            hold_figures(self.undisturbed)
+            hold_no_orphans()
+
+
+def hold_figures(undisturbed: Any) -> None:
+    """Hold that each completed benchmark has every row, and found what an undisturbed one did, bit for bit."""
+    for benchmark in Benchmark.objects.filter(status="completed"):
+        assert not BatchValues.objects.filter(run__benchmark=benchmark).exists()
+        assert set(benchmark.runs.values_list("status", flat=True)) == {"completed"}
+        rows = QueryResult.objects.filter(run__benchmark=benchmark).count()
+        assert rows == benchmark.runs.count() * benchmark.dataset_version.queries.count()
+        if set(benchmark.runs.values_list("index__name", flat=True)) == {"keywords"}:
+            rankings, values = found_by(benchmark)
+            assert rankings == undisturbed[0]
+            assert values == undisturbed[1] or benchmark.dataset_version.number > 1
+
+
+def found_by(benchmark: Benchmark) -> tuple[Any, Any]:
+    """Return the rankings and the values of a benchmark, in words that do not hang on numbers of rows."""
+    names = dict(Document.objects.values_list("pk", "external_id"))
+    rankings = {
+        (run.config_hash, result.query.key): ([names[pk] for pk in result.document_ids], result.scores, result.error)
+        for run in benchmark.runs.all()
+        for result in run.query_results.select_related("query")
+    }
+    evaluations = Evaluation.objects.filter(run__benchmark=benchmark, dataset_version=benchmark.dataset_version)
+    return rankings, [(one.means, one.values) for one in evaluations.order_by("run__run_order")]
+
+
+def hold_no_orphans() -> None:
+    """Hold that nothing is left of what was deleted, and that each subject of work is there or its work has ended."""
+    sets = Index.objects.exclude(chunk_set=None).values("chunk_set")
+    assert not Chunk.objects.exclude(chunk_set__in=sets).filter(chunk_set__lexical_indexes=None).exists()
+    assert not ListSource.objects.filter(benchmark=None).exists()
+    assert not Run.objects.exclude(status__in=("completed", "failed", "cancelled", "pending")).exists()
+
+
+def _active() -> bool:
+    return Operation.objects.filter(status__in=("pending", "running")).exists()
+
+
+@pytest.mark.parametrize(("histories", "steps"), [(8, 15), pytest.param(30, 30, marks=pytest.mark.faults)])
+def test_whatever_people_do_at_once_ends_well(crew: Crew, histories: int, steps: int) -> None:
+    seen: Counter[str] = Counter()
+    benchmark = create_benchmark(make_library(queries=6, documents=30), name="undisturbed", matrix=MATRIX)
+    wait(launch(benchmark))
+    machine = type("Life", (Life,), {"crew": crew, "seen": seen, "undisturbed": found_by(benchmark)})
+    for _ in range(WORKERS):
+        crew.start()
+    asked = settings(
+        max_examples=histories,
+        stateful_step_count=steps,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=[Phase.generate],  # to shrink a history takes an hour
+        suppress_health_check=list(HealthCheck),
+    )
+    run_state_machine_as_test(machine, settings=asked)
+    print(dict(sorted(seen.items())))

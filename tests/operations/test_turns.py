@@ -1,0 +1,82 @@
+"""Whose batch a worker takes next, where several operations wait."""
+
+import uuid
+from typing import Any
+
+import django_rq
+import pytest
+from django.contrib.auth.models import User
+
+from apps.operations import queueing
+from apps.operations.launching import start_operation
+from apps.operations.leasing import claim, this_worker
+from apps.operations.management.commands.worker import Command
+from apps.operations.models import Batch, Operation
+from apps.operations.sweeping import sweep
+from apps.operations.tasks import work_batch
+from apps.operations.workers.turns import take_turn
+from tests.operations.conftest import Adding
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def empty(transactional_db: None) -> None:
+    django_rq.get_queue("default").empty()
+
+
+def start(user: User | None = None, batches: int = 4) -> Operation:
+    parts: list[Any] = [({"number": 1}, 1)] * batches
+    return start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=parts, by=user)
+
+
+def do(batch: Batch) -> None:
+    """Do what RQ does with the job of a batch."""
+    django_rq.get_queue("default").remove(queueing.job_id(batch))
+    work_batch(batch.pk)
+
+
+def served() -> list[Any]:
+    """Return the operations in the order in which their batches were begun."""
+    return list(Batch.objects.filter(state="done").order_by("started_at").values_list("operation_id", flat=True))
+
+
+def test_operations_take_turns_whichever_came_first(handler: Adding) -> None:
+    first, second, third = start(), start(batches=2), start(batches=1)
+    Command().serve(["default"], burst=True)
+    assert served() == [one.pk for one in (first, second, third, first, second, first, first)]
+    assert django_rq.get_queue("default").count == 0
+    assert set(Operation.objects.values_list("status", flat=True)) == {"completed"}
+
+
+def test_who_starts_much_takes_no_more_turns(handler: Adding) -> None:
+    """Of two workers one is at Ada's: the other goes to Bob, though two more of hers were never served."""
+    ada, bob = User.objects.create(username="ada"), User.objects.create(username="bob")
+    first, _, second, of_bob = start(ada), start(ada), start(ada), start(bob)
+    assert claim(first.batches.all()[0].pk, "another") is not None
+    do(second.batches.all()[0])
+    do(second.batches.all()[1])
+    assert served() == [of_bob.pk] * 2
+
+
+def test_each_batch_that_waits_keeps_one_job(handler: Adding) -> None:
+    first, second = start(), start()
+    do(first.batches.all()[0])
+    given = first.batches.all()[1]
+    django_rq.get_queue("default").remove(queueing.job_id(given))
+    chosen = take_turn(given.pk, this_worker())
+    assert chosen == second.batches.all()[0].pk
+    waiting = {queueing.job_id(batch) for batch in Batch.objects.filter(state="pending").exclude(pk=chosen)}
+    assert queueing.queued_job_ids("default") == waiting
+    assert claim(chosen, this_worker()) is not None
+    assert sweep() == 0
+
+
+def test_a_job_of_what_is_done_takes_nobody_s_place(handler: Adding) -> None:
+    first = start(batches=1)
+    batch = first.batches.get()
+    do(batch)
+    second = start(batches=1)
+    work_batch(batch.pk)
+    assert second.batches.get().state == "done"
+    assert queueing.queued_job_ids("default") == set()
