@@ -26,7 +26,7 @@ from tests.faults.work import MATRIX
 
 OWNERS = ("ada", "bob", "cleo")
 PEOPLE, SOCKETS = 20, 5  # each person is an API client, and watches with so many sockets
-QUERIES = 120
+QUERIES = 80
 PAUSE_SECONDS = 1.0  # between two requests of a client, as scripts that poll have
 GROWTH_MB = 64  # a web process may grow by, of all who watch
 
@@ -55,9 +55,10 @@ class Person:
                     self.faults[data["status"]] += data["status"] != "completed"
                     return
 
-    async def poll(self, until: asyncio.Event) -> None:
-        """Ask what scripts ask, in turn, until told to end."""
-        paths = ("benchmarks", "operations", "datasets", "collections", "mappings")
+    async def poll(self, benchmark: Benchmark, until: asyncio.Event) -> None:
+        """Ask what scripts ask of a benchmark, in turn, until told to end."""
+        of_it = f"benchmarks/{benchmark.pk}"
+        paths = (of_it, f"{of_it}/results", "benchmarks", f"operations/{benchmark.operation_id}", "collections")
         async with httpx.AsyncClient(base_url=f"{self.site}/api/v2/", timeout=HANG_SECONDS) as client:
             client.headers["Authorization"] = f"Bearer {self.token}"
             turn = 0
@@ -82,12 +83,12 @@ def make_people(site: str) -> list[Person]:
     return people
 
 
-async def crowd(people: list[Person], operations: list[str], start: Callable[[], Any]) -> None:
+async def crowd(people: list[Person], made: list[Benchmark], start: Callable[[], Any]) -> None:
     """Let everybody watch, and ask, until all operations have ended for all who watch."""
     over = asyncio.Event()
-    polling = [asyncio.create_task(person.poll(over)) for person in people]
+    polling = [asyncio.create_task(person.poll(made[place % len(made)], over)) for place, person in enumerate(people)]
     watching = [
-        asyncio.create_task(person.watch(operations[(place + socket) % len(operations)]))
+        asyncio.create_task(person.watch(str(made[(place + socket) % len(made)].operation_id)))
         for place, person in enumerate(people)
         for socket in range(SOCKETS)
     ]
@@ -122,7 +123,7 @@ def test_nobody_is_refused_nobody_waits_for_the_others(
     proxy: Callable[..., str],
     processes: list[Any],
 ) -> None:
-    mapping = make_library(queries=QUERIES, documents=200)
+    mapping = make_library(queries=QUERIES, documents=30)
     made = [create_benchmark(mapping, name=f"load of {name}", matrix=MATRIX) for name in OWNERS]
     sites = [serve(), serve()]
     servers = [process.pid for process in processes]
@@ -130,7 +131,7 @@ def test_nobody_is_refused_nobody_waits_for_the_others(
     operations = [launch(one, by=User.objects.create(username=name)) for one, name in zip(made, OWNERS, strict=True)]
     before = [resident_mb(pid) for pid in servers]
     began = time.monotonic()
-    asyncio.run(crowd(people, [str(one.pk) for one in operations], lambda: [crew.start() for _ in range(2)]))
+    asyncio.run(crowd(people, made, lambda: [crew.start() for _ in range(2)]))
     crew.slowest = time.monotonic() - began
     seconds = sorted(second for person in people for second in person.seconds)
     print(f"{len(seconds):,} requests, median {median(seconds):.2f} s, the slowest {seconds[-1]:.1f} s")
@@ -140,4 +141,5 @@ def test_nobody_is_refused_nobody_waits_for_the_others(
     keys = [run_key(Benchmark.objects.get(pk=benchmark.pk)) for benchmark in made]
     assert keys[0] == keys[1] == keys[2]
     shares = left_when_the_first_ended(operations)
-    assert shares[0] > 0.5, shares
+    print("done when the first ended:", ", ".join(f"{share:.0%}" for share in shares))
+    assert shares[0] > 0.5
