@@ -122,6 +122,7 @@ class Batch(models.Model):
     waits_for = models.TextField(blank=True, help_text="What keeps its worker from beginning, in a sentence.")
     hung = models.JSONField(
         default=dict,
+        db_default={},
         blank=True,
         editable=False,
         help_text="By stage and query, the sentence of a model that did not answer; without a query, for several.",

@@ -37,7 +37,7 @@ class Life(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.frozen: list[Worker] = []
-        self.told = 0
+        self.told = self.rested = 0
 
     @initialize()
     def begin(self) -> None:
@@ -83,12 +83,13 @@ class Life(RuleBasedStateMachine):
     def act_at_once(self, acts: Sequence[tuple[str, int]]) -> None:
         self.act(acts)
 
-    @precondition(lambda self: _active())
+    @precondition(lambda self: self.told > self.rested + 4)
     @rule()
     def rest(self) -> None:
         """Everything ends by itself, whatever a frozen worker holds; and what it says of itself agrees."""
         until(lambda: not _active(), "the end of all operations", within=HANG_SECONDS)
         self.seen["rest"] += 1
+        self.rested = self.told
         for operation in Operation.objects.filter(status="completed"):
             assert set(operation.batches.values_list("state", flat=True)) <= {"done"}
             told = operation.batches.aggregate(done=Sum("done_units"), units=Sum("units"))
