@@ -23,6 +23,7 @@ from tests.faults.acts import ACTS, MATRIX
 from tests.faults.kit import HANG_SECONDS, Crew, Worker, until
 
 WORKERS = 2
+HISTORIES, STEPS = 15, 30
 FREQUENT = ("make", "start", "start", "start", "cancel", "resolve")
 CHOICES = st.tuples(st.sampled_from([*ACTS, *FREQUENT]), st.integers(0, 7))
 
@@ -143,8 +144,8 @@ def _active() -> bool:
     return Operation.objects.filter(status__in=("pending", "running")).exists()
 
 
-@pytest.mark.parametrize(("histories", "steps"), [(8, 15), pytest.param(30, 30, marks=pytest.mark.faults)])
-def test_whatever_people_do_at_once_ends_well(crew: Crew, histories: int, steps: int) -> None:
+@pytest.mark.faults
+def test_whatever_people_do_at_once_ends_well(crew: Crew) -> None:
     seen: Counter[str] = Counter()
     benchmark = create_benchmark(make_library(queries=6, documents=30), name="undisturbed", matrix=MATRIX)
     wait(launch(benchmark))
@@ -152,8 +153,8 @@ def test_whatever_people_do_at_once_ends_well(crew: Crew, histories: int, steps:
     for _ in range(WORKERS):
         crew.start()
     asked = settings(
-        max_examples=histories,
-        stateful_step_count=steps,
+        max_examples=HISTORIES,
+        stateful_step_count=STEPS,
         deadline=None,
         derandomize=True,
         database=None,
