@@ -47,6 +47,22 @@ def test_a_query_at_which_a_model_hangs_is_its_own_error_alone(crew: Crew, point
 
 
 @pytest.mark.faults
+def test_a_query_at_which_a_store_hangs_is_its_own_error_alone(crew: Crew) -> None:
+    kind = KINDS["store"]
+    expected = undisturbed(kind)["rankings"]
+    operation = kind.start()
+    crew.start("store: searching", "hang", BENCHBENCH_CALL_TIMEOUT_SECONDS=5)
+    crew.slowest = ended(operation, within=60)
+    rankings = kind.figures(operation)["rankings"]
+    failed = {key: one for key, one in rankings.items() if one[-1]}
+    assert len({query_id for _, query_id, _ in failed}) == 1
+    assert {error for *_, error in failed.values()} == {
+        "The search by sqlite_vec:exact did not answer within 5 s, and was interrupted."
+    }
+    assert rankings | failed == expected | failed
+
+
+@pytest.mark.faults
 def test_a_cancel_frees_a_worker_that_hangs(crew: Crew) -> None:
     operation = KINDS["benchmark"].start()
     crew.start("benchmark: searched", "hang").wait_for_fault()

@@ -43,6 +43,10 @@ def start_benchmark(**matrix: Any) -> Operation:
     return launch(create_benchmark(library(), name=f"faults {number}", matrix=MATRIX | matrix))
 
 
+def start_in_store() -> Operation:
+    return start_benchmark(ann=["sqlite_vec:exact"])
+
+
 def start_isolated() -> Operation:
     number = Benchmark.objects.count()
     return launch(create_benchmark(library(), name=f"faults {number}", matrix=MATRIX, execution="isolated"))
@@ -99,6 +103,7 @@ KINDS = {
     kind.name: kind
     for kind in (
         Kind("benchmark", start_benchmark, benchmark_figures),
+        Kind("store", start_in_store, benchmark_figures),
         Kind("isolated", start_isolated, benchmark_figures),
         Kind("index", start_index, index_figures),
         Kind("resolve", start_resolving, resolutions),

@@ -11,6 +11,8 @@ from django.core.exceptions import ImproperlyConfigured
 from django.utils.timezone import now
 
 from apps.collections.models import Collection
+from apps.operations.workers import watchdog
+from apps.operations.workers.watchdog import Board
 from apps.operations.working import OperationFailedError
 from apps.retrieval.availability import UnavailableError
 from apps.retrieval.encoders.registry import ENCODERS
@@ -61,6 +63,16 @@ class TestAServer:
         server.answer = lambda prompt: next(statuses, "there")
         assert ask(index, "Which?").text == "there"
         assert len(server.asked) == 3
+
+    def test_a_server_that_never_ends_its_answer_is_overdue(self, index: Index, server: LLMServer, kind: str) -> None:
+        """Its own limit is of the wait for a byte; the pool of the worker looks at the board."""
+        board, seen = Board(), []
+        server.answer = lambda prompt: seen.append(board.read()[1] - time.monotonic()) or "there"
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(watchdog._watch, "board", board)
+            ask(index, "Which?")
+            assert board.read()[1] == watchdog.NEVER
+        assert 0 < seen[0] <= servers()[kind].timeout + watchdog.GRACE_SECONDS
 
     def test_what_does_not_pass_is_a_sentence_with_the_server(self, index: Index, server: LLMServer, kind: str) -> None:
         server.answer = lambda prompt: 500

@@ -18,7 +18,7 @@ from apps.benchmarks.running.pinning import PinnedRerankers
 from apps.datasets.models import Query
 from apps.operations.faults import Faults
 from apps.operations.leasing import Stopped, UnfitWorkerError
-from apps.operations.workers.watchdog import about
+from apps.operations.workers.watchdog import about, calling
 from apps.retrieval.encoders import EncoderError
 from apps.retrieval.encoders.base import Kind
 from apps.retrieval.encoders.encoding import QueryVector, query_vectors, time_encoding
@@ -204,7 +204,8 @@ class Stages:
         setting = Ann.parse(stage.ann)
         if not setting.is_exact:
             vectors, filters = self._vectors(stage, numbers), self._filters(numbers)
-            found = index.approximate(vectors, stage.depth, setting, filters, texts=self._questions(stage, numbers))
+            with calling(f"The search by {setting}"):
+                found = index.approximate(vectors, stage.depth, setting, filters, texts=self._questions(stage, numbers))
             for name, places in found.notes.items():
                 note(self.notes, stage.key, name, [self.queries[numbers[place]].pk for place in places])
             return [

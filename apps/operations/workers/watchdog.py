@@ -111,14 +111,15 @@ def about(stage: str, query_ids: Sequence[int]) -> Iterator[None]:
 
 
 @contextmanager
-def calling(what: str) -> Iterator[None]:
+def calling(what: str, *, within: float | None = None) -> Iterator[None]:
     """Call a model or a library that may hang. `what` is the subject of the sentence: "The encoder m".
 
     For one query it may take twice BENCHBENCH_QUERY_TIMEOUT_MS, so that what is only slow is measured and told as such;
-    for several as often that, but never more than BENCHBENCH_CALL_TIMEOUT_SECONDS, as for texts of documents.
+    for several as often that, but never more than BENCHBENCH_CALL_TIMEOUT_SECONDS, as for texts of documents. What has
+    a limit of its own may take that: `within` so many seconds.
     """
-    seconds = float(settings.BENCHBENCH_CALL_TIMEOUT_SECONDS)
-    if queries := _watch.about.get("queries"):
+    seconds = float(settings.BENCHBENCH_CALL_TIMEOUT_SECONDS) if within is None else within
+    if within is None and (queries := _watch.about.get("queries")):
         seconds = min(seconds, len(queries) * 2 * settings.BENCHBENCH_QUERY_TIMEOUT_MS / 1000)
     with limit(seconds, f"{what} did not answer within {seconds:g} s, and was interrupted."):
         yield

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from apps.operations.workers.watchdog import GRACE_SECONDS, calling
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.llms.answers import are_passed_by, find_answer, keep_answer
 from apps.retrieval.llms.base import LLM, LLMError, PassingLLMError, Reply
@@ -134,11 +135,13 @@ def _generate(llm: LLM, server: str, prompt: str, told: Parameters) -> tuple[str
 
 def _asked(server: str, call: Callable[[], Result]) -> Result:
     """What a call of a server returns, in one of ATTEMPTS. Raises LLMError."""
-    breaker = breakers[server]
+    breaker, seconds = breakers[server], servers()[server].timeout
     for attempt in range(1, ATTEMPTS + 1):
         breaker.check(server)
         try:
-            result = call()
+            # Its own limit is of the wait for each byte: a server that drips would be heard for ever.
+            with calling(f"The language model server {server}", within=seconds + GRACE_SECONDS):
+                result = call()
         except PassingLLMError:
             breaker.fail()
             if attempt == ATTEMPTS:
