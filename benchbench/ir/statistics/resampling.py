@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ Values = NDArray[np.float64]
 
 SAME = 1e-9  # values that differ by less differ by rounding: a measure is a sum of a few terms of the order of 1
 BLOCK = 2**19  # numbers in an array that is made for a block: 4 MB, which a cache holds
+KEPT = 2**24  # draws of a query that are kept: 32 MB
 SIGNS, DRAWS = 0, 1  # the two streams of random numbers under one seed
 
 
@@ -115,18 +117,30 @@ def bootstrap_means(values: Values, *, resamples: int, seed: int) -> Values:
 
     Column b is the same draw for every row, so the difference of two rows is a paired bootstrap. No NaN.
     """
-    rng = np.random.default_rng((seed, DRAWS))
     queries = values.shape[1]
     means = np.empty((len(values), resamples))
     if not means.size:
         return means
+    times = _kept_draws if queries * resamples <= KEPT else _draws
+    for block, drawn in zip(blocks(resamples, queries), times(queries, resamples, seed), strict=True):
+        means[:, block] = values @ drawn.T.astype(np.float64) / queries
+    return means
+
+
+def _draws(queries: int, resamples: int, seed: int) -> Iterator[NDArray[np.uint16]]:
+    """Blocks (draws, queries) of how often each query is drawn; that it is more than 65,535 times never happens."""
+    rng = np.random.default_rng((seed, DRAWS))
     for block in blocks(resamples, queries):
         rows = block.stop - block.start
         drawn = rng.integers(0, queries, (rows, queries))
         drawn += np.arange(rows)[:, None] * queries
-        weights = np.bincount(drawn.ravel(), minlength=rows * queries).reshape(rows, queries)
-        means[:, block] = values @ weights.T.astype(np.float64) / queries
-    return means
+        yield np.bincount(drawn.ravel(), minlength=rows * queries).reshape(rows, queries).astype(np.uint16)
+
+
+@lru_cache(maxsize=2)
+def _kept_draws(queries: int, resamples: int, seed: int) -> tuple[NDArray[np.uint16], ...]:
+    """The draws, kept: what compares the same queries next draws alike, and drawing is most of it."""
+    return tuple(_draws(queries, resamples, seed))
 
 
 def percentile_interval(means: Values, alpha: float) -> Values:

@@ -186,8 +186,8 @@ def _of_all(pairs: Iterable[Pair], row_of: Sequence[int], baseline: int | None, 
     equal = _equal(n)
     for first, second in zip(*(side.tolist() for side in family_of(len(row_of), baseline)), strict=True):
         rows = row_of[first], row_of[second]
-        if rows[::-1] in known:
-            known.setdefault(rows, known[rows[::-1]].reversed)
+        if rows not in known and rows[::-1] in known:
+            known[rows] = known[rows[::-1]].reversed
         yield replace(known.get(rows, equal), first=first, second=second)
 
 
