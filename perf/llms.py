@@ -2,7 +2,7 @@
 
 The model is whatever serves OpenAI's API at an address, so that a small one on this machine does:
 
-python perf/llms.py http://127.0.0.1:8080/v1 MODEL [--only adi|demo]
+python perf/llms.py http://127.0.0.1:8080/v1 MODEL [--only adi|demo] [--strategies NAME …]
 
 Sections of ADI, whose abstracts have none, are every two sentences of an abstract. A tiny model shows that the plumbing
 works, and not what a method is worth. Needs the test collections beside the checkout (BENCHBENCH_SHARED_DATA names
@@ -70,8 +70,9 @@ def adi() -> Mapping:
     return resolve_now(create_mapping(dataset, collection, name="adi"))
 
 
-def built(mapping: Mapping, model: str) -> Iterator[Index]:
-    for strategy, parameters in STRATEGIES.items():
+def built(mapping: Mapping, model: str, strategies: list[str]) -> Iterator[Index]:
+    for strategy in strategies:
+        parameters = STRATEGIES[strategy]
         asks = get_strategy(strategy).requires_llm
         started = time.perf_counter()
         index = create_index(
@@ -114,13 +115,14 @@ def main() -> None:
     parser.add_argument("url")
     parser.add_argument("model")
     parser.add_argument("--only", choices=("adi", "demo"))
+    parser.add_argument("--strategies", nargs="*", choices=[*STRATEGIES], default=[*STRATEGIES])
     asked = parser.parse_args()
     settings.BENCHBENCH_LLM_SERVERS = [f"here=openai+{asked.url}"]
     settings.BENCHBENCH_LLM_TIMEOUT_SECONDS = 600
     settings.BENCHBENCH_QUERY_TIMEOUT_MS = 600_000
     if asked.only != "demo":
         mapping = adi()
-        indexes = list(built(mapping, asked.model))
+        indexes = list(built(mapping, asked.model, asked.strategies))
         matrix = {"search_modes": ["dense"], "indexes": [index.name for index in indexes], "top_k_values": [50]}
         measured(create_benchmark(mapping, BenchmarkOptions(name="ADI", matrix=matrix)), ["nDCG@10", "R@10", "RR"])
     if asked.only != "adi":
