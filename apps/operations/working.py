@@ -24,6 +24,7 @@ from apps.operations.waiting import hold_host
 from apps.operations.workers import watchdog
 from apps.operations.workers.limits import HeldError, at_work_on, limited
 from apps.operations.workers.watchdog import Note
+from benchbench.database.cursors import closing_cursors
 from benchbench.errors import BenchbenchError, told
 from benchbench.models import with_key
 
@@ -59,7 +60,7 @@ def _perform(batch: Batch, on_tick: Callable[[], None] | None) -> str:
     """Do a batch that was claimed, and return how it was left."""
     try:
         with Lease(batch, on_tick=on_tick) as lease, at_work_on(batch.pk, batch.attempts), _limit():
-            with hold_host(batch, lease):
+            with hold_host(batch, lease), closing_cursors():
                 handler_for(batch.operation).perform(batch, lease)
             if not lease.committed:
                 raise RuntimeError(f"The handler of {batch.operation} ended {batch} without committing it.")
