@@ -27,6 +27,7 @@ from apps.retrieval.search import full_text
 from apps.retrieval.search.open_indexes import OpenIndex
 from apps.retrieval.search.truncating import QueryTruncationError
 from apps.retrieval.strategies.base import Answer
+from benchbench.database.cursors import closing_cursors
 from benchbench.errors import BenchbenchError, told
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.planning.plan import Plan
@@ -116,7 +117,7 @@ class Stages:
         ready = [number for number, outcome in enumerate(outcomes) if outcome is None]
 
         def checked(numbers: list[int]) -> list[Outcome]:
-            with about(stage.key, [keys[number] for number in numbers]):
+            with about(stage.key, [keys[number] for number in numbers]), closing_cursors():
                 made = work(numbers)
             lists = [outcome.value for outcome in made if isinstance(outcome.value, ScoredList)]
             if lists and not isinstance(stage, RewriteStage):
