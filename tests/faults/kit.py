@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.db import connection
+from django.db import InterfaceError, OperationalError, connection
 
 from apps.operations.models import Operation
 from apps.retrieval.models import CachedVector
@@ -40,10 +40,19 @@ SETTINGS = {
 def until(happened: Callable[[], Any], what: str, *, within: float = HANG_SECONDS) -> float:
     """Wait for something, and return how many seconds that took."""
     started = time.monotonic()
-    while not happened():
+    while not _answered(happened):
         assert time.monotonic() - started < within, f"{what}: not within {within} s"
         time.sleep(0.05)
     return time.monotonic() - started
+
+
+def _answered(ask: Callable[[], Any]) -> Any:
+    """Ask, on a new connection next time where PostgreSQL is away just now: a fault says so before it happens."""
+    try:
+        return ask()
+    except (OperationalError, InterfaceError):
+        connection.close()
+        return False
 
 
 @dataclass(frozen=True)
