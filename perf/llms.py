@@ -102,9 +102,8 @@ def measured(benchmark: Benchmark, measures: list[str]) -> None:
     for run in Run.objects.filter(benchmark=benchmark).order_by("run_order"):
         means = Evaluation.objects.get(run=run).means if run.status == Run.Status.COMPLETED else {}
         figures = "  ".join(f"{name} {means[name]:.4f}" for name in measures if means.get(name) is not None)
-        p50 = run.timing.get("total_ms", {}).get("p50")
         print(
-            f"  {run.label:60} {figures}  {run.embed_calls} encodings, {run.llm_calls} answers, p50 {p50} ms, "
+            f"  {run.label:60} {figures}  {run.embed_calls} encodings, {run.llm_calls} answers, "
             f"{run.failed_queries} failed; {run.error_message}{' '.join(run.warnings)}",
             flush=True,
         )
