@@ -44,7 +44,7 @@ def new_owner() -> str:
 
 def process_name(pid: int) -> str:
     """Return how the names of all workers begin that a process of this host is."""
-    return f"{socket.gethostname()[:40]}:{pid}:"
+    return f"{socket.gethostname()[-40:]}:{pid}:"
 
 
 @cache

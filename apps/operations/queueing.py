@@ -65,15 +65,17 @@ def enqueue(queue: str, batches: Iterable[Batch]) -> None:
     transaction.on_commit(lambda: _push(queue, wanted))
 
 
-def pass_on(queue: str, batch: Batch) -> None:
-    """Put a batch at the end of a queue while a worker may be at a job of it, which RQ forgets by its id at its end."""
-    transaction.on_commit(lambda: _push(queue, [batch], suffix=f"-{uuid.uuid4().hex[:8]}"))
+def pass_on(queue: str, *batches: Batch) -> None:
+    """Put batches at the end of a queue while a worker may be at jobs of them, which RQ forgets by name at the end."""
+    transaction.on_commit(lambda: _push(queue, list(batches), suffix=f"-{uuid.uuid4().hex[:8]}"))
 
 
 def forget_job(queue: str, batch: Batch) -> None:
     """Take the job of a batch from a queue. One that stays is one too many, and will find nothing to do."""
+    waiting, name = django_rq.get_queue(queue), job_id(batch)
     try:
-        django_rq.get_queue(queue).remove(job_id(batch))
+        waiting.remove(name)
+        waiting.connection.delete(OwnJob.key_for(name))  # a worker that took it at this moment passes it over
     except RedisError:
         log.exception("Could not take the job of %s from %r.", batch, queue)
 
@@ -170,9 +172,9 @@ def _signs(queue: str) -> dict[str, str]:
 
 
 def position(operation: Operation) -> int | None:
-    """Return how many operations begin before this one on its queue; None once its work has begun or ended.
+    """Return how many operations were queued before this one and wait too; None once its work has begun or ended.
 
-    Those at work do not count: a worker that gets free takes up what waits first (`workers.turns`).
+    Those at work do not count: they and those that wait take turns (`workers.turns`).
     """
     if not operation.is_active or operation.batches.exclude(state=Batch.State.PENDING).exists():
         return None

@@ -5,7 +5,7 @@ import logging
 from apps.operations import queueing
 from apps.operations.ending import settle
 from apps.operations.leasing import ACTIVE, claimable
-from apps.operations.models import Operation
+from apps.operations.models import Batch, Operation
 from apps.operations.workers.limits import break_off_lost
 from benchbench.decimals import counted
 
@@ -20,16 +20,15 @@ def sweep() -> int:
     Any process may call it at any time: each step is conditional or harmless when repeated, and waits for no lock.
     """
     break_off_lost()
-    enqueued = 0
+    waiting: dict[str, list[Batch]] = {}
     for operation in Operation.objects.filter(status__in=ACTIVE):
-        if settle(operation):
-            continue
-        waiting = list(claimable(operation.batches.all()))
-        present = queueing.queued_job_ids(operation.queue) if waiting else set()
-        missing = [batch for batch in waiting if queueing.job_id(batch) not in present]
-        if missing:
-            log.warning("%s: %s without a job, enqueued again.", operation, counted(len(missing), "batch"))
-            for batch in missing:  # under another name: a worker may be at the job that was taken for lost
-                queueing.pass_on(operation.queue, batch)
+        if not settle(operation):
+            waiting.setdefault(operation.queue, []).extend(claimable(operation.batches.all()))
+    enqueued = 0
+    for queue, batches in waiting.items():
+        present = queueing.queued_job_ids(queue) if batches else set()
+        if missing := [batch for batch in batches if queueing.job_id(batch) not in present]:
+            log.warning("On %s %s without a job, enqueued again.", queue, counted(len(missing), "batch"))
+            queueing.pass_on(queue, *missing)  # under other names: a worker may be at a job that was taken for lost
             enqueued += len(missing)
     return enqueued

@@ -15,8 +15,12 @@ def closing_cursors() -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        behind: BaseException | None = error
-        while behind is not None:
-            traceback.clear_frames(behind.__traceback__)  # those that are still at work are left alone
-            behind = behind.__cause__ or behind.__context__
+        behind: list[BaseException | None] = [error]
+        seen: set[int] = set()
+        while behind:
+            one = behind.pop()
+            if one is not None and id(one) not in seen:
+                seen.add(id(one))
+                traceback.clear_frames(one.__traceback__)  # those that are still at work are left alone
+                behind += [one.__cause__, one.__context__]
         raise

@@ -1,11 +1,15 @@
 """Whose batch a worker takes next, where several operations wait."""
 
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import django_rq
+import psycopg
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 
 from apps.operations import queueing
 from apps.operations.launching import start_operation
@@ -15,6 +19,7 @@ from apps.operations.models import Batch, Operation
 from apps.operations.sweeping import sweep
 from apps.operations.tasks import work_batch
 from apps.operations.workers.turns import take_turn
+from benchbench import embedded
 from tests.operations.conftest import Adding
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -28,6 +33,12 @@ def empty(transactional_db: None) -> None:
 def start(user: User | None = None, batches: int = 4) -> Operation:
     parts: list[Any] = [({"number": 1}, 1)] * batches
     return start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=parts, by=user)
+
+
+@contextmanager
+def other_session() -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(embedded.database_url(str(connection.settings_dict["NAME"])), autocommit=True) as session:
+        yield session
 
 
 def do(batch: Batch) -> None:
@@ -57,6 +68,24 @@ def test_who_starts_much_takes_no_more_turns(handler: Adding) -> None:
     do(second.batches.all()[0])
     do(second.batches.all()[1])
     assert served() == [of_bob.pk] * 2
+
+
+def test_one_worker_serves_users_in_turn_and_not_operations(handler: Adding) -> None:
+    """Ada's new operations, which were never served, come before her others, and not before Bob's."""
+    ada, bob = User.objects.create(username="ada"), User.objects.create(username="bob")
+    first, of_bob, second = start(ada, batches=2), start(bob, batches=3), start(ada, batches=1)
+    Command().serve(["default"], burst=True)
+    assert served() == [one.pk for one in (first, of_bob, second, of_bob, first, of_bob)]
+
+
+def test_a_locked_batch_holds_up_nobody(handler: Adding) -> None:
+    first, second = start(batches=2), start(batches=1)
+    locked, free = first.batches.all()
+    with other_session() as session:
+        session.execute("BEGIN")
+        session.execute("SELECT 1 FROM operations_batch WHERE id = %s FOR UPDATE", [locked.pk])
+        assert take_turn(second.batches.get().pk, this_worker()) == free.pk
+        session.execute("ROLLBACK")
 
 
 def test_each_batch_that_waits_keeps_one_job(handler: Adding) -> None:

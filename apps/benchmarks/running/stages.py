@@ -205,6 +205,7 @@ class Stages:
         setting = Ann.parse(stage.ann)
         if not setting.is_exact:
             vectors, filters = self._vectors(stage, numbers), self._filters(numbers)
+            index.collections.of(setting)  # filled here where it is not: that may take as long as it takes
             with calling(f"The search by {setting}"):
                 found = index.approximate(vectors, stage.depth, setting, filters, texts=self._questions(stage, numbers))
             for name, places in found.notes.items():

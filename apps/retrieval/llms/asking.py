@@ -140,7 +140,7 @@ def _asked(server: str, call: Callable[[], Result]) -> Result:
         breaker.check(server)
         try:
             # Its own limit is of the wait for each byte: a server that drips would be heard for ever.
-            with calling(f"The language model server {server}", within=seconds + GRACE_SECONDS):
+            with calling(f"The language model server {server}", within=2 * seconds + GRACE_SECONDS):
                 result = call()
         except PassingLLMError:
             breaker.fail()
