@@ -84,8 +84,9 @@ class Worker:
         self._tell(signal.SIGKILL)
 
     def _tell(self, what: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, what)
+        for tell in (os.kill, os.killpg):  # one that was started a moment ago leads no group yet
+            with contextlib.suppress(ProcessLookupError):
+                tell(self.pid, what)
 
 
 @dataclass
