@@ -53,8 +53,8 @@ class DocumentRecord:
     @property
     def summary(self) -> str:
         """What the document is about: the `summary` of its metadata, where that is a text; else its first sentences."""
-        stated = self.metadata.get("summary")
-        return stated.strip() if isinstance(stated, str) and stated.strip() else first_sentences(self.text)
+        summary = self.metadata.get("summary")
+        return summary.strip() if isinstance(summary, str) and summary.strip() else first_sentences(self.text)
 
     def hash(self) -> str:
         return self.content_hash or sha256(f"{self.title}\n{self.text}".encode()).hexdigest()

@@ -85,13 +85,13 @@ def _freeze(
     round: Round, dataset: Dataset, by: Any, leave_out_split: bool, with_draft: bool, label: str, note: str
 ) -> Closed:
     known = agreed_of(round)
-    split = [one for one in known.values() if one.split]
+    split = [agreed for agreed in known.values() if agreed.split]
     if split and not leave_out_split:
         raise RoundStateError(
             f"{counted(len(split), 'item')} of the round wait for adjudication, as their judges are split: decide "
             "them, or close the round without them."
         )
-    settled = {item_id: one for item_id, one in known.items() if not one.split}
+    settled = {item_id: agreed for item_id, agreed in known.items() if not agreed.split}
     draft = draft_of(dataset)
     if settled and draft and (changes := changes_of(draft)).total and not with_draft:
         raise RoundStateError(

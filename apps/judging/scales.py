@@ -42,9 +42,9 @@ def scale_to_choose(version: DatasetVersion) -> list[dict[str, Any]]:
         return []
 
 
-def read_scale(stated: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def read_scale(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return a stated scale, lowest grade first. Raises RoundError, which names the entry."""
-    scale = [_entry(entry, f"scale[{place}]") for place, entry in enumerate(stated)]
+    scale = [_entry(entry, f"scale[{place}]") for place, entry in enumerate(entries)]
     grades = [entry["grade"] for entry in scale]
     names = [entry["name"].casefold() for entry in scale]
     if len(set(grades)) < len(grades) or len(set(names)) < len(names):

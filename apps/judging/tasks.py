@@ -64,8 +64,8 @@ def renew_state(round_id: str) -> None:
     close_old_connections()  # the database may have been restarted since the last job, and RQ does not look
     try:
         queueing.begun(queueing.RENEW_STATE, round_id)
-        if found := Round.objects.select_related("mapping", "dataset_version").filter(pk=round_id).first():
-            renew(found)
+        if round := Round.objects.select_related("mapping", "dataset_version").filter(pk=round_id).first():
+            renew(round)
     finally:
         close_old_connections()
 

@@ -125,9 +125,9 @@ def _documents(collection: Collection) -> Iterator[list[tuple[int, list[int], Do
         keys: dict[int, list[int]] = {pk: [] for pk, *_ in part}
         sections: dict[int, list[SectionRecord]] = {pk: [] for pk in keys}
         rows = Section.objects.filter(document__in=keys).order_by("document", "ordinal")
-        for document, pk, *stated in rows.values_list("document_id", "pk", *SECTION):
+        for document, pk, *section in rows.values_list("document_id", "pk", *SECTION):
             keys[document].append(pk)
-            sections[document].append(SectionRecord(*stated))
+            sections[document].append(SectionRecord(*section))
         yield [
             (pk, keys[pk], DocumentRecord(external_id, title, text, metadata=metadata, sections=sections[pk]))
             for pk, external_id, title, text, metadata in part

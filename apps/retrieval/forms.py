@@ -150,10 +150,10 @@ class IndexForm(PageForm):
     def parameters(self) -> dict[str, Any]:
         """The parameters of the strategy, those that the form states."""
         values = self.cleaned_data
-        stated = {name: values[name] for name in ("size", "overlap", "doc_top_k", "section_top_k", "max_layers")}
-        stated["search"] = values["search"] or None
+        given = {name: values[name] for name in ("size", "overlap", "doc_top_k", "section_top_k", "max_layers")}
+        given["search"] = values["search"] or None
         if values["strategy"] in ("", "flat"):
-            stated["sections"] = values["by_section"] or None
+            given["sections"] = values["by_section"] or None
             if not values["size"]:
-                stated["overlap"] = None
-        return {name: value for name, value in stated.items() if value is not None}
+                given["overlap"] = None
+        return {name: value for name, value in given.items() if value is not None}

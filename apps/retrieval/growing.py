@@ -39,9 +39,9 @@ def grown_by(index: Index, encoder: Encoder | None) -> dict[str, Any]:
         return {}
     by: dict[str, Any] = {"encoder": index.encoder, "encoder_revision": encoder.revision}
     if TREES[index.strategy].requires_llm:
-        stated = checked_llm(index.llm_parameters)
-        by |= {"llm": index.llm, "llm_parameters": {name: stated[name] for name in ("provider", *ASKS)}}
-        by["llm_revision"] = load_llm(stated["provider"], index.llm).revision()
+        parameters = checked_llm(index.llm_parameters)
+        by |= {"llm": index.llm, "llm_parameters": {name: parameters[name] for name in ("provider", *ASKS)}}
+        by["llm_revision"] = load_llm(parameters["provider"], index.llm).revision()
     return by
 
 

@@ -69,7 +69,7 @@ def board_of(round: Round, judge: LLMJudge | None) -> Board:
     pairs = {pk: (query, document) for pk, query, document in rows}
     said = Grade.objects.filter(item__round=round, source=Grade.Source.LLM, judge_name=judge.name if judge else "")
     of_model = dict(said.values_list("item_id", "grade"))
-    agreed = {item: one.grade for item, one in agreed_of(round).items()}
+    agreed = {item: agreed_item.grade for item, agreed_item in agreed_of(round).items()}
     return Board(
         round,
         runs,

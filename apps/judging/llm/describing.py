@@ -68,7 +68,7 @@ def verdict_facts(told: Verdicts) -> dict[str, Any]:
         "judge": told.calibrated.judge.name if told.calibrated else None,
         "measure": told.measure,
         "warnings": told.calibrated.warnings if told.calibrated else [],
-        "verdicts": [_verdict(told, one, runs) for one in told.of],
+        "verdicts": [_verdict(told, verdict, runs) for verdict in told.of],
     }
 
 
@@ -106,19 +106,19 @@ def _bias(bias: Bias) -> dict[str, Any]:
     return {"grade": int(bias.grade), "items": bias.items, "mean": bias.mean, **_ends("mean", bias.interval)}
 
 
-def _verdict(told: Verdicts, one: PolicyVerdict, runs: list[str]) -> dict[str, Any]:
+def _verdict(told: Verdicts, verdict: PolicyVerdict, runs: list[str]) -> dict[str, Any]:
     return {
-        "policy": one.policy,
-        "meaning": one.meaning,
-        "sentence": told.sentence(one),
-        "why_not": one.why_not or None,
-        "best_run_ids": [runs[place] for place in one.group],
-        "queries": one.queries,
-        "judged": one.judged,
-        "by_model": one.by_model,
-        "holes": one.holes,
-        "gain": one.gain,
-        "estimand": one.estimand or None,
+        "policy": verdict.policy,
+        "meaning": verdict.meaning,
+        "sentence": told.sentence(verdict),
+        "why_not": verdict.why_not or None,
+        "best_run_ids": [runs[place] for place in verdict.group],
+        "queries": verdict.queries,
+        "judged": verdict.judged,
+        "by_model": verdict.by_model,
+        "holes": verdict.holes,
+        "gain": verdict.gain,
+        "estimand": verdict.estimand or None,
         "pairs": [
             {
                 "first_run_id": runs[pair.first],
@@ -130,7 +130,7 @@ def _verdict(told: Verdicts, one: PolicyVerdict, runs: list[str]) -> dict[str, A
                 "p_adjusted": pair.p_adjusted,
                 "significant": pair.significant,
             }
-            for pair in one.pairs
+            for pair in verdict.pairs
         ],
     }
 

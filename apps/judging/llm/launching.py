@@ -82,12 +82,12 @@ def start_judging(round: Round, llm: str, by: Any, *, most: int | None = None) -
     """
     if by is not None:
         require_lead(round, by)
-    stated = _checked(round, llm, most)
-    identity = {"revision": stated.revision, "prompt_version": stated.prompt_version}
+    checked = _checked(round, llm, most)
+    identity = {"revision": checked.revision, "prompt_version": checked.prompt_version}
     judge, _ = LLMJudge.objects.update_or_create(
         round=round,
-        name=stated.name,
-        defaults={"llm": llm, "prompt_hash": stated.prompt_hash, "most": most, **identity},
+        name=checked.name,
+        defaults={"llm": llm, "prompt_hash": checked.prompt_hash, "most": most, **identity},
     )
     items = list(items_left(round, judge.name).values_list("pk", flat=True))
     asked = items if most is None else items[:most]

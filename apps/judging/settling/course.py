@@ -36,12 +36,12 @@ def course_of(round: Round) -> Course | None:
     Grades that stand are taken in anew, in the order in which they came: an item with the last of its grades. Costs a
     state for each of at most MOST_POINTS points, without bounds.
     """
-    known = [one for one in agreed_of(round).values() if one.grade is not None]
+    known = [agreed for agreed in agreed_of(round).values() if agreed.grade is not None]
     desk = desk_of(round) if known else None
     if desk is None or (judging := desk.judging) is None:
         return None
-    known.sort(key=lambda one: max(row.graded_at for row in one.grades))
-    given = [(desk.pair(one.item_id), one.grade) for one in known if one.item_id in desk.items]
+    known.sort(key=lambda agreed: max(row.graded_at for row in agreed.grades))
+    given = [(desk.pair(agreed.item_id), agreed.grade) for agreed in known if agreed.item_id in desk.items]
     points, taken, state = [], 0, judging.state(bounds=False)
     for count in _counts(len(given)):
         for item, grade in given[taken:count]:

@@ -9,33 +9,33 @@ from benchbench.ir.judging.state import State
 
 def state_facts(summary: Summary) -> dict[str, Any]:
     """Return the state of a round by the keys of the API (`RoundState`)."""
-    round, stated = summary.round, summary.stated
+    round, known = summary.round, summary.stated
     return {
         "done": summary.progress.done,
         "wanted": summary.progress.wanted,
         "waiting_for_adjudication": len(summary.split),
         "judges": [
             {
-                "judge": one.user.get_username(),
-                "graded": one.graded,
-                "skipped": one.skipped,
-                "cant_tell": one.cant_tell,
-                "seconds_each": one.pace,
-                "seconds_left": one.left,
-                "last_at": one.last,
+                "judge": judge.user.get_username(),
+                "graded": judge.graded,
+                "skipped": judge.skipped,
+                "cant_tell": judge.cant_tell,
+                "seconds_each": judge.pace,
+                "seconds_left": judge.left,
+                "last_at": judge.last,
             }
-            for one in summary.progress.judges
+            for judge in summary.progress.judges
         ],
         "is_open": round.is_open,
         "hands_out": round.hands_out,
         "answered_at": round.answered_at,
         "sentence": summary.sentence,
-        "grades": stated.said.count,
-        "counted_grades": stated.counted,
-        "is_current": stated.is_current,
-        "renewed_at": stated.renewed_at,
-        "sample_size": stated.sample_size,
-        "inclusion_probability": stated.inclusion_probability,
+        "grades": known.said.count,
+        "counted_grades": known.counted,
+        "is_current": known.is_current,
+        "renewed_at": known.renewed_at,
+        "sample_size": known.sample_size,
+        "inclusion_probability": known.inclusion_probability,
         "question": None if summary.state is None else _question(summary.state, [str(run.pk) for run in summary.runs]),
     }
 

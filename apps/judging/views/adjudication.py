@@ -31,29 +31,29 @@ END = "Nothing is left to decide: the judges are split on no other item."
 
 def adjudicate_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """The items whose judges are split, one at a time, with what was said of them."""
-    found = _led(request, model_admin, object_id)
+    round = _led(request, model_admin, object_id)
     try:
-        require_lead(found, request.user)
+        require_lead(round, request.user)
     except BenchbenchError as error:
         messages.error(request, error.message)
-        return redirect(change_url(found))
-    own = Grade.objects.filter(item__round=found, adjudicates=True, judge=staff(request)).order_by("-graded_at", "-id")
-    data = _told(found, request.user, frozenset(), AHEAD) | {
+        return redirect(change_url(round))
+    own = Grade.objects.filter(item__round=round, adjudicates=True, judge=staff(request)).order_by("-graded_at", "-id")
+    data = _told(round, request.user, frozenset(), AHEAD) | {
         "user": request.user.pk,
-        "url": reverse("admin:round_decide", args=[found.pk]),
-        "last": [{"id": row.item_id, "label": label_of(found, row)} for row in reversed(own[:MOST_UNDONE])],
-        "scale": found.scale,
+        "url": reverse("admin:round_decide", args=[round.pk]),
+        "last": [{"id": row.item_id, "label": label_of(round, row)} for row in reversed(own[:MOST_UNDONE])],
+        "scale": round.scale,
         "ahead": AHEAD,
     }
-    return model_admin.page(request, "judging/judge.html", desk_context(found, data, adjudicates=True), original=found)
+    return model_admin.page(request, "judging/judge.html", desk_context(round, data, adjudicates=True), original=round)
 
 
 @require_POST
 def decide(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """Keep what was decided, and answer with the next items: what was taken back first, what was skipped last."""
-    found = _led(request, model_admin, object_id)
+    round = _led(request, model_admin, object_id)
     try:
-        require_lead(found, request.user)
+        require_lead(round, request.user)
         message = read_message(request)
     except BenchbenchError as error:
         return JsonResponse({"sentence": error.message}, status=error.status)
@@ -62,39 +62,39 @@ def decide(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> Htt
         last[said.item_id] = said.kind
         try:
             if said.kind == UNDO:
-                withdraw_adjudication(found, said.item_id, request.user)
+                withdraw_adjudication(round, said.item_id, request.user)
             elif said.kind == Grade.Kind.GRADE and said.grade is not None:
-                adjudicate(found, said.item_id, request.user, said.grade, note=said.note)
+                adjudicate(round, said.item_id, request.user, said.grade, note=said.note)
         except BenchbenchError as error:
             refused.append({"key": said.key, "sentence": error.message})
-    return JsonResponse({"refused": refused} | _told(found, request.user, message.have, message.count, last))
+    return JsonResponse({"refused": refused} | _told(round, request.user, message.have, message.count, last))
 
 
 def _led(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> Round:
-    found: Round = model_admin.viewed(request, object_id)
+    round: Round = model_admin.viewed(request, object_id)
     if not request.user.has_perm("judging.change_round"):
         raise PermissionDenied
-    return found
+    return round
 
 
 def _told(
-    found: Round, user: Any, have: frozenset[int], count: int, last: Mapping[int, str] | None = None
+    round: Round, user: Any, have: frozenset[int], count: int, last: Mapping[int, str] | None = None
 ) -> dict[str, Any]:
     """Return the next items and the progress. `last` is what was just said of items: what is taken back comes first."""
-    agreed = agreed_of(found)
-    split = [one for one in agreed.values() if one.split] if found.is_open else []
+    agreed = agreed_of(round)
+    split = [one for one in agreed.values() if one.split] if round.is_open else []
     turn = {item_id: TURNS.get(kind, 1) for item_id, kind in (last or {}).items()}
     first = sorted(split, key=lambda one: (turn.get(one.item_id, 1), one.item_id))[:count]
     new = shown([one.item_id for one in first if one.item_id not in have])
     decided = sum(any(row.adjudicates for row in one.grades) for one in agreed.values())
     return {
         "held": [one.item_id for one in first],
-        "items": [_packed(found, row, agreed[row.item.pk]) for row in show(found, user, new)],
+        "items": [_packed(round, row, agreed[row.item.pk]) for row in show(round, user, new)],
         "progress": {"done": decided, "wanted": decided + len(split), "mine": None, "pace": None, "left": None},
         "end": "" if first else END,
     }
 
 
-def _packed(found: Round, row: Any, one: Agreed) -> dict[str, Any]:
-    url = reverse("admin:round_text", args=[found.pk, row.item.pk])
+def _packed(round: Round, row: Any, one: Agreed) -> dict[str, Any]:
+    url = reverse("admin:round_text", args=[round.pk, row.item.pk])
     return packed(row, url, one.grades) | {"said": None}

@@ -24,9 +24,9 @@ class Matrix:
     rows: list[tuple[int, list[tuple[int, str]]]]
 
 
-def matrix_of(found: Round, pair: PairAgreement) -> Matrix:
+def matrix_of(round: Round, pair: PairAgreement) -> Matrix:
     scale = [int(grade) for grade in pair.confusion.scale]
-    url = reverse("admin:round_pairs", args=[found.pk])
+    url = reverse("admin:round_pairs", args=[round.pk])
 
     def cell(i: int, j: int) -> tuple[int, str]:
         asked: dict[str, str | int] = {"first": pair.first, "second": pair.second, "a": scale[i], "b": scale[j]}
@@ -37,14 +37,14 @@ def matrix_of(found: Round, pair: PairAgreement) -> Matrix:
 
 def pairs_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """The items that one judge gave one grade and another judge another: `?first=ada&second=grace&a=2&b=0`."""
-    found: Round = model_admin.viewed(request, object_id)
-    if not sees_others(found, request.user):
+    round: Round = model_admin.viewed(request, object_id)
+    if not sees_others(round, request.user):
         raise PermissionDenied
     first, second, a, b = (request.GET.get(name, "") for name in ("first", "second", "a", "b"))
-    pairs = [pair for pair in agreement_of(found).pairs if {pair.first, pair.second} == {first, second}]
+    pairs = [pair for pair in agreement_of(round).pairs if {pair.first, pair.second} == {first, second}]
     if (first and not pairs) or not all(len(grade) == 1 and grade.isdecimal() for grade in (a, b) if grade):
         raise Http404("There are no such judges, or grades, in this round.")
-    rows = RoundItem.objects.filter(round=found).select_related("query", "document").order_by("place")
+    rows = RoundItem.objects.filter(round=round).select_related("query", "document").order_by("place")
     for judge, grade in ((first, a), (second, b)):
         if judge and grade:
             given = Grade.objects.filter(judge_name=judge, grade=grade, adjudicates=False, source=Grade.Source.HUMAN)
@@ -54,9 +54,9 @@ def pairs_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
     for row in Grade.objects.filter(item__in=items, source=Grade.Source.HUMAN).order_by("adjudicates", "judge_name"):
         said[row.item_id].append(row)
     context = {
-        "round": found,
+        "round": round,
         "rows": [(item, said[item.pk]) for item in items],
         "asked": f"{first} {a}, {second} {b}" if first and a and b else "",
         "count": rows.count(),
     }
-    return model_admin.page(request, "judging/pairs.html", context, original=found)
+    return model_admin.page(request, "judging/pairs.html", context, original=round)

@@ -18,12 +18,12 @@ SURE = 0.95
 
 def course_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """What was settled after how many grades, as a figure. Judges of a blind, open round do not see it."""
-    found: Round = model_admin.viewed(request, object_id)
-    if not sees_others(found, request.user):
+    round: Round = model_admin.viewed(request, object_id)
+    if not sees_others(round, request.user):
         raise PermissionDenied
-    course = course_of(found)
+    course = course_of(round)
     told = course is not None and any(point.probability is not None for point in course.points)
-    context = {"round": found, "course": course, "figure": course_figure(course) if course and told else None}
+    context = {"round": round, "course": course, "figure": course_figure(course) if course and told else None}
     return render(request, "judging/course.html", context)
 
 

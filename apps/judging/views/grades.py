@@ -21,10 +21,10 @@ ALL = "all"
 
 def my_grades(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """What the reader said in a round, the latest first; chosen grades are taken back, or all of a search."""
-    found = permitted(request, model_admin, object_id)
+    round = permitted(request, model_admin, object_id)
     asked = request.GET.get("said", "")
     words = request.GET.get("q", "").strip()
-    rows = grades_by(found, request.user).select_related("item__query", "item__document")
+    rows = grades_by(round, request.user).select_related("item__query", "item__document")
     if asked:
         rows = rows.filter(grade=asked) if asked.isdecimal() and len(asked) == 1 else rows.filter(kind=asked)
     if words:
@@ -35,7 +35,7 @@ def my_grades(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> 
         if ALL not in request.POST:
             items = items.filter(item__in=[pk for pk in chosen if pk.isdecimal() and len(pk) < 19])
         try:
-            count = ungrade(found, request.user, list(items))
+            count = ungrade(round, request.user, list(items))
             messages.success(request, f"Taken back: {counted(count, 'grade')}. The items go to whoever comes next.")
         except BenchbenchError as error:
             messages.error(request, error.message)
@@ -43,12 +43,12 @@ def my_grades(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> 
     page = Paginator(rows, SHOWN).get_page(request.GET.get("page"))
     kinds = [(Grade.Kind.SKIP, "skipped"), (Grade.Kind.CANT_TELL, "can't tell")]
     context = {
-        "round": found,
+        "round": round,
         "page": page,
-        "rows": [(row, label_of(found, row)) for row in page],
+        "rows": [(row, label_of(round, row)) for row in page],
         "said": asked,
         "words": words,
-        "choices": [*((str(entry["grade"]), f"{entry['grade']} {entry['name']}") for entry in found.scale), *kinds],
-        "judge_url": reverse("admin:round_judge", args=[found.pk]),
+        "choices": [*((str(entry["grade"]), f"{entry['grade']} {entry['name']}") for entry in round.scale), *kinds],
+        "judge_url": reverse("admin:round_judge", args=[round.pk]),
     }
-    return model_admin.page(request, "judging/grades.html", context, original=found)
+    return model_admin.page(request, "judging/grades.html", context, original=round)

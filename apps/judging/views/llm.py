@@ -68,14 +68,14 @@ class SampleForm(PageForm):
 
 def start_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """Let a model judge, or go on, once its cost is told."""
-    found = led(request, model_admin, object_id, act=True)
-    last = find_llm_judge(found)
+    round = led(request, model_admin, object_id, act=True)
+    last = find_llm_judge(round)
     server, _, model = last.llm.partition(":") if last else ("", "", "")
 
     def act(form: LLMForm) -> HttpResponse:
-        judge, _ = start_judging(found, form.full_name, staff(request), most=form.cleaned_data["most"])
+        judge, _ = start_judging(round, form.full_name, staff(request), most=form.cleaned_data["most"])
         messages.success(request, f"{judge} judges the round.")
-        return redirect(f"{change_url(found)}#llm")
+        return redirect(f"{change_url(round)}#llm")
 
     return form_page(
         request,
@@ -89,35 +89,35 @@ def start_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
         initial={"server": server, "llm": model},
         intro="Its grades are kept apart: they enter neither the truth nor what is told of people. It judges the "
         "calibration sample first, then what else it has not judged in the order of the round.",
-        round=found,
-        original=found,
-        trail=[*model_admin.trail(found), found],
+        round=round,
+        original=round,
+        trail=[*model_admin.trail(round), round],
     )
 
 
 @require_POST
 def preview_start(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """Answer the form as it stands with what judging would take, or with what is wrong and where."""
-    found = led(request, model_admin, object_id, act=True)
+    round = led(request, model_admin, object_id, act=True)
     form = LLMForm(request.POST, user=request.user)
     cost = None
     if form.is_valid():
         try:
-            cost = preview(found, form.full_name, most=form.cleaned_data["most"])
+            cost = preview(round, form.full_name, most=form.cleaned_data["most"])
         except BenchbenchError as error:
             form.present(error)
-    context = {"cost": cost, "sampled": found.calibration_items.exists()}
+    context = {"cost": cost, "sampled": round.calibration_items.exists()}
     return preview_page(request, "judging/llm_preview.html", form, awaited=("llm",), **context)
 
 
 def sample_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """Draw the calibration sample, which is frozen then."""
-    found = led(request, model_admin, object_id, act=True)
+    round = led(request, model_admin, object_id, act=True)
 
     def act(form: SampleForm) -> HttpResponse:
-        size = draw_sample(found, form.cleaned_data["size"], staff(request))
+        size = draw_sample(round, form.cleaned_data["size"], staff(request))
         messages.success(request, f"The calibration sample is drawn: {counted(size, 'pair')}.")
-        return redirect(f"{change_url(found)}#llm")
+        return redirect(f"{change_url(round)}#llm")
 
     return form_page(
         request,
@@ -129,21 +129,21 @@ def sample_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -
         submit="Draw and freeze it",
         intro="Pairs of the round, drawn uniformly at random, that people and models both judge: without them no "
         "figure is told under a model's name. People judge them as any items; the order random brings them first.",
-        original=found,
-        trail=[*model_admin.trail(found), found],
+        original=round,
+        trail=[*model_admin.trail(round), round],
     )
 
 
 def judges_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """The models that judge a round, each with its calibration."""
-    found = led(request, model_admin, object_id)
-    judges = judges_of(found)
-    last = Operation.objects.filter(kind=Operation.Kind.LLM_JUDGING, subject_id=found.pk).order_by("created_at").last()
+    round = led(request, model_admin, object_id)
+    judges = judges_of(round)
+    last = Operation.objects.filter(kind=Operation.Kind.LLM_JUDGING, subject_id=round.pk).order_by("created_at").last()
     context = {
-        "round": found,
+        "round": round,
         "judges": [_with_rows(judge_facts(judge)) for judge in judges[:SHOWN_JUDGES]],
         "left_out": len(judges) - SHOWN_JUDGES,
-        "sample": found.calibration_items.count(),
+        "sample": round.calibration_items.count(),
         "error": last.error if last and last.status == Status.FAILED else "",
     }
     return render(request, "judging/llm_judges.html", context)
@@ -157,8 +157,8 @@ def _with_rows(facts: dict[str, Any]) -> dict[str, Any]:
 
 def verdicts_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """The verdicts on a round's runs by people, by people and a model, and by a model that people correct."""
-    found = led(request, model_admin, object_id)
-    told = verdicts_of(found, find_llm_judge(found))
+    round = led(request, model_admin, object_id)
+    told = verdicts_of(round, find_llm_judge(round))
     rows = _pairs(told)
     context = {
         "told": told,
@@ -197,7 +197,7 @@ def _cell(verdict: PolicyVerdict, pair: PairVerdict | None) -> dict[str, Any] | 
 
 def led(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID, *, act: bool = False) -> Round:
     """Return the round of a page for who leads it. Raises PermissionDenied."""
-    found: Round = model_admin.viewed(request, object_id)
-    if not may_lead(found, request.user) or (act and not request.user.has_perm("judging.change_round")):
+    round: Round = model_admin.viewed(request, object_id)
+    if not may_lead(round, request.user) or (act and not request.user.has_perm("judging.change_round")):
         raise PermissionDenied
-    return found
+    return round

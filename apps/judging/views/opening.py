@@ -80,7 +80,7 @@ class OpenForm(PageForm):
         runs.choices = _run_choices(self.user, self.data.get("mapping") or self.initial.get("mapping"))
         judges: Any = self.fields["judges"]
         staff_members = nameable(self.user).order_by("username")[:MOST_JUDGES]
-        judges.choices = [(str(one.pk), one.get_username()) for one in staff_members]
+        judges.choices = [(str(member.pk), member.get_username()) for member in staff_members]
 
     def clean_scale(self) -> list[dict[str, Any]]:
         lines = [line for line in self.cleaned_data["scale"].splitlines() if line.strip()]

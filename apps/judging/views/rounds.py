@@ -67,100 +67,100 @@ class PairRow:
 
 def round_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """A round: how it was opened, and where it stands, which is asked for by itself."""
-    found: Round = model_admin.viewed(request, object_id)
+    round: Round = model_admin.viewed(request, object_id)
     context = {
-        "round": found,
-        "runs": found.runs.select_related("benchmark").order_by("benchmark", "run_order"),
-        "judges": [judge.get_username() for judge in found.judges.order_by("username")],
-        "guidelines": mark_safe(rendered(found.guidelines)),  # nosec # it lets no HTML through
-        "sees_runs": sees_others(found, request.user),
-        "judges_here": is_judge(found, request.user),
-        "buttons": model_admin.offered(request, found),
-        **_of_models(request, found),
+        "round": round,
+        "runs": round.runs.select_related("benchmark").order_by("benchmark", "run_order"),
+        "judges": [judge.get_username() for judge in round.judges.order_by("username")],
+        "guidelines": mark_safe(rendered(round.guidelines)),  # nosec # it lets no HTML through
+        "sees_runs": sees_others(round, request.user),
+        "judges_here": is_judge(round, request.user),
+        "buttons": model_admin.offered(request, round),
+        **_of_models(request, round),
         "changelist_url": reverse("admin:judging_round_changelist"),
     }
-    return model_admin.page(request, "judging/round.html", context, original=found)
+    return model_admin.page(request, "judging/round.html", context, original=round)
 
 
-def _of_models(request: HttpRequest, found: Round) -> dict[str, Any]:
+def _of_models(request: HttpRequest, round: Round) -> dict[str, Any]:
     """What the page of a round shows of models that judge it to who leads it: the work in progress, and what to do."""
-    if not may_lead(found, request.user):
+    if not may_lead(round, request.user):
         return {}
-    operation = Operation.active_on(found)
+    operation = Operation.active_on(round)
     buttons = []
     if operation:
         buttons.append(Button("Cancel", "stop_circle", "cancel_llm_selected"))
-    elif found.is_open:
-        url = reverse("admin:round_llm", args=[found.pk])
+    elif round.is_open:
+        url = reverse("admin:round_llm", args=[round.pk])
         buttons.append(Button("Let a model judge …", "smart_toy", href=url))
-    if found.is_open and not found.calibration_items.exists():
-        url = reverse("admin:round_sample", args=[found.pk])
+    if round.is_open and not round.calibration_items.exists():
+        url = reverse("admin:round_sample", args=[round.pk])
         buttons.append(Button("Draw the calibration sample …", "casino", href=url))
     may_act = request.user.has_perm("judging.change_round")
     return {
         "leads": True,
         "operation": operation,
-        "judged": found.llm_judges.exists(),
+        "judged": round.llm_judges.exists(),
         "llm_buttons": buttons if may_act else [],
     }
 
 
 def state_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """Where a round stands. While it is blind and open, its judges are told of progress alone."""
-    found: Round = model_admin.viewed(request, object_id)
-    if not sees_others(found, request.user):
-        progress = progress_of(found)
-        own = [one for one in progress.judges if one.user == request.user]
-        return render(request, "judging/state.html", {"round": found, "progress": progress, "judges": own})
-    summary = summary_of(found)
+    round: Round = model_admin.viewed(request, object_id)
+    if not sees_others(round, request.user):
+        progress = progress_of(round)
+        own = [judge for judge in progress.judges if judge.user == request.user]
+        return render(request, "judging/state.html", {"round": round, "progress": progress, "judges": own})
+    summary = summary_of(round)
     states = summary.state.pairs if summary.state else ()
     pairs = [PairRow(summary.runs[state.first], summary.runs[state.second], state) for state in states]
-    agreement = agreement_of(found)
+    agreement = agreement_of(round)
     context = {
-        "round": found,
+        "round": round,
         "summary": summary,
         "progress": summary.progress,
         "judges": summary.progress.judges,
         "pairs": sorted(pairs, key=lambda row: (row.state.settled, -abs(row.state.difference)))[:SHOWN_PAIRS],
         "pair_count": len(pairs),
         "agreement": agreement,
-        "matrices": [matrix_of(found, pair) for pair in agreement.pairs if pair.confusion.shared],
-        "leads": may_lead(found, request.user),
+        "matrices": [matrix_of(round, pair) for pair in agreement.pairs if pair.confusion.shared],
+        "leads": may_lead(round, request.user),
     }
     return render(request, "judging/state.html", context)
 
 
 def close_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:
     """Close a round, once it is said what that does."""
-    found: Round = model_admin.viewed(request, object_id)
+    round: Round = model_admin.viewed(request, object_id)
     if not request.user.has_perm("judging.change_round"):
         raise PermissionDenied
 
     def act(form: CloseForm) -> HttpResponse:
-        closed = close_round(found, staff(request), **form.cleaned_data)
+        closed = close_round(round, staff(request), **form.cleaned_data)
         messages.success(request, closed.sentence)
-        benchmark = found.runs.values_list("benchmark", flat=True).first()
+        benchmark = round.runs.values_list("benchmark", flat=True).first()
         if closed.version is None or benchmark is None:
-            return redirect(change_url(found))
+            return redirect(change_url(round))
         return redirect(f"{reverse('admin:benchmark_results', args=[benchmark])}?version={closed.version.number}")
 
     try:
-        require_open(found)
-        require_lead(found, request.user)
+        require_open(round)
+        require_lead(round, request.user)
     except BenchbenchError as error:
         messages.error(request, error.message)
-        return redirect(change_url(found))
+        return redirect(change_url(round))
     return form_page(
         request,
         model_admin,
         CloseForm,
         act,
         permitted=True,
-        title=f"Close the round “{found}”",
+        title=f"Close the round “{round}”",
         submit="Close the round",
-        intro=f"Its grades become judgments in the next version of {found.mapping.dataset}, which is frozen. The "
+        intro=f"Its grades become judgments in the next version of {round.mapping.dataset}, which is frozen. The "
         "mapping is resolved for it, and every benchmark of the round's runs is measured on it from stored rankings; "
         "nothing is searched. A closed round takes no further grade.",
-        original=found,
-        trail=[*model_admin.trail(found), found],
+        original=round,
+        trail=[*model_admin.trail(round), round],
     )

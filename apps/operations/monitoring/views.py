@@ -51,8 +51,8 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 def _has_token(request: HttpRequest) -> bool:
     token: str = settings.BENCHBENCH_METRICS_TOKEN
-    stated = request.headers.get("Authorization", "")
-    return bool(token) and compare_digest(stated.encode(), f"Bearer {token}".encode())
+    header = request.headers.get("Authorization", "")
+    return bool(token) and compare_digest(header.encode(), f"Bearer {token}".encode())
 
 
 def _database() -> bool:

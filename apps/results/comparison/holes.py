@@ -97,8 +97,8 @@ def document_vectors(runs: Sequence[Run], documents: Collection[Any]) -> dict[in
         return {}
     leaves = Chunk.objects.filter(chunk_set=index.chunk_set, level=0, document__in=list(documents))
     document_of = dict(leaves.values_list("position", "document_id"))
-    found, vectors = table_store().of(index.vector_table, index.dimension, sorted(document_of))
+    ids, vectors = table_store().of(index.vector_table, index.dimension, sorted(document_of))
     sums: dict[int, NDArray[np.float32]] = defaultdict(lambda: np.zeros(index.dimension or 0, np.float32))
-    for position, vector in zip(found.tolist(), vectors, strict=True):
+    for position, vector in zip(ids.tolist(), vectors, strict=True):
         sums[document_of[position]] += vector
     return dict(sums)

@@ -27,8 +27,8 @@ def judge_by_result(request: HttpRequest, model_admin: SiteAdmin, object_id: int
     mapping, query = result.run.benchmark.mapping, result.query
     draft = draft_of(mapping.dataset)
     newest = draft or mapping.dataset.versions.latest("number")
-    stated = stated_for(mapping, newest, query)
-    unjudged = [pk for pk in result.document_ids if pk not in stated and pk != document_id]
+    judgments = stated_for(mapping, newest, query)
+    unjudged = [pk for pk in result.document_ids if pk not in judgments and pk != document_id]
 
     def act(form: GradeForm) -> HttpResponse:
         values = form.cleaned_data
@@ -41,7 +41,7 @@ def judge_by_result(request: HttpRequest, model_admin: SiteAdmin, object_id: int
             return redirect(f"{url}?{urlencode({'go_on': 1, 'next': next_page(request, values['next'])})}")
         return redirect(next_page(request, values["next"]) or change_url(result))
 
-    judgment = max(stated.get(document.pk, []), key=lambda judgment: judgment.grade, default=None)
+    judgment = max(judgments.get(document.pk, []), key=lambda judgment: judgment.grade, default=None)
     return form_page(
         request,
         model_admin,

@@ -24,9 +24,9 @@ def longer_names(made_of: Ingredients) -> Iterator[str]:
     """Yield names for one whose short name is another's: with the whole names of models, then with their parameters."""
     whole = replace(made_of, encoder=_flat(made_of.encoder), llm=_flat(made_of.llm))
     yield index_name(whole)
-    stated = " ".join(f"{name}={value}" for name, value in sorted(made_of.llm_parameters.items()))
-    if stated:
-        yield f"{index_name(whole)} {stated}"
+    parameters = " ".join(f"{name}={value}" for name, value in sorted(made_of.llm_parameters.items()))
+    if parameters:
+        yield f"{index_name(whole)} {parameters}"
 
 
 def strategy_words(strategy: str, parameters: Mapping[str, Any]) -> str:

@@ -37,14 +37,14 @@ class Server:
 
 def servers() -> dict[str, Server]:
     """Return the servers of BENCHBENCH_LLM_SERVERS by name. Raises ImproperlyConfigured."""
-    keys = dict(stated.split("=", 1) for stated in settings.BENCHBENCH_LLM_KEYS if "=" in stated)
+    keys = dict(written.split("=", 1) for written in settings.BENCHBENCH_LLM_KEYS if "=" in written)
     timeouts, contexts = _numbers("BENCHBENCH_LLM_TIMEOUTS"), _numbers("BENCHBENCH_LLM_CONTEXTS")
     named = {}
-    for stated in settings.BENCHBENCH_LLM_SERVERS:
-        match = STATED.fullmatch(stated)
+    for written in settings.BENCHBENCH_LLM_SERVERS:
+        match = STATED.fullmatch(written)
         if match is None or match["kind"] not in KINDS:
             raise ImproperlyConfigured(
-                f"BENCHBENCH_LLM_SERVERS: {stated!r} is not NAME=KIND+URL, as ollama=ollama+http://localhost:11434; "
+                f"BENCHBENCH_LLM_SERVERS: {written!r} is not NAME=KIND+URL, as ollama=ollama+http://localhost:11434; "
                 f"kinds are {', '.join(KINDS)}."
             )
         name = match["name"]
@@ -61,10 +61,10 @@ def servers() -> dict[str, Server]:
 def _numbers(setting: str) -> dict[str, int]:
     """What a setting says of single servers, NAME=NUMBER."""
     numbers = {}
-    for stated in getattr(settings, setting):
-        name, _, number = stated.partition("=")
+    for written in getattr(settings, setting):
+        name, _, number = written.partition("=")
         if not re.fullmatch(r"[1-9][0-9]{0,8}", number.strip()):
-            raise ImproperlyConfigured(f"{setting}: {stated!r} is not NAME=NUMBER, as ollama=300.")
+            raise ImproperlyConfigured(f"{setting}: {written!r} is not NAME=NUMBER, as ollama=300.")
         numbers[name.strip()] = int(number)
     return numbers
 
@@ -74,8 +74,8 @@ def checked_llm(parameters: dict[str, Any]) -> dict[str, Any]:
 
     `provider` is the name of a server, by default the first. Raises LLMError for what is unknown or of another type.
     """
-    stated = {name: value for name, value in parameters.items() if value is not None and name != "base_url"}
-    complete = {**DEFAULTS, "provider": next(iter(servers()), ""), **stated}
+    given = {name: value for name, value in parameters.items() if value is not None and name != "base_url"}
+    complete = {**DEFAULTS, "provider": next(iter(servers()), ""), **given}
     complete["temperature"] = float(complete["temperature"]) if _is_number(complete["temperature"]) else None
     if complete.keys() != DEFAULTS.keys() or any(type(complete[name]) is not type(DEFAULTS[name]) for name in DEFAULTS):
         example = '{"provider": "ollama", "temperature": 0, "max_tokens": 500, "seed": 0, "cache": true}'

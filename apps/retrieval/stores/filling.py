@@ -45,13 +45,13 @@ def kept_collection(folder: Path, store: Store, setting: Ann, vectors: Vectors, 
     several processes one fills and the others wait. Raises StoreError, OutputError, and what the store raises.
     """
     make_folder(folder.parent)
-    stated = {
+    identity = {
         "holds": fingerprint(content=holds, method=setting.name, **setting.build),
         "version": installed_version(store),
         "shape": list(vectors.shape),
     }
     with _alone(folder.parent):
-        return _opened(folder, store, setting, stated) or _filled(folder, store, setting, vectors, stated)
+        return _opened(folder, store, setting, identity) or _filled(folder, store, setting, vectors, identity)
 
 
 def collection_name(setting: Ann) -> str:
@@ -69,15 +69,17 @@ def installed_version(store: Store) -> str:
     return version(next(iter(store.packages)))
 
 
-def _opened(folder: Path, store: Store, setting: Ann, stated: dict[str, Any]) -> Kept | None:
+def _opened(folder: Path, store: Store, setting: Ann, identity: dict[str, Any]) -> Kept | None:
     """The collection in a folder; None where there is none, or another than is stated."""
     try:
         marker = json.loads((folder / MARKER).read_text())
-        if {key: marker.get(key) for key in stated} != stated or (store.fixed and marker["files"] != _files(folder)):
+        if {key: marker.get(key) for key in identity} != identity or (
+            store.fixed and marker["files"] != _files(folder)
+        ):
             log.warning("%s is damaged, or was made of something else: it is filled anew.", folder)
             return None
         collection = store.open(folder, setting)
-        if list(collection.shape) == stated["shape"]:
+        if list(collection.shape) == identity["shape"]:
             return Kept(collection, marker["version"], marker["bytes"], marker["build_seconds"])
         log.warning("%s holds %s vectors by dimensions: it is filled anew.", folder, collection.shape)
     except FileNotFoundError:
@@ -87,7 +89,7 @@ def _opened(folder: Path, store: Store, setting: Ann, stated: dict[str, Any]) ->
     return None
 
 
-def _filled(folder: Path, store: Store, setting: Ann, vectors: Vectors, stated: dict[str, Any]) -> Kept:
+def _filled(folder: Path, store: Store, setting: Ann, vectors: Vectors, identity: dict[str, Any]) -> Kept:
     _tidy(folder)
     part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
     try:
@@ -96,20 +98,20 @@ def _filled(folder: Path, store: Store, setting: Ann, vectors: Vectors, stated: 
         seconds = round(time.perf_counter() - started, 3)
         files = _files(part)
         size = sum(size for size, _ in files.values())
-        facts = stated | {"files": files, "bytes": size, "build_seconds": seconds}
+        facts = identity | {"files": files, "bytes": size, "build_seconds": seconds}
         place_pieces([json.dumps(facts)], part / MARKER)  # last: without it the folder counts as not filled
         shutil.rmtree(folder, ignore_errors=True)
         part.rename(folder)
     finally:
         shutil.rmtree(part, ignore_errors=True)
     collection = store.open(folder, setting)
-    if list(collection.shape) != stated["shape"]:
+    if list(collection.shape) != identity["shape"]:
         count, dimension = collection.shape
         raise StoreError(
-            f"The store {store.name} {stated['version']} was filled with {len(vectors):,} vectors and holds {count:,} "
-            f"of {dimension:,} dimensions: it is not searched. Try another version of it."
+            f"The store {store.name} {identity['version']} was filled with {len(vectors):,} vectors and holds "
+            f"{count:,} of {dimension:,} dimensions: it is not searched. Try another version of it."
         )
-    return Kept(collection, stated["version"], size, seconds)
+    return Kept(collection, identity["version"], size, seconds)
 
 
 def _files(folder: Path) -> dict[str, list[int]]:

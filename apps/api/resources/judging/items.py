@@ -48,9 +48,9 @@ class NextItems(Endpoint):
         They are yours for ten minutes from when you ask last; what you hold and do not grade goes to others then. 409
         where you do not judge in the round, and once it is closed.
         """
-        found = find_round(request, round_id)
-        items = next_items(found, request.user, count=valid(NextRequest, request.data)["count"])
-        return handed(found, items)
+        round = find_round(request, round_id)
+        items = next_items(round, request.user, count=valid(NextRequest, request.data)["count"])
+        return handed(round, items)
 
 
 class OneItem(Endpoint):
@@ -60,10 +60,10 @@ class OneItem(Endpoint):
     @extend_schema(operation_id="get_item", responses={200: ItemFacts} | refusals(409))
     def get(self, request: Request, round_id: UUID, item_id: int) -> Response:
         """Show an item of a round with the whole text of its document; 409 where you have no part in the round."""
-        found = find_round(request, round_id)
-        require_part(found, request.user)
-        require_item(found, item_id)
-        (told,) = show(found, request.user, shown([item_id]), most_text=None)
+        round = find_round(request, round_id)
+        require_part(round, request.user)
+        require_item(round, item_id)
+        (told,) = show(round, request.user, shown([item_id]), most_text=None)
         return Response(ItemFacts(told).data)
 
 
@@ -86,10 +86,10 @@ class Grades(Endpoint):
         Sent again it is kept once. A grade is kept too where the item has gone to another judge meanwhile. What you
         skip goes to others. 409 where you do not judge in the round, and once it is closed.
         """
-        found = find_round(request, round_id)
+        round = find_round(request, round_id)
         with transaction.atomic():
             kept = [
-                grade_item(found, given.pop("item_id"), request.user, **given)
+                grade_item(round, given.pop("item_id"), request.user, **given)
                 for given in valid(GradesGiven, request.data)["grades"]
             ]
         return Response(GradesKept({"grades": kept}).data)
@@ -103,9 +103,9 @@ class UndoGrades(Endpoint):
     @idempotent
     def post(self, request: Request, round_id: UUID) -> Response:
         """Take back your last grades, at most ten, and hold their items again. 409 where there is none."""
-        found = find_round(request, round_id)
-        items = undo(found, request.user, count=valid(UndoRequest, request.data)["count"])
-        return handed(found, shown(items))
+        round = find_round(request, round_id)
+        items = undo(round, request.user, count=valid(UndoRequest, request.data)["count"])
+        return handed(round, shown(items))
 
 
 class Ungrade(Endpoint):
@@ -116,8 +116,8 @@ class Ungrade(Endpoint):
     @idempotent
     def post(self, request: Request, round_id: UUID) -> Response:
         """Take back what you said of these items, which go to whoever comes next."""
-        found = find_round(request, round_id)
-        count = ungrade(found, request.user, valid(UngradeRequest, request.data)["item_ids"])
+        round = find_round(request, round_id)
+        count = ungrade(round, request.user, valid(UngradeRequest, request.data)["item_ids"])
         return Response(Ungraded({"count": count}).data)
 
 
@@ -128,10 +128,10 @@ class Adjudications(Endpoint):
     @extend_schema(operation_id="list_split_items", responses={200: SplitItems} | refusals(409))
     def get(self, request: Request, round_id: UUID) -> Response:
         """List the items whose judges are split evenly, with what they said. 409 where you do not lead the round."""
-        found = find_round(request, round_id)
-        require_lead(found, request.user)
-        split = {item_id: one for item_id, one in agreed_of(found).items() if one.split}
-        rows = show(found, request.user, shown(list(split)))
+        round = find_round(request, round_id)
+        require_lead(round, request.user)
+        split = {item_id: one for item_id, one in agreed_of(round).items() if one.split}
+        rows = show(round, request.user, shown(list(split)))
         told = [{"item": row, "grades": split[row.item.pk].grades} for row in rows]
         return Response(SplitItems({"items": told}).data)
 
@@ -139,9 +139,9 @@ class Adjudications(Endpoint):
     @idempotent
     def post(self, request: Request, round_id: UUID) -> Response:
         """Decide the grade of an item whose judges are split. 409 where they are not, or you do not lead the round."""
-        found = find_round(request, round_id)
+        round = find_round(request, round_id)
         data = valid(Adjudication, request.data)
-        row = adjudicate(found, data["item_id"], request.user, data["grade"], note=data["note"])
+        row = adjudicate(round, data["item_id"], request.user, data["grade"], note=data["note"])
         return Response(GivenGrade(row).data)
 
 
@@ -155,19 +155,19 @@ class OneAdjudication(Endpoint):
 
         409 where somebody else decided, the round is closed, or you do not lead it.
         """
-        found = find_round(request, round_id)
-        require_item(found, item_id)
-        withdraw_adjudication(found, item_id, request.user)
+        round = find_round(request, round_id)
+        require_item(round, item_id)
+        withdraw_adjudication(round, item_id, request.user)
         return Response(status=204)
 
 
-def require_item(found: Round, item_id: int) -> None:
-    if not found.items.filter(pk=item_id).exists():
-        raise NotFound(f'The round "{found}" has no item {item_id}.')
+def require_item(round: Round, item_id: int) -> None:
+    if not round.items.filter(pk=item_id).exists():
+        raise NotFound(f'The round "{round}" has no item {item_id}.')
 
 
-def handed(found: Round, items: list[RoundItem]) -> Response:
+def handed(round: Round, items: list[RoundItem]) -> Response:
     """Answer with items as a judge sees them, and whether more will come."""
     names = ("is_open", "answered_at", "hands_out")
-    told = {name: getattr(found, name) for name in names} | {"items": show_ungraded(items)}
+    told = {name: getattr(round, name) for name in names} | {"items": show_ungraded(items)}
     return Response(HandedItems(told).data)

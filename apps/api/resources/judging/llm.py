@@ -42,8 +42,8 @@ class Judges(Endpoint):
         No figure is told under a model's name without a calibration, or with a stale one. 409 where you do not lead
         the round.
         """
-        found = led_round(request, round_id)
-        return Response(LLMJudges({"judges": [judge_facts(judge) for judge in judges_of(found)]}).data)
+        round = led_round(request, round_id)
+        return Response(LLMJudges({"judges": [judge_facts(judge) for judge in judges_of(round)]}).data)
 
     @extend_schema(operation_id="start_llm_judging", request=LLMRequest, responses={202: LLMStarted})
     @idempotent
@@ -53,8 +53,8 @@ class Judges(Endpoint):
         Its grades are kept apart and never count as people's. A start after a stop goes on. 409 where it is at work,
         the round is closed, or you do not lead it.
         """
-        found = find_round(request, round_id)
-        judge, operation = start_judging(found, by=request.user, **valid(LLMRequest, request.data))
+        round = find_round(request, round_id)
+        judge, operation = start_judging(round, by=request.user, **valid(LLMRequest, request.data))
         return Response(LLMStarted({"judge": judge.name, "operation_uuid": operation.pk}).data, status=202)
 
 
@@ -82,8 +82,8 @@ class CalibrationSample(Endpoint):
 
         People judge it as any items of the round. 409 where there is one, the round is closed, or you do not lead it.
         """
-        found = find_round(request, round_id)
-        size = draw_sample(found, by=request.user, **valid(SampleRequest, request.data))
+        round = find_round(request, round_id)
+        size = draw_sample(round, by=request.user, **valid(SampleRequest, request.data))
         return Response(SampleFacts({"size": size}).data, status=201)
 
 
@@ -99,12 +99,12 @@ class Verdicts(Endpoint):
 
         409 where you do not lead the round.
         """
-        found = led_round(request, round_id)
-        judge = find_llm_judge(found, valid(VerdictsQuery, request.query_params)["llm"])
-        return Response(VerdictsFacts(verdict_facts(verdicts_of(found, judge))).data)
+        round = led_round(request, round_id)
+        judge = find_llm_judge(round, valid(VerdictsQuery, request.query_params)["llm"])
+        return Response(VerdictsFacts(verdict_facts(verdicts_of(round, judge))).data)
 
 
 def led_round(request: Request, round_id: UUID) -> Any:
-    found = find_round(request, round_id)
-    require_lead(found, request.user)
-    return found
+    round = find_round(request, round_id)
+    require_lead(round, request.user)
+    return round

@@ -80,19 +80,19 @@ class OneRound(Endpoint):
 
         409 for a round that is closed, and where you judge in it and do not lead it.
         """
-        found = find_round(request, round_id)
+        round = find_round(request, round_id)
         data = valid(RoundChanges, request.data)
         if "judges" in data:
-            data["judges"] = find_judges(data["judges"], nameable(request.user, found))
-        change_round(found, request.user, **data)
-        return Response(RoundFacts(told().get(pk=found.pk)).data)
+            data["judges"] = find_judges(data["judges"], nameable(request.user, round))
+        change_round(round, request.user, **data)
+        return Response(RoundFacts(told().get(pk=round.pk)).data)
 
     @extend_schema(operation_id="delete_round", responses={204: None})
     def delete(self, request: Request, round_id: UUID) -> Response:
         """Delete a round with its grades; the version that it became stays. 409 where you do not lead it."""
-        found = find_round(request, round_id)
-        require_lead(found, request.user)
-        found.delete()
+        round = find_round(request, round_id)
+        require_lead(round, request.user)
+        round.delete()
         return Response(status=204)
 
 
@@ -108,8 +108,8 @@ class CloseRound(Endpoint):
         Nothing is searched. 409 for a round that is closed or that you do not lead, and, unless the request says
         otherwise, where items wait for adjudication or the dataset's draft has other edits.
         """
-        found = find_round(request, round_id)
-        closed = close_round(found, request.user, **valid(CloseRequest, request.data))
+        round = find_round(request, round_id)
+        closed = close_round(round, request.user, **valid(CloseRequest, request.data))
         return Response(ClosedFacts(closed).data)
 
 

@@ -38,7 +38,7 @@ class Agreement(Endpoint):
 
         409 where the round is blind and open, and you do not lead it.
         """
-        found: Any = find_round(request, round_id)
-        if found.blind and found.is_open:
-            require_lead(found, request.user)
-        return Response(AgreementFacts(agreement_facts(agreement_of(found))).data)
+        round: Any = find_round(request, round_id)
+        if round.blind and round.is_open:
+            require_lead(round, request.user)
+        return Response(AgreementFacts(agreement_facts(agreement_of(round))).data)

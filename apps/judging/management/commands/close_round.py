@@ -27,10 +27,10 @@ edits, unless an option says what to do with them.
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
-        found = find_round(options["round"])
+        round = find_round(options["round"])
         choices = {name: options[name] for name in ("leave_out_split", "with_draft", "label")}
         with self.busy("Closing"):
-            closed = close_round(found, None, **choices)
+            closed = close_round(round, None, **choices)
         facts = {
             "version": closed.version.number if closed.version else None,
             "judgments": closed.judgments,

@@ -33,26 +33,26 @@ Columns: query_key, document_id, grade (of the scale, or skip, or cant_tell) and
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
-        found = find_round(options["round"])
-        judge = find_judge(found, options["judge"])
+        round = find_round(options["round"])
+        judge = find_judge(round, options["judge"])
         rows = read_rows(options["file"])
-        grade_rows(found, judge, rows, options["file"].name)
-        text = f'{judge} graded {counted(len(rows), "item")} of the round "{found}".'
+        grade_rows(round, judge, rows, options["file"].name)
+        text = f'{judge} graded {counted(len(rows), "item")} of the round "{round}".'
         self.report({"graded": len(rows)}, text, as_json=options["json"])
 
 
 @transaction.atomic
-def grade_rows(found: Round, judge: Any, rows: list[dict[str, str]], where: str) -> None:
+def grade_rows(round: Round, judge: Any, rows: list[dict[str, str]], where: str) -> None:
     """Keep the grades of a table; an error names the line."""
-    items = items_named(found)
+    items = items_named(round)
     for line, row in enumerate(rows, start=2):
         pair = (row["query_key"], row["document_id"])
         if pair not in items:
             raise RoundError(f"{where}, line {line}: the round has no item of {pair[0]!r} and {pair[1]!r}.")
         said = row["grade"].strip()
-        stated: dict[str, Any] = {"kind": said} if said in WORDS else {"grade": _whole(said, where, line)}
+        grade: dict[str, Any] = {"kind": said} if said in WORDS else {"grade": _whole(said, where, line)}
         try:
-            grade_item(found, items[pair], judge, note=row.get("note") or "", **stated)
+            grade_item(round, items[pair], judge, note=row.get("note") or "", **grade)
         except RoundError as error:
             raise RoundError(f"{where}, line {line}: {error.message}") from error
 

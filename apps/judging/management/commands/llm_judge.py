@@ -31,16 +31,16 @@ people judge too (docs/judging.md); without it no figure is told under the model
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
-        found, llm, most = find_round(options["round"]), options["llm"], options["most"]
-        cost = preview(found, llm, most=most)
+        round, llm, most = find_round(options["round"]), options["llm"], options["most"]
+        cost = preview(round, llm, most=most)
         if options["sample"] is not None:
-            draw_sample(found, options["sample"], None)
+            draw_sample(round, options["sample"], None)
         if not options["start"]:
             names = ("judge", "left", "answers", "tokens_in", "tokens_out", "seconds")
             facts = {name: getattr(cost, name) for name in names}
             self.report(facts, cost.sentence, as_json=options["json"])
             return
-        judge, operation = start_judging(found, llm, None, most=most)
+        judge, operation = start_judging(round, llm, None, most=most)
         with self.progress("answers") as progress:
             wait(operation, on_progress=lambda event: progress.count(event, "answers", "total_answers"))
         facts = judge_facts(judge)

@@ -26,11 +26,11 @@ They are the judge's for ten minutes. What is printed as JSON has the keys by wh
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
-        found = find_round(options["round"])
-        judge = find_judge(found, options["judge"])
-        items = show_ungraded(next_items(found, judge, count=options["count"]))
+        round = find_round(options["round"])
+        judge = find_judge(round, options["judge"])
+        items = show_ungraded(next_items(round, judge, count=options["count"]))
         text = "\n\n".join(map(_text, items)) or "No item is left for this judge."
-        self.report({"items": [_facts(one) for one in items]}, text, as_json=options["json"])
+        self.report({"items": [_facts(item) for item in items]}, text, as_json=options["json"])
 
 
 def _facts(shown: Shown) -> dict[str, Any]:

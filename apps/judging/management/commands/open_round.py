@@ -62,7 +62,7 @@ Judges grade them by the page of the round, the API or `grade_items`; `round_sta
         completed = benchmark.runs.filter(status=Run.Status.COMPLETED).order_by("run_order")
         runs = [find_run(benchmark, order) for order in options["run"]] if options["run"] else list(completed)
         same = ("order", "measure", "depth", "budget", "uniform_share", "seed", "overlap", "overlap_judges")
-        stated = RoundOptions(
+        choices = RoundOptions(
             name=options["name"] or benchmark.name,
             blind=not options["not_blind"],
             scale=read_scale_file(options["scale"]) if options["scale"] else (),
@@ -71,7 +71,7 @@ Judges grade them by the page of the round, the API or `grade_items`; `round_sta
         )
         judges = find_judges(options["judge"] or [])
         with self.busy("Reading the rankings"):
-            opened = open_round(runs, stated, judges=judges, owner=options["owner"])
+            opened = open_round(runs, choices, judges=judges, owner=options["owner"])
         facts = {"id": str(opened.pk), "name": opened.name, "items": opened.item_count, "pool": opened.pool_size}
         text = f'Opened the round "{opened}" ({opened.pk}): {opened.item_count:,} items to grade.'
         self.report(facts, text, as_json=options["json"])

@@ -23,19 +23,19 @@ class Command(UseCaseCommand):
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
-        found = find_round(options["round"])
+        round = find_round(options["round"])
         with self.busy("Reading the grades"):
-            summary, agreement = summary_of(found, here=True), agreement_of(found)
+            summary, agreement = summary_of(round, here=True), agreement_of(round)
         facts = state_facts(summary) | {"agreement": agreement_facts(agreement)}
         self.report(facts, _text(summary, agreement), as_json=options["json"])
 
 
 def _text(summary: Summary, agreement: Agreement) -> str:
     lines = [summary.sentence]
-    for one in summary.progress.judges:
-        pace = "" if one.pace is None else f", {one.pace:.1f} s each"
-        left = "" if one.left is None else f", {one.left / 60:.0f} min left"
-        lines.append(f"  {one.user.get_username()}: {one.graded:,} graded, {one.skipped:,} skipped{pace}{left}")
+    for judge in summary.progress.judges:
+        pace = "" if judge.pace is None else f", {judge.pace:.1f} s each"
+        left = "" if judge.left is None else f", {judge.left / 60:.0f} min left"
+        lines.append(f"  {judge.user.get_username()}: {judge.graded:,} graded, {judge.skipped:,} skipped{pace}{left}")
     if agreement.alpha is not None and agreement.alpha.value is not None:
         interval = agreement.alpha.interval
         ends = f" ({interval.low:.2f} to {interval.high:.2f})" if interval else ""

@@ -23,9 +23,9 @@ class Command(UseCaseCommand):
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
-        found = find_round(options["round"])
+        round = find_round(options["round"])
         with self.busy("Comparing the runs"):
-            told = verdicts_of(found, find_llm_judge(found, options["llm"]))
+            told = verdicts_of(round, find_llm_judge(round, options["llm"]))
         facts = verdict_facts(told)
-        lines = [f"{one.policy}: {told.sentence(one)} {one.meaning}" for one in told.of]
+        lines = [f"{verdict.policy}: {told.sentence(verdict)} {verdict.meaning}" for verdict in told.of]
         self.report(facts, "\n".join([*facts["warnings"], *lines]), as_json=options["json"])

@@ -101,9 +101,9 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
     def parameters(self, options: dict[str, Any]) -> dict[str, Any]:
         """The parameters of the strategy, those that the command states."""
         names = ("size", "overlap", "doc_top_k", "section_top_k", "max_layers", "search")
-        stated = {name: options[name] for name in names}
-        stated |= {"title": options["title"] or None, "sections": options["by_section"] or None}
-        given = {name: value for name, value in stated.items() if value is not None}
+        given = {name: options[name] for name in names}
+        given |= {"title": options["title"] or None, "sections": options["by_section"] or None}
+        given = {name: value for name, value in given.items() if value is not None}
         if options["strategy"] == "flat" and options["size"] is None and given:
             raise self.misuse(
                 "--overlap, --title and --by-section go with --size: whole documents are not cut, and have their "
@@ -113,8 +113,8 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
         return given
 
     def llm_parameters(self, options: dict[str, Any]) -> dict[str, Any]:
-        stated = {"provider": options["llm_server"], "cache": False if options["no_llm_cache"] else None}
-        return {name: value for name, value in stated.items() if value is not None}
+        given = {"provider": options["llm_server"], "cache": False if options["no_llm_cache"] else None}
+        return {name: value for name, value in given.items() if value is not None}
 
     def wait_for(self, operation: Operation) -> None:
         with self.progress("documents") as progress:
