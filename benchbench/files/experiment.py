@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field
 
 from benchbench.files.errors import FileFormatError
 from benchbench.ir.chunking import ChunkingError, check_chunk_parameters
+from benchbench.ir.planning.ann_methods import STORES
 from benchbench.reading import strict_yaml
 from benchbench.reading.kinds import Kind, one_of
 from benchbench.reading.objects import Listed, Stated, read_as
@@ -95,7 +96,7 @@ class LLM(Stated):
 class Backend(Stated):
     """A vector store. `path` is read and does nothing: what a store keeps is among the data of the site."""
 
-    name: Annotated[str, one_of("memory", "chromadb", "sqlite_vec", "pgvector")]
+    name: Annotated[str, one_of(*STORES)]
     path: Annotated[str | None, TEXT] = None
 
 

@@ -11,6 +11,7 @@ from apps.retrieval.strategies import STRATEGIES
 from benchbench.errors import BenchbenchError
 from benchbench.files.combinations import ASKS_LLM, PARAMETERS, combinations, kept_documents
 from benchbench.files.experiment import PRESETS, Experiment, experiment_of, read_experiment
+from benchbench.ir.planning.ann_methods import STORES
 from tests.damages import damaged_bytes, damaged_value, fuzz
 from tests.files.samples import write_file
 
@@ -149,6 +150,11 @@ def test_it_combines_a_language_model_only_with_a_strategy_that_asks_one(tmp_pat
     }
 
 
+@pytest.mark.parametrize("name", STORES)
+def test_it_may_name_every_store(tmp_path: Path, name: str) -> None:
+    assert [backend.name for backend in read(tmp_path, changed(backends=[{"name": name}])).backends] == [name]
+
+
 def test_what_does_not_touch_a_combination_does_not_multiply_it(tmp_path: Path) -> None:
     strategies = [{"name": "flat"}, {"name": "flat", "max_layers": 9}, {"name": "flat", "chunk_size": 200}]
     backends = [{"name": "memory"}, {"name": "memory", "path": "x"}]
@@ -239,7 +245,7 @@ def test_what_is_no_plain_yaml_is_refused(tmp_path: Path, stated: Any, said: str
         ({"embeddings": [{"model": "m"}, {"model": "m"}]}, r"e.yaml, embeddings\[1\] repeats embeddings\[0\]"),
         ({"llms": [{"model": "m", "temperature": -1}]}, r"e.yaml, llms\[0\].temperature must be a number from 0 to 10"),
         ({"llms": [{"model": "m", "max_tokens": 0}]}, r"e.yaml, llms\[0\].max_tokens must be a whole number"),
-        ({"backends": [{"name": "faiss"}]}, r"e.yaml, backends\[0\].name must be one of memory, .*, not \"faiss\""),
+        ({"backends": [{"name": "annoy"}]}, r"e.yaml, backends\[0\].name must be one of memory, .*, not \"annoy\""),
         ({"backends": [{"name": "memory", "path": 3}]}, r"e.yaml, backends\[0\].path must be a text"),
         ({"strategies": [{"name": "flat"}, {"chunk_size": 9}]}, r"e.yaml, strategies\[1\] lacks the key name"),
         (

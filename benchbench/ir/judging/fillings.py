@@ -24,8 +24,8 @@ def require_measure(measure: Measure) -> None:
         return
     if measure.is_ours:
         raise JudgingError(
-            f"{measure} cannot decide a round: {_WHY[measure.name]}. Take nDCG@10, P@10, R@100, AP, RR, Success@10 or "
-            "Hits@10.",
+            f"{measure} cannot decide a round: {_WHY.get(measure.name, UNKNOWN)}. Take nDCG@10, P@10, R@100, AP, RR, "
+            "Success@10 or Hits@10.",
             field="measure",
         )
     raise JudgingError(
@@ -35,6 +35,7 @@ def require_measure(measure: Measure) -> None:
     )
 
 
+UNKNOWN = "what unjudged documents could make of it is not known"
 _WHY = {
     "Judged": "it counts judgments, whatever their grades",
     "FirstRelevant": "it has no value where nothing relevant is found, so that runs differ in the queries that count",

@@ -6,11 +6,13 @@ import random
 import numpy as np
 import pytest
 
+from benchbench.ir.judging import fillings
 from benchbench.ir.judging.fillings import Shape, counted, reached, values_of
 from benchbench.ir.judging.judging import FEWEST_GRADES, Judging
 from benchbench.ir.judging.pool import Item, JudgingError, Pool
 from benchbench.ir.judging.weights import Expected, effects
 from benchbench.ir.measures import GradedRankings, Measure, evaluate
+from benchbench.ir.measures.formulas import FORMULAS
 from benchbench.ir.statistics.significance import compare
 from benchbench.ir.statistics.verdict import verdict
 from tests.ir.judging.test_differences import MEASURES, drawn
@@ -134,6 +136,17 @@ def test_a_query_that_a_run_failed_on_counts_nowhere():
     judging = Judging(pool, NDCG, [0, 1, 2], [{} for _ in truths])
     assert judging.state().queries == 19
     assert judging.weights()[: len(pool.documents[0])].max() == 0
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_each_measure_of_ours_decides_or_is_refused_with_a_reason(monkeypatch: pytest.MonkeyPatch, name: str):
+    monkeypatch.setattr(fillings, "_WHY", {})  # as of one that was just added
+    measure = Measure.parse(f"{name}@5")
+    if name in fillings.LINEAR | fillings.PLACED:
+        fillings.require_measure(measure)
+    else:
+        with pytest.raises(JudgingError, match="is not known"):
+            fillings.require_measure(measure)
 
 
 def test_what_cannot_be_reckoned_with_is_refused_with_the_way_out():
