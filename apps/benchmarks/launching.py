@@ -111,9 +111,9 @@ def query_batches(
     seconds = dict(costs_of(plan, indexes).seconds)
     if not isolated:  # which encodes for the time that it takes
         texts = list(benchmark.dataset_version.queries.filter(pk__in=queries).values_list("text", flat=True))
-        for stage in (one for one in plan.stages if isinstance(one, EncodeStage) and one.wording is None):
+        for stage in (each for each in plan.stages if isinstance(each, EncodeStage) and each.wording is None):
             seconds[stage.key] *= share_to_encode(indexes[stage.index], texts)
-    size = batch_size(len(queries), sum(seconds[stage.key] for one in done for stage in one.stages))
+    size = batch_size(len(queries), sum(seconds[stage.key] for planned in done for stage in planned.stages))
     units = sum(map(query_units, done))
     parts = [sorted(queries[start : start + size]) for start in range(0, len(queries), size)]
     for part in sorted(parts):

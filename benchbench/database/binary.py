@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TypeVar, cast
+from uuid import UUID
 
 import numpy as np
 import psycopg
@@ -17,7 +18,7 @@ HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack("!ii", 0, 0)
 TRAILER = struct.pack("!h", -1)
 NULL_SIZE = -1
 NULL = struct.pack("!i", NULL_SIZE)
-INT8_OID, INT4_OID, FLOAT8_OID = 20, 23, 701
+INT8_OID, INT4_OID, FLOAT8_OID, VARCHAR_OID = 20, 23, 701, 1043
 FLUSH_BYTES = 2**20
 ARRAY = struct.Struct("!iiiiii")  # the size of the field and the header of an array
 ARRAYS_AT_ONCE = 500
@@ -52,7 +53,18 @@ def text(value: str) -> bytes:
     return field(value.encode())
 
 
-def int8_arrays(column: Iterable[NDArray[np.int64]]) -> Iterator[bytes]:
+def uuid(value: UUID) -> bytes:
+    return field(value.bytes)
+
+
+def text_array(values: Sequence[str]) -> bytes:
+    """One array of texts, as a column of `varchar[]` takes it."""
+    if not values:
+        return field(struct.pack("!iii", 0, 0, VARCHAR_OID))
+    return field(struct.pack("!iiiii", 1, 0, VARCHAR_OID, len(values), 1) + b"".join(map(text, values)))
+
+
+def int8_arrays(column: Iterable[ArrayLike]) -> Iterator[bytes]:
     return _arrays(column, INT8_OID, ">i8")
 
 
@@ -121,7 +133,12 @@ def copy_rows(table: str, columns: Sequence[str], rows: Iterable[Sequence[bytes]
     return count
 
 
-def binary_cursor() -> psycopg.Cursor[Any]:
-    """Return a cursor that sends and gets bytes as they are, on Django's connection and in its transaction."""
+@contextmanager
+def binary_cursor() -> Iterator[psycopg.Cursor[Any]]:
+    """Open a cursor that sends and gets bytes as they are, on Django's connection and in its transaction.
+
+    Its errors are Django's.
+    """
     connection.ensure_connection()
-    return psycopg.Cursor(cast("psycopg.Connection[Any]", connection.connection))
+    with connection.wrap_database_errors, psycopg.Cursor(cast("psycopg.Connection[Any]", connection.connection)) as own:
+        yield own

@@ -37,7 +37,7 @@ FEW = 3  # and the same each time
 UUID_LENGTH = 36
 NAMED = ("manifest", "query_key", "refresh", "item_id")  # what is there under these is no id
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.thorough]
 schema = schemathesis.openapi.from_dict(yaml.load(CHECKED_IN.read_text(), yaml.CSafeLoader))
 schema.app = get_wsgi_application()
 schema.config.generation.update(with_security_parameters=False)

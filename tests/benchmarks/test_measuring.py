@@ -9,7 +9,7 @@ from apps.benchmarks.cancelling import cancel
 from apps.benchmarks.launching import launch
 from apps.benchmarks.measuring import evaluating
 from apps.benchmarks.measuring.evaluating import evaluate_runs
-from apps.benchmarks.measuring.hashes import Written, external_ids, rankings_hashes
+from apps.benchmarks.measuring.hashes import rankings_hashes
 from apps.benchmarks.measuring.measures import add_measures
 from apps.benchmarks.models import BatchValues, Benchmark, Evaluation, QueryResult
 from apps.benchmarks.progress import benchmark_event
@@ -55,8 +55,7 @@ def require_as_stored(benchmark: Benchmark) -> None:
     evaluate_runs(benchmark, benchmark.runs.all())
     assert kept == figures(benchmark)
     assert len(kept) == benchmark.runs.count()
-    names = Written(external_ids(benchmark.mapping.collection_id))
-    hashes = rankings_hashes(benchmark.runs.all(), names)
+    hashes = rankings_hashes(benchmark.runs.all())
     assert hashes == {run.pk: run.provenance["rankings"] for run in benchmark.runs.all()}
 
 

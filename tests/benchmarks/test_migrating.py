@@ -16,6 +16,8 @@ from django.db import connection
 from apps.benchmarks.models.values import unpacked, with_none
 from benchbench import embedded
 
+pytestmark = pytest.mark.thorough
+
 DEFAULTS: dict[str, Any] = {
     "uuid": uuid.UUID(int=1),
     "jsonb": "{}",

@@ -16,7 +16,7 @@ def unfit(manifest: dict[str, Any]) -> dict[str, dict[str, Any]]:
             "indexes": [{**manifest["indexes"][0], "encoder": "gone", "content": "0" * 64}]
         },
         "has no .schema": {"schema": "else"},
-        "only .1.0. is read": {"schema_version": "9"},
+        "reads .1.0. and .1.1.": {"schema_version": "9"},
         "matrix must be an object, not a list": {"matrix": []},
         "seed must be a whole number, not a string": {"seed": "many"},
         r"runs\[0\] lacks the key config_hash": {"runs": [{"label": "x"}]},

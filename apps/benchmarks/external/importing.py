@@ -14,7 +14,7 @@ from apps.benchmarks.defining.options import check_policies
 from apps.benchmarks.external.reports import RunImportError, RunReport, read_for
 from apps.benchmarks.measuring.evaluating import evaluate_runs
 from apps.benchmarks.measuring.final_list import FinalList
-from apps.benchmarks.measuring.hashes import hash_of_rankings
+from apps.benchmarks.measuring.first_hashes import hash_of_rankings
 from apps.benchmarks.measuring.measures import measures_of
 from apps.benchmarks.measuring.rescoring import scored_versions
 from apps.benchmarks.models import Benchmark, ListSource, Run

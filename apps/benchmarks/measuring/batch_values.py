@@ -1,7 +1,6 @@
 """The values of a batch's rankings: measured once, while they are in memory, told as sums so far, and kept by query."""
 
-import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
@@ -16,9 +15,19 @@ from apps.benchmarks.models import BatchValues, Benchmark, Run
 from apps.mappings.fingerprints import truth_hash
 from apps.mappings.truth import Truth
 from apps.operations.models import Batch
+from benchbench.database import binary
 from benchbench.ir.measures import GradedRankings, Measure, Truths, Values, evaluate
 
-BRACES = str.maketrans("[]", "{}")
+COLUMNS = (
+    "run_id",
+    "batch_id",
+    "measures",
+    "query_ids",
+    "failed_query_ids",
+    "values",
+    "truth_hash",
+    "digests",
+)
 
 
 class Valued(NamedTuple):
@@ -51,13 +60,13 @@ class Measuring:
         self._skips_empty = benchmark.empty_queries == "skip"
         self._parts: dict[UUID, _Part] = {}
         # Most runs have all queries.
-        self._truths = lru_cache(lambda query_ids: Truths.of([truth.grades[one] for one in query_ids]))
+        self._truths = lru_cache(lambda query_ids: Truths.of([truth.grades[query_id] for query_id in query_ids]))
 
     def add(self, lists: Iterable[FinalList]) -> None:
         """Measure what is new among `lists`, for each run of its own first documents; repetitions come in order."""
         by_source: dict[int, list[FinalList]] = {}
-        for one in lists:
-            by_source.setdefault(one.source, []).append(one)
+        for final_list in lists:
+            by_source.setdefault(final_list.source, []).append(final_list)
         for some in by_source.values():
             self._add(some)
 
@@ -69,30 +78,30 @@ class Measuring:
         first = next(iter(parts.values()))
         new: dict[int, FinalList] = {}
         lost: dict[int, None] = {}
-        for one in lists:
-            if one.query_id in first.answered or one.query_id in new:
+        for final_list in lists:
+            if final_list.query_id in first.answered or final_list.query_id in new:
                 continue
-            if one.error:
-                lost[one.query_id] = None
+            if final_list.error:
+                lost[final_list.query_id] = None
             else:
-                new[one.query_id] = one
+                new[final_list.query_id] = final_list
         is_new = not first.values
         for part in parts.values():
             part.failed |= lost
             part.failed = {query_id: None for query_id in part.failed if query_id not in new}
         if new or is_new:
-            graded = self._truths(tuple(new)).grade_arrays([one.document_ids for one in new.values()])
+            graded = self._truths(tuple(new)).grade_arrays([final_list.document_ids for final_list in new.values()])
             for place, part in parts.items():
                 self._measure(part, place, new, graded)
 
-    def _places(self, one: FinalList) -> list[tuple[int, UUID]]:
+    def _places(self, final_list: FinalList) -> list[tuple[int, UUID]]:
         """Return the places of the runs that are measured."""
-        return [(place, run) for place, run in enumerate(one.run_ids) if run in self._runs]
+        return [(place, run) for place, run in enumerate(final_list.run_ids) if run in self._runs]
 
     def _measure(self, part: _Part, place: int, new: Mapping[int, FinalList], graded: GradedRankings) -> None:
-        heads = graded.heads(np.array([one.lengths[place] for one in new.values()], np.int64))
+        heads = graded.heads(np.array([final_list.lengths[place] for final_list in new.values()], np.int64))
         part.answered |= dict.fromkeys(new)
-        part.short += [query_id for query_id, one in new.items() if one.short[place]]
+        part.short += [query_id for query_id, final_list in new.items() if final_list.short[place]]
         part.values.append(evaluate(self._parsed, heads))
         part.counted.append(graded.has_relevant if self._skips_empty else np.ones(len(new), bool))
 
@@ -102,20 +111,23 @@ class Measuring:
         (`FirstRelevant`)."""
         return {str(run_id): _sums(part) for run_id, part in self._parts.items()}
 
-    def rows(self, batch: Batch) -> list[BatchValues]:
-        """Return the rows that keep the values."""
-        return [
-            BatchValues(
-                run_id=run_id,
-                batch=batch,
-                measures=self.measures,
-                query_ids=array_literal(list(part.answered)),
-                failed_query_ids=array_literal(list(part.failed)),
-                values=np.hstack(part.values).astype("<f8").tobytes(),
-                truth_hash=self.truth_hash,
+    def rows(self, batch: Batch, digests: Mapping[UUID, bytes]) -> Iterator[tuple[bytes, ...]]:
+        """Yield the rows that keep the values, and the digests of each run's rankings, as `COLUMNS` has them."""
+        ids: list[list[int]] = []
+        for part in self._parts.values():
+            ids += [list(part.answered), list(part.failed)]
+        arrays = binary.int8_arrays(ids)
+        for run_id, part in self._parts.items():
+            yield (
+                binary.uuid(run_id),
+                binary.int8(batch.pk),
+                binary.text_array(self.measures),
+                next(arrays),
+                next(arrays),
+                binary.field(np.hstack(part.values).astype("<f8").tobytes()),
+                binary.text(self.truth_hash),
+                binary.field(digests[run_id]),
             )
-            for run_id, part in self._parts.items()
-        ]
 
 
 def _sums(part: _Part) -> dict[str, Any]:
@@ -131,17 +143,9 @@ def _sums(part: _Part) -> dict[str, Any]:
     }
 
 
-def array_literal(values: Sequence[Any]) -> str:
-    """Return PostgreSQL's text of an array of numbers, or of arrays. Django would prepare each of thousands by itself.
-
-    It is that of JSON, floats written to the last bit among it, but for the brackets.
-    """
-    return json.dumps(values).translate(BRACES)
-
-
-def keep_values(batch: Batch, measuring: Measuring) -> None:
-    """Store the values of a batch, with its lists."""
-    BatchValues.objects.bulk_create(measuring.rows(batch))
+def keep_values(batch: Batch, measuring: Measuring, digests: Mapping[UUID, bytes]) -> None:
+    """Store the values of a batch, with its lists, and the digests of its rankings by run."""
+    binary.copy_rows(BatchValues._meta.db_table, COLUMNS, measuring.rows(batch, digests))
 
 
 def forget_values(runs: Iterable[Run]) -> None:
@@ -157,19 +161,19 @@ def kept_values(run_ids: Collection[UUID], measures: Sequence[str], truth: Truth
     """
     places = {query_id: place for place, query_id in enumerate(truth.grades)}
     hash_of = cache(lambda queries: truth_hash(truth, queries))
-    found: dict[UUID, tuple[Valued, NDArray[np.bool_]]] = {}
+    by_run: dict[UUID, tuple[Valued, NDArray[np.bool_]]] = {}
     rows = (
         BatchValues.objects.filter(run__in=run_ids)
         .order_by("pk")
         .values_list("run_id", "measures", "query_ids", "failed_query_ids", "truth_hash", "values")
     )
     for run_id, names, answered, failed, hashed, values in rows_of(rows):
-        if run_id not in found:
+        if run_id not in by_run:
             empty = np.full((len(measures), len(places)), np.nan)
-            found[run_id] = Valued(empty, np.ones(len(places), bool)), np.zeros(len(places), bool)
-        valued, known = found[run_id]
+            by_run[run_id] = Valued(empty, np.ones(len(places), bool)), np.zeros(len(places), bool)
+        valued, known = by_run[run_id]
         both = [*answered, *failed]
-        here = [places[one] for one in both if one in places]
+        here = [places[query_id] for query_id in both if query_id in places]
         is_same = len(here) == len(both) and names == list(measures) and hash_of(frozenset(both)) == hashed
         known[here] = is_same
         if is_same:
@@ -178,4 +182,4 @@ def kept_values(run_ids: Collection[UUID], measures: Sequence[str], truth: Truth
             valued.values[:, there] = np.frombuffer(values, "<f8").reshape(len(measures), len(answered))
             valued.missing[here] = True
             valued.missing[there] = False
-    return {run_id: valued for run_id, (valued, known) in found.items() if known.all()}
+    return {run_id: valued for run_id, (valued, known) in by_run.items() if known.all()}

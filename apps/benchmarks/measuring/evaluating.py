@@ -4,24 +4,30 @@ import hashlib
 import json
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Literal, cast
 from uuid import UUID
 
 import numpy as np
+from django.db import connection
 from numpy.typing import NDArray
+from psycopg.types.json import Jsonb
 
-from apps.benchmarks.measuring.batch_values import Valued, array_literal, kept_values
+from apps.benchmarks.measuring.batch_values import Valued, kept_values
 from apps.benchmarks.measuring.final_list import NO_IDS
 from apps.benchmarks.measuring.reading import by_source, documents_by_query
 from apps.benchmarks.models import Benchmark, Evaluation, Run
-from apps.benchmarks.models.values import with_none
+from apps.benchmarks.models.values import packed
 from apps.datasets.models import DatasetVersion
 from apps.mappings.fingerprints import truth_hash
 from apps.mappings.truth import Truth, truth, truths
+from benchbench.database.binary import binary_cursor
 from benchbench.ir.measures import EmptyQueries, Measure, Truths, evaluate, mean
 
-IDENTITY = ("run", "dataset_version", "policies_hash")
+quoted = connection.ops.quote_name
+IDENTITY = ("run_id", "dataset_version_id", "policies_hash")
 WHAT_IT_FOUND = (
+    "policies",
     "means",
     "measures",
     "query_ids",
@@ -32,7 +38,14 @@ WHAT_IT_FOUND = (
     "truth_hash",
     "unresolved_count",
     "unresolved_share",
-    "created_at",
+)
+COLUMNS = (*IDENTITY, *WHAT_IT_FOUND)
+# Values go as bytes: Django would write two letters for each into the text of its statement, and take twice as long.
+STORE = (
+    f"INSERT INTO {Evaluation._meta.db_table} ({', '.join(map(quoted, COLUMNS))}, created_at)"  # nosec # of constants
+    f" VALUES ({', '.join('%b' if name == 'values' else '%s' for name in COLUMNS)}, now())"
+    f" ON CONFLICT ({', '.join(IDENTITY)}) DO UPDATE SET created_at = now(), "
+    + ", ".join(f"{quoted(name)} = EXCLUDED.{quoted(name)}" for name in WHAT_IT_FOUND)
 )
 
 
@@ -49,12 +62,13 @@ def evaluate_runs(
 
     An evaluation of the same run, version and policies is replaced. A query that failed, or that the run was never
     asked, has no values, is left out of the means and counted. Of several repetitions the first that did not fail is
-    measured: their rankings are the same. Raises TruthError where the mapping is not resolved for `version`.
+    measured: their rankings are the same. What is returned has no id, and its values as bytes.
+    Raises TruthError where the mapping is not resolved for `version`.
     """
     version = version or benchmark.dataset_version
     ground_truth = truth_of(benchmark, version)
     truths = Truths.of(list(ground_truth.grades.values()))
-    stated = {
+    of_truth = {
         "truth_hash": truth_hash(ground_truth),
         "unresolved_count": ground_truth.unresolved_count,
         "unresolved_share": ground_truth.unresolved_share,
@@ -65,7 +79,7 @@ def evaluate_runs(
     kept = kept_values([run.pk for run in runs], benchmark.measures, ground_truth)
     for source_id, sharing in by_source(run for run in runs if run.pk not in kept).items():
         kept |= _measured(measures, query_ids, truths, documents_by_query(source_id), sharing)
-    evaluations = [_evaluation(benchmark, run, version, query_ids, truths, kept[run.pk], stated) for run in runs]
+    evaluations = [_evaluation(benchmark, run, version, query_ids, truths, kept[run.pk], of_truth) for run in runs]
     _store(evaluations)
     return evaluations
 
@@ -82,7 +96,7 @@ def truth_of(benchmark: Benchmark, version: DatasetVersion, *, query_ids: Collec
 
 def truths_of(benchmarks: Sequence[Benchmark], version: DatasetVersion, keys: dict[int, str]) -> list[Truth]:
     """Return the same of benchmarks that have one policy, in one query; `keys` are those of the version's queries."""
-    return truths([one.mapping for one in benchmarks], version, keys, unresolved=policy_of(benchmarks[0]))
+    return truths([benchmark.mapping for benchmark in benchmarks], version, keys, unresolved=policy_of(benchmarks[0]))
 
 
 def policy_of(benchmark: Benchmark) -> Literal["count", "drop"]:
@@ -98,12 +112,12 @@ def _measured(
     runs: Iterable[Run],
 ) -> dict[UUID, Valued]:
     """Return the values of runs that return the first documents of the same lists, each read and graded once."""
-    found = [lists.get(query_id, (NO_IDS, [])) for query_id in query_ids]
+    ranked = [lists.get(query_id, (NO_IDS, [])) for query_id in query_ids]
     missing = np.array([query_id not in lists for query_id in query_ids], dtype=bool)
-    graded = truths.grade_arrays([documents for documents, _ in found])
+    graded = truths.grade_arrays([documents for documents, _ in ranked])
     valued = {}
     for run in runs:
-        lengths = np.array([lengths[run.place - 1] if lengths else 0 for _, lengths in found], np.int64)
+        lengths = np.array([lengths[run.place - 1] if lengths else 0 for _, lengths in ranked], np.int64)
         values = evaluate(measures, graded.heads(lengths))
         values[:, missing] = np.nan
         valued[run.pk] = Valued(values, missing)
@@ -117,7 +131,7 @@ def _evaluation(
     query_ids: list[int],
     truths: Truths,
     valued: Valued,
-    stated: dict[str, Any],
+    of_truth: dict[str, Any],
 ) -> Evaluation:
     values, missing = valued
     means = mean(
@@ -136,11 +150,11 @@ def _evaluation(
         },
         measures=benchmark.measures,
         query_ids=query_ids,
-        values=with_none(values),
+        values=packed(values),
         query_count=means.counted,
         failed_queries=failed,
         unsearched_queries=means.failed - failed,
-        **stated,
+        **of_truth,
     )
 
 
@@ -151,11 +165,11 @@ def _failed(run: Run, missing: list[int]) -> int:
 
 def _store(evaluations: Sequence[Evaluation]) -> None:
     """Insert the evaluations, or put them in the place of those of the same run, version and policies."""
-    query_ids = [evaluation.query_ids for evaluation in evaluations]
+    array = lru_cache(lambda query_ids: f"{{{','.join(map(str, query_ids))}}}")  # most runs have all queries
+    rows = []
     for evaluation in evaluations:
-        evaluation.query_ids = array_literal(evaluation.query_ids)
-    Evaluation.objects.bulk_create(
-        evaluations, update_conflicts=True, unique_fields=IDENTITY, update_fields=WHAT_IT_FOUND, batch_size=50
-    )
-    for evaluation, own in zip(evaluations, query_ids, strict=True):
-        evaluation.query_ids = own
+        row = {name: getattr(evaluation, name) for name in COLUMNS}
+        row |= {name: Jsonb(row[name]) for name in ("policies", "means")}
+        rows.append(list((row | {"query_ids": array(tuple(evaluation.query_ids))}).values()))
+    with binary_cursor() as cursor:
+        cursor.executemany(STORE, rows)

@@ -3,84 +3,131 @@
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import sha256
-from itertools import accumulate
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 
-from apps.benchmarks.measuring.reading import by_source, stored_lists
-from apps.benchmarks.models import Evaluation, Run
+from apps.benchmarks.measuring.final_list import FinalList
+from apps.benchmarks.measuring.reading import StoredList, asked_of, by_source, rows_of, stored_lists
+from apps.benchmarks.models import BatchValues, Evaluation, Run
 from apps.collections.models import Document
 from apps.datasets.models import Query
-from benchbench.ir.records import Scores
+from benchbench.database.binary import binary_cursor
 
-if TYPE_CHECKING:
-    from hashlib import _Hash as Hash
-
-Ranking = tuple[str, int, Sequence[str] | None, ArrayLike]  # query key, repetition, external ids, scores
-
-
-class Written(dict[int, str]):
-    """External ids as JSON writes them, by document, each written when it is first asked for."""
-
-    def __init__(self, names: Mapping[int, str]) -> None:
-        self._names = names
-
-    def __missing__(self, document: int) -> str:
-        written = self[document] = json.dumps(self._names[document])
-        return written
+VERSION = "2:"  # what such a hash begins with; those of version 1 have nothing before them
+NAME = "V16"  # a document in a digest: the first 16 bytes of the SHA-256 of its external id
+RANKED = np.dtype([("name", NAME), ("score", "<f8")])
+EXTERNAL_IDS = f"SELECT external_id FROM {Document._meta.db_table} WHERE id = ANY(%s) ORDER BY id"  # nosec # of constants
+DIGEST = "V32"
+DIGESTED = np.dtype([("asked", "<i8"), ("digest", DIGEST)])  # a ranking of a run: the digest of what was `asked`
 
 
-def rankings_hashes(runs: Iterable[Run], names: Written) -> dict[UUID, str]:
-    """Return the `hash_of_rankings` of all that is stored of each run, every list read once for the runs that share it.
+def asked(query_id: int, repetition: int) -> int:
+    """Return a query and a repetition as one number."""
+    return query_id << 16 | repetition
 
-    `names` knows every document of the collection.
+
+def digests_of(lists: Sequence[FinalList], keys: Mapping[int, str]) -> dict[UUID, bytes]:
+    """Return the digests of what each run returns of final lists, as DIGESTED; `keys` are those of the queries."""
+    names = _Names(final_list.document_ids for final_list in lists)
+    by_source: dict[int, list[FinalList]] = {}
+    for final_list in lists:
+        by_source.setdefault(final_list.source, []).append(final_list)
+    made = {}
+    for some in by_source.values():
+        digests = _by_place([_digests(keys[final_list.query_id], final_list, names) for final_list in some])
+        digested = np.empty(len(some), DIGESTED)
+        digested["asked"] = [asked(final_list.query_id, final_list.repetition) for final_list in some]
+        for place, run_id in enumerate(some[0].run_ids):
+            digested["digest"] = digests[:, place]
+            made[run_id] = digested.tobytes()
+    return made
+
+
+def rankings_hashes(runs: Iterable[Run]) -> dict[UUID, str]:
+    """Return the hash of all rankings of each run: the SHA-256 over their digests, by query key, then repetition.
+
+    The digest of a ranking is the SHA-256 over the JSON of [query key, repetition] in a line, and of each document the
+    first 16 bytes of the SHA-256 of its external id and its score, float64, the lowest byte first. Of a query that
+    failed it is over that line and "null": its words may name a time. Those that batches kept are taken; where one of
+    a run is missing, its lists are read.
     """
+    sources = by_source(runs)
+    kept = _kept_digests([run.pk for sharing in sources.values() for run in sharing])
     hashes: dict[UUID, str] = {}
-    for source_id, sharing in by_source(runs).items():
-        digests = [(run.place - 1, sha256()) for run in sharing]
-        for one in stored_lists(source_id):
-            written = None if one.error else list(map(names.__getitem__, one.document_ids.tolist()))
-            ranking = _Hashed(one.key, one.repetition, written, one.document_scores)
-            for place, digest in digests:
-                ranking.enter(digest, one.lengths[place])
-        hashes |= {run.pk: digest.hexdigest() for run, (_, digest) in zip(sharing, digests, strict=True)}
+    stored = asked_of(sources)
+    for source_id, sharing in sources.items():
+        in_order = stored.get(source_id, [])
+        wanted = np.array([asked(query_id, repetition) for _, query_id, repetition in in_order], np.int64)
+        picked = {run.pk: _picked(kept.get(run.pk, b""), wanted) for run in sharing}
+        read = _read_digests(source_id, sharing) if None in picked.values() else {}
+        made = {run_id: digests if digests is not None else read[run_id] for run_id, digests in picked.items()}
+        hashes |= {run_id: VERSION + sha256(digests).hexdigest() for run_id, digests in made.items()}
     return hashes
 
 
-def hash_of_rankings(rankings: Iterable[Ranking]) -> str:
-    """Return the SHA-256 over rankings, by query key, then repetition.
-
-    Of each enter the JSON of [key, repetition, external ids] in a line, and the bytes of its scores, float64, the
-    lowest byte first. Of a query that failed, whose ids are None, only the failure enters: its words may name a time.
-    """
-    digest = sha256()
-    for key, repetition, ids, scores in rankings:
-        written = None if ids is None else [json.dumps(one) for one in ids]
-        _Hashed(key, repetition, written, np.asarray(scores, np.float64)).enter(digest, len(ids or ()))
-    return digest.hexdigest()
+def _kept_digests(run_ids: Sequence[UUID]) -> dict[UUID, bytes]:
+    """Return what batches kept of each run, what a later one made of a ranking after what was made before."""
+    rows = BatchValues.objects.filter(run__in=run_ids, digests__isnull=False).order_by("pk")
+    kept: dict[UUID, bytes] = {}
+    for run_id, digests in rows_of(rows.values_list("run_id", "digests")):
+        kept[run_id] = kept.get(run_id, b"") + digests
+    return kept
 
 
-class _Hashed:
-    """A ranking as bytes, of which its first documents may enter a hash as well."""
+def _picked(kept: bytes, wanted: NDArray[np.int64]) -> bytes | None:
+    """Return the last digest of each ranking that is wanted; None where one is missing."""
+    if not len(wanted):
+        return b""
+    digested = np.frombuffer(kept, DIGESTED)
+    rising = np.argsort(digested["asked"], kind="stable")
+    last = np.searchsorted(digested["asked"][rising], wanted, side="right") - 1
+    if not len(rising) or (digested["asked"][rising[last]] != wanted).any():
+        return None
+    return digested["digest"][rising[last]].tobytes()
 
-    def __init__(self, key: str, repetition: int, written: Sequence[str] | None, scores: Scores) -> None:
-        """`written` are the external ids as JSON writes them, all in ASCII; None of a query that failed."""
-        self._head = f"[{json.dumps(key)}, {repetition}, ".encode()
-        self._ids = ", ".join(written or ()).encode()
-        self._ends = [0, *accumulate(map(len, written or ()))]  # of the names alone
-        self._scores = scores.astype("<f8").tobytes()
-        self._failed = written is None
 
-    def enter(self, digest: "Hash", length: int) -> None:
-        """Add the first `length` documents, and what stands around them."""
-        if self._failed:
-            digest.update(self._head + b"null]\n")
-            return
-        ids = self._ids[: self._ends[length] + len(", ") * max(length - 1, 0)]
-        digest.update(b"".join((self._head, b"[", ids, b"]]\n", self._scores[: length * 8])))
+def _read_digests(source_id: int | None, sharing: Sequence[Run]) -> dict[UUID, bytes]:
+    """Return the digests of the stored rankings of runs that share a source, in order."""
+    lists = sorted(stored_lists(source_id), key=lambda stored: (stored.key, stored.query_id, stored.repetition))
+    names = _Names(stored.document_ids for stored in lists)
+    digests = _by_place([_digests(stored.key, stored, names) for stored in lists])
+    return {run.pk: digests[:, run.place - 1].tobytes() for run in sharing}
+
+
+class _Names:
+    """External ids of documents, as they enter digests."""
+
+    def __init__(self, documents: Iterable[NDArray[np.int64]]) -> None:
+        """Read those of all that are in `documents`, in one query."""
+        self._ids = np.unique(np.concatenate([np.empty(0, np.int64), *documents]))
+        with binary_cursor() as cursor:  # thousands of ids: as one array, of which Django would make as many parameters
+            names = cursor.execute(EXTERNAL_IDS, [self._ids.tolist()], binary=True).fetchall()
+        self._names = np.array([sha256(name.encode()).digest()[: np.dtype(NAME).itemsize] for (name,) in names], NAME)
+
+    def of(self, documents: NDArray[np.int64]) -> NDArray[np.void]:
+        return self._names[np.searchsorted(self._ids, documents)]
+
+
+def _digests(key: str, ranked: FinalList | StoredList, names: _Names) -> bytes:
+    """Return the digests of what the runs return of a list, by their place."""
+    head = json.dumps([key, ranked.repetition]).encode() + b"\n"
+    if ranked.error:
+        return sha256(head + b"null").digest() * len(ranked.lengths)
+    documents = np.empty(len(ranked.document_ids), RANKED)
+    documents["name"], documents["score"] = names.of(ranked.document_ids), ranked.document_scores
+    whole, digest, end, made = documents.tobytes(), sha256(head), 0, {}
+    for length in sorted(set(ranked.lengths)):  # each goes on where the shorter one ended
+        start, end = end, length * RANKED.itemsize
+        digest.update(whole[start:end])
+        made[length] = digest.copy().digest()
+    return b"".join(map(made.__getitem__, ranked.lengths))
+
+
+def _by_place(digests: Sequence[bytes]) -> NDArray[np.void]:
+    """Return digests of lists as (lists, places)."""
+    return np.frombuffer(b"".join(digests), DIGEST).reshape(len(digests), -1)
 
 
 def values_hash(evaluation: Evaluation, *, keys: dict[int, str], measures: Collection[str]) -> str:
@@ -102,8 +149,3 @@ def values_hash(evaluation: Evaluation, *, keys: dict[int, str], measures: Colle
 def keys_of(query_ids: Sequence[int]) -> dict[int, str]:
     """Return the keys of queries by their ids, in one query."""
     return dict(Query.objects.filter(pk__in=query_ids).values_list("pk", "key"))
-
-
-def external_ids(collection_id: UUID) -> dict[int, str]:
-    """Return the external id of every document of a collection, removed ones included, in one query."""
-    return dict(Document.objects.filter(collection=collection_id).values_list("pk", "external_id"))

@@ -85,14 +85,23 @@ def stored_lists(source_id: int | None) -> Iterator[StoredList]:
     return (StoredList(*row) for row in rows_of(ordered.values_list("query__key", "query_id", *columns)))
 
 
+def asked_of(source_ids: Iterable[int | None]) -> dict[int | None, list[tuple[str, int, int]]]:
+    """Return by source (query key, query id, repetition) of each final list, failures too, in that order."""
+    lists = StageList.objects.filter(source__in=source_ids, lengths__isnull=False).order_by()
+    asked: dict[int | None, list[tuple[str, int, int]]] = {}
+    for source_id, *row in rows_of(lists.values_list("source_id", "query__key", "query_id", "repetition")):
+        asked.setdefault(source_id, []).append(tuple(row))
+    return {source_id: sorted(some) for source_id, some in asked.items()}
+
+
 def documents_by_query(source_id: int | None) -> dict[int, tuple[NDArray[np.int64], list[int]]]:
     """Return the documents and lengths of each query that did not fail; of several repetitions the first."""
     lists = StageList.objects.filter(source=source_id, lengths__isnull=False, error="")
     rows = lists.order_by("query_id", "repetition").values_list("query_id", _sent("document_ids"), "lengths")
-    found: dict[int, tuple[NDArray[np.int64], list[int]]] = {}
+    by_query: dict[int, tuple[NDArray[np.int64], list[int]]] = {}
     for query_id, documents, lengths in rows_of(rows):
-        found.setdefault(query_id, (_array(documents, ">i8").astype(np.int64), lengths))
-    return found
+        by_query.setdefault(query_id, (_array(documents, ">i8").astype(np.int64), lengths))
+    return by_query
 
 
 def _sent(column: str) -> Func:

@@ -90,20 +90,20 @@ def is_scored(benchmark: Benchmark, version: DatasetVersion) -> bool:
 def find_version(benchmark: Benchmark, number: int) -> DatasetVersion:
     """Return version `number` of the benchmark's dataset. Raises UnknownVersionError where there is none."""
     versions = DatasetVersion.objects.filter(dataset=benchmark.dataset_version.dataset_id).select_related("dataset")
-    found = versions.filter(number=number).first()
-    if found is None:
+    version = versions.filter(number=number).first()
+    if version is None:
         there = ", ".join(map(str, sorted(versions.values_list("number", flat=True))))
         raise UnknownVersionError(
             f"{benchmark.dataset_version.dataset} has no version {number}; there are: {there}.", field="version"
         )
-    return found
+    return version
 
 
 def scored_versions(benchmark: Benchmark) -> list[DatasetVersion]:
     """Return the versions on which runs of the benchmark have values, oldest first."""
     scored = Evaluation.objects.filter(run__benchmark=benchmark)
-    found = DatasetVersion.objects.filter(pk__in=scored.values("dataset_version"))
-    return list(found.select_related("dataset").order_by("number"))
+    versions = DatasetVersion.objects.filter(pk__in=scored.values("dataset_version"))
+    return list(versions.select_related("dataset").order_by("number"))
 
 
 def _require(benchmark: Benchmark, version: DatasetVersion) -> None:

@@ -78,5 +78,5 @@ def _list(chunks: list[int], scores: list[float], compared: list[float] | None) 
 
 def documents_of(lists: Iterable[ScoredList]) -> dict[int, int]:
     """Return the document of each chunk in the lists, in one query."""
-    chunks = np.unique(np.concatenate([np.empty(0, np.int64), *(found.ids for found in lists)]))
+    chunks = np.unique(np.concatenate([np.empty(0, np.int64), *(scored.ids for scored in lists)]))
     return dict(Chunk.objects.filter(pk__in=chunks.tolist()).values_list("pk", "document_id"))

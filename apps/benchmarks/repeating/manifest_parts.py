@@ -76,7 +76,7 @@ class Run(Part):
 
 
 class Manifest(Part):
-    """A whole manifest, schema 1.0 (docs/reproducing.md)."""
+    """A whole manifest, schema 1.0 or 1.1 (docs/reproducing.md)."""
 
     benchmark: Benchmark
     dataset: Dataset

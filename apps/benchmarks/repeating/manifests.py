@@ -14,7 +14,9 @@ from benchbench.errors import BenchbenchError
 from benchbench.timestamps import timestamp
 
 SCHEMA = "benchbench-manifest"
-SCHEMA_VERSION = "1.0"
+DEFINED = "1.0"  # the version of what a benchmark is run with, which is also that of a configuration
+SCHEMA_VERSION = "1.1"  # that of a manifest; in 1.0 all hashes of rankings are of version 1
+READ_VERSIONS = (DEFINED, SCHEMA_VERSION)
 OPTIONS = ("execution", "runs_per_query", "seed", "unresolved", "empty_queries")
 
 
@@ -52,6 +54,7 @@ def manifest_of(benchmark: Benchmark) -> dict[str, Any]:
         "id": str(benchmark.pk),
         "completed_at": benchmark.completed_at and timestamp(benchmark.completed_at),
     }
+    definition["schema_version"] = SCHEMA_VERSION
     return definition | {"runs": [_run(run, evaluations.get(run.pk), keys) for run in _searched_runs(benchmark)]}
 
 
@@ -64,7 +67,7 @@ def definition_of(benchmark: Benchmark, evaluations: Mapping[Any, Evaluation]) -
     truth_hash = next((evaluation.truth_hash for evaluation in evaluations.values()), "")
     return {
         "schema": SCHEMA,
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": DEFINED,
         "benchmark": {"name": benchmark.name, "description": benchmark.description},
         "dataset": _dataset(benchmark.dataset_version),
         "collection": _collection(benchmark, runs),

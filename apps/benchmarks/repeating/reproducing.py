@@ -13,7 +13,7 @@ from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.defining.options import BenchmarkOptions
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.repeating.manifest_parts import Manifest
-from apps.benchmarks.repeating.manifests import SCHEMA, SCHEMA_VERSION, ManifestError
+from apps.benchmarks.repeating.manifests import READ_VERSIONS, SCHEMA, ManifestError
 from apps.collections.models import Collection
 from apps.datasets.models import DatasetVersion
 from apps.mappings.fingerprints import truth_hash
@@ -94,10 +94,9 @@ def read_manifest(path: Path) -> Any:
 def _require_readable(manifest: Any) -> None:
     if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
         raise ManifestError(f'This is not a manifest: it has no "schema": "{SCHEMA}". Download one from a benchmark.')
-    if manifest.get("schema_version") != SCHEMA_VERSION:
-        raise ManifestError(
-            f'The manifest has schema_version {manifest.get("schema_version")!r}; only "{SCHEMA_VERSION}" is read.'
-        )
+    if manifest.get("schema_version") not in READ_VERSIONS:
+        version, known = repr(manifest.get("schema_version")), '" and "'.join(READ_VERSIONS)
+        raise ManifestError(f'The manifest has schema_version {version}; this site reads "{known}".')
     try:
         read_as(Manifest, manifest)
     except InvalidKeyError as error:

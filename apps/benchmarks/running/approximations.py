@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from apps.benchmarks.measuring.evaluating import truth_of
 from apps.benchmarks.measuring.stage_lists import documents_of, read_lists
 from apps.benchmarks.models import Benchmark, Evaluation
+from apps.benchmarks.models.values import unpacked
 from apps.benchmarks.running.outcomes import Notes
 from apps.datasets.models import Query
 from apps.mappings.truth import Truth
@@ -96,7 +97,9 @@ def ann_text(facts: Facts | None) -> str:
     """Return in one line what the approximation misses and costs; "" for a run that searched exactly."""
     if not facts:
         return ""
-    shares = [f"recall@{one['k']} {one['mean']:.3f} (worst query {one['worst']:.2f})" for one in facts["recall"]]
+    shares = [
+        f"recall@{share['k']} {share['mean']:.3f} (worst query {share['worst']:.2f})" for share in facts["recall"]
+    ]
     ndcg = facts["ndcg"]
     if ndcg["cost"] is not None:
         shares.append(f"{ndcg['measure']} {signed(-ndcg['cost'])}")
@@ -108,15 +111,15 @@ def _prepared(operation: Operation) -> dict[str, Facts]:
     return (result or {}).get("prepared", {})
 
 
-def _recalls(benchmark: Benchmark, found: DenseStage, exact: DenseStage) -> list[Facts]:
+def _recalls(benchmark: Benchmark, approximate: DenseStage, exact: DenseStage) -> list[Facts]:
     """Return mean and worst recall over the queries, at primary_k and at the depth, where that is another."""
-    lists, truth = _lists(benchmark, found.key), _lists(benchmark, exact.key)
+    lists, truth = _lists(benchmark, approximate.key), _lists(benchmark, exact.key)
     queries = sorted(lists.keys() & truth.keys())
     if not queries:
         return []
     measured = []
-    for k in sorted({min(benchmark.primary_k, found.depth), found.depth}):
-        shares = [recall(lists[query], truth[query].head(found.depth), k) for query in queries]
+    for k in sorted({min(benchmark.primary_k, approximate.depth), approximate.depth}):
+        shares = [recall(lists[query], truth[query].head(approximate.depth), k) for query in queries]
         worst = shares.index(min(shares))
         measured.append(
             {
@@ -136,13 +139,13 @@ def _ndcg(benchmark: Benchmark, evaluation: Evaluation, truth: RunPlan, ground_t
     `cost` is what the approximation loses; each mean is None where there is no such query.
     """
     measure = Measure("nDCG", benchmark.primary_k)
-    approximate = evaluation.values[evaluation.measures.index(str(measure))]
+    approximate = unpacked(cast(bytes, evaluation.values))[evaluation.measures.index(str(measure))]
     rankings = dict(_rankings(benchmark, truth))
     graded = GradedRankings.of(
         [rankings.get(query, np.empty(0, np.int64)) for query in evaluation.query_ids],
         [ground_truth.grades[query] for query in evaluation.query_ids],
     )
-    pairs = np.stack([np.array(approximate, np.float64), evaluate([measure], graded)[0]])
+    pairs = np.stack([approximate, evaluate([measure], graded)[0]])
     failed = np.isnan(pairs[0]) | np.array([query not in rankings for query in evaluation.query_ids], bool)
     means = mean(
         np.nan_to_num(pairs),
@@ -158,11 +161,11 @@ def _ndcg(benchmark: Benchmark, evaluation: Evaluation, truth: RunPlan, ground_t
 
 def _rankings(benchmark: Benchmark, run: RunPlan) -> Iterator[tuple[int, NDArray[np.int64]]]:
     """Yield the documents that a planned run ranks for each query, from the stored lists of its last stage."""
-    lists = {query: found.head(run.candidates) for query, found in _lists(benchmark, run.final).items()}
+    lists = {query: scored.head(run.candidates) for query, scored in _lists(benchmark, run.final).items()}
     documents = documents_of(lists.values())
-    for query, found in lists.items():
-        scores = unit_scores(run.unit_kind, found.compared_scores)
-        kept = cut(found, unit_scores=scores, threshold=run.threshold, top_k=run.top_k)
+    for query, scored in lists.items():
+        scores = unit_scores(run.unit_kind, scored.compared_scores)
+        kept = cut(scored, unit_scores=scores, threshold=run.threshold, top_k=run.top_k)
         ranked = np.array([documents[chunk] for chunk in kept.ids.tolist()], np.int64)
         yield query, ranked[collapse(ranked)]
 

@@ -14,10 +14,10 @@ from benchbench.ir.records import ScoredList
 def check_lists(stage: OfIndex, index: OpenIndex, lists: Sequence[ScoredList]) -> None:
     """Raise StageError for a list that its index cannot have."""
     count = len(index.chunk_ids)
-    for found in lists:
-        if len(found.scores) != len(found) or not ((found.ids >= 0) & (found.ids < count)).all():
+    for scored in lists:
+        if len(scored.scores) != len(scored) or not ((scored.ids >= 0) & (scored.ids < count)).all():
             what = f"chunks that are none of its {count:,}"
-        elif not np.isfinite(found.scores).all() or not np.isfinite(found.compared_scores).all():
+        elif not np.isfinite(scored.scores).all() or not np.isfinite(scored.compared_scores).all():
             what = "a score that is not a finite number"
         else:
             continue

@@ -2,13 +2,15 @@
 
 from collections import Counter, defaultdict
 from typing import Any
+from uuid import UUID
 
 from django.db.models.functions import Now
 
 from apps.benchmarks.launching import UNFINISHED
 from apps.benchmarks.measuring.batch_values import forget_values
 from apps.benchmarks.measuring.evaluating import evaluate_runs
-from apps.benchmarks.measuring.hashes import Written, external_ids, rankings_hashes
+from apps.benchmarks.measuring.first_hashes import first_rankings_hashes
+from apps.benchmarks.measuring.hashes import VERSION, rankings_hashes
 from apps.benchmarks.measuring.rescoring import scored_versions
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.planning import plan_of
@@ -43,7 +45,7 @@ def finish(operation: Operation) -> None:
     short = short_queries(operation)
     # The others too: the mapping may have been resolved again since they completed, and one page holds them together.
     others = list(benchmark.runs.filter(status=Run.Status.COMPLETED))
-    hashes = rankings_hashes(runs, Written(external_ids(benchmark.mapping.collection_id)))
+    hashes = _hashes(benchmark, runs)
     evaluations = {evaluation.run_id: evaluation for evaluation in evaluate_runs(benchmark, runs)}
     if others:
         evaluate_runs(benchmark, others)
@@ -79,6 +81,15 @@ def finish(operation: Operation) -> None:
     _end(benchmark, Status.COMPLETED if completed else Status.FAILED)
 
 
+def _hashes(benchmark: Benchmark, runs: list[Run]) -> dict[UUID, str]:
+    """Return the hashes of the runs' rankings, of the version that the manifest has which the benchmark repeats."""
+    told = {
+        run["config_hash"]: run["result"]["rankings"] for run in benchmark.manifest.get("runs", ()) if run["result"]
+    }
+    first = [run for run in runs if not told.get(run.config_hash, VERSION).startswith(VERSION)]
+    return first_rankings_hashes(first) | rankings_hashes(run for run in runs if run not in first)
+
+
 def stop(operation: Operation) -> None:
     """Cancel or fail the unfinished runs with the operation's error. Their rows stay: starting again resumes them."""
     benchmark = benchmark_of(operation)
@@ -107,13 +118,13 @@ def made_by_run(operation: Operation) -> dict[str, list[Any]]:
     """Return per run the distinct environments of the workers that did its batches, also in operations before this."""
     operations = Operation.objects.filter(kind=operation.kind, subject_id=operation.subject_id)
     done = Batch.objects.filter(operation__in=operations, result__has_keys=["made_by", "runs"]).order_by("pk")
-    found: dict[str, list[Any]] = {}
+    environments: dict[str, list[Any]] = {}
     for environment, parts in done.values_list("result__made_by", "result__runs"):
         for run_id in parts:
-            distinct = found.setdefault(run_id, [])
+            distinct = environments.setdefault(run_id, [])
             if environment not in distinct:
                 distinct.append(environment)
-    return found
+    return environments
 
 
 def notes_of(benchmark: Benchmark) -> Notes:

@@ -62,7 +62,9 @@ def settle(
     `attempt` calls what may raise, and returns the outcome that an error becomes.
     """
     again: set[str] = set()
-    together = {key: max((one.together_ms or 0.0 for one in made), default=0.0) for key, made in outcomes.items()}
+    together = {
+        key: max((made.together_ms or 0.0 for made in all_made), default=0.0) for key, all_made in outcomes.items()
+    }
     for run in runs:
         keys = [stage.key for stage in run.stages]
         for number in range(len(outcomes[run.final])):
@@ -74,10 +76,10 @@ def settle(
                     made[number] = attempt(partial(_timed, made[number]))
                     again.add(key)
     for key in again:
-        alone = sum(one.ms or 0.0 for one in outcomes[key])
+        alone = sum(outcome.ms or 0.0 for outcome in outcomes[key])
         note(notes, key, STALLS, int(together[key] > 2 * alone))
 
 
-def _timed(one: Outcome) -> Outcome:
-    assert one.time is not None
-    return replace(one, ms=one.time(), together_ms=None, time=None)
+def _timed(outcome: Outcome) -> Outcome:
+    assert outcome.time is not None
+    return replace(outcome, ms=outcome.time(), together_ms=None, time=None)

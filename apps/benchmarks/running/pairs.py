@@ -115,11 +115,11 @@ class Pairs:
         return _pairs(positions, made.scores.tolist(), made.threshold_scores.tolist(), ms)
 
     def _stored(self, key: Key) -> dict[int, Scored]:
-        found: dict[int, Scored] = {}
+        by_position: dict[int, Scored] = {}
         for one in self._lists(key).order_by("-pk"):  # of two workers that scored a pair at once, the first is right
             known = _pairs(one.positions, one.scores, one.threshold_scores, one.duration_ms)
-            found |= {position: pair for position, pair in known.items() if np.isfinite(pair).all()}
-        return found
+            by_position |= {position: pair for position, pair in known.items() if np.isfinite(pair).all()}
+        return by_position
 
     def _lists(self, key: Key) -> QuerySet[PairList]:
         if self._benchmark is None:

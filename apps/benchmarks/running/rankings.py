@@ -53,11 +53,11 @@ def final_lists(
     `top_k`. A query's time is the sum of what the stages of one run cost, as if that were alone; past
     BENCHBENCH_QUERY_TIMEOUT_MS it is an error.
     """
-    for one in shared:
-        cuts = Cuts.of(one.plans)
+    for shared_list in shared:
+        cuts = Cuts.of(shared_list.plans)
         index_of = cache(lambda name: indexes[name])  # opened only where a query needs it, and once a list
         for number, query_id in enumerate(query_ids):
-            yield _final_list(one, cuts, outcomes, number, (query_id, repetition), index_of, max_k)
+            yield _final_list(shared_list, cuts, outcomes, number, (query_id, repetition), index_of, max_k)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +81,16 @@ class Cuts:
             tuple(_limit(plan) for plan in plans),
         )
 
-    def kept(self, found: ScoredList) -> NDArray[np.int64]:
+    def kept(self, scored: ScoredList) -> NDArray[np.int64]:
         """How many chunks of the list each run keeps. What passes a threshold comes first: its scores fall."""
-        counts = np.minimum(self.most, len(found))
-        stated = {one for one in self.thresholds if one is not None}
-        if stated:
-            units = unit_scores(self.kind, found.compared_scores)
-            passing: dict[float | None, int] = {one: int(np.count_nonzero(units >= one)) for one in stated}
-            counts = np.minimum(counts, [passing.get(one, len(found)) for one in self.thresholds])
+        counts = np.minimum(self.most, len(scored))
+        thresholds = {threshold for threshold in self.thresholds if threshold is not None}
+        if thresholds:
+            units = unit_scores(self.kind, scored.compared_scores)
+            passing: dict[float | None, int] = {
+                threshold: int(np.count_nonzero(units >= threshold)) for threshold in thresholds
+            }
+            counts = np.minimum(counts, [passing.get(threshold, len(scored)) for threshold in self.thresholds])
         return counts
 
 
@@ -113,18 +115,18 @@ def _final_list(
         return FinalList(
             *key, chunk_ids=None, lengths=nothing, duration_ms=made.ms, timings=timings, error=error, calls=calls
         )
-    found = _own(run, made.value)
+    scored = _own(run, made.value)
     index = index_of(run.index)  # opened only now: one that cannot be is an error of the stages, told already
-    documents = index.document_ids[found.ids]
+    documents = index.document_ids[scored.ids]
     first = collapse(documents)
-    kept = np.zeros(len(shared.plans), np.int64) if error else cuts.kept(found)
+    kept = np.zeros(len(shared.plans), np.int64) if error else cuts.kept(scored)
     lengths = np.searchsorted(first, kept)
     short = (lengths < max_k) & (kept >= cuts.limits) & (kept < len(index.chunk_ids)) & (not error)
     return FinalList(
         *key,
-        chunk_ids=index.chunk_ids[found.ids],
-        scores=found.scores,
-        threshold_scores=found.threshold_scores,
+        chunk_ids=index.chunk_ids[scored.ids],
+        scores=scored.scores,
+        threshold_scores=scored.threshold_scores,
         document_ids=documents[first],
         chunk_ranks=first + 1 if len(first) < len(documents) else None,
         lengths=tuple(lengths.tolist()),
@@ -136,11 +138,11 @@ def _final_list(
     )
 
 
-def _own(run: RunPlan, found: ScoredList) -> ScoredList:
+def _own(run: RunPlan, scored: ScoredList) -> ScoredList:
     """The list of a run: that of its last stage, without what its threshold drops from the midst of it."""
     if run.list_key == run.final:
-        return found
-    head = found.head(run.candidates)
+        return scored
+    head = scored.head(run.candidates)
     units = unit_scores(run.unit_kind, head.compared_scores)
     return cut(head, unit_scores=units, threshold=run.threshold, top_k=len(head))
 

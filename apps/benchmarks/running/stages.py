@@ -191,14 +191,14 @@ class Stages:
         kind: Kind = "document" if stage.wording and stage.wording.is_passage else "query"
         made = query_vectors(index.index, texts, kind=kind)
         if self._encode_afresh and index.index.encoder:  # else the vectors were imported, and no model is named
-            ms = time_encoding_afresh(index, texts, np.stack([one.vector for one in made]), kind)
-            return [Outcome(one.vector, ms) for one in made]
+            ms = time_encoding_afresh(index, texts, np.stack([encoded.vector for encoded in made]), kind)
+            return [Outcome(encoded.vector, ms) for encoded in made]
 
-        def timed(text: str, one: QueryVector) -> Outcome:
-            again = None if one.encode_ms is None else partial(time_encoding, index.index, text, kind=kind)
-            return Outcome(one.vector, one.encode_ms, together_ms=one.together_ms, time=again)
+        def timed(text: str, encoded: QueryVector) -> Outcome:
+            again = None if encoded.encode_ms is None else partial(time_encoding, index.index, text, kind=kind)
+            return Outcome(encoded.vector, encoded.encode_ms, together_ms=encoded.together_ms, time=again)
 
-        return [timed(text, one) for text, one in zip(texts, made, strict=True)]
+        return [timed(text, encoded) for text, encoded in zip(texts, made, strict=True)]
 
     def _dense(self, stage: DenseStage, numbers: list[int]) -> list[Outcome]:
         index = self.indexes[stage.index]
@@ -207,12 +207,14 @@ class Stages:
             vectors, filters = self._vectors(stage, numbers), self._filters(numbers)
             index.collections.of(setting)  # filled here where it is not: that may take as long as it takes
             with calling(f"The search by {setting}"):
-                found = index.approximate(vectors, stage.depth, setting, filters, texts=self._questions(stage, numbers))
-            for name, places in found.notes.items():
+                approximation = index.approximate(
+                    vectors, stage.depth, setting, filters, texts=self._questions(stage, numbers)
+                )
+            for name, places in approximation.notes.items():
                 note(self.notes, stage.key, name, [self.queries[numbers[place]].pk for place in places])
             return [
                 Outcome(answer.ranked, ms, calls=answer.calls)
-                for answer, ms in zip(found.answers, found.costs, strict=True)
+                for answer, ms in zip(approximation.answers, approximation.costs, strict=True)
             ]
         if stage.dimensions is not None:
             index.truncated_to(stage.dimensions)  # before any query: making it is no part of their cost

@@ -24,21 +24,21 @@ FINAL = ("document_ids", "chunk_ranks", "lengths", *TIMINGS, *CALLS)
 
 def store_final_lists(lists: Sequence[FinalList]) -> None:
     """Store final lists, with what each run returns of them."""
-    _lists({one.source for one in lists}, {one.query_id for one in lists}).delete()
+    _lists({final.source for final in lists}, {final.query_id for final in lists}).delete()
     rows = zip(
-        (binary.int8(one.source) for one in lists),
-        (binary.int8(one.query_id) for one in lists),
-        (binary.int2(one.repetition) for one in lists),
-        _optional(binary.int8_arrays, [one.chunk_ids for one in lists]),
-        binary.float8_arrays(one.scores for one in lists),
-        _optional(binary.float8_arrays, [_compared(one.scores, one.threshold_scores) for one in lists]),
-        (binary.float8(one.duration_ms) for one in lists),
-        (binary.text(one.error.replace("\0", "")) for one in lists),
-        binary.int8_arrays(one.document_ids for one in lists),
-        _optional(binary.int4_arrays, [one.chunk_ranks for one in lists]),
-        binary.int4_arrays(one.lengths for one in lists),
+        (binary.int8(final.source) for final in lists),
+        (binary.int8(final.query_id) for final in lists),
+        (binary.int2(final.repetition) for final in lists),
+        _optional(binary.int8_arrays, [final.chunk_ids for final in lists]),
+        binary.float8_arrays(final.scores for final in lists),
+        _optional(binary.float8_arrays, [_compared(final.scores, final.threshold_scores) for final in lists]),
+        (binary.float8(final.duration_ms) for final in lists),
+        (binary.text(final.error.replace("\0", "")) for final in lists),
+        binary.int8_arrays(final.document_ids for final in lists),
+        _optional(binary.int4_arrays, [final.chunk_ranks for final in lists]),
+        binary.int4_arrays(final.lengths for final in lists),
         *(map(binary.float8, _timings(lists, name)) for name in TIMINGS),
-        *zip(*(_calls(one.calls) for one in lists), strict=True) if lists else [[]] * len(CALLS),
+        *zip(*(_calls(final.calls) for final in lists), strict=True) if lists else [[]] * len(CALLS),
         strict=True,
     )
     binary.copy_rows(StageList._meta.db_table, (*LIST, *FINAL), rows)
@@ -84,7 +84,7 @@ def store_stage_lists(
 
 
 def _timings(lists: Sequence[FinalList], name: str) -> Iterator[float | None]:
-    return ((one.timings or {}).get(name) for one in lists)
+    return ((final.timings or {}).get(name) for final in lists)
 
 
 def _calls(calls: Calls | None) -> tuple[bytes, ...]:

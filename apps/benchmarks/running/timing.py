@@ -26,8 +26,8 @@ def timings_of(runs: Sequence[Run]) -> dict[UUID, dict[str, Any]]:
     sources = {run.source_id for run in runs}  # whose runs have their times in common
     answered = StageList.objects.filter(source__in=sources, lengths__isnull=False, error="").order_by()
     rows = answered.values("source_id").annotate(samples=Count("pk"), **columns)
-    found: dict[int | None, Any] = {row["source_id"]: row for row in rows}
-    return {run.pk: _timing(run, found.get(run.source_id, {"samples": 0})) for run in runs}
+    by_source: dict[int | None, Any] = {row["source_id"]: row for row in rows}
+    return {run.pk: _timing(run, by_source.get(run.source_id, {"samples": 0})) for run in runs}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,9 @@ def shared_mark(runs: Iterable[Run]) -> str:
     return " (shared)" if any(run.timing.get("execution") == Benchmark.Execution.SHARED for run in runs) else ""
 
 
-def _timing(run: Run, found: Mapping[str, Any]) -> dict[str, Any]:
-    timing: dict[str, Any] = {"samples": found["samples"], "execution": run.benchmark.execution}
-    samples = {name: np.array(found.get(f"{name}_samples", []), dtype=float) for name in TIMINGS}
+def _timing(run: Run, samples_of: Mapping[str, Any]) -> dict[str, Any]:
+    timing: dict[str, Any] = {"samples": samples_of["samples"], "execution": run.benchmark.execution}
+    samples = {name: np.array(samples_of.get(f"{name}_samples", []), dtype=float) for name in TIMINGS}
     measured = {name: column[~np.isnan(column)] for name, column in samples.items()}
     timing |= {name: round(float(column.mean()), 4) for name, column in measured.items() if len(column)}
     if run.benchmark.execution == Benchmark.Execution.ISOLATED:
