@@ -17,12 +17,13 @@ FUZZ_REQUESTS ?= 300
 BIN := .venv/bin
 MANAGE := $(BIN)/python manage.py
 INSTALLED := .venv/installed
+PYTEST := $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --maxprocesses 4 --dist worksteal
 
 # Tests start many processes, and where this is set each of them compiles every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test faults fuzz install run worker lint audit openapi perf gpu clean
+.PHONY: help demo test thorough faults fuzz install run worker lint audit openapi perf gpu clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -30,17 +31,18 @@ help: ## list these targets
 demo: $(INSTALLED) ## benchmark real text with a real model, print the leaderboard, serve the site
 	$(MANAGE) demo $(DEMO_ARGS)
 
-test: $(INSTALLED) ## run the tests
-	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --maxprocesses 4 --dist worksteal $(PYTEST_ARGS)
+test: $(INSTALLED) ## run the tests, but for those of the next two
+	$(PYTEST) $(PYTEST_ARGS)
+
+thorough: $(INSTALLED) ## run the tests that take long: in a browser, of every page, address, store and role, of numbers at full size
+	$(PYTEST) -m thorough $(PYTEST_ARGS)
 
 faults: $(INSTALLED) ## break workers, Redis, PostgreSQL, disks and models in every stage, and write the table of it
-	BENCHBENCH_WRITE_FAULTS=1 $(BIN)/python -m pytest -m "" tests/faults \
-	  --numprocesses $(TEST_PROCESSES) --maxprocesses 4 --dist worksteal $(PYTEST_ARGS)
+	BENCHBENCH_WRITE_FAULTS=1 $(PYTEST) -m faults tests/faults $(PYTEST_ARGS)
 
 fuzz: $(INSTALLED) ## read FUZZ_EXAMPLES damaged files with each reader, import a part, go round with whole ones; try the API
 	BENCHBENCH_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) BENCHBENCH_FUZZ_REQUESTS=$(FUZZ_REQUESTS) \
-	  $(BIN)/python -m pytest -k "fuzzing or round_trips or survives or as_its_schema_says" \
-	  --numprocesses $(TEST_PROCESSES) --maxprocesses 4 --dist worksteal $(PYTEST_ARGS)
+	  $(PYTEST) -m "not faults" -k "fuzzing or round_trips or survives or as_its_schema_says" $(PYTEST_ARGS)
 
 install: $(INSTALLED) ## make the virtual environment .venv with the pinned packages
 

@@ -118,10 +118,12 @@ def test_without_a_command_it_lists_them() -> None:
 
 
 @pytest.mark.parametrize("name", ["gate", "score"])
+@pytest.mark.thorough
 def test_run_as_a_module_it_has_its_name(name: str) -> None:
     assert run(name, "--help").stdout.startswith(f"usage: benchbench {name} ")
 
 
+@pytest.mark.thorough
 def test_a_command_that_is_not_there_is_status_2_and_the_nearest_name() -> None:
     done = run("run_benchmrk", "scifact")
     assert (done.returncode, done.stdout) == (2, "")

@@ -17,6 +17,8 @@ import redis
 from benchbench import embedded
 from benchbench.embedded import locks
 
+pytestmark = pytest.mark.thorough
+
 CHECKOUT = Path(__file__).resolve().parent.parent
 USE = "from benchbench import embedded; embedded.ensure(); print('ready', flush=True); input()"
 

@@ -25,6 +25,7 @@ print(*sorted({name.partition(".")[0] for name in sys.modules}))
 """
 
 
+@pytest.mark.thorough
 def test_no_module_imports_a_heavy_library_until_it_is_used() -> None:
     """Every command and worker would pay its seconds and its memory; a web process pays for SciPy at its start."""
     done = subprocess.run([sys.executable, "-c", IMPORT_EVERYTHING], cwd=CHECKOUT, capture_output=True, text=True)
@@ -95,7 +96,20 @@ def test_defaults_are_those_that_are_described() -> None:
 
 def test_make_without_a_target_lists_the_targets() -> None:
     listed = subprocess.run(["make"], cwd=CHECKOUT, env=os.environ, capture_output=True, text=True, check=True).stdout
-    for target in ("demo", "test", "faults", "fuzz", "install", "run", "worker", "lint", "openapi", "perf", "clean"):
+    for target in (
+        "demo",
+        "test",
+        "thorough",
+        "faults",
+        "fuzz",
+        "install",
+        "run",
+        "worker",
+        "lint",
+        "openapi",
+        "perf",
+        "clean",
+    ):
         assert f"make {target} " in listed
 
 

@@ -7,6 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
+pytestmark = pytest.mark.thorough
+
 SCRIPTS = sorted(set((Path(__file__).parent.parent / "perf").glob("*.py")))
 
 

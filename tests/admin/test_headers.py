@@ -18,6 +18,8 @@ from benchbench.site.policies import CONTENT_SECURITY_POLICY
 from tests.admin.addresses import make_world
 from tests.pages import NO_PAGES, every_address
 
+pytestmark = pytest.mark.thorough
+
 ELSEWHERE = (
     "https://evil.example/",
     "//evil.example/",

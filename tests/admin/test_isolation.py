@@ -22,6 +22,8 @@ from tests.factories import make_benchmark, make_collection, make_dataset, make_
 from tests.pages import Address, every_address
 from tests.rankings import add_ranking
 
+pytestmark = pytest.mark.thorough
+
 # Addresses that answer no other method.
 POSTED = {
     *("benchmark_preview", "dataset_preview", "index_grid_preview", "run_import_preview"),

@@ -72,6 +72,7 @@ def rows(db: None) -> Any:
         make_row_everywhere(number)
 
 
+@pytest.mark.thorough
 def test_every_list_costs_a_bounded_number_of_queries(admin_client: Client, rows: None) -> None:
     few = {model: queries_for(admin_client, model) for model in OURS}
     for number in range(3, 30):

@@ -31,6 +31,8 @@ from tests.admin.conftest import make_staff  # noqa: F401
 from tests.admin.test_isolation import FORMATS, POSTED, owner  # noqa: F401 (a fixture)
 from tests.pages import Address, every_address
 
+pytestmark = pytest.mark.thorough
+
 TABLE = Path(settings.BASE_DIR) / "docs" / "permissions.md"
 # Each may do what those before it may.
 WHO = ("everybody", "staff", "viewer", "judge", "editor", "admin", "superuser")

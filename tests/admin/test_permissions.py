@@ -95,6 +95,7 @@ def test_what_somebody_else_owns_is_in_no_filter(
 
 
 @pytest.mark.parametrize("how", ["owner", "team", "nobody's", "sees all"])
+@pytest.mark.thorough
 def test_own_team_and_nobodys_rows_are_seen(
     client: Client, make_staff: MakeStaff, benchmark_of: Callable, how: str
 ) -> None:

@@ -8,6 +8,8 @@ from django.test import Client
 
 from tests.admin.addresses import make_world, paths
 
+pytestmark = pytest.mark.thorough
+
 FIELDS = ("dataset", "collection", "run", "runs", "mapping", "benchmark", "index", "round", "version", "kind", "name")
 VALUES = ("x", "%00", "[]", "-1", "9" * 30, "00000000-0000-0000-0000-000000000000")
 

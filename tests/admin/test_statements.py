@@ -24,6 +24,8 @@ from tests.created import create_benchmark
 from tests.factories import add_judgment, add_version, make_round
 from tests.pages import Address, addresses
 
+pytestmark = pytest.mark.thorough
+
 MOST = 25
 RUNS = 64
 OTHERS = 8

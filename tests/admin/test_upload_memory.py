@@ -23,6 +23,8 @@ from benchbench.local_files import scratch
 from benchbench.local_files.scratch import PREFIX, scratch_folder
 from benchbench.site.pages import stored
 
+pytestmark = pytest.mark.thorough
+
 
 def test_a_large_upload_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
     """So that a process which is killed in its midst leaves nothing: the kernel frees what nobody holds open."""

@@ -16,6 +16,8 @@ from django.urls import resolve, reverse
 from tests.admin.addresses import make_world, paths
 from tests.admin.conftest import APPS
 
+pytestmark = pytest.mark.thorough
+
 REFUSED = "No action selected"  # what Django answers to an action that the user may not take
 
 

@@ -171,6 +171,7 @@ def test_it_names_what_is_wrong(callers: Callers, library: Mapping) -> None:
         assert_named(callers.owner.post(f"{PATH}/preview", planned(asked(library) | change)), change, field, told)
 
 
+@pytest.mark.thorough
 def test_any_json_may_stand_for_an_axis(callers: Callers, library: Mapping) -> None:
     odd = [True, 10**30, 1e308, "", "x" * 5000, [], {"": ""}, [0.1, 1e-320]]
     for key in KEYS:

@@ -9,6 +9,8 @@ from apps.collections.models import Collection
 from tests.api.earlier import EarlierClient, id_of, measured, operation_of, ranking_of, rows_of, value_of
 from tests.client.conftest import ada, library, make_staff, token  # noqa: F401 (fixtures)
 
+pytestmark = pytest.mark.thorough
+
 DATASETS = "/benchmark-datasets"
 DATASET = {
     "schema_version": "1.0",

@@ -26,6 +26,8 @@ from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark
 from tests.factories import make_benchmark, make_collection, make_dataset, make_mapping, make_round
 
+pytestmark = pytest.mark.thorough
+
 POSTS_THAT_READ = ["check_mapping", "preview", "gate_benchmark", "gate_run", "index_grid_preview", "llm_cost"]
 NUMBERS = {"query_id", "judgment_id", "number", "item_id"}  # parameters that are whole numbers
 UNKNOWN = UUID("00000000-0000-4000-8000-000000000000")

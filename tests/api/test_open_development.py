@@ -16,6 +16,8 @@ from tests.api.callers import ROOT, Caller
 from tests.api.test_datasets import PATH, questions
 from tests.test_house import CHECKOUT
 
+pytestmark = pytest.mark.thorough
+
 START = "import django; django.setup()"
 
 

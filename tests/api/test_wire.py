@@ -10,6 +10,8 @@ import pytest
 from tests.api.test_datasets import questions
 from tests.client.conftest import ada, make_staff, token  # noqa: F401 (fixtures)
 
+pytestmark = pytest.mark.thorough
+
 ASKED = httpx.Request(
     "POST", "http://x", data={"name": "in chunks"}, files={"file": ("q.json", json.dumps(questions("a")))}
 )

@@ -22,6 +22,8 @@ from benchbench import embedded
 from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark
 
+pytestmark = pytest.mark.thorough
+
 WITHOUT_CONTENT = {"django_content_type", "auth_permission"}  # of which Django makes rows by itself
 
 

@@ -25,6 +25,8 @@ from benchbench.ir.planning.stages import DenseStage, LexicalStage
 from tests.benchmarks.conftest import make_library, make_wide
 from tests.conftest import empty_tables
 
+pytestmark = pytest.mark.thorough
+
 RUNS, QUERIES = 24, 8
 Rankings = dict[tuple[str, int], tuple[list[int], list[int], list[float]]]
 

@@ -33,6 +33,7 @@ def marks_of(operation: Operation) -> list[str]:
     return [event["last_completed_run"]["timing"]["execution"] for _, event in completions(operation, 0)]
 
 
+@pytest.mark.thorough
 def test_it_finds_what_shared_execution_finds_on_every_axis(transactional_db: None, tmp_path: Path) -> None:
     library = make_library(documents=40, queries=QUERIES, filtered=True)
     shared, isolated = (

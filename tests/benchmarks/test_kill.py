@@ -17,6 +17,8 @@ from apps.operations.working import wait
 from tests.benchmarks.conftest import make_library, run_key
 from tests.created import create_benchmark
 
+pytestmark = pytest.mark.thorough
+
 QUERIES = 9  # in three batches
 SECONDS = 600  # which only a hang takes
 Worker = Callable[[], "subprocess.Popen[bytes]"]

@@ -16,6 +16,8 @@ from apps.benchmarks.repeating.experiment_plans import ExperimentError, plan_exp
 from apps.benchmarks.repeating.experiments import prepare_experiment
 from tests.benchmarks.laboratory import FRUITS, write
 
+pytestmark = pytest.mark.thorough
+
 WORDS = ("apple", "pear", "plum", "fig")
 STRATEGIES: list[dict[str, Any]] = [{"name": "flat"}, {"name": "lod_embed", "doc_top_k": 2}]
 

@@ -11,6 +11,8 @@ from playwright.sync_api import Page
 from tests.admin.addresses import make_world, paths
 from tests.browser.conftest import PATIENCE, outside
 
+pytestmark = pytest.mark.thorough
+
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 GRAVE = ("serious", "critical")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]

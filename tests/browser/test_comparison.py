@@ -1,5 +1,6 @@
 """The comparison of two runs: all of its tables is in sight."""
 
+import pytest
 from django.contrib.auth.models import User
 from django.urls import reverse
 from playwright.sync_api import Page
@@ -8,6 +9,8 @@ from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Query
 from tests.benchmarks.gated import GOOD, POOR, make_gated, search
 from tests.browser.conftest import outside
+
+pytestmark = pytest.mark.thorough
 
 LONG = "How does the bill of a hospital change where a patient is moved to another ward before the end of the day?"
 SCROLLED = "areas => areas.filter(area => area.scrollWidth > area.clientWidth).map(area => area.ariaLabel)"

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import Page
 
 from apps.benchmarks.launching import launch
@@ -13,6 +14,8 @@ from tests.benchmarks.conftest import make_library
 from tests.browser.conftest import outside
 from tests.browser.test_main_job import press
 from tests.created import create_benchmark
+
+pytestmark = pytest.mark.thorough
 
 
 def make_ranking() -> QueryResult:

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page
 
 from apps.benchmarks.launching import launch
@@ -13,6 +14,8 @@ from apps.operations.working import wait
 from tests.benchmarks.conftest import ENCODER, FRUITS, make_library
 from tests.browser.conftest import outside
 from tests.created import create_benchmark
+
+pytestmark = pytest.mark.thorough
 
 DOCUMENTS = 40
 QUERIES = 64

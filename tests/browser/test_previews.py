@@ -13,6 +13,8 @@ from tests.browser.conftest import outside
 from tests.browser.test_main_job import choose
 from tests.factories import make_dataset
 
+pytestmark = pytest.mark.thorough
+
 PREVIEW = "**/benchmark/preview/"
 NAMES = ("keywords", "second", "third")
 

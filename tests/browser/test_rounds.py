@@ -5,6 +5,7 @@ import re
 import time
 from typing import Any
 
+import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
@@ -16,6 +17,8 @@ from tests.browser.conftest import PATIENCE, outside
 from tests.judging.rounds import make_orchard, open_for
 from tests.judging.simulated import grade_sample, make_simulated
 from tests.judging.test_calibrating import judged_by_model
+
+pytestmark = pytest.mark.thorough
 
 SETTLED = 220  # milliseconds, in which a second key is taken for a bounce
 HELD = "JSON.parse(document.getElementById('judging-data').textContent).held"

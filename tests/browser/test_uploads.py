@@ -7,6 +7,8 @@ import pytest
 from django.urls import reverse
 from playwright.sync_api import Page
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def site(serve: Callable[..., str]) -> str:

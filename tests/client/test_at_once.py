@@ -20,6 +20,8 @@ from apps.operations.models import Operation
 from benchbench.client import Client, ClientError
 from tests.client.conftest import questions
 
+pytestmark = pytest.mark.thorough
+
 CLIENTS = 20
 MATRIX = {"search_modes": ["dense"], "score_thresholds": [None, 0.9]}
 BUSY = {

@@ -12,6 +12,8 @@ from benchbench.client.answers import Benchmark, Dataset, Results
 from tests.client.conftest import ENCODER, JUDGED, PASSWORD, documents
 from tests.operations.streamed import Watcher, is_end
 
+pytestmark = pytest.mark.thorough
+
 MATRIX = {
     "search_modes": ["dense"],
     "score_thresholds": [None, 0.9],

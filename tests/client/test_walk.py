@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 
+pytestmark = pytest.mark.thorough
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```(sh|text)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 

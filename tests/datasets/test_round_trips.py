@@ -79,6 +79,7 @@ def test_import_export_import_gives_the_same_content(format: str, tmp_path: Path
     suppress_health_check=list(HealthCheck),
 )
 @given(data=st.data())
+@pytest.mark.thorough
 def test_whatever_a_dataset_holds_is_given_back_told_or_refused(
     format: str, data: st.DataObject, tmp_path: Path
 ) -> None:

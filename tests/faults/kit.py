@@ -152,7 +152,6 @@ class Scenario:
     about: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
     alone: bool = False  # no other worker joins
-    quick: bool = False  # part of `make test` too
 
     def __str__(self) -> str:
         where = self.point if self.point.startswith(self.kind) else f"{self.kind} {self.point}"

@@ -11,7 +11,7 @@ from tests.faults.kit import Crew, Scenario, ended, hold, undisturbed
 from tests.faults.work import KINDS
 
 FULL = [
-    Scenario("benchmark", "claimed", "fill disk", alone=True, quick=True),
+    Scenario("benchmark", "claimed", "fill disk", alone=True),
     Scenario("benchmark", "benchmark: planned", "fill disk", alone=True),
     Scenario("isolated", "claimed", "fill disk", alone=True),
     Scenario("isolated", "benchmark: planned", "fill disk", alone=True),

@@ -18,7 +18,7 @@ FROZEN = [
     Scenario("benchmark", "benchmark: searched", "freeze"),
     Scenario("benchmark", "benchmark: commit begun", "freeze"),
     Scenario("benchmark", "benchmark: amid COPY", "freeze"),
-    Scenario("benchmark", "benchmark: commit stored", "freeze", quick=True),
+    Scenario("benchmark", "benchmark: commit stored", "freeze"),
     Scenario("benchmark", "benchmark: committed", "freeze"),
     Scenario("benchmark", "benchmark: finishing", "freeze"),
     Scenario("benchmark", "benchmark: finished", "freeze"),
@@ -41,7 +41,6 @@ def test_another_worker_ends_what_a_frozen_one_began(crew: Crew, scenario: Scena
     survive(crew, scenario)
 
 
-@pytest.mark.faults
 @pytest.mark.parametrize("point", ["benchmark: amid COPY", "benchmark: commit stored", "benchmark: finished"])
 def test_a_cancel_does_not_wait_for_a_frozen_worker(crew: Crew, point: str) -> None:
     operation = KINDS["benchmark"].start()
@@ -58,7 +57,6 @@ def sessions_that_wait() -> int:
     return sessions("idle in transaction") + sessions("active") - 1  # this one
 
 
-@pytest.mark.faults
 @pytest.mark.parametrize("point", ["benchmark: commit stored", "benchmark: finished"])
 def test_other_work_goes_on_beside_a_frozen_worker(crew: Crew, point: str) -> None:
     """Its transactions stay open for an hour here: nothing of it is needed by others."""

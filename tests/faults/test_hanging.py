@@ -15,7 +15,7 @@ REPLACED = [
     Scenario("benchmark", "benchmark: searched", "hang", settings=SOON),
     Scenario("benchmark", "benchmark: searched", "seize", settings=SOON),
     Scenario("index", "index: words", "hang", settings=SOON),
-    Scenario("benchmark", "benchmark: commit stored", "die", settings=NEVER, quick=True),
+    Scenario("benchmark", "benchmark: commit stored", "die", settings=NEVER),
     Scenario("index", "index: encoded", "die", settings=NEVER),
 ]
 
@@ -26,9 +26,7 @@ def test_a_worker_that_hangs_or_dies_is_replaced(crew: Crew, scenario: Scenario)
     assert sorted(operation.batches.values_list("attempts", flat=True))[-2:] == [1, 2]
 
 
-@pytest.mark.parametrize(
-    "point", ["benchmark: encoding", pytest.param("benchmark: reranking", marks=pytest.mark.faults)]
-)
+@pytest.mark.parametrize("point", ["benchmark: encoding", "benchmark: reranking"])
 def test_a_query_at_which_a_model_hangs_is_its_own_error_alone(crew: Crew, point: str) -> None:
     kind = KINDS["benchmark"]
     expected = undisturbed(kind)
@@ -46,7 +44,6 @@ def test_a_query_at_which_a_model_hangs_is_its_own_error_alone(crew: Crew, point
     assert rankings | failed == expected["rankings"] | failed
 
 
-@pytest.mark.faults
 def test_a_query_at_which_a_store_hangs_is_its_own_error_alone(crew: Crew) -> None:
     kind = KINDS["store"]
     expected = undisturbed(kind)["rankings"]
@@ -62,7 +59,6 @@ def test_a_query_at_which_a_store_hangs_is_its_own_error_alone(crew: Crew) -> No
     assert rankings | failed == expected | failed
 
 
-@pytest.mark.faults
 def test_a_cancel_frees_a_worker_that_hangs(crew: Crew) -> None:
     operation = KINDS["benchmark"].start()
     crew.start("benchmark: searched", "hang").wait_for_fault()

@@ -10,7 +10,6 @@ from statistics import median
 from typing import Any
 
 import httpx
-import pytest
 from django.contrib.auth.models import Permission, User
 from websockets.asyncio.client import connect
 
@@ -116,7 +115,6 @@ def left_when_the_first_ended(operations: list[Operation]) -> list[float]:
     return sorted(shares)
 
 
-@pytest.mark.faults
 def test_nobody_is_refused_nobody_waits_for_the_others(
     crew: Crew,
     serve: Callable[..., str],

@@ -37,9 +37,7 @@ STOPPED = [
     ("benchmark", "benchmark: finishing"),
     ("index", "index: commit stored"),
 ]
-CUT_OFF = [
-    Scenario(kind, point, "cut off", alone=True, quick=point == "benchmark: finishing") for kind, point in POINTS
-]
+CUT_OFF = [Scenario(kind, point, "cut off", alone=True) for kind, point in POINTS]
 CROWDED_OUT = [Scenario(kind, point, "crowd out", alone=True) for kind, point in CROWDED]
 RESTARTED = [Scenario(kind, point, "stop postgres", alone=True) for kind, point in STOPPED]
 

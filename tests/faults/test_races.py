@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
 from django.core.management import call_command
 from django.db.models import Sum
 from hypothesis import HealthCheck, Phase, settings
@@ -144,7 +143,6 @@ def _active() -> bool:
     return Operation.objects.filter(status__in=("pending", "running")).exists()
 
 
-@pytest.mark.faults
 def test_whatever_people_do_at_once_ends_well(crew: Crew) -> None:
     seen: Counter[str] = Counter()
     benchmark = create_benchmark(make_library(queries=6, documents=30), name="undisturbed", matrix=MATRIX)

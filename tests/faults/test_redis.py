@@ -22,7 +22,7 @@ POINTS = [
     ("index", "index: chunked"),
     ("resolve", "resolve: stored"),
 ]
-AWAY = [Scenario(kind, point, "kill Redis", alone=True, quick=kind == "resolve") for kind, point in POINTS]
+AWAY = [Scenario(kind, point, "kill Redis", alone=True) for kind, point in POINTS]
 FROZEN = [Scenario(kind, point, "freeze Redis", alone=True) for kind, point in POINTS if point.endswith("stored")]
 
 

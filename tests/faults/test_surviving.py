@@ -62,19 +62,15 @@ JUMPED = [
     ("resolve", "resolve: decided", "back"),
 ]
 FAMILIES = {
-    "A worker killed: another ends what it began": [
-        Scenario(kind, point, "kill", quick=point == "benchmark: amid COPY" and kind == "benchmark")
-        for kind, point in KILLED
-    ],
+    "A worker killed: another ends what it began": [Scenario(kind, point, "kill") for kind, point in KILLED],
     "Redis emptied in mid-work: the sweep queues the batches again": [
-        Scenario(kind, point, "flush", alone=True, quick=point.endswith("committed")) for kind, point in EMPTIED
+        Scenario(kind, point, "flush", alone=True) for kind, point in EMPTIED
     ],
     "A worker's clock jumps by an hour: leases are kept by the database's": [
-        Scenario(kind, point, f"clock an hour {way}", quick=(way, kind, point) == ("ahead", "benchmark", "claimed"))
-        for kind, point, way in JUMPED
+        Scenario(kind, point, f"clock an hour {way}") for kind, point, way in JUMPED
     ],
     "Workers of two revisions of a model: who may not do a batch leaves it to the other": [
-        Scenario("benchmark", "claimed", "have another revision", quick=True),
+        Scenario("benchmark", "claimed", "have another revision"),
         Scenario("benchmark", "benchmark: planned", "have another revision"),
         Scenario("benchmark", "benchmark: committed", "have another revision"),
         Scenario("isolated", "claimed", "have another revision"),

@@ -15,7 +15,7 @@ from tests.sockets import make_watcher
 
 PATIENT = {"BENCHBENCH_LEASE_SECONDS": 600, "BENCHBENCH_IDLE_TRANSACTION_SECONDS": 600}
 WATCHED = [
-    Scenario("benchmark", "benchmark: searched", "kill the site", settings=PATIENT, quick=True),
+    Scenario("benchmark", "benchmark: searched", "kill the site", settings=PATIENT),
     Scenario("index", "index: chunked", "kill the site", settings=PATIENT),
     Scenario("resolve", "resolve: decided", "kill the site", settings=PATIENT),
 ]

@@ -30,6 +30,7 @@ def outcomes(measure: Measure, ranking: str, truth: dict[str, int], top_grade: i
 
 
 @pytest.mark.parametrize("seed", range(60))
+@pytest.mark.thorough
 def test_the_bounds_are_the_least_and_the_greatest_of_all_outcomes(seed):
     pick = random.Random(seed)
     top_grade = pick.choice([1, 2, 3])

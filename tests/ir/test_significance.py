@@ -261,6 +261,7 @@ class TestSimulation:
             for seed in range(benchmarks)
         ]
 
+    @pytest.mark.thorough
     def test_without_a_true_difference_one_is_named_in_5_percent_or_less(self):
         found = self.comparisons([0] * RUNS, 200)
         wrong = np.mean([any(pair.significant for pair in one.pairs) for one in found])
@@ -269,6 +270,7 @@ class TestSimulation:
         # Each pair by itself would be wrong somewhere in nearly every benchmark.
         assert np.mean([any(pair.p_randomisation <= 0.05 for pair in one.pairs) for one in found]) > 0.8
 
+    @pytest.mark.thorough
     def test_the_detectable_difference_is_right_within_20_percent(self):
         found = {}
         stated = []

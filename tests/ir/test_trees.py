@@ -120,6 +120,7 @@ class TestClusters:
             assert all(lengths[part].sum() <= most for part in made)
         assert lists(made) == lists(clusters(vectors, lengths, most=most, threshold=threshold, seed=seed))
 
+    @pytest.mark.thorough
     def test_the_number_of_threads_changes_nothing(self) -> None:
         command = "from tests.ir.test_trees import *; print(clustered(near_topics(noise=0.6)))"
         told = {

@@ -12,6 +12,8 @@ from django.db.utils import OperationalError
 from benchbench.database import tables
 from benchbench.database.tables import not_applied, why_not_usable
 
+pytestmark = pytest.mark.thorough
+
 
 def check(environment: dict[str, str]) -> str:
     finished = subprocess.run(

@@ -20,6 +20,8 @@ from tests.operations.streamed import Watcher, is_end, make_operations
 from tests.retrieval.llm_server import LLMServer, known_server
 from tests.sockets import cookie_of, make_watcher
 
+pytestmark = pytest.mark.thorough
+
 STAGES = {
     "index_progress": ["starting", "chunking", "encoding", "storing", "finalizing"],
     "benchmark_mapping_resolution_progress": ["starting", "loading_documents", "resolving", "finalizing"],

@@ -230,6 +230,7 @@ def test_waiting_without_a_worker_ends_what_a_killed_process_left_open(handler: 
         wait(failed)
 
 
+@pytest.mark.thorough
 def test_a_worker_goes_on_after_the_database_was_restarted(handler: Adding) -> None:
     first, second = start({"number": 1}), start({"number": 2})
     with psycopg.connect(settings.DATABASE_URL.replace("/benchbench?", "/postgres?"), autocommit=True) as administrator:

@@ -81,6 +81,7 @@ def stalled(site: str, path: str, offered: str) -> socket.socket:
     return client
 
 
+@pytest.mark.thorough
 def test_a_watcher_outlives_neither_its_silence_nor_the_loss_of_redis_and_is_right_when_it_comes_back(
     serve: Any, redis_of_its_own: Any, transactional_db: None
 ) -> None:

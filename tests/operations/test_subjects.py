@@ -28,6 +28,8 @@ from tests.factories import make_collection
 from tests.operations.watched import ALL, aside, path_of
 from tests.sockets import closed, opened, refused, socket
 
+pytestmark = pytest.mark.thorough
+
 API = "/api/v2/operations"
 
 

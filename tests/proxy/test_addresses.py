@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.mark.parametrize(
     ("proxies", "same", "other"),

@@ -17,6 +17,8 @@ from tests.client.conftest import PASSWORD
 from tests.client.scripted import scripted
 from tests.operations.streamed import Watcher
 
+pytestmark = pytest.mark.thorough
+
 NOWHERE = "http://127.0.0.1:9"
 MIB = 2**20
 
@@ -133,7 +135,7 @@ def test_the_site_works_behind_it(proxy: Any, serve: Callable[..., str], ada: Us
 
 def sign_in(address: str, stated: str, own: str) -> int:
     """Try to sign in from the address `own` of this machine, as a client who states another one."""
-    with httpx.Client(transport=httpx.HTTPTransport(local_address=own)) as client:
+    with httpx.Client(transport=httpx.HTTPTransport(local_address=own), timeout=180) as client:
         return client.post(
             f"{address}/api/v2/auth/token",
             json={"username": f"nobody at {stated}", "password": PASSWORD},

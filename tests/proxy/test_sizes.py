@@ -12,6 +12,8 @@ from apps.api.parsers import FORM_BYTES, UploadParser
 from apps.api.urls import urlpatterns
 from tests.proxy.conftest import COMPOSE, environment, filled_in
 
+pytestmark = pytest.mark.thorough
+
 DATASET, CORPUS = "BENCHMARK_DATASET_MAX_UPLOAD_BYTES", "BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES"
 PAGES = {
     "admin:datasets_dataset_add": DATASET,

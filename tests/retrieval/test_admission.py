@@ -12,6 +12,8 @@ from apps.retrieval.stores.filling import installed_version
 from tests.retrieval import admission
 from tests.retrieval.arms import WIDEST, require_installed
 
+pytestmark = pytest.mark.thorough
+
 DOCS = Path(__file__).parents[2] / "docs/stores.md"
 BEGIN, END = "<!-- admission: written by tests/retrieval/test_admission.py -->\n", "<!-- end of admission -->\n"
 

@@ -64,6 +64,7 @@ ENDINGS = {
 
 @pytest.mark.parametrize("is_new", [False, True], ids=["in a process that has it open", "in a new process"])
 @pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.thorough
 def test_no_damage_changes_a_figure(index, settings, ending, is_new):
     right = figures(index)
     assert len(set(right[1])) > 5

@@ -257,6 +257,7 @@ QUERIES, DOCUMENTS, CHARACTERS = 30, 250, 600  # the beginnings of texts, which 
 
 
 @pytest.mark.django_db
+@pytest.mark.thorough
 def test_late_interaction_ranks_a_slice_of_cranfield_better_than_its_first_stage(shared_data, built):
     folder = shared_data / "cranfield"
     judged: dict[str, dict[str, int]] = {}

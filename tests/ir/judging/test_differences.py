@@ -40,6 +40,7 @@ def values(measure: Measure, rankings: list, query: int, truth: dict[str, int]) 
 
 
 @pytest.mark.parametrize("seed", range(15))
+@pytest.mark.thorough
 def test_the_bounds_of_a_mean_difference_are_the_least_and_greatest_of_all_fillings(seed):
     rankings, truths, top = drawn(seed)
     for measure in MEASURES:
