@@ -107,6 +107,9 @@ def services() -> None:
         "DEBUG": "true",
         "SECRET_KEY": "perf",
         "BENCHBENCH_BATCH_SECONDS": "0",  # batches of one query each, so that the upgrade comes amid them
+        "BENCHMARK_MAX_RUNNING_PER_USER": "1000",
+        "BENCHBENCH_API_RATE_START": "6000/min",
+        "BENCHBENCH_API_RATE_WRITE": "6000/min",
     }
     sys.path.insert(0, str(throwaway.ROOT))
     from benchbench import embedded
@@ -158,7 +161,7 @@ def serving(tree: Path) -> Iterator[str]:
 
 
 class Asking:
-    """Asks a site for what scripts read, and to make, start and delete benchmarks; counts what is no success."""
+    """Asks a site for what scripts read, and to make, start and cancel benchmarks; counts what is no success."""
 
     def __init__(self, site: str, made: dict[str, Any]) -> None:
         self.site, self.made = site, made
@@ -170,6 +173,8 @@ class Asking:
         answer = self.client.request(method, f"{self.site}/api/v2/{path}", **more)
         self.asked += 1
         if answer.status_code >= 400:
+            if not self.refused:  # the first tells enough
+                print(f"{method} {path}: {answer.status_code} {answer.text[:200]}")
             self.refused[f"{method} {path.partition('/')[0]}: {answer.status_code}"] += 1
         return answer.json() if answer.content and answer.status_code < 400 else {}
 
@@ -187,7 +192,8 @@ class Asking:
             body = {"mapping_id": self.made["mapping"], "name": f"{what} {number}", "config_matrix": {}}
             made = self.ask("POST", "benchmarks", json=body)
             if "id" in made:
-                self.ask("POST", f"benchmarks/{made['id']}/start")
+                self.start(made["id"])
+                self.ask("POST", f"benchmarks/{made['id']}/cancel")
         print(f"{what}: {self.asked - asked} requests, {self.refused.total() - refused} refused {dict(self.refused)}")
 
     def wait_for(self, benchmark: str) -> float:
