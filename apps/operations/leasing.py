@@ -192,6 +192,19 @@ class Lease:
         events.publish(self.batch.operation_id, always=always)
 
     @contextmanager
+    def holding(self, *, alone: bool = False) -> Iterator[None]:
+        """A transaction in which the operation does not end: `Stopped` if it has, or if the lease is lost.
+
+        For what is stored before the batch ends. Raises HeldError where another keeps the operation to itself for too
+        long, as one does that is `alone`.
+        """
+        with limited():
+            _lock_active(self.batch.operation, alone=alone)
+            if not self.held().exists():
+                raise Stopped
+            yield
+
+    @contextmanager
     def commit(
         self,
         result: dict[str, Any] | None = None,
@@ -205,11 +218,8 @@ class Lease:
         `then` is asked for more at its end, when no other batch of the operation can end meanwhile. Raises HeldError
         where another keeps the operation to itself for too long.
         """
-        with limited():
-            batches = list(batches)
-            _lock_active(self.batch.operation, alone=bool(batches) or then is not None)
-            if not self.held().exists():
-                raise Stopped
+        batches = list(batches)
+        with self.holding(alone=bool(batches) or then is not None):
             yield
             # Locked only now, or the lease could not be renewed while much is stored. Of two attempts that store at
             # once one finds here that it has lost, and undoes what it stored.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from apps.collections.fingerprints import live
 from apps.collections.models import Collection, Section
 from apps.retrieval.availability import require_available
+from apps.retrieval.deleting import delete_unused_parts
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.search.vectors import table_store
@@ -73,6 +74,19 @@ def _windows(collection: Collection, length: str, size: int, overlap: int) -> in
         return int(cursor.fetchone()[0])
 
 
+def take_chunks(index: Index, chunk_set: ChunkSet) -> None:
+    """Let an index have a chunk set; the one that it had goes, unless another index uses it.
+
+    In the transaction that makes the set: a build that ends there leaves nothing that no index leads to.
+    """
+    if index.chunk_set_id == chunk_set.pk:
+        return
+    index.chunk_set, index.lexical_index = chunk_set, None
+    index.dimension = None  # the vectors that there are belong to other chunks: `prepare_table` drops them
+    index.save(update_fields=["chunk_set", "lexical_index", "dimension", "updated_at"])
+    delete_unused_parts(index.collection)
+
+
 def missing_positions(index: Index, chunk_set: ChunkSet, *, revision: str) -> Positions:
     """Return the positions without a vector, ascending: what a build that was broken off has made is kept.
 
@@ -85,7 +99,7 @@ def missing_positions(index: Index, chunk_set: ChunkSet, *, revision: str) -> Po
 
 
 def prepare_table(index: Index, chunk_set: ChunkSet, *, revision: str, dimension: int) -> None:
-    """Make the table for the vectors of these chunks by this model, and write both down with the index.
+    """Make the table for the vectors of these chunks, which the index has, by this model; it is written down.
 
     A table that was begun with others goes.
     """
@@ -93,8 +107,8 @@ def prepare_table(index: Index, chunk_set: ChunkSet, *, revision: str, dimension
         table_store().delete_collection(index.vector_table)
         table_store().create_collection(index.vector_table, dimension)
         index.stats = {}
-    index.chunk_set, index.encoder_revision, index.dimension = chunk_set, revision, dimension
-    index.save(update_fields=["chunk_set", "encoder_revision", "dimension", "stats", "updated_at"])
+    index.encoder_revision, index.dimension = revision, dimension
+    index.save(update_fields=["encoder_revision", "dimension", "stats", "updated_at"])
 
 
 def _continues(index: Index, chunk_set: ChunkSet, revision: str) -> bool:

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from apps.collections.models import Collection
 from apps.operations.launching import OperationActiveError
 from apps.operations.models import Operation
 from apps.retrieval.models import Chunk, ChunkSet, Index, LexicalIndex
@@ -26,17 +27,20 @@ def delete_index(index: Index) -> None:
     table, file, collections = index.vector_table, vectors_file(index), collections_folder(index)
     delete_unused(index)
     table_store().delete_collection(table)
-    unused = LexicalIndex.objects.filter(chunk_set__collection=index.collection_id, index__isnull=True)
-    unused.exclude(engine=full_text.ENGINE).delete()
-    for words in unused.filter(engine=full_text.ENGINE, chunk_set__index__isnull=True):  # it belongs to no one index
-        full_text.delete_full_text(words)
-    chunk_sets = ChunkSet.objects.filter(
-        collection=index.collection_id, index__isnull=True, lexical_indexes__isnull=True
-    )
-    delete_chunk_sets(list(chunk_sets.values_list("pk", flat=True)))
+    delete_unused_parts(index.collection)
     # Other machines keep theirs, unused.
     transaction.on_commit(lambda: file.unlink(missing_ok=True))
     transaction.on_commit(lambda: shutil.rmtree(collections, ignore_errors=True))
+
+
+def delete_unused_parts(collection: Collection) -> None:
+    """Delete the lexical indexes and chunk sets of a collection that no index uses."""
+    unused = LexicalIndex.objects.filter(chunk_set__collection=collection, index__isnull=True)
+    unused.exclude(engine=full_text.ENGINE).delete()
+    for words in unused.filter(engine=full_text.ENGINE, chunk_set__index__isnull=True):  # it belongs to no one index
+        full_text.delete_full_text(words)
+    chunk_sets = ChunkSet.objects.filter(collection=collection, index__isnull=True, lexical_indexes__isnull=True)
+    delete_chunk_sets(list(chunk_sets.values_list("pk", flat=True)))
 
 
 def delete_chunk_sets(keys: Sequence[UUID]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from django.db import transaction
 
-from apps.retrieval.building import finish, insert_vectors, prepare_table
+from apps.retrieval.building import finish, insert_vectors, prepare_table, take_chunks
 from apps.retrieval.chunking import make_chunk_set
 from apps.retrieval.encoders.encoding import cached_vector
 from apps.retrieval.encoders.vector_cache import space_of
@@ -51,6 +51,7 @@ def import_vectors(
     vectors = _in_order(vector_file, _external_ids(chunk_set))
     # Never the stated revision alone: vectors of the same name that were made here are others, if only in last bits.
     revision = f"imported:{vector_file.sha256[:16]}" + (f" ({vector_file.revision})" if vector_file.revision else "")
+    take_chunks(index, chunk_set)
     index.dimension = None  # so that a table which an earlier build has begun goes
     prepare_table(index, chunk_set, revision=revision, dimension=vectors.shape[1])
     insert_vectors(index, np.arange(len(vectors)), vectors)

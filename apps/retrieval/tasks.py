@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from django.conf import settings
+from django.db import transaction
 from django.db.models import F, Sum
 
 from apps.operations import queueing
@@ -29,6 +30,7 @@ from apps.retrieval.building import (
     insert_vectors,
     missing_positions,
     prepare_table,
+    take_chunks,
 )
 from apps.retrieval.chunking import make_chunk_set
 from apps.retrieval.encoders import Encoder, load_encoder
@@ -74,18 +76,11 @@ def chunk(index: Index, batch: Batch, lease: Lease) -> None:
     if get_strategy(index.strategy).requires_llm:
         check_llm(index)  # before hours of encoding, and not at the first search
     encoder = load_encoder(index.encoder) if index.encoder else None
-    chunk_set = make_chunk_set(
-        index.collection,
-        strategy=index.strategy,
-        parameters=index.chunk_parameters,
-        grown_by=grown_by(index, encoder),
-        on_part=lease.check,
-    )
+    chunk_set = chunks_of(index, encoder, lease)
     batches: list[tuple[dict[str, Any], int]] = [({"part": "lexical"}, 1)] if index.lexical else []
     if encoder is None:
         with lease.commit(batches=batches):
-            Index.objects.filter(pk=index.pk).update(chunk_set=chunk_set)
-        return
+            return
     missing = missing_positions(index, chunk_set, revision=encoder.revision)
     new = ~np.isin(missing, known_positions(document_space(encoder), chunk_set))
     tried = min(int(np.searchsorted(np.cumsum(new), TRIAL, side="right")), MOST_AT_ONCE)
@@ -99,6 +94,21 @@ def chunk(index: Index, batch: Batch, lease: Lease) -> None:
         prepare_table(index, chunk_set, revision=encoder.revision, dimension=encoder.dimension)
         store_chunks(index, trial, vectors, encoder)
     trim_cache()
+
+
+@transaction.atomic
+def chunks_of(index: Index, encoder: Encoder | None, lease: Lease) -> ChunkSet:
+    """Return the chunk set of an index, made if there is none yet, which the index has from then on."""
+    chunk_set = make_chunk_set(
+        index.collection,
+        strategy=index.strategy,
+        parameters=index.chunk_parameters,
+        grown_by=grown_by(index, encoder),
+        on_part=lease.check,
+    )
+    with lease.holding():
+        take_chunks(index, chunk_set)
+    return chunk_set
 
 
 def encode(index: Index, batch: Batch, lease: Lease) -> None:

@@ -5,15 +5,16 @@ from apps.collections.importing import create_collection, import_documents
 from apps.collections.records import DocumentRecord
 from apps.operations.handlers import handler_for
 from apps.operations.launching import OperationActiveError, cancel_operation
-from apps.operations.leasing import new_owner
+from apps.operations.leasing import Stopped, new_owner
 from apps.operations.models import Batch, Operation
 from apps.operations.working import OperationFailedError, perform_batch, wait
+from apps.retrieval import tasks
 from apps.retrieval.availability import UnavailableError
 from apps.retrieval.building import IndexingError, ranges
 from apps.retrieval.encoders import load_encoder, registry
 from apps.retrieval.encoders.keyword import KeywordEncoder
 from apps.retrieval.indexing import build_index, create_index
-from apps.retrieval.models import CachedVector, Index
+from apps.retrieval.models import CachedVector, Chunk, ChunkSet, Index, LexicalIndex
 from apps.retrieval.search.vectors import table_store
 from apps.retrieval.strategies import StrategyError
 from benchbench.errors import ConflictError
@@ -208,6 +209,35 @@ class TestABuildThatIsBrokenOff:
         wait(build_index(index))
         index.refresh_from_db()
         assert (index.stats["num_vectors"], counting.encoded) == (80, 70 + 80)
+
+    @pytest.mark.parametrize("batches_done", [0, 1, 2])
+    def test_chunks_of_documents_that_have_changed_go(self, counting, monkeypatch, batches_done):
+        """Those of a build that ended as it tried the encoder, when it had cut, or with vectors and words too."""
+        collection = create_collection("library")
+        import_documents(collection, [DocumentRecord(f"{n:03}", "", f"apple {n}") for n in range(70)])
+        index = create_index(collection, name="index", encoder="counting:apple")
+        operation = build_index(index)
+
+        def cancelled(*_):
+            cancel_operation(operation)
+            raise Stopped
+
+        if batches_done == 0:
+            with monkeypatch.context() as patched:
+                patched.setattr(tasks, "encode_chunks", cancelled)
+                perform_batch(operation.batches.get().pk, owner=new_owner())
+        else:
+            perform_batch(operation.batches.get().pk, owner=new_owner())
+            for batch in operation.batches.all()[1:batches_done]:
+                perform_batch(batch.pk, owner=new_owner())
+            cancel_operation(operation)
+        assert ChunkSet.objects.get().chunk_count == 70
+        import_documents(collection, [DocumentRecord(f"{n:03}", "", f"apple pear {n}") for n in range(80)])
+        wait(build_index(index))
+        index.refresh_from_db()
+        assert len(stored_vectors(index)) == 80
+        assert [ChunkSet.objects.get(), LexicalIndex.objects.get()] == [index.chunk_set, index.lexical_index]
+        assert Chunk.objects.count() == 80
 
     def test_another_revision_of_the_model_is_refused_within_a_build(self, counting, monkeypatch):
         _, operation = self.start(many())
