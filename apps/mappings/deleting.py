@@ -17,9 +17,10 @@ def delete_mapping(mapping: Mapping) -> None:
     A collection of ids that was made for the external runs of this dataset goes with its mapping.
     Raises ConflictError where benchmarks use it, or an operation is resolving it.
     """
-    if active := Operation.active_on(mapping):
-        raise in_use(mapping, active)
     with transaction.atomic():
+        mapping.refresh_from_db(from_queryset=Mapping.objects.select_for_update())  # whoever starts to resolve it waits
+        if active := Operation.active_on(mapping):
+            raise in_use(mapping, active)
         collection = mapping.collection
         delete_unused(mapping)
         if collection.kind == Collection.Kind.EXTERNAL:

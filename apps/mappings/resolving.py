@@ -89,12 +89,14 @@ def resolve(mapping: Mapping, *, by: Any = None) -> Resolved:
             return Resolved(resolve_now(mapping, limit_ms=settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_WALL_MS))
         except TookTooLongError:
             mapping.refresh_from_db()
-    operation = start_operation(
-        Operation.Kind.RESOLVE,
-        subject_id=mapping.pk,
-        by=by or mapping.owner,
-        batches=[({"refs": references}, max(1, references))],
-    )
+    with transaction.atomic():
+        Mapping.objects.select_for_update(no_key=True).get(pk=mapping.pk)  # whoever deletes it waits
+        operation = start_operation(
+            Operation.Kind.RESOLVE,
+            subject_id=mapping.pk,
+            by=by or mapping.owner,
+            batches=[({"refs": references}, max(1, references))],
+        )
     return Resolved(mapping, operation)
 
 

@@ -22,6 +22,7 @@ def delete_index(index: Index) -> None:
 
     Raises ConflictError where runs point at it, and OperationActiveError while it is being built.
     """
+    index.refresh_from_db(from_queryset=Index.objects.select_for_update())  # whoever starts to build it waits
     if Operation.active_on(index):
         raise OperationActiveError(f'The index "{index}" is being built: cancel that first.')
     table, file, collections = index.vector_table, vectors_file(index), collections_folder(index)

@@ -98,7 +98,7 @@ def build_index(index: Index, *, by: User | None = None) -> Operation:
     It counts against the quota of `by`, or of the index's owner where nobody is named. Raises ConflictError for a ready
     index, which never changes, and while it is being built; UnavailableError; QuotaError.
     """
-    index.refresh_from_db()
+    index.refresh_from_db(from_queryset=Index.objects.select_for_update(no_key=True))  # whoever deletes it waits
     require_available(index)
     require_bounded(index.collection, index.strategy, index.chunk_parameters)  # by the documents that there are now
     if index.status == Index.Status.READY:

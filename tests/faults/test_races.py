@@ -137,6 +137,7 @@ def hold_no_orphans() -> None:
     assert not Chunk.objects.exclude(chunk_set__in=sets).filter(chunk_set__lexical_indexes=None).exists()
     assert not ListSource.objects.filter(benchmark=None).exists()
     assert not Run.objects.exclude(status__in=("completed", "failed", "cancelled", "pending")).exists()
+    assert not Operation.objects.filter(error__contains="DoesNotExist").exists()
 
 
 def _active() -> bool:
