@@ -15,6 +15,8 @@ def delete_unused(instance: Model) -> None:
     """Delete `instance` and what belongs to it; raise `ConflictError` naming what uses it, and then delete nothing."""
     try:
         with transaction.atomic():
+            # Who has just stored what points at it ends first, and is seen; who has not yet fails (`referring`).
+            list(type(instance)._base_manager.select_for_update().filter(pk=instance.pk).values_list("pk"))
             instance.delete()
     except ProtectedError as error:
         raise in_use(instance, *error.protected_objects) from None

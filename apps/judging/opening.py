@@ -23,6 +23,7 @@ from apps.judging.scales import default_scale, grades_of, read_scale
 from apps.mappings.models import Mapping
 from apps.operations.queueing import RENEW_STATE, enqueue_once
 from benchbench.access import usable
+from benchbench.database.references import referring
 from benchbench.ir.judging.orders import SHARE
 from benchbench.ir.measures import Measure, MeasureError
 
@@ -67,7 +68,7 @@ def open_round(
     mapping, question, query_ids = plan.mapping, plan.question, plan.query_ids
     placed = place(question, order=options.order, budget=options.budget, uniform_share=options.uniform_share)
     _check_items(len(placed.numbers), plan.depth, plan.version)
-    with transaction.atomic():
+    with referring("The round"):
         opened = Round.objects.create(
             name=options.name.strip(),
             owner=owner,

@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
 from apps.mappings.models import Mapping
 from benchbench.access import usable
+from benchbench.database.references import referring
 from benchbench.errors import ConflictError
 from benchbench.names import checked_name, under_free_name
 
@@ -40,7 +41,7 @@ def create_mapping(dataset: Dataset, collection: Collection, *, name: str = "", 
         )
     called = checked_name(name, "mapping")
     try:
-        with transaction.atomic():
+        with referring("The mapping"):
             return Mapping.objects.create(name=called, dataset=dataset, collection=collection, owner=owner)
     except IntegrityError as error:
         _refuse_second(dataset, collection, owner)  # somebody mapped them in the same moment

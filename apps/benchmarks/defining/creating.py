@@ -5,7 +5,6 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db import transaction
 
 from apps.benchmarks.defining.choosing import choose_indexes, unable
 from apps.benchmarks.defining.options import BenchmarkError, BenchmarkOptions
@@ -18,6 +17,7 @@ from apps.mappings.models import Mapping
 from apps.mappings.resolving import is_stale
 from apps.retrieval.availability import lack, parts_of_run
 from apps.retrieval.models import Index
+from benchbench.database.references import referring
 from benchbench.errors import ConflictError
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.matrix import Matrix
@@ -58,7 +58,7 @@ def create_benchmark(
     chosen = choose_indexes(mapping, configurations, owner, among=indexes, may_lack="config" in (experiment or {}))
     measured = measures_of(parsed.k_values_for_metrics, options.measures, version or newest)
     stored = {"name": options.name.strip(), "matrix": parsed.as_dict(), "measures": measured}
-    with transaction.atomic():
+    with referring("The benchmark"):
         benchmark = Benchmark.objects.create(
             **options.as_dict() | stored,
             owner=owner,

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 from django.contrib.auth.models import User
-from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
 
@@ -25,6 +24,7 @@ from apps.collections.stubs import add_ids
 from apps.datasets.models import Dataset, DatasetVersion
 from apps.mappings.external import external_mapping
 from apps.operations.models import Status
+from benchbench.database.references import referring
 from benchbench.errors import ConflictError
 from benchbench.files.flowbaby.reading import OrderBy
 from benchbench.files.runs import RunFile
@@ -65,7 +65,7 @@ class NewBenchmark:
         return bool(self.name or self.measures or self.k)
 
 
-@transaction.atomic
+@referring("The run")
 def import_runs(
     paths: Sequence[Path],
     *,

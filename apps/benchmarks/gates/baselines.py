@@ -3,13 +3,13 @@
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
 from apps.benchmarks.models import Baseline, Benchmark, Run
 from apps.datasets.models import Dataset
 from benchbench.access import visible
+from benchbench.database.references import referring
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.finding import named_rows
 
@@ -20,7 +20,7 @@ class BaselineError(ConflictError):
     code = "baseline"
 
 
-@transaction.atomic
+@referring("The baseline")
 def approve(run: Run, *, name: str, reason: str, by: Any) -> Baseline:
     """Make a completed run the current baseline `name` of its dataset; the one of that name so far is retired.
 
