@@ -3,21 +3,26 @@
 from argparse import ArgumentTypeError
 from collections.abc import Mapping
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from django.core.management.base import CommandParser
 
-from apps.datasets.readers import FORMATS, read_dataset
+from apps.datasets.readers import read_dataset
 from apps.datasets.readers.catalogue import read_catalogue
+from apps.datasets.readers.formats import DIRECTORIES, FILES, FORMATS
 from apps.datasets.records import DatasetError, DatasetRecord
 from benchbench.catalogue import catalogue_id
 
-SOURCE_HELP = """SOURCE is one of these, recognised by its content:
 
-  a file       BenchBench JSON (schema 1.0), ground_truth.json, module queries (SPEC-001), CSV or JSON Lines,
-               TREC judgments (with --topics)
-  a directory  BEIR (queries.jsonl, qrels/SPLIT.tsv), Flowbaby (topics.json, qrels.json), ground_truth.json with its
-               documents/, TREC judgments and topics
+def _listed(name: str, text: str) -> str:
+    return fill(text, 120, initial_indent=f"  {name:<13}", subsequent_indent=" " * 15)
+
+
+SOURCE_HELP = f"""SOURCE is one of these, recognised by its content:
+
+{_listed("a file", "; ".join([FILES, "TREC judgments (with --topics)"]))}
+{_listed("a directory", DIRECTORIES)}
   a zip of either; any file may be a .gz
   an id        ir_datasets:beir/scifact/test: a public collection of the library ir_datasets, which downloads it
 """

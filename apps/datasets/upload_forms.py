@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from django import forms
 
 from apps.datasets.models import Dataset, DatasetVersion
-from apps.datasets.readers import FORMATS
+from apps.datasets.readers.formats import FORMATS, SOURCES
 from apps.datasets.records import LABEL_LENGTH, DatasetRecord
 from apps.datasets.uploading import read_upload
 from benchbench.access import may_change
@@ -27,11 +27,7 @@ class DatasetForm(PageForm):
         label="Judged queries",
         limit="BENCHMARK_DATASET_MAX_UPLOAD_BYTES",
         remedy="Larger ones are imported by the command manage.py import_dataset.",
-        help_text=(
-            "JSON of schema 1.0, module queries, ground_truth.json, CSV or JSON Lines with a row for each judgment; a "
-            "zip of a directory: BEIR, Flowbaby, TREC judgments with their topics, ground_truth.json with documents/. "
-            "Files may be packed (.gz)."
-        ),
+        help_text=SOURCES,
     )
     format = forms.ChoiceField(
         required=False,

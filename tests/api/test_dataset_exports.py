@@ -9,7 +9,7 @@ import pytest
 
 from apps.collections.models import Collection
 from apps.datasets.models import Dataset
-from apps.datasets.readers import FORMATS
+from apps.datasets.readers.formats import FORMATS
 from apps.datasets.writers import WRITERS
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve_now

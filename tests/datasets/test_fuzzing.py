@@ -11,6 +11,7 @@ from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
 from apps.datasets.previewing import preview
 from apps.datasets.readers import read_dataset
+from apps.datasets.readers.formats import FORMATS
 from tests.damages import damaged_bytes, fuzz, import_each, writer
 from tests.datasets.test_readers import DOCUMENT, MODULES, QRELS_TXT, TABLE, TOPICS_TSV, TRUTH
 from tests.datasets.test_schema1 import FULL
@@ -30,6 +31,10 @@ SOURCES: dict[str, dict[str, Any]] = {
     "table": {"judged.csv": TABLE.encode()},
     "table, JSON Lines": {"judged.jsonl": "\n".join(map(json.dumps, JSON_LINES)).encode()},
 }
+
+
+def test_every_format_is_fuzzed() -> None:
+    assert {source.partition(",")[0] for source in SOURCES} == set(FORMATS)
 
 
 @pytest.mark.parametrize("source", SOURCES)

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from apps.datasets.readers import FORMATS, read_dataset
+from apps.datasets.readers import read_dataset
 from apps.datasets.readers.detecting import detect
+from apps.datasets.readers.formats import FORMATS
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord, check
 from benchbench.errors import BenchbenchError
 from benchbench.files.sniffing import sniff

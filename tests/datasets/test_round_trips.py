@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from apps.datasets.content import content_hash
 from apps.datasets.exporting import export_record, record_of
 from apps.datasets.importing import import_dataset
-from apps.datasets.readers import FORMATS, read_dataset
+from apps.datasets.readers import read_dataset
+from apps.datasets.readers.formats import FORMATS
 from apps.datasets.records import DatasetRecord, check
 from apps.datasets.writers import WRITERS
 from apps.datasets.writers.losses import losses

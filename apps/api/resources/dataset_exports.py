@@ -18,7 +18,7 @@ from apps.api.openapi import WARNINGS, file_headers, refusals
 from apps.api.serializers.dataset_exports import DatasetFormats, ExportQuery
 from apps.datasets.finding import find_version
 from apps.datasets.models import Dataset
-from apps.datasets.readers import FORMATS
+from apps.datasets.readers.formats import FORMATS
 from apps.datasets.writers import JSON, WRITERS
 from apps.mappings.exporting import export_dataset
 from benchbench.access import may_view

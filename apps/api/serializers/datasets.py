@@ -7,7 +7,7 @@ from rest_framework import serializers
 from apps.api import sentences
 from apps.api.fields import Choice, FilePart, Identifier, Moment, StrictSerializer, Text
 from apps.api.paging import Page
-from apps.datasets.readers import FORMATS
+from apps.datasets.readers.formats import FORMATS, SOURCES
 from apps.datasets.records import LABEL_LENGTH
 from benchbench.names import MAX_LENGTH
 
@@ -17,10 +17,7 @@ class DatasetUpload(StrictSerializer):
 
     name = Text(required=False, max_length=MAX_LENGTH, help_text="Required without dataset_id, whose name it keeps.")
     description = Text(required=False, default="", allow_blank=True, max_length=10_000)
-    file = FilePart(
-        help_text="JSON of schema 1.0, module queries, ground_truth.json, CSV or JSON Lines with a row for each "
-        "judgment; a zip of a directory: BEIR, Flowbaby, TREC, ground_truth.json with documents/. Each may be a .gz."
-    )
+    file = FilePart(help_text=SOURCES)
     format = Choice(list(FORMATS), required=False, help_text="Default: detected from the content.")
     split = Text(required=False, max_length=50, help_text="Of BEIR (test without it) and Flowbaby (all).")
     dataset_id = Identifier(required=False, help_text="The file becomes the next version of this dataset.")

@@ -1,44 +1,17 @@
-"""The formats of datasets: one file each, and one line here.
+"""Reading datasets: one file for each format, and one line in `formats`.
 
 Each is told by its content (`detecting`), and is one of `writers` too.
 """
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from django.conf import settings
 
-from apps.datasets.readers.beir import read_beir
 from apps.datasets.readers.detecting import detect
-from apps.datasets.readers.flowbaby import read_flowbaby
-from apps.datasets.readers.module_queries import read_module_queries
-from apps.datasets.readers.schema1 import read_schema1
-from apps.datasets.readers.sectioned import read_sectioned
-from apps.datasets.readers.table import read_table_of_judgments
-from apps.datasets.readers.trec import read_trec
+from apps.datasets.readers.formats import FORMATS
 from apps.datasets.records import DatasetError, DatasetRecord
 from benchbench.files.archives import unpacked
-
-
-@dataclass(frozen=True)
-class Format:
-    """A format by the name that people know it by, its reader, and which keywords that takes besides the path."""
-
-    label: str
-    read: Callable[..., DatasetRecord]
-    options: tuple[str, ...] = ()
-
-
-FORMATS = {
-    "benchbench-json": Format("BenchBench JSON, schema 1.0", read_schema1),
-    "beir": Format("BEIR directory", read_beir, ("split",)),
-    "trec": Format("TREC judgments and topics", read_trec, ("topics",)),
-    "flowbaby": Format("Flowbaby directory", read_flowbaby, ("split",)),
-    "sectioned": Format("Sectioned ground truth", read_sectioned),
-    "module-queries": Format("Module queries (SPEC-001)", read_module_queries),
-    "table": Format("CSV or JSON Lines", read_table_of_judgments, ("columns", "ignore")),
-}
 
 
 def read_dataset(

@@ -2,19 +2,11 @@
 
 from pathlib import Path
 
+from apps.datasets.readers.formats import FORMATS
 from apps.datasets.records import DatasetError
 from benchbench.files.sniffing import Kind, sniff
 from benchbench.reading.strict_json import raw_chunks
 
-# The first of these that a directory holds says what it is; each may be a `.gz`.
-MARKS = (("topics.json", "flowbaby"), ("queries.jsonl", "beir"), ("ground_truth.json", "sectioned"))
-FILES: dict[Kind, str] = {
-    "benchbench-json": "benchbench-json",
-    "module-queries": "module-queries",
-    "ground-truth": "sectioned",
-    "trec-qrels": "trec",
-    "table": "table",
-}
 # What is a part of a dataset, or none, with the way out.
 PARTS: dict[Kind, str] = {
     "trec-topics": "holds the topics of TREC without judgments: import the file of judgments and name this one as its "
@@ -33,30 +25,30 @@ def detect(path: Path) -> str:
     """Return the format in which `path` holds a dataset; raise a sentence where it holds a part of one, or none."""
     if path.is_dir():
         return _of_directory(path)
-    format = sniff(path)
-    if format in FILES:
-        return FILES[format]
-    if format in PARTS:
-        raise DatasetError(f"{path.name} {PARTS[format]}.", field="format")
+    kind = sniff(path)
+    if told := next((name for name, format in FORMATS.items() if kind and format.kind == kind), ""):
+        return told
+    if kind in PARTS:
+        raise DatasetError(f"{path.name} {PARTS[kind]}.", field="format")
     if path.name.removesuffix(".gz").endswith(".json"):
         return "benchbench-json"
     if not any(chunk.strip() for chunk in raw_chunks(path)):
         raise DatasetError(f"{path.name} is empty.")
     raise DatasetError(
         f"{path.name} has no known format: name it (--format, or the field of the upload), one of "
-        f"{', '.join(sorted(FILES.values()))}.",
+        f"{', '.join(sorted(name for name, format in FORMATS.items() if format.kind))}.",
         field="format",
     )
 
 
 def _of_directory(directory: Path) -> str:
-    for name, format in MARKS:
-        if any((directory / f"{name}{ending}").is_file() for ending in ("", ".gz")):
-            return format
-    if any(path.is_file() and sniff(path) == "trec-qrels" for path in sorted(directory.iterdir())):
+    marks = {name: format.mark for name, format in FORMATS.items() if format.mark}
+    for name, mark in marks.items():
+        if any((directory / f"{mark}{ending}").is_file() for ending in ("", ".gz")):
+            return name
+    if any(path.is_file() and sniff(path) == FORMATS["trec"].kind for path in sorted(directory.iterdir())):
         return "trec"
     raise DatasetError(
-        f"{directory} holds no dataset: looked for topics.json (Flowbaby), queries.jsonl (BEIR), ground_truth.json, "
-        "and a file of TREC judgments.",
+        f"{directory} holds no dataset: looked for {', '.join(marks.values())}, and a file of TREC judgments.",
         field="format",
     )

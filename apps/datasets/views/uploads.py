@@ -9,7 +9,7 @@ from django.views.decorators.http import require_POST
 
 from apps.datasets.importing import DatasetReport, foresee, import_dataset
 from apps.datasets.previewing import preview
-from apps.datasets.readers import FORMATS
+from apps.datasets.readers.formats import FORMATS
 from apps.datasets.upload_forms import DatasetForm
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
