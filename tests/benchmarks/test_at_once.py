@@ -60,16 +60,15 @@ def test_whoever_deletes_waits_for_what_is_being_made_and_sees_it(mapping: Mappi
     with transaction.atomic():
         create_benchmark(mapping, name="b", matrix=MATRIX)
         deleting = elsewhere(lambda: delete_index(Index.objects.get(pk=index.pk)))
-        assert_waiting()
+        while not is_waited_for():
+            assert not deleting.done()
     with pytest.raises(ConflictError, match="is used by"):
         deleting.result(timeout=60)
     assert Index.objects.filter(pk=index.pk).exists()
 
 
-def assert_waiting() -> None:
-    """Hold that another session waits for a lock of this one, once it has come so far."""
+def is_waited_for() -> bool:
+    """Whether another session waits for a lock of this one."""
     with connection.cursor() as cursor:
-        while True:
-            cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))")
-            if cursor.fetchone()[0]:
-                return
+        cursor.execute("SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))")
+        return cursor.rowcount > 0

@@ -8,7 +8,7 @@ from typing import Any
 
 from benchbench.errors import BenchbenchError
 from benchbench.ir.gate import Change, Floor, MustNotFail, Rules
-from benchbench.ir.measures import FORMULAS, Measure, MeasureError
+from benchbench.ir.measures import FORMULAS, Measure, MeasureError, definition_of
 from benchbench.ir.profiles import Mean
 from benchbench.ir.slices import MINIMUM
 from benchbench.reading import strict_yaml
@@ -33,7 +33,6 @@ NAMES = {name.lower(): name for name in FORMULAS} | {
     "map": "AP",
     "mrr": "RR",
 }
-SHARES = ("P", "R", "nDCG", "AP", "RR", "Success", "Judged")  # whose values lie between 0 and 1
 
 
 class RulesError(BenchbenchError):
@@ -185,13 +184,13 @@ def _measure(text: Any, where: str) -> Measure:
         raise RulesError(f"{where}: this is {_kind(text)}; it must be the name of a measure.")
     name, at, cutoff = text.partition("@")
     measure = Measure.parse(NAMES.get(name.lower(), name) + at + cutoff)
-    if measure.name == "FirstRelevant":
-        raise RulesError(f"{where}: no rule can be on {measure}; RR is one over that rank.")
+    if definition_of(measure).better == "lower":
+        raise RulesError(f"{where}: no rule can be on {measure}, which falls as a run improves. Take RR, of a rank.")
     return measure
 
 
 def _value(value: Any, where: str, measure: Measure) -> float:
-    return _number(value, where, most=1 if measure.name in SHARES else math.inf)
+    return _number(value, where, most=definition_of(measure).greatest)
 
 
 def _number(value: Any, where: str, *, least: float = 0.0, most: float = math.inf) -> float:

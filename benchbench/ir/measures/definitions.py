@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from textwrap import fill
 from typing import TYPE_CHECKING, Literal
@@ -17,7 +18,7 @@ LINE = 130  # characters of a line of docs/measures.md
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One measure told to its reader. In the sentences k stands for the cutoff."""
+    """One measure told to its reader. In the sentences k stands for the cutoff; `greatest` bounds its values."""
 
     written: str
     title: str
@@ -28,6 +29,7 @@ class Definition:
     source: str
     ties: str = "The stored order decides: score falling, then document id. It is never sorted again."
     better: Literal["higher", "lower"] = "higher"
+    greatest: float = 1.0
 
     @property
     def text(self) -> str:
@@ -125,6 +127,7 @@ DEFINITIONS: dict[str, Definition] = {
         ZERO,
         "0 to the smaller of k and the number of relevant documents",
         f"a count; {TREC}, num_rel_ret",
+        greatest=math.inf,
     ),
     "FirstRelevant": Definition(
         "FirstRelevant@k",
@@ -136,6 +139,7 @@ DEFINITIONS: dict[str, Definition] = {
         "1 to k",
         "1 / RR",
         better="lower",
+        greatest=math.inf,
     ),
 }
 
@@ -148,6 +152,7 @@ BY_LIBRARY = Definition(
     "0 where the library has no value. The mean is the plain mean over queries, also of what the library adds up.",
     "as its definition has it",
     "ir_measures; it is given our ranks as strictly falling scores",
+    greatest=math.inf,
 )
 
 
