@@ -71,11 +71,11 @@ def pass_on(queue: str, *batches: Batch) -> None:
 
 
 def forget_job(queue: str, batch: Batch) -> None:
-    """Take the job of a batch from a queue. One that stays is one too many, and will find nothing to do."""
+    """Take the job of a batch from a queue. One that a worker has taken finds nothing to do, and RQ forgets it."""
     waiting, name = django_rq.get_queue(queue), job_id(batch)
     try:
-        waiting.remove(name)
-        waiting.connection.delete(OwnJob.key_for(name))  # a worker that took it at this moment passes it over
+        if waiting.remove(name):
+            waiting.connection.delete(OwnJob.key_for(name))
     except RedisError:
         log.exception("Could not take the job of %s from %r.", batch, queue)
 
