@@ -2,14 +2,14 @@
 
 How to add an endpoint, by the example of datasets:
 
-1. `serializers/<things>.py`: what is asked and what is told, field by field; the OpenAPI schema is made of nothing
+1. `serializers/<package>/<things>.py`: what is asked and what is told, field by field; the OpenAPI schema is made of nothing
    else.
    - A request: a `StrictSerializer` of `Text`, `Whole`, `Choice`, `ListOf` and the other fields of `apps/api/fields.py`
      (an unknown key, another type: 400, in the words of `apps.api.sentences`). Name it for what it is
      (`DatasetUpload`); its component is called `DatasetUploadRequest`.
    - An answer: a plain `Serializer` of every field that is told (`DatasetFacts`). A list: a `Page` with one field
      more, the rows (`DatasetPage`).
-2. `resources/<things>.py`: one `Endpoint` for each address.
+2. `resources/<package>/<things>.py`: one `Endpoint` for each address.
    - `model` and `acts` say which permission of the admin each method needs: `acts = {"GET": "view", "POST": "add"}`.
      A POST that starts or stops something is a "change", one that only computes a "view", for which a token that reads
      will do. `throttles = {"POST": "start"}` where a method is none of read and write.

@@ -5,29 +5,13 @@ from drf_spectacular.views import SpectacularAPIView
 
 import benchbench.site.converters  # noqa: F401 - <id:…>
 from apps.api.errors import unknown
-from apps.api.resources import (
-    auth,
-    baselines,
-    benchmark_acts,
-    benchmarks,
-    collections,
-    comparisons,
-    dataset_exports,
-    datasets,
-    exports,
-    external_runs,
-    gates,
-    indexes,
-    judgments,
-    mappings,
-    operations,
-    queries,
-    results,
-    run_measures,
-    triage,
-    versions,
-)
+from apps.api.resources import auth, collections, indexes, mappings, operations
+from apps.api.resources.benchmarks import acts as benchmark_acts
+from apps.api.resources.benchmarks import baselines, benchmarks, external_runs, gates
+from apps.api.resources.datasets import datasets, judgments, queries, versions
+from apps.api.resources.datasets import exports as dataset_exports
 from apps.api.resources.judging import items, llm, rounds, state
+from apps.api.resources.results import comparisons, exports, results, run_measures, triage
 
 app_name = "api"
 DATASET = "benchmark-datasets/<id:dataset_id>"

@@ -36,7 +36,7 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "ENUM_NAME_OVERRIDES": {
         "RunStatusEnum": "apps.benchmarks.models.Run.Status",
-        "OutcomeEnum": "apps.api.serializers.gates.OUTCOMES",
+        "OutcomeEnum": "apps.api.serializers.benchmarks.gates.OUTCOMES",
         "RunFormatEnum": "benchbench.files.runs.FORMATS",
         "UnresolvedOutcomeEnum": "apps.api.serializers.mappings.LOST",
         "CollectionKindEnum": "apps.collections.models.Collection.Kind",

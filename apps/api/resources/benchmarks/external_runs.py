@@ -14,7 +14,7 @@ from apps.api.fields import valid
 from apps.api.idempotency import idempotent
 from apps.api.naming import naming, naming_options
 from apps.api.parsers import RunParser
-from apps.api.serializers.external_runs import RunImportFacts, RunUpload
+from apps.api.serializers.benchmarks.external_runs import RunImportFacts, RunUpload
 from apps.benchmarks.external.importing import NewBenchmark, import_runs
 from apps.benchmarks.external.uploading import stored_run
 from apps.benchmarks.measuring.measures import besides_the_usual

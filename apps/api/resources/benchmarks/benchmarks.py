@@ -15,7 +15,7 @@ from apps.api.idempotency import idempotent
 from apps.api.naming import naming, naming_matrix
 from apps.api.openapi import refusals
 from apps.api.paging import answer_page
-from apps.api.serializers.benchmarks import (
+from apps.api.serializers.benchmarks.benchmarks import (
     BenchmarkFacts,
     BenchmarkPage,
     BenchmarkPreview,
@@ -24,7 +24,7 @@ from apps.api.serializers.benchmarks import (
     PreviewFacts,
     StartedFacts,
 )
-from apps.api.serializers.matrices import completed
+from apps.api.serializers.benchmarks.matrices import completed
 from apps.benchmarks.cancelling import cancel
 from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.defining.model_names import require_published

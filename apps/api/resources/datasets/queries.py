@@ -12,7 +12,7 @@ from apps.api.endpoint import Endpoint
 from apps.api.fields import valid
 from apps.api.idempotency import idempotent
 from apps.api.paging import answer_page
-from apps.api.serializers.queries import NewQuery, QueriesQuery, QueryChange, QueryFacts, QueryPage
+from apps.api.serializers.datasets.queries import NewQuery, QueriesQuery, QueryChange, QueryFacts, QueryPage
 from apps.datasets.editing.queries import add_query, edit_query, remove_query
 from apps.datasets.finding import find_version
 from apps.datasets.models import Dataset, Query

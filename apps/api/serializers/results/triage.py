@@ -4,7 +4,7 @@ from rest_framework import serializers
 
 from apps.api.fields import Choice
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.results import VersionQuery
+from apps.api.serializers.results.results import VersionQuery
 from apps.results.causes import CAUSES
 from benchbench.ir.triage import Loss
 

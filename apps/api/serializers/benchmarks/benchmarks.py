@@ -6,7 +6,7 @@ from rest_framework import serializers
 
 from apps.api.fields import Choice, Flag, Identifier, ListOf, Moment, StrictSerializer, Text, Whole
 from apps.api.paging import Page, PageQuery
-from apps.api.serializers.matrices import MatrixField
+from apps.api.serializers.benchmarks.matrices import MatrixField
 from apps.benchmarks.defining.options import CHOICES, MAX_REPETITIONS, MAX_SEED
 from apps.benchmarks.measuring.measures import LONGEST, MOST
 from apps.operations.models import Status

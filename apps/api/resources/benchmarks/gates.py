@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from apps.api.access.addressed import find_visible
 from apps.api.endpoint import Endpoint
 from apps.api.fields import valid
-from apps.api.serializers.gates import BenchmarkGateRules, GateFacts, GateRules
+from apps.api.serializers.benchmarks.gates import BenchmarkGateRules, GateFacts, GateRules
 from apps.benchmarks.finding import find_run
 from apps.benchmarks.gates.baselines import find_baseline
 from apps.benchmarks.gates.gating import gate

@@ -7,7 +7,7 @@ from rest_framework import serializers
 
 from apps.api.fields import AnyValue, Choice, ListOf, Moment, StrictSerializer, Text, Whole
 from apps.api.paging import Page
-from apps.api.serializers.queries import StateQuery
+from apps.api.serializers.datasets.queries import StateQuery
 from apps.datasets.models import Judgment
 from apps.datasets.records import DOC_REF_KEYS, GRADES, JUDGE_LENGTH, LENGTHS, as_doc_ref, doc_ref_fault
 

@@ -13,8 +13,8 @@ from apps.api.fields import valid
 from apps.api.idempotency import idempotent
 from apps.api.naming import naming
 from apps.api.openapi import refusals
-from apps.api.resources.benchmarks import KEYS, facts, find
-from apps.api.serializers.benchmark_acts import (
+from apps.api.resources.benchmarks.benchmarks import KEYS, facts, find
+from apps.api.serializers.benchmarks.acts import (
     Cloning,
     ManifestToRun,
     MeasuresFacts,
@@ -23,7 +23,7 @@ from apps.api.serializers.benchmark_acts import (
     Rescoring,
     VerificationFacts,
 )
-from apps.api.serializers.benchmarks import BenchmarkFacts
+from apps.api.serializers.benchmarks.benchmarks import BenchmarkFacts
 from apps.benchmarks.defining.cloning import clone
 from apps.benchmarks.defining.model_names import require_published
 from apps.benchmarks.measuring.measures import add_measures, besides_the_usual

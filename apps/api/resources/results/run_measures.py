@@ -11,9 +11,9 @@ from rest_framework.response import Response
 from apps.api.endpoint import Endpoint
 from apps.api.fields import valid
 from apps.api.openapi import refusals
-from apps.api.resources.triage import find
-from apps.api.serializers.results import VersionQuery
-from apps.api.serializers.run_measures import ContentFacts, CoverageFacts, SectionMeansFacts
+from apps.api.resources.results.triage import find
+from apps.api.serializers.results.results import VersionQuery
+from apps.api.serializers.results.run_measures import ContentFacts, CoverageFacts, SectionMeansFacts
 from apps.benchmarks.models import Evaluation, Run
 from apps.results.leaderboard.coverage import coverage_of
 from apps.results.triage.content import NAMES, content_of

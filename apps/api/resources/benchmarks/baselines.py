@@ -13,7 +13,7 @@ from apps.api.endpoint import Endpoint
 from apps.api.fields import require_empty, valid
 from apps.api.idempotency import idempotent
 from apps.api.paging import answer_page
-from apps.api.serializers.baselines import BaselineFacts, BaselinePage, BaselineQuery, NewBaseline
+from apps.api.serializers.benchmarks.baselines import BaselineFacts, BaselinePage, BaselineQuery, NewBaseline
 from apps.benchmarks.gates.baselines import approve, delete_baseline, retire
 from apps.benchmarks.models import Baseline, Run
 from apps.datasets.models import Dataset

@@ -12,8 +12,8 @@ from apps.api.endpoint import Endpoint
 from apps.api.fields import valid
 from apps.api.openapi import refusals
 from apps.api.paging import answer_page
-from apps.api.serializers.results import VersionQuery
-from apps.api.serializers.triage import LostDocumentPage, LostDocumentQuery, SlicesFacts, TriageFacts
+from apps.api.serializers.results.results import VersionQuery
+from apps.api.serializers.results.triage import LostDocumentPage, LostDocumentQuery, SlicesFacts, TriageFacts
 from apps.benchmarks.models import Run
 from apps.results.triage.by_slice import slice_facts
 from apps.results.triage.losing import cause_rows

@@ -13,7 +13,7 @@ from apps.api.endpoint import Endpoint
 from apps.api.fields import valid
 from apps.api.openapi import refusals
 from apps.api.paging import answer_page
-from apps.api.serializers.comparisons import (
+from apps.api.serializers.results.comparisons import (
     ComparisonFacts,
     ComparisonQuery,
     QueryDifferencePage,

@@ -13,7 +13,7 @@ from apps.api.endpoint import Endpoint
 from apps.api.fields import valid
 from apps.api.idempotency import idempotent
 from apps.api.paging import PageQuery, answer_page
-from apps.api.serializers.versions import (
+from apps.api.serializers.datasets.versions import (
     ChangeFacts,
     DifferenceQuery,
     FreezeRequest,

@@ -4,8 +4,8 @@ from rest_framework import serializers
 
 from apps.api.fields import Moment, StrictSerializer, Text, Whole
 from apps.api.paging import Page
-from apps.api.serializers.judgments import JudgmentFacts
-from apps.api.serializers.queries import QueryFacts
+from apps.api.serializers.datasets.judgments import JudgmentFacts
+from apps.api.serializers.datasets.queries import QueryFacts
 from apps.datasets.records import LABEL_LENGTH
 
 

@@ -3,7 +3,7 @@
 from rest_framework import serializers
 
 from apps.api.fields import Choice, FilePart, Identifier, ListOf, StrictSerializer, Text, VersionNumber, Whole
-from apps.api.serializers.gates import GatedBenchmarkFacts
+from apps.api.serializers.benchmarks.gates import GatedBenchmarkFacts
 from apps.benchmarks.external.importing import LONGEST_LABEL
 from apps.benchmarks.external.reports import RunReport
 from apps.benchmarks.measuring.measures import GREATEST_CUTOFF, LONGEST, MOST

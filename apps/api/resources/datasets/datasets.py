@@ -15,7 +15,7 @@ from apps.api.fields import valid
 from apps.api.idempotency import idempotent
 from apps.api.paging import PageQuery, answer_page
 from apps.api.parsers import DatasetParser
-from apps.api.serializers.datasets import DatasetFacts, DatasetPage, DatasetUpload, UploadedFacts
+from apps.api.serializers.datasets.datasets import DatasetFacts, DatasetPage, DatasetUpload, UploadedFacts
 from apps.datasets.describing import with_query_count
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset

@@ -10,7 +10,7 @@ from apps.api.access.addressed import find_visible
 from apps.api.endpoint import Endpoint
 from apps.api.fields import valid
 from apps.api.paging import answer_page
-from apps.api.serializers.results import AnswerPage, ResultsFacts, RunQueryQuery, VersionQuery, WholeRunFacts
+from apps.api.serializers.results.results import AnswerPage, ResultsFacts, RunQueryQuery, VersionQuery, WholeRunFacts
 from apps.benchmarks.models import Benchmark, Run
 from apps.results.exporters.results_json import query_results, results, run_results
 from apps.results.exporting import version_of

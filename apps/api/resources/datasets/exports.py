@@ -15,7 +15,7 @@ from apps.api.access.addressed import find_visible
 from apps.api.endpoint import Endpoint
 from apps.api.fields import valid
 from apps.api.openapi import WARNINGS, file_headers, refusals
-from apps.api.serializers.dataset_exports import DatasetFormats, ExportQuery
+from apps.api.serializers.datasets.exports import DatasetFormats, ExportQuery
 from apps.datasets.finding import find_version
 from apps.datasets.models import Dataset
 from apps.datasets.readers.formats import FORMATS

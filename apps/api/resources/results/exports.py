@@ -14,7 +14,7 @@ from apps.api.access.addressed import find_visible
 from apps.api.endpoint import Endpoint
 from apps.api.fields import valid
 from apps.api.openapi import WARNINGS, file_headers, refusals
-from apps.api.serializers.exports import BenchmarkExportQuery, ResultsFormats, RunExportQuery
+from apps.api.serializers.results.exports import BenchmarkExportQuery, ResultsFormats, RunExportQuery
 from apps.benchmarks.models import Benchmark, Run
 from apps.results.exporters import EXPORTERS
 from apps.results.exporting import export, file_name, lost_failures

@@ -3,7 +3,7 @@
 from rest_framework import serializers
 
 from apps.api.fields import Choice
-from apps.api.serializers.results import VersionQuery
+from apps.api.serializers.results.results import VersionQuery
 from apps.results.exporters import EXPORTERS
 
 

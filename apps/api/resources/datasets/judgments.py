@@ -12,8 +12,8 @@ from apps.api.endpoint import Endpoint
 from apps.api.fields import valid
 from apps.api.idempotency import idempotent
 from apps.api.paging import answer_page
-from apps.api.resources.queries import query_at
-from apps.api.serializers.judgments import (
+from apps.api.resources.datasets.queries import query_at
+from apps.api.serializers.datasets.judgments import (
     BulkFacts,
     GradeStated,
     JudgmentFacts,
@@ -22,7 +22,7 @@ from apps.api.serializers.judgments import (
     JudgmentsQuery,
     JudgmentStated,
 )
-from apps.api.serializers.queries import StateQuery
+from apps.api.serializers.datasets.queries import StateQuery
 from apps.datasets.content import ref_hash
 from apps.datasets.editing.judgments import JudgmentEdit, edit_judgments, remove_judgment, set_judgment
 from apps.datasets.editing.queries import require_current

@@ -1,0 +1,1 @@
+"""Results over HTTP: figures of runs, comparisons, lost documents, exported files; imported by the addresses."""

@@ -1,0 +1,1 @@
+"""Requests and answers about benchmarks, gates and baselines; imported by the resources of the same name."""

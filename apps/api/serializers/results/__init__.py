@@ -1,0 +1,1 @@
+"""Requests and answers about results; imported by the resources of the same name."""
