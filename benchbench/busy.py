@@ -1,4 +1,4 @@
-"""A sign of life on a terminal, for work whose end cannot be foreseen."""
+"""A spinner on a terminal, for work whose end cannot be foreseen."""
 
 import time
 from collections.abc import Iterator

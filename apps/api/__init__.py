@@ -2,8 +2,8 @@
 
 How to add an endpoint, by the example of datasets:
 
-1. `serializers/<package>/<things>.py`: what is asked and what is told, field by field; the OpenAPI schema is made of nothing
-   else.
+1. `serializers/<package>/<things>.py`: what is asked and what is told, field by field; the OpenAPI schema is made
+   of nothing else.
    - A request: a `StrictSerializer` of `Text`, `Whole`, `Choice`, `ListOf` and the other fields of `apps/api/fields.py`
      (an unknown key, another type: 400, in the words of `apps.api.sentences`). Name it for what it is
      (`DatasetUpload`); its component is called `DatasetUploadRequest`.

@@ -1,4 +1,4 @@
-"""A dataset version as files of one of the formats."""
+"""Export of a dataset version, as files of one of the formats."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""A dataset version as files, its documents named as a mapping resolved them."""
+"""Export of a dataset version, its documents named as a mapping resolved them."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping as MappingOf

@@ -1,4 +1,4 @@
-"""A benchmark from upload to verdict, with a function for each step."""
+"""The client of the API: a benchmark from upload to verdict, a method for each step."""
 
 import os
 import time

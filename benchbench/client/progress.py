@@ -1,4 +1,4 @@
-"""An operation in words."""
+"""Progress of an operation as lines of text."""
 
 from collections.abc import Iterator
 

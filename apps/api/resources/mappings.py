@@ -1,4 +1,4 @@
-"""Datasets laid over collections."""
+"""Mappings: datasets laid over collections, and how their references are resolved."""
 
 from uuid import UUID
 

@@ -14,7 +14,7 @@ from apps.mappings.models import Mapping
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.axes import METHODS, RERANKING, REWRITING, SEARCH, whole_numbers
-from benchbench.ir.planning.configuration import SEARCH_MODES
+from benchbench.ir.planning.fields import SEARCH_MODES
 from benchbench.ir.planning.matrix import BY_KEY, KEYS, MatrixError
 from benchbench.site.pages import PageForm, SizedFileField
 

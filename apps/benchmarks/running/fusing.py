@@ -1,4 +1,4 @@
-"""One list of several: of the engines of hybrid search, and of the variants of a query."""
+"""Fusing lists into one: those of the engines of hybrid search, and those of the variants of a query."""
 
 import time
 from collections.abc import Sequence

@@ -18,16 +18,12 @@ from benchbench.highlighting import Piece, excerpt
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.plan import RunPlan
 from benchbench.ir.planning.stages import (
-    AskStage,
     DenseStage,
-    EncodeStage,
     FuseStage,
     LexicalStage,
     MergeStage,
     RerankStage,
-    RewriteStage,
     Stage,
-    Wording,
 )
 from benchbench.ir.triage import FINAL, Loss, LostDocument, Standing, standings_of, triage
 
@@ -216,7 +212,7 @@ def _stops(plan: RunPlan, lists: Lists, standings: Sequence[Standing], through: 
             isinstance(stage, DenseStage | LexicalStage) or type(stage) is MergeStage is before
         )
         before = type(stage)
-        stops.append(Stop(_name(stage), standing.rank, standing.score, note, is_beside))
+        stops.append(Stop(stage.name if stage else "final", standing.rank, standing.score, note, is_beside))
     return stops
 
 
@@ -230,31 +226,3 @@ def _absent(stage: Stage, length: int) -> str:
         case FuseStage(candidates=candidates) | MergeStage(candidates=candidates):
             return f"beyond {length:,}" if length >= candidates else "not there"
     return "not there"
-
-
-def _name(stage: Stage | None) -> str:
-    match stage:
-        case AskStage(wording=wording):
-            return f"by language model{_text_of(wording)}"
-        case DenseStage(ann="exact", dimensions=dimensions, wording=wording):
-            return (f"dense, {dimensions} dimensions" if dimensions else "dense") + _text_of(wording)
-        case DenseStage(ann=ann, wording=wording):
-            return f"dense, {ann.partition('(')[0]}{_text_of(wording)}"
-        case LexicalStage(engine=engine, wording=wording):
-            return ("lexical" if engine == "bm25" else "full text") + _text_of(wording)
-        case MergeStage(lists=(first, *_)):
-            return f"{'lexical' if first.startswith('lexical') else 'dense'} variants fused"
-        case FuseStage():
-            return "fused"
-        case RerankStage():
-            return "reranked"
-        case RewriteStage() | EncodeStage():
-            return "encoded"
-    return "final"
-
-
-def _text_of(wording: Wording | None) -> str:
-    """What is told of the text that was searched for, where it is not the query as asked."""
-    if wording is None:
-        return ""
-    return ", passage" if wording.is_passage else f", text {wording.place + 1}"

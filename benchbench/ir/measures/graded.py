@@ -1,4 +1,4 @@
-"""Rankings with each document replaced by its grade: all that a measure needs to know."""
+"""Graded rankings: each document replaced by its grade, which is all that a measure needs to know."""
 
 from __future__ import annotations
 

@@ -1,11 +1,19 @@
-"""Stages of a plan: each a piece of work that several runs may need, with a key that says all it depends on."""
+"""Stages of a plan: each a piece of work that several runs may need, with a key that says all it depends on.
+
+`of` makes the stage that a run would do if it were alone; `name` calls it for people.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING, Self
 
 from benchbench.ir.planning.query_text import PROMPT_VERSION
+
+if TYPE_CHECKING:
+    from benchbench.ir.planning.configuration import Configuration
 
 
 @lru_cache(maxsize=10_000)  # asked for every query of every run
@@ -21,6 +29,10 @@ class RewriteStage:
     method: str
     llm: str
 
+    @classmethod
+    def of(cls, run: Configuration) -> Self:
+        return cls(run.query, run.llm or "")
+
     @property
     def key(self) -> str:
         return stage_key("query", self.method, f"prompt {PROMPT_VERSION}", self.llm)
@@ -28,6 +40,10 @@ class RewriteStage:
     @property
     def needs(self) -> tuple[str, ...]:
         return ()
+
+    @property
+    def name(self) -> str:
+        return "rewritten"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +68,10 @@ class EncodeStage:
     index: str | None
     wording: Wording | None = None
 
+    @classmethod
+    def of(cls, run: Configuration, wording: Wording | None) -> Self:
+        return cls(run.index, wording)
+
     @property
     def key(self) -> str:
         return stage_key("encode", self.index, _worded(self.wording))
@@ -59,6 +79,10 @@ class EncodeStage:
     @property
     def needs(self) -> tuple[str, ...]:
         return _rewriting(self.wording)
+
+    @property
+    def name(self) -> str:
+        return "encoded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +98,10 @@ class DenseStage:
     dimensions: int | None = None
     wording: Wording | None = None
 
+    @classmethod
+    def of(cls, run: Configuration, wording: Wording | None) -> Self:
+        return cls(run.index, run.ann, run.effective_candidates, run.dimensions, wording)
+
     @property
     def key(self) -> str:
         of = f"{self.dimensions} dimensions" if self.dimensions else None
@@ -84,6 +112,12 @@ class DenseStage:
     def needs(self) -> tuple[str, ...]:
         return (EncodeStage(self.index, self.wording).key,)
 
+    @property
+    def name(self) -> str:
+        method = "" if self.ann == "exact" else f", {self.ann.partition('(')[0]}"
+        of = f", {self.dimensions} dimensions" if self.dimensions else ""
+        return f"dense{method}{of}{_text_of(self.wording)}"
+
 
 @dataclass(frozen=True, slots=True)
 class AskStage(DenseStage):
@@ -91,6 +125,10 @@ class AskStage(DenseStage):
 
     What it finds at one depth is no part of what it finds at another, and a second time it may be something else.
     """
+
+    @property
+    def name(self) -> str:
+        return f"by language model{_text_of(self.wording)}"
 
     @property
     def key(self) -> str:
@@ -107,6 +145,10 @@ class LexicalStage:
     depth: int
     wording: Wording | None = None
 
+    @classmethod
+    def of(cls, run: Configuration, wording: Wording | None) -> Self:
+        return cls(run.index, run.lexical, run.effective_candidates, wording)
+
     @property
     def key(self) -> str:
         return stage_key("lexical", self.index, self.engine, _worded(self.wording))
@@ -114,6 +156,10 @@ class LexicalStage:
     @property
     def needs(self) -> tuple[str, ...]:
         return _rewriting(self.wording)
+
+    @property
+    def name(self) -> str:
+        return ("lexical" if self.engine == "bm25" else "full text") + _text_of(self.wording)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +171,10 @@ class MergeStage:
     lists: tuple[str, ...]
     candidates: int
 
+    @classmethod
+    def of(cls, run: Configuration, variants: Sequence[Stage]) -> Self:
+        return cls(run.index, tuple(stage.key for stage in variants), run.effective_candidates)
+
     @property
     def key(self) -> str:
         return stage_key("merge", self.lists[0], self.candidates)  # which says how many variants there are
@@ -132,6 +182,10 @@ class MergeStage:
     @property
     def needs(self) -> tuple[str, ...]:
         return self.lists
+
+    @property
+    def name(self) -> str:
+        return f"{'lexical' if self.lists[0].startswith('lexical') else 'dense'} variants fused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +200,10 @@ class FuseStage:
     weights: tuple[float, float] | None
     candidates: int
 
+    @classmethod
+    def of(cls, run: Configuration, dense: str, lexical: str) -> Self:
+        return cls(run.index, dense, lexical, run.fusion, run.rrf_k, run.weights, run.effective_candidates)
+
     @property
     def key(self) -> str:
         how = f"rrf {self.constant}" if self.fusion == "rrf" else f"{self.fusion} {self.weights}"
@@ -154,6 +212,10 @@ class FuseStage:
     @property
     def needs(self) -> tuple[str, ...]:
         return (self.dense, self.lexical)
+
+    @property
+    def name(self) -> str:
+        return "fused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +227,10 @@ class RerankStage:
     reranker: str
     depth: int
 
+    @classmethod
+    def of(cls, run: Configuration, source: str) -> Self:
+        return cls(run.index, source, run.effective_reranker, run.effective_rerank_depth)
+
     @property
     def key(self) -> str:
         return stage_key("rerank", self.source, self.reranker, self.depth)
@@ -173,9 +239,20 @@ class RerankStage:
     def needs(self) -> tuple[str, ...]:
         return (self.source,)
 
+    @property
+    def name(self) -> str:
+        return "reranked"
+
 
 def _worded(wording: Wording | None) -> str | None:
     return None if wording is None else str(wording)
+
+
+def _text_of(wording: Wording | None) -> str:
+    """What a name tells of the text that is searched for, where it is not the query as asked."""
+    if wording is None:
+        return ""
+    return ", passage" if wording.is_passage else f", text {wording.place + 1}"
 
 
 def _rewriting(wording: Wording | None) -> tuple[str, ...]:
