@@ -18,9 +18,9 @@ def closing_cursors() -> Iterator[None]:
         behind: list[BaseException | None] = [error]
         seen: set[int] = set()
         while behind:
-            one = behind.pop()
-            if one is not None and id(one) not in seen:
-                seen.add(id(one))
-                traceback.clear_frames(one.__traceback__)  # those that are still at work are left alone
-                behind += [one.__cause__, one.__context__]
+            raised = behind.pop()
+            if raised is not None and id(raised) not in seen:
+                seen.add(id(raised))
+                traceback.clear_frames(raised.__traceback__)  # those that are still at work are left alone
+                behind += [raised.__cause__, raised.__context__]
         raise

@@ -77,9 +77,9 @@ class Pairs:
         ms = (time.perf_counter() - started) * 1000
         known = self._known[key]
         known |= {position: known[position]._replace(ms=ms / len(texts)) for position in positions.tolist()}
-        for one in self._lists(key):
-            one.duration_ms = sum(known[position].ms for position in one.positions if position in known)
-            one.save(update_fields=["duration_ms"])
+        for scored in self._lists(key):
+            scored.duration_ms = sum(known[position].ms for position in scored.positions if position in known)
+            scored.save(update_fields=["duration_ms"])
         return ms
 
     def _score(
@@ -116,8 +116,8 @@ class Pairs:
 
     def _stored(self, key: Key) -> dict[int, Scored]:
         by_position: dict[int, Scored] = {}
-        for one in self._lists(key).order_by("-pk"):  # of two workers that scored a pair at once, the first is right
-            known = _pairs(one.positions, one.scores, one.threshold_scores, one.duration_ms)
+        for scored in self._lists(key).order_by("-pk"):  # of two workers that scored a pair at once, the first is right
+            known = _pairs(scored.positions, scored.scores, scored.threshold_scores, scored.duration_ms)
             by_position |= {position: pair for position, pair in known.items() if np.isfinite(pair).all()}
         return by_position
 

@@ -56,8 +56,8 @@ def store_stage_lists(
 
     A list that is the final one of other runs, which have ended, stays as it is: their figures rest on it.
     """
-    stored = {one.source for one in final}
-    stages = [one for one in plan.stages if isinstance(one, Searching) and sources[one.key] not in stored]
+    stored = {each.source for each in final}
+    stages = [stage for stage in plan.stages if isinstance(stage, Searching) and sources[stage.key] not in stored]
     there = _lists({sources[stage.key] for stage in stages}, set(query_ids))
     there.filter(lengths__isnull=True).delete()
     others = set(there.values_list("source_id", "query_id"))
@@ -110,4 +110,4 @@ def _compared(scores: Any, compared: Any) -> Any:
 def _optional(encode: Callable[[Iterable[Any]], Iterator[bytes]], column: Sequence[Any]) -> Iterator[bytes]:
     """Encode arrays, of which some are None: nulls."""
     encoded = encode(NO_IDS if values is None else values for values in column)
-    return (binary.NULL if values is None else one for values, one in zip(column, encoded, strict=True))
+    return (binary.NULL if values is None else packed for values, packed in zip(column, encoded, strict=True))

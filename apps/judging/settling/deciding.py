@@ -205,7 +205,7 @@ def _place_anew(round: Round, desk: Desk, judging: Judging, before: list[int]) -
     given = slots.filter(Q(done=True) | Q(until__gte=Now())).values_list("item_id", flat=True)
     out = {desk.items[item] for item in given if item in desk.items}
     coming = upcoming(weight_order(judging.weights()), desk.sample, out, share=round.uniform_share)
-    front = [desk.ids[number] for number, _ in islice((one for one in coming if one[0] in desk.ids), PLACED_ANEW)]
+    front = [desk.ids[number] for number, _ in islice((pair for pair in coming if pair[0] in desk.ids), PLACED_ANEW)]
     if front == before:
         return front
     first = slots.aggregate(least=Min("place"))["least"] or 0

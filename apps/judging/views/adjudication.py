@@ -82,19 +82,19 @@ def _told(
 ) -> dict[str, Any]:
     """Return the next items and the progress. `last` is what was just said of items: what is taken back comes first."""
     agreed = agreed_of(round)
-    split = [one for one in agreed.values() if one.split] if round.is_open else []
+    split = [item for item in agreed.values() if item.split] if round.is_open else []
     turn = {item_id: TURNS.get(kind, 1) for item_id, kind in (last or {}).items()}
-    first = sorted(split, key=lambda one: (turn.get(one.item_id, 1), one.item_id))[:count]
-    new = shown([one.item_id for one in first if one.item_id not in have])
-    decided = sum(any(row.adjudicates for row in one.grades) for one in agreed.values())
+    first = sorted(split, key=lambda item: (turn.get(item.item_id, 1), item.item_id))[:count]
+    new = shown([item.item_id for item in first if item.item_id not in have])
+    decided = sum(any(row.adjudicates for row in item.grades) for item in agreed.values())
     return {
-        "held": [one.item_id for one in first],
+        "held": [item.item_id for item in first],
         "items": [_packed(round, row, agreed[row.item.pk]) for row in show(round, user, new)],
         "progress": {"done": decided, "wanted": decided + len(split), "mine": None, "pace": None, "left": None},
         "end": "" if first else END,
     }
 
 
-def _packed(round: Round, row: Any, one: Agreed) -> dict[str, Any]:
+def _packed(round: Round, row: Any, item: Agreed) -> dict[str, Any]:
     url = reverse("admin:round_text", args=[round.pk, row.item.pk])
-    return packed(row, url, one.grades) | {"said": None}
+    return packed(row, url, item.grades) | {"said": None}

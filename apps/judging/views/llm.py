@@ -162,7 +162,7 @@ def verdicts_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: U
     rows = _pairs(told)
     context = {
         "told": told,
-        "verdicts": [(one, told.sentence(one)) for one in told.of],
+        "verdicts": [(verdict, told.sentence(verdict)) for verdict in told.of],
         "pairs": rows[:SHOWN_PAIRS],
         "pair_count": len(rows),
     }
@@ -171,7 +171,7 @@ def verdicts_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: U
 
 def _pairs(told: Verdicts) -> list[dict[str, Any]]:
     """Return each pair of runs with what each policy says of it, None where it says nothing; the widest first."""
-    by_policy = [{(pair.first, pair.second): pair for pair in one.pairs} for one in told.of]
+    by_policy = [{(pair.first, pair.second): pair for pair in policy.pairs} for policy in told.of]
     places = dict.fromkeys(place for pairs in by_policy for place in pairs)
     rows = [(place, [pairs.get(place) for pairs in by_policy]) for place in places]
     rows.sort(key=lambda row: -max(abs(pair.difference) for pair in row[1] if pair))

@@ -72,7 +72,7 @@ class _Watch:
             else:
                 self._limits[key] = limit
             if self.board is not None:
-                self.board.show(*min(self._limits.values(), key=lambda one: one[0], default=(NEVER, {})))
+                self.board.show(*min(self._limits.values(), key=lambda limit: limit[0], default=(NEVER, {})))
 
     def is_overdue(self) -> bool:
         with self._lock:

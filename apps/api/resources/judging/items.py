@@ -130,7 +130,7 @@ class Adjudications(Endpoint):
         """List the items whose judges are split evenly, with what they said. 409 where you do not lead the round."""
         round = find_round(request, round_id)
         require_lead(round, request.user)
-        split = {item_id: one for item_id, one in agreed_of(round).items() if one.split}
+        split = {item_id: agreed for item_id, agreed in agreed_of(round).items() if agreed.split}
         rows = show(round, request.user, shown(list(split)))
         told = [{"item": row, "grades": split[row.item.pk].grades} for row in rows]
         return Response(SplitItems({"items": told}).data)
