@@ -33,7 +33,12 @@ USUAL_SAMPLE = 100
 class LLMForm(PageForm):
     """Which model judges, and at most how many items."""
 
-    server = forms.ChoiceField(help_text="Where it runs, of the servers that the settings of this site name.")
+    server = forms.ChoiceField(
+        help_text="Where it runs, of the servers that the settings of this site name.",
+        error_messages={
+            "required": "The settings of this site name no server: whoever runs it sets BENCHBENCH_LLM_SERVERS."
+        },
+    )
     llm = forms.CharField(
         max_length=LONGEST_NAME,
         label="Model",
@@ -46,7 +51,7 @@ class LLMForm(PageForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        named = [(name, name) for name in servers()] or [("", "the settings name none")]
+        named = [(name, name) for name in servers()] or [("", "None is set up")]
         self.fields["server"].choices = named  # type: ignore[attr-defined]
 
     @property
