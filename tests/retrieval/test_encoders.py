@@ -1,9 +1,12 @@
+import weakref
+
 import numpy as np
 import pytest
 
 from apps.retrieval.encoders import EncoderError, load_encoder
 from apps.retrieval.encoders.batching import BATCH, length_batches
 from apps.retrieval.encoders.model_files import ModelError, find_model, revision_of
+from apps.retrieval.encoders.registry import RESIDENT_ENCODERS
 
 KEYWORDS = "keyword:apple,pear"
 
@@ -53,6 +56,18 @@ class TestSentenceTransformerEncoder:
         dog, puppy, tax = encoder.embed_batch(["A dog barks.", "The puppy is barking.", "Corporate income tax law"])
         assert dog @ puppy > 0.6 > 0.2 > dog @ tax
         assert encoder.revision.startswith("sha256:")
+
+    @pytest.mark.thorough
+    def test_models_that_are_resident_no_longer_are_freed(self, tmp_path):
+        model = find_model("all-MiniLM-L6-v2")
+        folders = [tmp_path / str(number) for number in range(RESIDENT_ENCODERS + 3)]
+        for folder in folders:
+            folder.symlink_to(model)
+        load_encoder.cache_clear()
+        models = [weakref.ref(load_encoder(str(folder))._model) for folder in folders]
+        alive = [reference() is not None for reference in models]
+        assert alive == [False, False, alive[2], *[True] * RESIDENT_ENCODERS]
+        load_encoder.cache_clear()
 
     def test_the_installed_wheel_stands_in_for_the_model_under_both_names(self):
         assert find_model("all-MiniLM-L6-v2") == find_model("sentence-transformers/all-MiniLM-L6-v2") is not None

@@ -1,5 +1,6 @@
 """Models by name or path: where their files lie on this machine, which revision they are, and loading them."""
 
+import gc
 import importlib
 import importlib.util
 import logging
@@ -29,8 +30,9 @@ def load_model(kind: str, name: str, *, device: str | None = None) -> tuple[Any,
 
     It is put on `device`, by default CUDA, MPS or CPU as the machine has it.
 
-    It is downloaded only if it is not on this machine. Code that comes with a model is never run: one that brings some,
-    or weights that are pickled, is refused before it is read. Raises ModelError.
+    What models that are resident no longer held is freed first, on the GPU too. It is downloaded only if it is not on
+    this machine. Code that comes with a model is never run: one that brings some, or weights that are pickled, is
+    refused before it is read. Raises ModelError.
     """
     if not name.strip():
         raise ModelError("No model is named: give the name of a model, or the path of its folder.", field="model")
@@ -40,6 +42,7 @@ def load_model(kind: str, name: str, *, device: str | None = None) -> tuple[Any,
     from transformers.utils import logging
 
     logging.disable_progress_bar()
+    _release_memory()
     try:
         model = getattr(sentence_transformers, kind)(
             str(folder),
@@ -57,6 +60,15 @@ def load_model(kind: str, name: str, *, device: str | None = None) -> tuple[Any,
             field="model",
         ) from error
     return model, revision_of(folder)
+
+
+def _release_memory() -> None:
+    """Free models that nothing leads to but their own cycles, and let other processes have what they held on a GPU."""
+    import torch
+
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
 
 
 def find_model(name: str) -> Path | None:
