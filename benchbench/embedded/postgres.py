@@ -26,8 +26,6 @@ OPTIONS = {
     "port": str(PORT),
     "max_connections": "100",
     "shared_buffers": "256MB",
-    # A crash of the machine may lose the last moments of work, never the integrity of what is there.
-    "synchronous_commit": "off",
     # Compiling a plan costs more than our short queries do.
     "jit": "off",
 }
