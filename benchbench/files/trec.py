@@ -73,14 +73,17 @@ def read_run(path: Path) -> dict[str, ScoredDocuments[bytes]]:
 
 def read_tags(path: Path) -> tuple[tuple[str, ...], int]:
     """Return the distinct tags of a run, the sixth column, in the order in which they occur first; and of how many
-    lines more follows, which trec_eval skips: where an id has white space, its score is what stands as its rank."""
+    lines more follows, which trec_eval skips: where an id has white space, its score is what stands as its rank.
+
+    A tag is a name and compared with nothing: what of it is no text, or NUL, is shown as U+FFFD.
+    """
     tags: dict[bytes, None] = {}
     longer = 0
     for _, lines in raw_blocks(path):
         columns = [parts for line in lines if (parts := line.split(None, 6))]
         tags.update(dict.fromkeys(parts[5] for parts in columns))
         longer += sum(len(parts) > 6 for parts in columns)
-    return tuple(tag.decode(errors="replace") for tag in tags), longer
+    return tuple(tag.decode(errors="replace").replace("\0", "\ufffd") for tag in tags), longer
 
 
 def repeated_document(path: Path, query: str) -> FileFormatError:

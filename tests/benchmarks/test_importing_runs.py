@@ -60,6 +60,15 @@ def test_it_stores_the_ranks_that_score_has_and_the_same_means_to_the_last_bit(
     assert "python" in run.provenance["file"]["imported_by"]
 
 
+def test_a_tag_that_is_no_text_is_shown_as_such(dataset: Dataset, tmp_path: Path) -> None:
+    lines = [b"q1 Q0 a 1 0.5 mi\0ne\n", b"q3 Q0 a 1 0.5 \xffours\n"]
+    (tmp_path / "b.run").write_bytes(b"".join(lines))
+    ((run, report),) = imported(dataset, tmp_path / "b.run").runs
+    assert run.provenance["file"]["tags"] == ["mi\ufffdne", "\ufffdours"] == list(report.tags)
+    (tmp_path / "c.run").write_bytes(lines[0])
+    assert imported(dataset, tmp_path / "c.run").runs[0][0].label == "mi\ufffdne"
+
+
 def test_trec_eval_finds_our_values_in_the_run_that_we_export(dataset: Dataset, run_file: Path) -> None:
     found = imported(dataset, run_file)
     exported = "".join(map(str, export(found.runs[0][0], "trec-run")))

@@ -219,7 +219,7 @@ def _store_run(benchmark: Benchmark, run_file: RunFile, order_by: OrderBy | None
 def _label(benchmark: Benchmark, run_file: RunFile) -> str:
     """What a run is called: the tag of the file, else its name; with both where that is taken."""
     stem = Path(run_file.name.removesuffix(".gz")).stem
-    tag = run_file.tags[0].replace("\0", "") if len(run_file.tags) == 1 else ""
+    tag = run_file.tags[0] if len(run_file.tags) == 1 else ""
     label = (tag or stem)[:LONGEST_LABEL]
     taken = set(benchmark.runs.values_list("label", flat=True))
     if label in taken and stem != label:
