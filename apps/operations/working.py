@@ -15,7 +15,7 @@ from apps.operations import queueing
 from apps.operations.ending import conclude, end_operation, fit_workers, settle
 from apps.operations.faults import Faults
 from apps.operations.handlers import handler_for
-from apps.operations.leasing import Lease, Stopped, UnfitWorkerError, claim, claimable, new_owner, process_name
+from apps.operations.leasing import ACTIVE, Lease, Stopped, UnfitWorkerError, claim, claimable, new_owner, process_name
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.monitoring import watching
 from apps.operations.monitoring.watching import watched
@@ -76,10 +76,12 @@ def _perform(batch: Batch, on_tick: Callable[[], None] | None) -> str:
         return watching.GIVEN_BACK
     except Exception as error:
         spoken = isinstance(error, BenchbenchError)
-        log.error("%s, attempt %d: %s", batch, batch.attempts, told(error), exc_info=None if spoken else error)
         faults = Faults()
         faults.add(told(error), error)
-        _attempt_failed(batch, told(error), final=spoken, result=faults.as_result())
+        if not _attempt_failed(batch, told(error), final=spoken, result=faults.as_result()):
+            log.info("%s stopped: what it worked on is gone, or another worker has it: %s", batch, told(error))
+            return watching.STOPPED
+        log.error("%s, attempt %d: %s", batch, batch.attempts, told(error), exc_info=None if spoken else error)
         return watching.FAILED
     return watching.DONE
 
@@ -134,18 +136,22 @@ def pass_on(batch_id: int, *, owner: str) -> bool:
     return True
 
 
-def _attempt_failed(batch: Batch, message: str, *, final: bool = False, result: dict[str, Any] | None = None) -> None:
-    """End an attempt with an error, if it still holds the batch: the last one, or one that is `final`, fails it."""
+def _attempt_failed(batch: Batch, message: str, *, final: bool = False, result: dict[str, Any] | None = None) -> bool:
+    """End an attempt with an error: the last one, or one that is `final`, fails the batch.
+
+    Returns whether it was still to be done: not where the attempt has lost it, or its operation was cancelled.
+    """
     final = final or batch.attempts >= settings.BENCHBENCH_MAX_ATTEMPTS
     state = Batch.State.FAILED if final else Batch.State.PENDING
     with limited():
         ended = {"state": state, "error": message, "result": result or {}, "lease_until": None}
-        if not Lease(batch).held().update(**ended, finished_at=Now()):
-            return
+        if not Lease(batch).held().filter(operation__status__in=ACTIVE).update(**ended, finished_at=Now()):
+            return False
         if final:
             end_operation(batch.operation, Status.FAILED, error=message)
         else:
             queueing.enqueue(batch.operation.queue, [batch])
+    return True
 
 
 def _work_where_nobody_does(operation: Operation, owner: str, tick: Callable[[], None]) -> bool:

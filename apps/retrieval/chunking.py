@@ -45,8 +45,8 @@ def make_chunk_set(
     document: the order in which equal scores rank. Summaries follow them, level by level, in the same order.
     Parameters of the search alone are no part of it. Of a tree it has the chunks alone at first; what grows it later
     (`retrieval.growing`), `grown_by`, is part of what it is. The collection is locked meanwhile, so that an import
-    waits. `on_part` is called between parts and may raise. Raises StrategyError, ChunkingError,
-    IndexingError for more than BENCHBENCH_MAX_CHUNKS.
+    waits, and the set, so that it is not deleted before an index has it. `on_part` is called between parts and may
+    raise. Raises StrategyError, ChunkingError, IndexingError for more than BENCHBENCH_MAX_CHUNKS.
     """
     parameters = chunk_parameters(get_strategy(strategy), parameters)
     locked = Collection.objects.select_for_update(no_key=True).get(pk=collection.pk)
@@ -57,7 +57,7 @@ def make_chunk_set(
         parameters=dict(parameters),
         **grown_by or {},
     )
-    existing = ChunkSet.objects.filter(fingerprint=key).first()
+    existing = ChunkSet.objects.select_for_update(no_key=True).filter(fingerprint=key).first()
     if existing:
         return existing
     require_bounded(locked, strategy, parameters)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
 
 from apps.collections.models import Collection
 from apps.operations.launching import OperationActiveError
@@ -35,12 +36,19 @@ def delete_index(index: Index) -> None:
 
 
 def delete_unused_parts(collection: Collection) -> None:
-    """Delete the lexical indexes and chunk sets of a collection that no index uses."""
-    unused = LexicalIndex.objects.filter(chunk_set__collection=collection, index__isnull=True)
+    """Delete the lexical indexes and chunk sets of a collection that no index uses.
+
+    Whoever takes one for an index locks its chunk set until the index has it, and is waited for.
+    """
+    sets = ChunkSet.objects.filter(collection=collection)
+    doubtful = sets.filter(Q(index=None) | Q(lexical_indexes__isnull=False, lexical_indexes__index=None))
+    locked = ChunkSet.objects.filter(pk__in=list(doubtful.values_list("pk", flat=True))).select_for_update()
+    keys = list(locked.order_by("pk").values_list("pk", flat=True))
+    unused = LexicalIndex.objects.filter(chunk_set__in=keys, index__isnull=True)
     unused.exclude(engine=full_text.ENGINE).delete()
     for words in unused.filter(engine=full_text.ENGINE, chunk_set__index__isnull=True):  # it belongs to no one index
         full_text.delete_full_text(words)
-    chunk_sets = ChunkSet.objects.filter(collection=collection, index__isnull=True, lexical_indexes__isnull=True)
+    chunk_sets = ChunkSet.objects.filter(pk__in=keys, index__isnull=True, lexical_indexes__isnull=True)
     delete_chunk_sets(list(chunk_sets.values_list("pk", flat=True)))
 
 

@@ -41,7 +41,7 @@ def import_vectors(
     Raises VectorFileError, and ConflictError where the index is not one that waits for its vectors.
     """
     started = time.perf_counter()
-    index.refresh_from_db()
+    index.refresh_from_db(from_queryset=Index.objects.select_for_update(no_key=True))  # whoever deletes it waits
     _check_index(index)
     vector_file = read_vector_file(file)
     index.encoder = model or index.encoder or vector_file.model

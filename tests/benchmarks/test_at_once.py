@@ -1,11 +1,9 @@
 """Benchmarks made while somebody deletes what they are made of."""
 
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 
 from apps.benchmarks.defining import creating
 from apps.benchmarks.models import Benchmark
@@ -15,6 +13,7 @@ from apps.retrieval.models import Index
 from benchbench.errors import ConflictError
 from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark
+from tests.sessions import elsewhere, until_waited_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MATRIX = {"search_modes": ["dense"]}
@@ -23,21 +22,6 @@ MATRIX = {"search_modes": ["dense"]}
 @pytest.fixture
 def mapping() -> Mapping:
     return make_library.__wrapped__(queries=2, documents=5)  # type: ignore[no-any-return]
-
-
-def elsewhere(act: Callable[[], Any]) -> Future[Any]:
-    """Do something as another process would, on a connection of its own."""
-
-    def done() -> Any:
-        try:
-            return act()
-        finally:
-            connection.close()
-
-    executor = ThreadPoolExecutor(1)
-    future = executor.submit(done)
-    executor.shutdown(wait=False)
-    return future
 
 
 def test_what_is_made_of_an_index_that_goes_at_that_moment_is_refused(
@@ -60,15 +44,7 @@ def test_whoever_deletes_waits_for_what_is_being_made_and_sees_it(mapping: Mappi
     with transaction.atomic():
         create_benchmark(mapping, name="b", matrix=MATRIX)
         deleting = elsewhere(lambda: delete_index(Index.objects.get(pk=index.pk)))
-        while not is_waited_for():
-            assert not deleting.done()
+        until_waited_for(deleting)
     with pytest.raises(ConflictError, match="is used by"):
         deleting.result(timeout=60)
     assert Index.objects.filter(pk=index.pk).exists()
-
-
-def is_waited_for() -> bool:
-    """Whether another session waits for a lock of this one."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))")
-        return cursor.rowcount > 0

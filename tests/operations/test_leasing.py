@@ -133,6 +133,22 @@ def test_it_does_nothing_more_after_a_cancel(handler: Adding) -> None:
     assert handler.stopped == ["cancelled"]
 
 
+def test_an_error_of_what_was_cancelled_is_no_error(
+    handler: Adding, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    operation = start({"number": 1})
+
+    def find_nothing(batch: Batch, lease: Lease) -> None:
+        cancel_operation(operation)  # and somebody deletes what it was at
+        raise Batch.DoesNotExist
+
+    monkeypatch.setattr(handler, "perform", find_nothing)
+    perform_batch(batches(operation)[0].pk, owner="worker")
+    operation.refresh_from_db()
+    assert (operation.status, operation.error) == ("cancelled", "")
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
 def test_a_cancel_breaks_off_a_statement_under_way(handler: Adding) -> None:
     operation = start({"number": 1})
     held = claim(batches(operation)[0].pk, "worker")

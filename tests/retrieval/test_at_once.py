@@ -1,0 +1,108 @@
+"""Chunks and words that an index takes at the moment when another index that had them is deleted."""
+
+from collections.abc import Callable
+
+import pytest
+from django.db import transaction
+
+from apps.collections.models import Collection
+from apps.operations.launching import cancel_operation
+from apps.operations.leasing import Lease, Stopped, claim, new_owner
+from apps.operations.models import Operation
+from apps.operations.working import perform_batch, wait
+from apps.retrieval.building import take_chunks
+from apps.retrieval.chunking import make_chunk_set
+from apps.retrieval.deleting import delete_index
+from apps.retrieval.indexing import build_index, create_index
+from apps.retrieval.models import Chunk, ChunkSet, Index, LexicalIndex
+from apps.retrieval.search.full_text import make_full_text
+from apps.retrieval.search.lexical_indexes import make_lexical_index
+from apps.retrieval.tasks import take_words
+from tests.factories import make_collection
+from tests.sessions import elsewhere, until_waited_for
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PARTS = (ChunkSet, Chunk, LexicalIndex)
+
+
+@pytest.fixture
+def few() -> Collection:
+    return make_collection("few", [{"external_id": "a", "text": "apple"}, {"external_id": "b", "text": "pear"}])
+
+
+def begun(collection: Collection, name: str = "begun") -> tuple[Index, Operation]:
+    """An index that has its chunks, and waits for its words."""
+    index = create_index(collection, name=name)
+    operation = build_index(index)
+    perform_batch(operation.batches.get().pk, owner=new_owner())
+    index.refresh_from_db()
+    return index, operation
+
+
+@pytest.mark.parametrize("make", [make_lexical_index, make_full_text])
+def test_words_that_a_cancelled_build_is_still_at_go_too(
+    few: Collection, make: Callable[[ChunkSet], LexicalIndex]
+) -> None:
+    index, operation = begun(few)
+    assert index.chunk_set
+    cancel_operation(operation)
+    with transaction.atomic():
+        make(index.chunk_set)
+        deleting = elsewhere(lambda: delete_index(Index.objects.get()))
+        until_waited_for(deleting)
+    deleting.result(timeout=60)
+    assert not any(model.objects.exists() for model in PARTS)
+
+
+def test_a_cancelled_build_leaves_no_words(few: Collection) -> None:
+    index, operation = begun(few)
+    batch = claim(operation.batches.get(payload__part="lexical").pk, new_owner())
+    assert batch
+    cancel_operation(operation)
+    with pytest.raises(Stopped):
+        take_words(index, Lease(batch))
+    assert not LexicalIndex.objects.exists()
+
+
+def test_chunks_that_another_index_is_taking_stay(few: Collection) -> None:
+    index, operation = begun(few)
+    cancel_operation(operation)
+    other = create_index(few, name="other")
+    with transaction.atomic():
+        taken = make_chunk_set(few, strategy="flat", parameters={})
+        deleting = elsewhere(lambda: delete_index(Index.objects.get(pk=index.pk)))
+        until_waited_for(deleting)
+        take_chunks(other, taken)
+    deleting.result(timeout=60)
+    assert Chunk.objects.filter(chunk_set=taken).count() == 2
+
+
+def test_words_that_another_index_is_taking_stay(few: Collection) -> None:
+    index = create_index(few, name="index")
+    wait(build_index(index))
+    other, _ = begun(few, "other")
+    assert other.chunk_set
+    with transaction.atomic():
+        words = make_lexical_index(other.chunk_set)
+        deleting = elsewhere(lambda: delete_index(Index.objects.get(pk=index.pk)))
+        # It is not waited for before it has deleted the index, whose words are then no index's.
+        until_waited_for(deleting)
+        Index.objects.filter(pk=other.pk).update(lexical_index=words)
+    deleting.result(timeout=60)
+    assert LexicalIndex.objects.get() == words
+
+
+def test_chunks_that_are_being_deleted_are_made_again(few: Collection) -> None:
+    index, operation = begun(few)
+    cancel_operation(operation)
+    other = create_index(few, name="other")
+    started = build_index(other)
+    with transaction.atomic():
+        delete_index(index)
+        building = elsewhere(lambda: wait(started))
+        until_waited_for(building)
+    building.result(timeout=60)
+    other.refresh_from_db()
+    assert other.status == "ready"
+    assert [ChunkSet.objects.get(), LexicalIndex.objects.get()] == [other.chunk_set, other.lexical_index]
+    assert Chunk.objects.count() == 2
