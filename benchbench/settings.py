@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import re
 import tempfile
 from datetime import timedelta
 from importlib.util import find_spec
@@ -14,6 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.utils import get_random_secret_key
 
 from benchbench import embedded
+from benchbench.environment import env_bool, env_int, env_list, env_rate, env_str
 from benchbench.logs import logging_as
 from benchbench.site.appearance import UNFOLD as UNFOLD
 from benchbench.site.policies import CONTENT_SECURITY_POLICY as CONTENT_SECURITY_POLICY
@@ -22,43 +22,6 @@ from benchbench.site.rest import REST_FRAMEWORK as REST
 from benchbench.site.rest import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-
-
-def env_str(name: str, default: str) -> str:
-    return os.environ.get(name, "") or default
-
-
-def env_bool(name: str) -> bool:
-    value = os.environ.get(name, "").strip().lower()
-    if value in ("", "true", "1", "yes", "false", "0", "no"):
-        return value in ("true", "1", "yes")
-    raise ImproperlyConfigured(f"{name} is {value!r}: write true or false.")
-
-
-def env_int(name: str, default: int, *, least: int = 1) -> int:
-    value = os.environ.get(name, "").strip()
-    try:
-        number = int(value) if value else default
-    except ValueError:
-        raise ImproperlyConfigured(f"{name} is {value!r}: write a whole number.") from None
-    if number < least:
-        raise ImproperlyConfigured(f"{name} is {number}: the least it may be is {least}.")
-    return number
-
-
-def env_list(name: str, default: list[str]) -> list[str]:
-    value = os.environ.get(name, "")
-    return [part.strip() for part in value.split(",") if part.strip()] if value else default
-
-
-def env_rate(name: str, default: str) -> tuple[int, int]:
-    """Return a rate such as 600/min as (requests, seconds)."""
-    value = env_str(name, default)
-    seconds = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
-    match = re.fullmatch(r"([1-9][0-9]{0,8})/(s|min|h|d)", value)
-    if match is None:
-        raise ImproperlyConfigured(f"{name} is {value!r}: write a number and a unit, such as 600/min (s, min, h, d).")
-    return int(match[1]), seconds[match[2]]
 
 
 def package_folder(name: str) -> Path:
@@ -260,6 +223,9 @@ BENCHMARK_MAX_RUNNING_PER_USER = env_int("BENCHMARK_MAX_RUNNING_PER_USER", 10)
 BENCHMARK_MAX_INDEXING_PER_USER = env_int("BENCHMARK_MAX_INDEXING_PER_USER", 10)
 BENCHMARK_MAX_RESOLVING_PER_USER = env_int("BENCHMARK_MAX_RESOLVING_PER_USER", 10)
 BENCHMARK_MAX_LLM_JUDGING_PER_USER = env_int("BENCHMARK_MAX_LLM_JUDGING_PER_USER", 10)
+BENCHMARK_MAX_MEASURING_PER_USER = env_int("BENCHMARK_MAX_MEASURING_PER_USER", 10)
+# More rankings, of all runs and queries, are measured again on the queue.
+BENCHBENCH_MEASURE_AT_ONCE = env_int("BENCHBENCH_MEASURE_AT_ONCE", 50_000, least=0)
 # Execution.
 BENCHBENCH_QUERY_TIMEOUT_MS = env_int("BENCHBENCH_QUERY_TIMEOUT_MS", 60_000)
 BENCHBENCH_RESIDENT_BYTES = env_int("BENCHBENCH_RESIDENT_BYTES", 2 * 2**30, least=2**20)

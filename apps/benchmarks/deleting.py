@@ -2,6 +2,7 @@
 
 from django.db import transaction
 
+from apps.benchmarks.measuring.again import require_unmeasured
 from apps.benchmarks.models import Benchmark
 from apps.operations.models import Status
 from benchbench.deleting import delete_unused
@@ -11,10 +12,12 @@ from benchbench.errors import ConflictError
 def delete_benchmark(benchmark: Benchmark) -> None:
     """Delete a benchmark, its runs, rankings and evaluations.
 
-    Raises ConflictError while it runs, and when one of its runs is a baseline. A start at the same time waits.
+    Raises ConflictError while it runs or is measured again, and when one of its runs is a baseline. A start at the same
+    time waits.
     """
     with transaction.atomic():
         locked = Benchmark.objects.select_for_update().get(pk=benchmark.pk)
         if locked.status == Status.RUNNING:
             raise ConflictError(f"The benchmark {benchmark.name!r} is running: cancel it before you delete it.")
+        require_unmeasured(locked)
         delete_unused(locked)

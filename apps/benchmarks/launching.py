@@ -13,6 +13,7 @@ from django.db.models.functions import Length, Now
 from apps.benchmarks.costs import costs_of
 from apps.benchmarks.defining.choosing import is_current
 from apps.benchmarks.defining.creating import require_current
+from apps.benchmarks.measuring.again import require_unmeasured
 from apps.benchmarks.models import Benchmark, Run, StageList
 from apps.benchmarks.planning import needs_preparing, plan_of, query_units
 from apps.benchmarks.sources import add_sources
@@ -48,6 +49,7 @@ def launch(benchmark: Benchmark, *, by: User | None = None) -> Operation:
         )
         if not started:
             raise ConflictError(f"The benchmark {benchmark.name!r} is running already.")
+        require_unmeasured(benchmark)
         add_sources(benchmark)
         unfinished = benchmark.runs.filter(status__in=UNFINISHED, is_external=False)
         runs = list(unfinished.select_related("index__chunk_set", "index__collection"))

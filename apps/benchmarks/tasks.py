@@ -1,8 +1,9 @@
-"""The benchmark operation, as apps.operations drives it."""
+"""The operations on benchmarks, as apps.operations drives them."""
 
 from typing import Any
 
 from apps.benchmarks import progress
+from apps.benchmarks.measuring import again
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.running import finishing
 from apps.benchmarks.running.execution import execute
@@ -33,4 +34,21 @@ class BenchmarkHandler(Handler):
         return progress.completions(operation, after)
 
 
+class MeasuringHandler(Handler):
+    """The work of a `measure` operation; its subject is a benchmark."""
+
+    def perform(self, batch: Batch, lease: Lease) -> None:
+        again.measure_part(batch, lease)
+
+    def finalise(self, operation: Operation) -> None:
+        again.finish_measuring(operation)
+
+    def stop(self, operation: Operation) -> None:
+        again.stop_measuring(operation)
+
+    def event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
+        return "measuring_progress", again.measuring_event(operation)
+
+
 handler = BenchmarkHandler()
+measuring_handler = MeasuringHandler()

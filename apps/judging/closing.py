@@ -172,6 +172,6 @@ def _measured_again(round: Round, by: Any) -> Iterable[str]:
         return
     for benchmark in Benchmark.objects.filter(runs__rounds=round).distinct().order_by("created_at"):
         try:
-            yield f'"{benchmark}": {rescore(benchmark, version=round.closed_version).sentence}'
+            yield f'"{benchmark}": {rescore(benchmark, version=round.closed_version, by=by).sentence}'
         except BenchbenchError as error:
             yield f'"{benchmark}" could not be re-scored: {error.message}'

@@ -14,6 +14,7 @@ HANDLERS = {
     Operation.Kind.RESOLVE: "apps.mappings.tasks.handler",
     Operation.Kind.BENCHMARK: "apps.benchmarks.tasks.handler",
     Operation.Kind.LLM_JUDGING: "apps.judging.tasks.handler",
+    Operation.Kind.MEASURE: "apps.benchmarks.tasks.measuring_handler",
 }
 
 

@@ -32,6 +32,7 @@ class Operation(PublicModel):
         RESOLVE = "resolve"
         BENCHMARK = "benchmark"
         LLM_JUDGING = "llm_judging", "judging by a model"
+        MEASURE = "measure", "measuring again"
 
     kind = models.CharField(max_length=16, choices=Kind)
     subject_id = models.UUIDField(

@@ -12,6 +12,7 @@ QUOTAS = {
     Operation.Kind.INDEX: ("indexes being built", "BENCHMARK_MAX_INDEXING_PER_USER"),
     Operation.Kind.RESOLVE: ("mappings being resolved", "BENCHMARK_MAX_RESOLVING_PER_USER"),
     Operation.Kind.LLM_JUDGING: ("rounds being judged by a model", "BENCHMARK_MAX_LLM_JUDGING_PER_USER"),
+    Operation.Kind.MEASURE: ("benchmarks being measured again", "BENCHMARK_MAX_MEASURING_PER_USER"),
 }
 
 

@@ -19,6 +19,7 @@ SUBJECTS: dict[str, str] = {
     Operation.Kind.RESOLVE: "mappings.Mapping",
     Operation.Kind.BENCHMARK: "benchmarks.Benchmark",
     Operation.Kind.LLM_JUDGING: "judging.Round",
+    Operation.Kind.MEASURE: "benchmarks.Benchmark",
 }
 
 
@@ -35,8 +36,8 @@ def owner_id_of(operation: Operation) -> int | None:
 
 def of_subject(field: str) -> Coalesce:
     """Return an expression for lists of operations: a field of the subject of each, NULL where that is deleted."""
-    subqueries = [Subquery(_rows(name).filter(pk=OuterRef("subject_id")).values(field)) for name in SUBJECTS.values()]
-    return Coalesce(*subqueries)
+    names = dict.fromkeys(SUBJECTS.values())
+    return Coalesce(*(Subquery(_rows(name).filter(pk=OuterRef("subject_id")).values(field)) for name in names))
 
 
 def subject_seen_by(user: Any, prefix: str) -> Q:

@@ -77,7 +77,7 @@ class Operation(TypedDict):
     """`progress` is the data of a message of the WebSocket, whose type is `event`: docs/events.md."""
 
     operation_id: str
-    kind: Literal["index", "resolve", "benchmark", "llm_judging"]
+    kind: Literal["index", "resolve", "benchmark", "llm_judging", "measure"]
     subject_id: str
     owner_id: int | None
     started_by: str | None

@@ -11,6 +11,7 @@ COUNTED = {
     "index": ("processed_documents", "total_documents"),
     "resolve": ("processed_refs", "total_refs"),
     "llm_judging": ("answers", "total_answers"),
+    "measure": ("measured_rankings", "total_rankings"),
 }
 
 

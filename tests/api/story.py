@@ -197,6 +197,9 @@ def repeat(walk: Walk, benchmark: str) -> None:
 def look(walk: Walk, benchmark: str) -> None:
     """Read all that came of a benchmark."""
     path = f"/benchmarks/{benchmark}"
+    with override_settings(BENCHBENCH_MEASURE_AT_ONCE=0):
+        for act, asked in (("measures", {"metrics_to_compute": ["ERR@5"]}), ("rescore", {"version": 1})):
+            wait(Operation.objects.get(pk=walk.ask("POST", f"{path}/{act}", asked)["operation_uuid"]))
     walk.ask("POST", f"{path}/measures", {"metrics_to_compute": ["map@5", "ERR@20"]})
     walk.ask("POST", f"{path}/rescore", {"version": 1})
     results = walk.ask("GET", f"{path}/results")

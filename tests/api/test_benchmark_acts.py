@@ -10,7 +10,7 @@ from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.repeating.manifests import manifest_of
 from apps.mappings.models import Mapping
-from apps.operations.models import Status
+from apps.operations.models import Operation, Status
 from apps.operations.working import wait
 from apps.retrieval.models import Index
 from tests.api.callers import Callers
@@ -85,6 +85,27 @@ def test_it_measures_by_more(callers: Callers, nightly: Benchmark) -> None:
     Benchmark.objects.update(status=Status.RUNNING)
     running = callers.owner.post(act(nightly, "measures"), {"metrics_to_compute": ["ERR@20"]})
     assert (running.status_code, running.json()["code"]) == (409, "conflict")
+
+
+def test_much_is_measured_on_the_queue(callers: Callers, nightly: Benchmark, settings: Any) -> None:
+    settings.BENCHBENCH_MEASURE_AT_ONCE = -1  # its version says nothing of its queries
+    answer = callers.owner.post(act(nightly, "measures"), {"metrics_to_compute": ["ERR@20"]})
+    told = answer.json()
+    assert (answer.status_code, told["added"][0]) == (202, "ERR@20")
+    again = callers.owner.post(act(nightly, "rescore"))
+    assert (again.status_code, again.json()["code"]) == (409, "operation_active")
+    operation = Operation.objects.get(pk=told["operation_uuid"])
+    assert operation.started_by == nightly.owner
+    wait(operation)
+    ended = callers.owner.get(f"/operations/{operation.pk}").json()
+    assert (ended["event"], ended["progress"]["stage"], ended["progress"]["versions"]) == (
+        *("measuring_progress", "completed"),
+        [1],
+    )
+    rescored = callers.owner.post(act(nightly, "rescore"))
+    nothing_yet = dict.fromkeys(("measured_runs", "unsearched_queries", "dropped_queries"))
+    assert (rescored.status_code, rescored.json() | nothing_yet) == (202, rescored.json())
+    assert rescored.json()["operation_uuid"]
 
 
 def test_it_rescores_what_can_be(callers: Callers, nightly: Benchmark) -> None:

@@ -171,6 +171,7 @@ def test_values_are_those_of_the_version_that_is_asked_for(callers: Callers, nig
         "measured_runs": 2,
         "unsearched_queries": 0,
         "dropped_queries": 0,
+        "operation_uuid": None,
         "message": "",
     }
     run = nightly.runs.get(run_order=1)

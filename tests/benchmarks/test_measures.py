@@ -94,7 +94,7 @@ def test_measures_are_added_to_a_finished_benchmark_without_searching(library: M
     benchmark = finished(library)
     before = Evaluation.objects.get()
     searched = list(benchmark.runs.get().query_results.values_list("pk", flat=True))
-    assert add_measures(benchmark, ["Hits@5", "nDCG@3"]) == ["Hits@5", "Judged@5"]
+    assert add_measures(benchmark, ["Hits@5", "nDCG@3"]).names == ["Hits@5", "Judged@5"]
     after = Evaluation.objects.get()
     assert after.means["Hits@5"] is not None
     assert {name: after.means[name] for name in before.means} == before.means

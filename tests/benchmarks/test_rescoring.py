@@ -40,7 +40,7 @@ def make_finished() -> Benchmark:
 
 def turn(benchmark: Benchmark, *, queries: int = 1) -> None:
     """Judge what the dense run has first for some queries to be not relevant, in the draft."""
-    run = benchmark.runs.get(config__search_mode="dense")
+    run = benchmark.runs.filter(config__search_mode="dense")[0]
     for query in benchmark.dataset_version.queries.order_by("key")[:queries]:
         first = run.query_results.get(query=query).document_ids[0]
         name = benchmark.mapping.collection.documents.get(pk=first).external_id

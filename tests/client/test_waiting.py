@@ -43,6 +43,7 @@ def test_it_says_each_thing_once() -> None:
         ("index", INDEX | {"total_documents": 0}, "index: running"),
         ("resolve", {"total_refs": 8, "processed_refs": 4}, "resolve: running, 50 %"),
         ("llm_judging", {"total_answers": 8, "answers": 2}, "llm_judging: running, 25 %"),
+        ("measure", {"total_rankings": 8, "measured_rankings": 2}, "measure: running, 25 %"),
     ],
 )
 def test_it_tells_how_far_each_kind_is(kind: str, progress: dict[str, Any], sentence: str) -> None:

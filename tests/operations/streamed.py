@@ -10,11 +10,13 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from apps.benchmarks.launching import launch
+from apps.benchmarks.measuring.measures import add_measures
 from apps.judging.llm.launching import start_judging
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.models import Operation
+from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index
 from tests.benchmarks.conftest import ENCODER
 from tests.created import create_benchmark
@@ -60,12 +62,13 @@ def is_end(message: Any) -> bool:
 
 
 def make_operations(library: Mapping, owner: User) -> dict[tuple[str, str], Operation]:
-    """Return an operation of each kind for each end, by event and end; no work has been done on any."""
+    """Return an operation of each kind for each end, by event and end; no work has been done on any of them."""
     return {
         **{("index_progress", end): _index(library, owner, end) for end in ENDS},
         **{("benchmark_mapping_resolution_progress", end): _resolve(library, owner, end) for end in ENDS},
         **{("benchmark_progress", end): _benchmark(library, owner, end) for end in ENDS},
         **{("llm_judging_progress", end): _judging(library, owner, end) for end in ENDS},
+        **{("measuring_progress", end): _measuring(library, owner, end) for end in ENDS},
     }
 
 
@@ -97,3 +100,14 @@ def _judging(library: Mapping, owner: User, end: str) -> Operation:
     run = make_benchmark(library, [0.5]).runs.get()
     round = make_round(run, judges=[owner], items=3, owner=owner, guidelines=f"to be {end}")
     return start_judging(round, "ollama:llama3", owner)[1]
+
+
+def _measuring(library: Mapping, owner: User, end: str) -> Operation:
+    benchmark = create_benchmark(library, name=f"measured to be {end}", matrix={"search_modes": ["sparse"]})
+    wait(launch(benchmark))
+    operation = add_measures(benchmark, ["ERR@5"], by=owner).operation
+    assert operation is not None
+    if end == "failed":
+        operation.parameters = operation.parameters | {"measures": ["none"]}
+        operation.save(update_fields=["parameters"])
+    return operation

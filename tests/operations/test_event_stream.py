@@ -27,6 +27,7 @@ STAGES = {
     "benchmark_mapping_resolution_progress": ["starting", "loading_documents", "resolving", "finalizing"],
     "benchmark_progress": ["starting", "indexing", "evaluating"],
     "llm_judging_progress": ["starting", "judging"],
+    "measuring_progress": ["starting", "measuring"],
 }
 LAST = {  # where it is not the status
     ("benchmark_progress", "failed"): "completed",
@@ -53,6 +54,7 @@ def test_every_event_is_sent_to_its_end_and_is_as_documented(
     library = make_library(documents=30, queries=12)
     settings.BENCHBENCH_BATCH_SECONDS = 0.001
     settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = 0
+    settings.BENCHBENCH_MEASURE_AT_ONCE = -1
     address = f"{site.replace('http', 'ws')}/ws/operations"
     page = {"additional_headers": {"Cookie": cookie_of(ada)}, "origin": site}
     offered = f"access_token.{open_sign_in(ada).access_token}"

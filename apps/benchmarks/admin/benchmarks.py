@@ -111,7 +111,9 @@ class BenchmarkAdmin(OwnedAdmin):
         scored: list[str] = []
 
         def again(benchmark: Benchmark) -> str:
-            rescored = rescore(benchmark)
+            rescored = rescore(benchmark, by=staff(request))
+            if rescored.operation:
+                return rescored.sentence
             page = reverse("admin:benchmark_results", args=[benchmark.pk])
             scored.append(f"{page}?version={rescored.version.number}")
             return rescored.sentence
@@ -130,6 +132,11 @@ class BenchmarkAdmin(OwnedAdmin):
     def trail(self, obj: Benchmark) -> list[Any]:
         return [obj.mapping.collection, obj.mapping.dataset, obj.mapping]
 
+    def operation(self, obj: Benchmark) -> Operation | None:
+        return Operation.objects.filter(
+            kind=Operation.Kind.MEASURE, subject_id=obj.pk, status__in=Status.active()
+        ).first()
+
     def buttons(self, request: HttpRequest, obj: Benchmark) -> list[Button]:
         results_url = reverse("admin:benchmark_results", args=[obj.pk])
         return [Button("Open results", "leaderboard", href=results_url), *self._acts(obj)]
@@ -137,6 +144,8 @@ class BenchmarkAdmin(OwnedAdmin):
     def _acts(self, obj: Benchmark) -> list[Button]:
         if obj.status == Status.RUNNING:
             return [Button("Cancel", "stop_circle", "cancel_selected")]
+        if self.operation(obj):
+            return []
         failed = obj.runs.filter(status=Run.Status.FAILED).exists() or obj.runs.filter(failed_queries__gt=0).exists()
         acts = [Button("Retry what failed", "replay", "retry_selected")] if failed else []
         if obj.runs.filter(status__in=(Run.Status.PENDING, Run.Status.CANCELLED)).exists():

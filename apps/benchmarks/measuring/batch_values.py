@@ -148,6 +148,27 @@ def keep_values(batch: Batch, measuring: Measuring, digests: Mapping[UUID, bytes
     binary.copy_rows(BatchValues._meta.db_table, COLUMNS, measuring.rows(batch, digests))
 
 
+def keep_measured(
+    batch: Batch, measures: Sequence[str], query_ids: Sequence[int], valued: Mapping[UUID, Valued], truth_hash: str
+) -> None:
+    """Store the values of whole runs, (m, q) in the order of `query_ids`, that a batch measured from stored lists."""
+    ids = np.array(query_ids, np.int64)
+    rows = (
+        (
+            binary.uuid(run_id),
+            binary.int8(batch.pk),
+            binary.text_array(measures),
+            next(binary.int8_arrays([ids[~missing]])),
+            next(binary.int8_arrays([ids[missing]])),
+            binary.field(values[:, ~missing].astype("<f8").tobytes()),
+            binary.text(truth_hash),
+            binary.NULL,  # the rankings have their hashes
+        )
+        for run_id, (values, missing) in valued.items()
+    )
+    binary.copy_rows(BatchValues._meta.db_table, COLUMNS, rows)
+
+
 def forget_values(runs: Iterable[Run]) -> None:
     """Delete what batches kept of runs that have ended."""
     BatchValues.objects.filter(run__in=list(runs)).delete()

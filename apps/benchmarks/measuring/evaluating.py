@@ -78,7 +78,7 @@ def evaluate_runs(
     runs = list(runs)
     kept = kept_values([run.pk for run in runs], benchmark.measures, ground_truth)
     for source_id, sharing in by_source(run for run in runs if run.pk not in kept).items():
-        kept |= _measured(measures, query_ids, truths, documents_by_query(source_id), sharing)
+        kept |= measured(measures, query_ids, truths, documents_by_query(source_id), sharing)
     evaluations = [_evaluation(benchmark, run, version, query_ids, truths, kept[run.pk], of_truth) for run in runs]
     _store(evaluations)
     return evaluations
@@ -104,7 +104,7 @@ def policy_of(benchmark: Benchmark) -> Literal["count", "drop"]:
     return cast(Literal["count", "drop"], benchmark.unresolved)  # the database admits no other
 
 
-def _measured(
+def measured(
     measures: Sequence[Measure],
     query_ids: list[int],
     truths: Truths,

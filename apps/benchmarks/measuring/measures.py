@@ -1,15 +1,17 @@
 """The measures of a benchmark: those of its cutoffs, those that were added, and the judged share of each."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
+from django.contrib.auth.models import User
 from django.db import transaction
 
-from apps.benchmarks.measuring.evaluating import evaluate_runs
+from apps.benchmarks.measuring.again import locked_benchmark, measure_or_queue
 from apps.benchmarks.measuring.rescoring import scored_versions
-from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.models import Benchmark
 from apps.datasets.models import DatasetVersion
-from apps.operations.models import Status
-from benchbench.errors import BenchbenchError, ConflictError
+from apps.operations.models import Operation
+from benchbench.errors import BenchbenchError
 from benchbench.ir.measures import Measure, MeasureError, Truths, evaluate
 from benchbench.reading.calls import split_calls
 
@@ -64,28 +66,39 @@ def besides_the_usual(names: Iterable[str]) -> list[str]:
     return [str(_parsed(name)) for name in wanted if name.lower() not in USUAL]
 
 
-def add_measures(benchmark: Benchmark, wanted: Sequence[str]) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Added:
+    """The names that are new, with how far they are judged; and the operation where measuring is left to the queue."""
+
+    names: list[str]
+    measures: list[str]
+    operation: Operation | None = None
+
+    @property
+    def sentence(self) -> str:
+        """What was done, for the reader."""
+        if self.operation:
+            return f"Measuring by {', '.join(self.names)} is on the queue; until it ends, the page has what it had."
+        return f"Measured by {', '.join(self.names)}; nothing was searched."
+
+
+def add_measures(
+    benchmark: Benchmark, wanted: Sequence[str], *, by: User | None = None, at_once: bool = False
+) -> Added:
     """Measure `benchmark` by `wanted` too, from the rankings that are stored: nothing is searched.
 
     Its completed runs are measured anew on every version on which they have values, so that all runs of a page have
-    the same measures. Return the names that are new, with how far they are judged. Raises MeasuresError where one
-    cannot be and where there is nothing new, ConflictError while the benchmark runs.
+    the same measures; many of them on the queue, as `rescore` does. Raises MeasuresError where one cannot be and where
+    there is nothing new, ConflictError while the benchmark runs or is measured again, QuotaError.
     """
     with transaction.atomic():
-        locked = Benchmark.objects.select_for_update(of=("self",)).select_related("mapping", "dataset_version")
-        benchmark = locked.get(pk=benchmark.pk)
-        if benchmark.status == Status.RUNNING:
-            raise ConflictError(f"The benchmark {benchmark.name!r} is running: wait for it, or cancel it first.")
+        benchmark = locked_benchmark(benchmark)
         complete = extended(benchmark.measures, wanted, benchmark.dataset_version)
         added = [name for name in complete if name not in benchmark.measures]
         if not added:
             raise MeasuresError("The benchmark has these measures already.", field="measures")
-        benchmark.measures = complete
-        benchmark.save(update_fields=["measures", "updated_at"])
-        runs = list(benchmark.runs.filter(status=Run.Status.COMPLETED))
-        for version in scored_versions(benchmark):
-            evaluate_runs(benchmark, runs, version=version)
-    return added
+        made = measure_or_queue(benchmark, scored_versions(benchmark), complete, by=by, at_once=at_once)
+    return Added(added, complete, made if isinstance(made, Operation) else None)
 
 
 def _parsed(text: str) -> Measure:

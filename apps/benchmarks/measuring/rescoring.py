@@ -2,21 +2,15 @@
 
 from dataclasses import dataclass
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 
-from apps.benchmarks.measuring.evaluating import evaluate_runs
+from apps.benchmarks.measuring.again import RescoringError, completed_runs, locked_benchmark, measure_or_queue
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.datasets.models import DatasetVersion
-from apps.operations.models import Status
+from apps.operations.models import Operation
 from benchbench.decimals import counted
-from benchbench.errors import ConflictError
-
-
-class RescoringError(ConflictError):
-    """The runs cannot be measured on that version."""
-
-    code = "cannot_rescore"
 
 
 class UnknownVersionError(RescoringError):
@@ -29,16 +23,20 @@ class UnknownVersionError(RescoringError):
 @dataclass(frozen=True, slots=True)
 class Rescored:
     """What came of it. `unsearched`: queries of the version that the runs were never asked, left out of the means;
-    `dropped`: queries that they were asked and that the version does not have."""
+    `dropped`: queries that they were asked and that the version does not have. Where it is left to the queue there is
+    the `operation`, and nothing else yet."""
 
     version: DatasetVersion
     evaluations: list[Evaluation]
-    unsearched: int
-    dropped: int
+    unsearched: int = 0
+    dropped: int = 0
+    operation: Operation | None = None
 
     @property
     def sentence(self) -> str:
         """What was done, for the reader."""
+        if self.operation:
+            return f"Measuring on {self.version} is on the queue; until it ends, the page has what it had."
         runs = len(self.evaluations)
         told = f"Measured {counted(runs, 'run')} on {self.version}; nothing was searched."
         if self.unsearched:
@@ -48,29 +46,31 @@ class Rescored:
         return told
 
 
-def rescore(benchmark: Benchmark, *, version: DatasetVersion | None = None) -> Rescored:
+def rescore(
+    benchmark: Benchmark, *, version: DatasetVersion | None = None, by: User | None = None, at_once: bool = False
+) -> Rescored:
     """Measure every completed run of `benchmark` on `version` (the newest frozen one by default), and store that.
 
     All of them, so that one page never holds together what was measured against different truths. Values on other
     versions stay. A query that is new in the version, or reworded, was never searched: it has no value, is left out
     of the means like one that failed, and counted (`Evaluation.unsearched_queries`); never is it a zero. A query that
-    the version no longer has is left out. Raises RescoringError; TruthError where the mapping is not resolved for it.
+    the version no longer has is left out. More rankings than BENCHBENCH_MEASURE_AT_ONCE are measured on the queue,
+    unless `at_once`, and count against the quota of `by`, or of the benchmark's owner.
+    Raises RescoringError; OperationActiveError; QuotaError; TruthError where the mapping is not resolved for it.
     """
     with transaction.atomic():
-        locked = Benchmark.objects.select_for_update(of=("self",)).select_related("mapping", "dataset_version")
-        benchmark = locked.get(pk=benchmark.pk)
+        benchmark = locked_benchmark(benchmark, refusal=RescoringError)
         version = version or newest_version(benchmark)
-        _require(benchmark, version)
-        runs = list(benchmark.runs.filter(status=Run.Status.COMPLETED))
-        if not runs:
+        if version.frozen_at is None:
+            raise RescoringError(f"{version} may still change: freeze it first.", field="version")
+        if not completed_runs(benchmark):
             raise RescoringError(f"No run of {benchmark.name!r} has completed: there is nothing to measure.")
-        evaluations = evaluate_runs(benchmark, runs, version=version)
-        unsearched = max(evaluation.unsearched_queries for evaluation in evaluations)
-        if unsearched and all(evaluation.query_count == 0 for evaluation in evaluations):
-            raise RescoringError(f"{benchmark.name!r} was not asked any query of {version}: make a new benchmark.")
+        made = measure_or_queue(benchmark, [version], benchmark.measures, by=by, at_once=at_once)
+    if isinstance(made, Operation):
+        return Rescored(version, [], operation=made)
+    unsearched = max(evaluation.unsearched_queries for evaluation in made)
     asked = set(benchmark.dataset_version.queries.values_list("pk", flat=True))
-    dropped = len(asked - set(evaluations[0].query_ids))
-    return Rescored(version, evaluations, unsearched, dropped)
+    return Rescored(version, made, unsearched, dropped=len(asked - set(made[0].query_ids)))
 
 
 def newest_version(benchmark: Benchmark) -> DatasetVersion:
@@ -104,10 +104,3 @@ def scored_versions(benchmark: Benchmark) -> list[DatasetVersion]:
     scored = Evaluation.objects.filter(run__benchmark=benchmark)
     versions = DatasetVersion.objects.filter(pk__in=scored.values("dataset_version"))
     return list(versions.select_related("dataset").order_by("number"))
-
-
-def _require(benchmark: Benchmark, version: DatasetVersion) -> None:
-    if benchmark.status == Status.RUNNING:
-        raise RescoringError(f"The benchmark {benchmark.name!r} is running: wait for it, or cancel it first.")
-    if version.frozen_at is None:
-        raise RescoringError(f"{version} may still change: freeze it first.", field="version")

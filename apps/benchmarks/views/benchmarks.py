@@ -21,6 +21,7 @@ from apps.benchmarks.models import Benchmark
 from benchbench.errors import BenchbenchError
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.pages import choices_page, form_page, preview_page, sent_form, staff
+from benchbench.site.panels import change_url
 
 SHOWN_RUNS = 12
 AWAITED = ("mapping", "name")
@@ -54,8 +55,10 @@ def more_measures(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.
         raise PermissionDenied
 
     def act(form: MeasuresForm) -> HttpResponse:
-        added = add_measures(benchmark, form.cleaned_data["measures"])
-        messages.success(request, f"Measured by {', '.join(added)}; nothing was searched.")
+        added = add_measures(benchmark, form.cleaned_data["measures"], by=staff(request))
+        messages.success(request, added.sentence)
+        if added.operation:
+            return redirect(change_url(added.operation))
         return redirect("admin:benchmark_results", benchmark.pk)
 
     return form_page(

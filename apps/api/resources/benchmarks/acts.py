@@ -33,6 +33,7 @@ from apps.benchmarks.repeating.manifests import manifest_of
 from apps.benchmarks.repeating.reproducing import benchmark_from
 from apps.benchmarks.repeating.verifying import verify
 from apps.mappings.models import Mapping
+from apps.operations.models import Operation
 
 
 class Clone(Endpoint):
@@ -53,41 +54,56 @@ class Measures(Endpoint):
     model = Benchmark
     acts = {"POST": "change"}
 
-    @extend_schema(operation_id="add_measures", request=MeasuresWanted, responses=MeasuresFacts)
+    @extend_schema(
+        operation_id="add_measures", request=MeasuresWanted, responses={200: MeasuresFacts, 202: MeasuresFacts}
+    )
     @idempotent
     def post(self, request: Request, benchmark_id: UUID) -> Response:
-        """Measure the finished runs by further measures too, from the rankings that are stored; nothing is searched."""
+        """Measure the finished runs by further measures too, from the rankings that are stored; nothing is searched.
+
+        202 where these are so many that it is left to the queue, with the operation to watch.
+        """
         benchmark = find(request, benchmark_id)
         data = valid(MeasuresWanted, request.data)
         with naming(**KEYS):
-            added = add_measures(benchmark, besides_the_usual(data["metrics_to_compute"]))
-        benchmark.refresh_from_db()
-        return Response(MeasuresFacts({"added": added, "measures": benchmark.measures}).data)
+            added = add_measures(benchmark, besides_the_usual(data["metrics_to_compute"]), by=request.user)
+        told = {"added": added.names, "measures": added.measures, "operation_uuid": _key(added.operation)}
+        return Response(MeasuresFacts(told).data, status=202 if added.operation else 200)
 
 
 class Rescore(Endpoint):
     model = Benchmark
     acts = {"POST": "change"}
 
-    @extend_schema(operation_id="rescore_benchmark", request=Rescoring, responses=RescoredFacts)
+    @extend_schema(
+        operation_id="rescore_benchmark", request=Rescoring, responses={200: RescoredFacts, 202: RescoredFacts}
+    )
     @idempotent
     def post(self, request: Request, benchmark_id: UUID) -> Response:
         """Measure the finished runs on another version of the dataset, from the rankings that are stored.
 
-        409 where none has completed, and where the mapping was not resolved for that version.
+        202 where these are so many that it is left to the queue, with the operation to watch. 409 where none has
+        completed, and where the mapping was not resolved for that version.
         """
         benchmark = find(request, benchmark_id)
         number = valid(Rescoring, request.data).get("version")
-        rescored = rescore(benchmark, version=None if number is None else find_version(benchmark, number))
+        version = None if number is None else find_version(benchmark, number)
+        rescored = rescore(benchmark, version=version, by=request.user)
+        done = rescored.operation is None
         told = {
             "benchmark_id": benchmark.pk,
             "dataset_version": rescored.version.number,
-            "measured_runs": len(rescored.evaluations),
-            "unsearched_queries": rescored.unsearched,
-            "dropped_queries": rescored.dropped,
+            "measured_runs": len(rescored.evaluations) if done else None,
+            "unsearched_queries": rescored.unsearched if done else None,
+            "dropped_queries": rescored.dropped if done else None,
+            "operation_uuid": _key(rescored.operation),
             "message": rescored.sentence,
         }
-        return Response(RescoredFacts(told).data)
+        return Response(RescoredFacts(told).data, status=200 if done else 202)
+
+
+def _key(operation: Operation | None) -> UUID | None:
+    return operation.pk if operation else None
 
 
 class Manifest(Endpoint):

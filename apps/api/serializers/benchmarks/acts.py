@@ -37,6 +37,7 @@ class MeasuresFacts(serializers.Serializer):
         child=serializers.CharField(), help_text="The new measures, with their judged shares."
     )
     measures = serializers.ListField(child=serializers.CharField(), help_text="All, by their own names.")
+    operation_uuid = serializers.UUIDField(allow_null=True, help_text="That measures them on the queue; null: done.")
 
 
 class Rescoring(StrictSerializer):
@@ -50,11 +51,12 @@ class RescoredFacts(serializers.Serializer):
 
     benchmark_id = serializers.UUIDField()
     dataset_version = serializers.IntegerField(min_value=1)
-    measured_runs = serializers.IntegerField(min_value=1)
+    measured_runs = serializers.IntegerField(min_value=1, allow_null=True, help_text="Null: that is on the queue.")
     unsearched_queries = serializers.IntegerField(
-        min_value=0, help_text="New in this version, so never searched: not in the means."
+        min_value=0, allow_null=True, help_text="New in this version, so never searched: not in the means."
     )
-    dropped_queries = serializers.IntegerField(min_value=0, help_text="No longer there.")
+    dropped_queries = serializers.IntegerField(min_value=0, allow_null=True, help_text="No longer there.")
+    operation_uuid = serializers.UUIDField(allow_null=True, help_text="That measures on the queue; null: done.")
     message = serializers.CharField()
 
 

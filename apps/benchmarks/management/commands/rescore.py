@@ -38,8 +38,9 @@ Rankings are stored: nothing is searched. The values on other versions stay.
         number = options["dataset_version"]
         with self.busy("Measuring"):
             if options["measures"]:
-                add_measures(benchmark, options["measures"])
-            rescored = rescore(benchmark, version=None if number is None else find_version(benchmark, number))
+                add_measures(benchmark, options["measures"], at_once=True)
+            version = None if number is None else find_version(benchmark, number)
+            rescored = rescore(benchmark, version=version, at_once=True)
         asked = [str(Measure.parse(name)) for name in options["measures"] or ()]
         names = list(dict.fromkeys([str(Measure("nDCG", benchmark.primary_k)), *asked]))
         self.report(_facts(rescored), _text(rescored, names), as_json=options["json"])

@@ -1,0 +1,174 @@
+"""Measuring the runs of a benchmark again, from stored lists: at once where that is quick, else on the queue.
+
+On the queue a batch measures some runs on one version and keeps their values, as a batch that searches does. The end
+stores all of them in one transaction, so that one page never holds together what was measured otherwise.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.models import User
+
+from apps.benchmarks.measuring.batch_values import Valued, forget_values, keep_measured
+from apps.benchmarks.measuring.evaluating import evaluate_runs, measured, truth_of
+from apps.benchmarks.measuring.reading import by_source, documents_by_query
+from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.datasets.models import DatasetVersion
+from apps.mappings.fingerprints import truth_hash
+from apps.operations import queueing
+from apps.operations.launching import OperationActiveError, start_operation
+from apps.operations.leasing import Lease
+from apps.operations.models import Batch, Operation, Status
+from apps.operations.progress import progress_of
+from apps.operations.waiting import waiting_for
+from benchbench.errors import ConflictError
+from benchbench.ir.measures import Measure, Truths
+
+RANKINGS = 50_000  # of a batch: some seconds' work
+
+
+class RescoringError(ConflictError):
+    """The runs cannot be measured on that version."""
+
+    code = "cannot_rescore"
+
+
+def locked_benchmark(benchmark: Benchmark, *, refusal: type[ConflictError] = ConflictError) -> Benchmark:
+    """Return a benchmark to be measured again, locked. Raises `refusal` while it runs, OperationActiveError."""
+    rows = Benchmark.objects.select_for_update(of=("self",)).select_related("mapping", "dataset_version")
+    locked = rows.get(pk=benchmark.pk)
+    if locked.status == Status.RUNNING:
+        raise refusal(f"The benchmark {locked.name!r} is running: wait for it, or cancel it first.")
+    require_unmeasured(locked)
+    return locked
+
+
+def require_unmeasured(benchmark: Benchmark) -> None:
+    """Raise OperationActiveError while an operation measures a locked benchmark again."""
+    if Operation.active_on(benchmark):
+        raise OperationActiveError(
+            f"The benchmark {benchmark.name!r} is being measured again: wait for that, or cancel the operation."
+        )
+
+
+def completed_runs(benchmark: Benchmark) -> list[Run]:
+    """Return the runs that are measured again."""
+    return list(benchmark.runs.filter(status=Run.Status.COMPLETED).order_by("run_order"))
+
+
+def measure_or_queue(
+    benchmark: Benchmark, versions: Sequence[DatasetVersion], measures: Sequence[str], *, by: User | None, at_once: bool
+) -> list[Evaluation] | Operation:
+    """Measure the completed runs of a locked benchmark by `measures`, and return their evaluations.
+
+    Where these are more than BENCHBENCH_MEASURE_AT_ONCE rankings it returns the operation that does it on the queue,
+    unless it must be `at_once`. Raises RescoringError, TruthError, QuotaError.
+    """
+    rankings = benchmark.runs.filter(status=Run.Status.COMPLETED).count() * _queries_of(versions)
+    if at_once or rankings <= settings.BENCHBENCH_MEASURE_AT_ONCE:
+        return measure_again(benchmark, versions, measures)
+    for version in versions:
+        truth_of(benchmark, version)  # refused now, rather than on the queue
+    return start_operation(
+        Operation.Kind.MEASURE,
+        subject_id=benchmark.pk,
+        by=by or benchmark.owner,
+        batches=_parts(completed_runs(benchmark), versions),
+        parameters={"versions": [version.number for version in versions], "measures": list(measures)},
+    )
+
+
+def measure_again(
+    benchmark: Benchmark, versions: Sequence[DatasetVersion], measures: Sequence[str]
+) -> list[Evaluation]:
+    """Measure the completed runs of a locked benchmark by `measures`, from now on its own, and store that.
+
+    Raises RescoringError where they were asked no query of a version.
+    """
+    if list(measures) != benchmark.measures:
+        benchmark.measures = list(measures)
+        benchmark.save(update_fields=["measures", "updated_at"])
+    runs = completed_runs(benchmark)
+    made: list[Evaluation] = []
+    for version in versions:
+        evaluations = evaluate_runs(benchmark, runs, version=version)
+        if any(one.unsearched_queries for one in evaluations) and not any(one.query_count for one in evaluations):
+            raise RescoringError(f"{benchmark.name!r} was not asked any query of {version}: make a new benchmark.")
+        made += evaluations
+    return made
+
+
+def measure_part(batch: Batch, lease: Lease) -> None:
+    """Do a batch of the queue: measure its runs on its version, and keep their values for the end."""
+    benchmark, (version,) = _subject(batch.operation, [batch.payload["version"]])
+    names = batch.operation.parameters["measures"]
+    truth = truth_of(benchmark, version)
+    truths, query_ids = Truths.of(list(truth.grades.values())), list(truth.grades)
+    parsed = [Measure.parse(name) for name in names]
+    runs = [run for run in completed_runs(benchmark) if str(run.pk) in batch.payload["runs"]]
+    valued: dict[UUID, Valued] = {}
+    for source_id, sharing in by_source(runs).items():
+        lease.check()
+        valued |= measured(parsed, query_ids, truths, documents_by_query(source_id), sharing)
+        lease.report(len(valued) * len(query_ids))
+    with lease.commit():
+        keep_measured(batch, names, query_ids, valued, truth_hash(truth))
+
+
+def finish_measuring(operation: Operation) -> None:
+    """Store what the batches of an operation measured; what came since, or is otherwise by now, is measured here."""
+    benchmark, versions = _subject(operation, operation.parameters["versions"])
+    Benchmark.objects.select_for_update().get(pk=benchmark.pk)  # who starts it waits, and is refused until this ends
+    measure_again(benchmark, versions, operation.parameters["measures"])
+    forget_values(completed_runs(benchmark))
+
+
+def stop_measuring(operation: Operation) -> None:
+    """Forget what the batches of an operation measured: the runs keep the values that they had."""
+    forget_values(Run.objects.filter(benchmark=operation.subject_id, status=Run.Status.COMPLETED))
+
+
+def measuring_event(operation: Operation) -> dict[str, Any]:
+    """Return the data of a `measuring_progress` event."""
+    progress = progress_of(operation)
+    stage = "starting" if operation.status == Status.PENDING else "measuring"
+    return {
+        "operation_id": str(operation.pk),
+        "benchmark_id": str(operation.subject_id),
+        "versions": operation.parameters["versions"],
+        "status": operation.status,
+        "stage": stage if operation.is_active else operation.status,
+        "error": operation.error or None,
+        "total_rankings": progress.total,
+        "measured_rankings": progress.done,
+        "eta_seconds": progress.eta_seconds,
+        "queue_position": queueing.position(operation),
+        "waiting_for": waiting_for(operation),
+    }
+
+
+def _queries_of(versions: Sequence[DatasetVersion]) -> int:
+    return sum(version.query_count for version in versions)
+
+
+def _parts(runs: Sequence[Run], versions: Sequence[DatasetVersion]) -> Iterator[tuple[dict[str, Any], int]]:
+    """Yield the runs of each version, those that share a source together, in batches of about RANKINGS."""
+    for version in versions:
+        part: list[str] = []
+        for sharing in by_source(runs).values():
+            part += [str(run.pk) for run in sharing]
+            if len(part) * version.query_count >= RANKINGS:
+                yield {"version": version.number, "runs": part}, len(part) * version.query_count
+                part = []
+        if part:
+            yield {"version": version.number, "runs": part}, len(part) * version.query_count
+
+
+def _subject(operation: Operation, numbers: Sequence[int]) -> tuple[Benchmark, list[DatasetVersion]]:
+    """Return the benchmark of an operation, by whose measures that is measured, and versions of its dataset."""
+    rows = Benchmark.objects.select_related("mapping", "dataset_version")
+    benchmark = rows.get(pk=operation.subject_id)
+    versions = DatasetVersion.objects.filter(dataset=benchmark.dataset_version.dataset_id, number__in=numbers)
+    return benchmark, list(versions.select_related("dataset").order_by("number"))

@@ -1,0 +1,43 @@
+"""The environment, which settings are read from: each function refuses in a sentence what it cannot read."""
+
+import os
+import re
+
+from django.core.exceptions import ImproperlyConfigured
+
+
+def env_str(name: str, default: str) -> str:
+    return os.environ.get(name, "") or default
+
+
+def env_bool(name: str) -> bool:
+    value = os.environ.get(name, "").strip().lower()
+    if value in ("", "true", "1", "yes", "false", "0", "no"):
+        return value in ("true", "1", "yes")
+    raise ImproperlyConfigured(f"{name} is {value!r}: write true or false.")
+
+
+def env_int(name: str, default: int, *, least: int = 1) -> int:
+    value = os.environ.get(name, "").strip()
+    try:
+        number = int(value) if value else default
+    except ValueError:
+        raise ImproperlyConfigured(f"{name} is {value!r}: write a whole number.") from None
+    if number < least:
+        raise ImproperlyConfigured(f"{name} is {number}: the least it may be is {least}.")
+    return number
+
+
+def env_list(name: str, default: list[str]) -> list[str]:
+    value = os.environ.get(name, "")
+    return [part.strip() for part in value.split(",") if part.strip()] if value else default
+
+
+def env_rate(name: str, default: str) -> tuple[int, int]:
+    """Return a rate such as 600/min as (requests, seconds)."""
+    value = env_str(name, default)
+    seconds = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
+    match = re.fullmatch(r"([1-9][0-9]{0,8})/(s|min|h|d)", value)
+    if match is None:
+        raise ImproperlyConfigured(f"{name} is {value!r}: write a number and a unit, such as 600/min (s, min, h, d).")
+    return int(match[1]), seconds[match[2]]

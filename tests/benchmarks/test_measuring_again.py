@@ -1,0 +1,196 @@
+"""A finished benchmark that is measured again on the queue: its figures are those of measuring it at once."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from apps.benchmarks.deleting import delete_benchmark
+from apps.benchmarks.launching import launch
+from apps.benchmarks.measuring import again
+from apps.benchmarks.measuring.measures import add_measures
+from apps.benchmarks.measuring.rescoring import rescore
+from apps.benchmarks.models import BatchValues, Benchmark, Evaluation
+from apps.benchmarks.retrying import retry
+from apps.datasets.editing.drafts import open_draft
+from apps.datasets.editing.versions import end_queries
+from apps.datasets.models import Query
+from apps.operations.launching import OperationActiveError, cancel_operation
+from apps.operations.leasing import new_owner
+from apps.operations.models import Batch, Operation
+from apps.operations.quotas import QuotaError
+from apps.operations.working import OperationFailedError, perform_batch, wait
+from tests.admin.test_acts import messages_of, press
+from tests.benchmarks.conftest import make_library
+from tests.benchmarks.test_rescoring import freeze_and_resolve, turn
+from tests.created import create_benchmark
+from tests.drafts import set_judgment
+from tests.kept import made_once
+from tests.sockets import make_watcher
+
+MODES = {"search_modes": ["dense", "sparse"]}
+MATRIX: dict[str, Any] = MODES | {"top_k_values": [20, 30], "score_thresholds": [None, 0.3]}
+
+
+@pytest.fixture
+def finished(transactional_db: None, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Benchmark:
+    """Eight runs of two lists, with queries that find nothing; every re-scoring goes to the queue, list by list."""
+    benchmark = make_finished()
+    settings.BENCHBENCH_MEASURE_AT_ONCE = 0
+    monkeypatch.setattr(again, "RANKINGS", 1)
+    return benchmark
+
+
+@made_once
+def make_finished() -> Benchmark:
+    benchmark = create_benchmark(make_library(), name="Which?", matrix=MATRIX)
+    wait(launch(benchmark))
+    benchmark.refresh_from_db()
+    return benchmark
+
+
+def figures(benchmark: Benchmark, version: int) -> list[Any]:
+    rows = Evaluation.objects.filter(run__benchmark=benchmark, dataset_version__number=version).order_by(
+        "run__run_order"
+    )
+    return [
+        (row.measures, row.query_ids, np.array(row.values, float).tobytes(), row.means, row.truth_hash, row.query_count)
+        for row in rows
+    ]
+
+
+def measured_at_once(benchmark: Benchmark, version: int) -> list[Any]:
+    benchmark.refresh_from_db()
+    rescore(benchmark, at_once=True)
+    return figures(benchmark, version)
+
+
+def test_a_version_on_the_queue_has_the_figures_of_one_at_once(finished: Benchmark) -> None:
+    turn(finished)
+    freeze_and_resolve(finished.mapping)
+    rescored = rescore(finished)
+    operation = rescored.operation
+    assert operation is not None
+    assert rescored.sentence.startswith("Measuring on questions v2 is on the queue; until it ends, the page has what")
+    assert operation.batches.count() == len(set(finished.runs.values_list("source", flat=True))) > 1
+    assert operation.total_units == finished.runs.count() * finished.dataset_version.query_count
+    first, *_ = operation.batches.order_by("ordinal")
+    perform_batch(first.pk, owner=new_owner())
+    assert figures(finished, 2) == []
+    wait(operation)
+    queued = figures(finished, 2)
+    assert len(queued) == 8
+    assert not BatchValues.objects.exists()
+    assert queued == measured_at_once(finished, 2)
+
+
+def test_measures_on_the_queue_have_the_figures_of_some_at_once(finished: Benchmark) -> None:
+    before = list(finished.measures)
+    added = add_measures(finished, ["ERR@5"])
+    assert added.operation is not None
+    finished.refresh_from_db()
+    assert finished.measures == before
+    wait(added.operation)
+    finished.refresh_from_db()
+    assert finished.measures == added.measures
+    queued = figures(finished, 1)
+    assert {tuple(measures) for measures, *_ in queued} == {tuple(added.measures)}
+    assert queued == measured_at_once(finished, 1)
+
+
+def test_grades_that_change_meanwhile_are_those_that_count(finished: Benchmark) -> None:
+    turn(finished)
+    freeze_and_resolve(finished.mapping)
+    operation = rescore(finished).operation
+    assert operation is not None
+    perform_batch(operation.batches.order_by("ordinal")[0].pk, owner=new_owner())
+    assert BatchValues.objects.update(truth_hash="of grades that were resolved otherwise", values=b"")
+    wait(operation)
+    assert figures(finished, 2) == measured_at_once(finished, 2)
+
+
+def test_cancelled_it_leaves_nothing_and_can_be_begun_again(finished: Benchmark) -> None:
+    operation = add_measures(finished, ["ERR@5"]).operation
+    assert operation is not None
+    perform_batch(operation.batches.order_by("ordinal")[0].pk, owner=new_owner())
+    assert BatchValues.objects.exists()
+    before = figures(finished, 1)
+    cancel_operation(operation)
+    assert not BatchValues.objects.exists()
+    finished.refresh_from_db()
+    assert "ERR@5" not in finished.measures
+    assert figures(finished, 1) == before
+    again_started = add_measures(finished, ["ERR@5"]).operation
+    assert again_started is not None
+    wait(again_started)
+    assert len(figures(finished, 1)[0][0]) == len(before[0][0]) + 1  # its judged share is there
+
+
+def test_meanwhile_nothing_else_is_done_to_the_benchmark(finished: Benchmark) -> None:
+    add_measures(finished, ["ERR@5"])
+    for act in (
+        lambda: rescore(finished),
+        lambda: rescore(finished, at_once=True),
+        lambda: add_measures(finished, ["ERR@3"], at_once=True),
+        lambda: delete_benchmark(finished),
+    ):
+        with pytest.raises(
+            OperationActiveError, match="is being measured again: wait for that, or cancel the operation"
+        ):
+            act()
+    finished.runs.filter(run_order=1).update(status="failed")
+    finished.runs.filter(run_order=2).update(status="pending")
+    for start in (launch, retry):
+        with pytest.raises(OperationActiveError, match="is being measured again"):
+            start(finished)
+    finished.refresh_from_db()
+    assert finished.status == "completed"
+
+
+def test_a_version_of_which_no_query_was_asked_fails_in_a_sentence(finished: Benchmark) -> None:
+    dataset = finished.mapping.dataset
+    draft = open_draft(dataset)
+    end_queries(draft, Query.objects.filter(dataset=dataset))
+    Query.objects.create(dataset=dataset, key="new", text="fig", since=draft.number)
+    set_judgment(dataset, "new", {"document_id": "d001"}, 1)
+    freeze_and_resolve(finished.mapping)
+    operation = rescore(finished).operation
+    assert operation is not None
+    with pytest.raises(OperationFailedError, match="was not asked any query of questions v2"):
+        wait(operation)
+    assert figures(finished, 2) == []
+    assert not BatchValues.objects.exists()
+
+
+def test_it_counts_against_the_quota_of_who_asks(finished: Benchmark, settings: Any) -> None:
+    settings.BENCHMARK_MAX_MEASURING_PER_USER = 0
+    with pytest.raises(QuotaError, match="has 0 benchmarks being measured again, and 0 is the most"):
+        add_measures(finished, ["ERR@5"], by=make_watcher("ada"))
+    assert not Batch.objects.exclude(state="done").exists()
+
+
+def test_few_are_measured_at_once(finished: Benchmark, settings: Any) -> None:
+    settings.BENCHBENCH_MEASURE_AT_ONCE = finished.runs.count() * finished.dataset_version.query_count
+    assert add_measures(finished, ["ERR@5"]).operation is None
+    settings.BENCHBENCH_MEASURE_AT_ONCE -= 1
+    assert add_measures(finished, ["ERR@3"]).operation is not None
+
+
+def test_the_page_says_so_and_shows_how_far_it_is(finished: Benchmark, admin_client: Client) -> None:
+    turn(finished)
+    freeze_and_resolve(finished.mapping)
+    answer = press(admin_client, finished, "rescore_selected")
+    assert "Measuring on questions v2 is on the queue; until it ends, the page has what it had." in messages_of(answer)
+    page = admin_client.get(reverse("admin:benchmarks_benchmark_change", args=[finished.pk]))
+    operation = Operation.objects.get(kind="measure")
+    assert str(operation.pk) in page.content.decode()
+    assert "rescore_selected" not in page.content.decode()
+    sent = admin_client.post(reverse("admin:benchmark_measures", args=[finished.pk]), {"measures": "ERR@5"})
+    assert "is being measured again" in sent.content.decode()
+    wait(operation)
+    asked = admin_client.post(
+        reverse("admin:benchmark_measures", args=[finished.pk]), {"measures": "ERR@5"}, follow=True
+    )
+    assert "Measuring by ERR@5 is on the queue" in messages_of(asked)
