@@ -7,10 +7,12 @@ from typing import Any
 
 from django.core.exceptions import ObjectDoesNotExist
 from django.db.models import Model
+from django.test import override_settings
 
 from apps.benchmarks.cancelling import cancel
 from apps.benchmarks.deleting import delete_benchmark
 from apps.benchmarks.launching import launch
+from apps.benchmarks.measuring.rescoring import rescore
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.retrying import retry
 from apps.collections.importing import import_documents
@@ -67,12 +69,19 @@ def judge(number: int) -> None:
     set_judgment(one(Dataset, 0), f"q{number % 3:03}", judgment)
 
 
+def measure_again(number: int) -> None:
+    """Re-score a benchmark, at once or on the queue."""
+    with override_settings(BENCHBENCH_MEASURE_AT_ONCE=10_000 if number % 2 else -1):
+        rescore(one(Benchmark, number))
+
+
 ACTS: dict[str, Callable[[int], Any]] = {
     "make": make,
     "start": lambda number: launch(one(Benchmark, number)),
     "cancel": lambda number: cancel(one(Benchmark, number)),
     "retry": lambda number: retry(one(Benchmark, number)),
     "delete": lambda number: delete_benchmark(one(Benchmark, number)),
+    "rescore": measure_again,
     "resolve": lambda number: resolve(one(Mapping, number)),
     "delete mapping": lambda number: delete_mapping(one(Mapping, number)),
     "index": index,

@@ -101,6 +101,9 @@ POINTS = {
     "resolve: decided": Point("apps.mappings.tasks", "store_rulings"),
     "isolated: searched": Point("apps.benchmarks.running.isolated", "run_queries", "after"),
     "resolve: stored": Point("apps.mappings.tasks", "store_rulings", "after"),
+    "measure: commit begun": Point("apps.benchmarks.measuring.again", "keep_measured"),
+    "measure: commit stored": Point("apps.benchmarks.measuring.again", "keep_measured", "after"),
+    "measure: finished": Point("apps.benchmarks.measuring.again", "measure_again", "after"),
     "model: encoded": Point("apps.retrieval.encoders.keyword", "KeywordEncoder.embed_batch", "made"),
 }
 

@@ -33,6 +33,8 @@ FROZEN = [
     Scenario("resolve", "claimed", "freeze"),
     Scenario("resolve", "resolve: decided", "freeze"),
     Scenario("resolve", "resolve: stored", "freeze"),
+    Scenario("measure", "measure: commit stored", "freeze"),
+    Scenario("measure", "measure: finished", "freeze"),
 ]
 
 

@@ -36,6 +36,10 @@ KILLED = [
     ("resolve", "claimed"),
     ("resolve", "resolve: decided"),
     ("resolve", "resolve: stored"),
+    ("measure", "claimed"),
+    ("measure", "measure: commit begun"),
+    ("measure", "measure: commit stored"),
+    ("measure", "measure: finished"),
 ]
 EMPTIED = [
     ("benchmark", "claimed"),

@@ -4,7 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from django.test import override_settings
+
 from apps.benchmarks.launching import launch
+from apps.benchmarks.measuring.measures import add_measures
 from apps.benchmarks.models import BatchValues, Benchmark, Evaluation, QueryResult
 from apps.mappings.models import Mapping, Resolution
 from apps.operations.launching import start_operation
@@ -99,6 +102,14 @@ def resolutions(operation: Operation) -> Any:
     return list(found.values_list("judgment", "document__external_id", "outcome"))
 
 
+def start_measuring() -> Operation:
+    benchmark = Benchmark.objects.get(pk=wait(start_benchmark(use_reranker=[False])).subject_id)
+    with override_settings(BENCHBENCH_MEASURE_AT_ONCE=-1):
+        operation = add_measures(benchmark, ["ERR@5"]).operation
+    assert operation is not None
+    return operation
+
+
 KINDS = {
     kind.name: kind
     for kind in (
@@ -107,5 +118,6 @@ KINDS = {
         Kind("isolated", start_isolated, benchmark_figures),
         Kind("index", start_index, index_figures),
         Kind("resolve", start_resolving, resolutions),
+        Kind("measure", start_measuring, benchmark_figures),
     )
 }
