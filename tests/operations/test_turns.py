@@ -27,12 +27,13 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def empty(transactional_db: None) -> None:
-    django_rq.get_queue("default").empty()
+    for queue in ("gpu", "default"):
+        django_rq.get_queue(queue).empty()
 
 
-def start(user: User | None = None, batches: int = 4) -> Operation:
+def start(user: User | None = None, batches: int = 4, queue: str = "default") -> Operation:
     parts: list[Any] = [({"number": 1}, 1)] * batches
-    return start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=parts, by=user)
+    return start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=parts, by=user, queue=queue)
 
 
 @contextmanager
@@ -50,6 +51,22 @@ def do(batch: Batch) -> None:
 def served() -> list[Any]:
     """Return the operations in the order in which their batches were begun."""
     return list(Batch.objects.filter(state="done").order_by("started_at").values_list("operation_id", flat=True))
+
+
+def test_operations_on_several_queues_take_turns(handler: Adding) -> None:
+    on_gpu, on_default = start(queue="gpu"), start()
+    Command().serve(["gpu", "default"], burst=True)
+    assert served() == [one.pk for _ in range(4) for one in (on_gpu, on_default)]
+    assert [django_rq.get_queue(name).count for name in ("gpu", "default")] == [0, 0]
+
+
+def test_what_a_worker_does_not_serve_is_left_to_others(handler: Adding) -> None:
+    on_gpu, on_default = start(queue="gpu", batches=1), start(batches=1)
+    Command().serve(["default"], burst=True)
+    assert served() == [on_default.pk]
+    assert django_rq.get_queue("gpu").count == 1
+    Command().serve(["gpu"], burst=True)
+    assert served() == [on_default.pk, on_gpu.pk]
 
 
 def test_operations_take_turns_whichever_came_first(handler: Adding) -> None:

@@ -20,6 +20,7 @@ from apps.operations import queueing
 from apps.operations.commands import UseCaseCommand
 from apps.operations.leasing import this_worker
 from apps.operations.sweeping import sweep
+from apps.operations.workers import turns
 from apps.operations.workers.pool import Pool
 from apps.operations.workers.schema import wait_until_it_fits, why_it_waits
 from apps.operations.working import release
@@ -51,7 +52,8 @@ class Command(UseCaseCommand):
 A worker stays resident: it keeps its models loaded, sweeps for work that others lost, and waits for Redis where that is
 away. It is a child of the process that this command starts, which replaces it when it ends or hangs. Start as many as
 you have GPUs or cores, on any machines that reach the database and Redis. Queues: gpu (indexes, benchmarks), default
-(resolving). Quick jobs (states of judging rounds) are done by every worker, before the others.
+(resolving, measuring again, judging by models); operations on all that it serves take turns. Quick jobs (states of
+judging rounds) are done by every worker, before the others.
 
   benchbench worker
   benchbench worker gpu
@@ -60,7 +62,7 @@ you have GPUs or cores, on any machines that reach the database and Redis. Queue
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "queues", nargs="*", default=["gpu", "default"], help="Queues, first come first (default: gpu default)."
+            "queues", nargs="*", default=["gpu", "default"], help="Queues that it serves (default: gpu default)."
         )
         parser.add_argument("--burst", action="store_true", help="End when the queues are empty.")
 
@@ -117,6 +119,7 @@ def work_with_redis(queues: list[str], told_to_stop: threading.Event, *, burst: 
         serializer=JSONSerializer,
     )
     worker.told_to_stop = told_to_stop
+    turns.SERVED[:] = queues
     worker.work(burst=burst, logging_level="WARNING")
 
 
