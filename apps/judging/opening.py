@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import connection, transaction
 
 from apps.benchmarks.defining.creating import require_current
 from apps.benchmarks.models import Run
@@ -268,3 +268,5 @@ def _write(
         ),
         batch_size=BATCH,
     )
+    with connection.cursor() as cursor:  # or the planner would take the new rows for few, until autovacuum comes by
+        cursor.execute(f"ANALYZE {RoundItem._meta.db_table}, {Slot._meta.db_table}")
