@@ -7,6 +7,8 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "benchbench.settings")
 # Before NumPy is imported. A request's products are small, and threads that spin beside other requests and workers make
 # them many times slower than one alone.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Opening a connection to PostgreSQL for each request costs more than what most requests ask of it.
+os.environ.setdefault("DATABASE_POOL", "20")
 
 from channels.routing import ProtocolTypeRouter, URLRouter
 from django.core.asgi import get_asgi_application

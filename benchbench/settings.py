@@ -148,6 +148,10 @@ DATABASE_URL = env_str("DATABASE_URL", embedded.database_url())
 REDIS_URL = env_str("REDIS_URL", embedded.redis_url())
 ENGINE = "benchbench.embedded.backend" if EMBEDDED else None
 DATABASES = {"default": dj_database_url.parse(DATABASE_URL, engine=ENGINE, conn_max_age=0)}
+if DATABASE_POOL := env_int("DATABASE_POOL", 0, least=0):  # connections that this process keeps, at most
+    DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
+    pool = {"min_size": 1, "max_size": DATABASE_POOL, "timeout": 5, "max_idle": 60}
+    DATABASES["default"].setdefault("OPTIONS", {})["pool"] = pool
 CACHES: dict[str, Any] = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",

@@ -11,7 +11,7 @@ from apps.operations.waiting import waiting_for
 from tests.faults.kit import Crew, ended, hold, undisturbed, until
 from tests.faults.work import KINDS
 
-NEWEST = ("operations", "0006_hung_by_default")
+NEWEST = ("operations", "0007_measuring")
 
 
 @pytest.fixture

@@ -173,3 +173,5 @@ def _store(evaluations: Sequence[Evaluation]) -> None:
         rows.append(list((row | {"query_ids": array(tuple(evaluation.query_ids))}).values()))
     with binary_cursor() as cursor:
         cursor.executemany(STORE, rows)
+        # The end of a pipeline stops PostgreSQL's clock of idle transactions, until the next statement.
+        cursor.execute("SELECT 1")
