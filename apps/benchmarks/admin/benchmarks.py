@@ -144,8 +144,9 @@ class BenchmarkAdmin(OwnedAdmin):
     def _acts(self, obj: Benchmark) -> list[Button]:
         if obj.status == Status.RUNNING:
             return [Button("Cancel", "stop_circle", "cancel_selected")]
-        if self.operation(obj):
-            return []
+        if measuring := self.operation(obj):
+            needs = "operations.view_operation"
+            return [Button("Measuring: see or cancel", "rule", href=change_url(measuring), needs=needs)]
         failed = obj.runs.filter(status=Run.Status.FAILED).exists() or obj.runs.filter(failed_queries__gt=0).exists()
         acts = [Button("Retry what failed", "replay", "retry_selected")] if failed else []
         if obj.runs.filter(status__in=(Run.Status.PENDING, Run.Status.CANCELLED)).exists():
