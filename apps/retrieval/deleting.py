@@ -41,7 +41,8 @@ def delete_unused_parts(collection: Collection) -> None:
     Whoever takes one for an index locks its chunk set until the index has it, and is waited for.
     """
     sets = ChunkSet.objects.filter(collection=collection)
-    doubtful = sets.filter(Q(index=None) | Q(lexical_indexes__isnull=False, lexical_indexes__index=None))
+    of_no_index = LexicalIndex.objects.filter(index=None).exclude(engine=full_text.ENGINE)
+    doubtful = sets.filter(Q(index=None) | Q(lexical_indexes__in=of_no_index))
     locked = ChunkSet.objects.filter(pk__in=list(doubtful.values_list("pk", flat=True))).select_for_update()
     keys = list(locked.order_by("pk").values_list("pk", flat=True))
     unused = LexicalIndex.objects.filter(chunk_set__in=keys, index__isnull=True)
