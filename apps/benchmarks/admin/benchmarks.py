@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import Count, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -147,9 +148,12 @@ class BenchmarkAdmin(OwnedAdmin):
         if measuring := self.operation(obj):
             needs = "operations.view_operation"
             return [Button("Measuring: see or cancel", "rule", href=change_url(measuring), needs=needs)]
-        failed = obj.runs.filter(status=Run.Status.FAILED).exists() or obj.runs.filter(failed_queries__gt=0).exists()
-        acts = [Button("Retry what failed", "replay", "retry_selected")] if failed else []
-        if obj.runs.filter(status__in=(Run.Status.PENDING, Run.Status.CANCELLED)).exists():
+        runs = obj.runs.aggregate(
+            failed=Count("pk", filter=Q(status=Run.Status.FAILED) | Q(failed_queries__gt=0)),
+            unfinished=Count("pk", filter=Q(status__in=(Run.Status.PENDING, Run.Status.CANCELLED))),
+        )
+        acts = [Button("Retry what failed", "replay", "retry_selected")] if runs["failed"] else []
+        if runs["unfinished"]:
             label = "Start" if obj.status == Status.PENDING else "Resume"
             acts.append(Button(label, "play_circle", "start_selected", primary=True))
         newest = newest_version(obj)
