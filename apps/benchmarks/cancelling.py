@@ -2,16 +2,18 @@
 
 from apps.benchmarks.models import Benchmark
 from apps.operations.launching import cancel_operation
+from apps.operations.models import Operation
 from benchbench.errors import ConflictError
 
 
 def cancel(benchmark: Benchmark) -> None:
     """Cancel a running benchmark. Its unfinished runs keep their rows and can be resumed by starting it again.
 
-    Raises ConflictError when it is not running.
+    One that is being measured again keeps the values that it had. Raises ConflictError when it is neither.
     """
     benchmark.refresh_from_db()
-    if benchmark.operation is None or not benchmark.operation.is_active:
+    operation = Operation.active_on(benchmark)
+    if operation is None:
         raise ConflictError(f"The benchmark {benchmark.name!r} is {benchmark.status}, not running: nothing to cancel.")
-    cancel_operation(benchmark.operation)
+    cancel_operation(operation)
     benchmark.refresh_from_db()

@@ -15,7 +15,7 @@ from apps.operations import queueing
 from apps.operations.ending import conclude, end_operation, fit_workers, settle
 from apps.operations.faults import Faults
 from apps.operations.handlers import handler_for
-from apps.operations.leasing import ACTIVE, Lease, Stopped, UnfitWorkerError, claim, claimable, new_owner, process_name
+from apps.operations.leasing import Lease, Stopped, UnfitWorkerError, claim, claimable, new_owner, process_name
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.monitoring import watching
 from apps.operations.monitoring.watching import watched
@@ -79,7 +79,7 @@ def _perform(batch: Batch, on_tick: Callable[[], None] | None) -> str:
         faults = Faults()
         faults.add(told(error), error)
         if not _attempt_failed(batch, told(error), final=spoken, result=faults.as_result()):
-            log.info("%s stopped: what it worked on is gone, or another worker has it: %s", batch, told(error))
+            log.info("%s stopped, cancelled or taken over by another worker: %s", batch, told(error), exc_info=error)
             return watching.STOPPED
         log.error("%s, attempt %d: %s", batch, batch.attempts, told(error), exc_info=None if spoken else error)
         return watching.FAILED
@@ -145,7 +145,8 @@ def _attempt_failed(batch: Batch, message: str, *, final: bool = False, result: 
     state = Batch.State.FAILED if final else Batch.State.PENDING
     with limited():
         ended = {"state": state, "error": message, "result": result or {}, "lease_until": None}
-        if not Lease(batch).held().filter(operation__status__in=ACTIVE).update(**ended, finished_at=Now()):
+        wanted = Lease(batch).held().exclude(operation__status=Status.CANCELLED)
+        if not wanted.update(**ended, finished_at=Now()):
             return False
         if final:
             end_operation(batch.operation, Status.FAILED, error=message)

@@ -15,6 +15,7 @@ from apps.retrieval.availability import require_available
 from apps.retrieval.deleting import delete_unused_parts
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.models import ChunkSet, Index
+from apps.retrieval.search.holding import lock_chunk_set
 from apps.retrieval.search.vectors import table_store
 from apps.retrieval.strategies import TREES, get_strategy, search_parameters
 from apps.retrieval.strategies.flat import FlatStrategy
@@ -81,6 +82,7 @@ def take_chunks(index: Index, chunk_set: ChunkSet) -> None:
     """
     if index.chunk_set_id == chunk_set.pk:
         return
+    lock_chunk_set(index.chunk_set_id)
     index.chunk_set, index.lexical_index = chunk_set, None
     index.dimension = None  # the vectors that there are belong to other chunks: `prepare_table` drops them
     index.save(update_fields=["chunk_set", "lexical_index", "dimension", "updated_at"])

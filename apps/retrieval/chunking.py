@@ -13,6 +13,7 @@ from apps.collections.records import DocumentRecord, SectionRecord
 from apps.retrieval.building import require_bounded
 from apps.retrieval.fingerprints import fingerprint, text_hash
 from apps.retrieval.models import ChunkSet
+from apps.retrieval.search.holding import held_chunk_set
 from apps.retrieval.strategies import TREES, chunk_parameters, get_strategy
 from apps.retrieval.strategies.base import Piece
 
@@ -45,7 +46,7 @@ def make_chunk_set(
     document: the order in which equal scores rank. Summaries follow them, level by level, in the same order.
     Parameters of the search alone are no part of it. Of a tree it has the chunks alone at first; what grows it later
     (`retrieval.growing`), `grown_by`, is part of what it is. The collection is locked meanwhile, so that an import
-    waits, and the set, so that it is not deleted before an index has it. `on_part` is called between parts and may
+    waits, and the set held, so that it is not deleted before an index has it. `on_part` is called between parts and may
     raise. Raises StrategyError, ChunkingError, IndexingError for more than BENCHBENCH_MAX_CHUNKS.
     """
     parameters = chunk_parameters(get_strategy(strategy), parameters)
@@ -57,7 +58,7 @@ def make_chunk_set(
         parameters=dict(parameters),
         **grown_by or {},
     )
-    existing = ChunkSet.objects.select_for_update(no_key=True).filter(fingerprint=key).first()
+    existing = held_chunk_set(key)
     if existing:
         return existing
     require_bounded(locked, strategy, parameters)

@@ -13,6 +13,7 @@ from apps.operations.models import Operation
 from apps.retrieval.models import Chunk, ChunkSet, Index, LexicalIndex
 from apps.retrieval.search import full_text
 from apps.retrieval.search.collections import collections_folder
+from apps.retrieval.search.holding import lock_chunk_set
 from apps.retrieval.search.vectors import table_store, vectors_file
 from benchbench.deleting import delete_rows, delete_unused
 
@@ -27,6 +28,7 @@ def delete_index(index: Index) -> None:
     if Operation.active_on(index):
         raise OperationActiveError(f'The index "{index}" is being built: cancel that first.')
     table, file, collections = index.vector_table, vectors_file(index), collections_folder(index)
+    lock_chunk_set(index.chunk_set_id)  # of two that delete its last indexes, one comes after the other
     delete_unused(index)
     table_store().delete_collection(table)
     delete_unused_parts(index.collection)
@@ -38,13 +40,14 @@ def delete_index(index: Index) -> None:
 def delete_unused_parts(collection: Collection) -> None:
     """Delete the lexical indexes and chunk sets of a collection that no index uses.
 
-    Whoever takes one for an index locks its chunk set until the index has it, and is waited for.
+    Whoever takes one for an index holds its chunk set until the index has it. The caller has locked that of its own
+    index; others that are held or locked are left to who has them, or to the next.
     """
     sets = ChunkSet.objects.filter(collection=collection)
     of_no_index = LexicalIndex.objects.filter(index=None).exclude(engine=full_text.ENGINE)
-    doubtful = sets.filter(Q(index=None) | Q(lexical_indexes__in=of_no_index))
-    locked = ChunkSet.objects.filter(pk__in=list(doubtful.values_list("pk", flat=True))).select_for_update()
-    keys = list(locked.order_by("pk").values_list("pk", flat=True))
+    doubtful = sets.filter(Q(index=None) | Q(lexical_indexes__in=of_no_index)).values_list("pk", flat=True)
+    locked = ChunkSet.objects.select_for_update(skip_locked=True).filter(pk__in=list(doubtful))
+    keys = list(locked.values_list("pk", flat=True))
     unused = LexicalIndex.objects.filter(chunk_set__in=keys, index__isnull=True)
     unused.exclude(engine=full_text.ENGINE).delete()
     for words in unused.filter(engine=full_text.ENGINE, chunk_set__index__isnull=True):  # it belongs to no one index

@@ -81,7 +81,7 @@ def grow(index: Index, batch: Batch, lease: Lease) -> None:
         with lease.commit(batches=[(batch.payload, 1)]):
             return
     with lease.commit(then=partial(next_parts, index, batch.operation)):
-        locked = ChunkSet.objects.select_for_update().get(pk=index.chunk_set.pk)
+        locked = ChunkSet.objects.select_for_update(no_key=True).get(pk=index.chunk_set.pk)
         if not is_made and not _is_there(locked, level):
             _store(locked, level, made)
 

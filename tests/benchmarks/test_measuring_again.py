@@ -7,11 +7,13 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from apps.benchmarks.cancelling import cancel
 from apps.benchmarks.deleting import delete_benchmark
 from apps.benchmarks.launching import launch
-from apps.benchmarks.measuring import again
+from apps.benchmarks.measuring import again, evaluating
+from apps.benchmarks.measuring.again import RescoringError
 from apps.benchmarks.measuring.measures import add_measures
-from apps.benchmarks.measuring.rescoring import rescore
+from apps.benchmarks.measuring.rescoring import find_version, rescore
 from apps.benchmarks.models import BatchValues, Benchmark, Evaluation
 from apps.benchmarks.retrying import retry
 from apps.datasets.editing.drafts import open_draft
@@ -21,7 +23,7 @@ from apps.operations.launching import OperationActiveError, cancel_operation
 from apps.operations.leasing import new_owner
 from apps.operations.models import Batch, Operation
 from apps.operations.quotas import QuotaError
-from apps.operations.working import OperationFailedError, perform_batch, wait
+from apps.operations.working import perform_batch, wait
 from tests.admin.test_acts import messages_of, press
 from tests.benchmarks.conftest import make_library
 from tests.benchmarks.test_rescoring import freeze_and_resolve, turn
@@ -74,7 +76,7 @@ def test_a_version_on_the_queue_has_the_figures_of_one_at_once(finished: Benchma
     operation = rescored.operation
     assert operation is not None
     assert rescored.sentence.startswith("Measuring on questions v2 is on the queue; until it ends, the page has what")
-    assert operation.batches.count() == len(set(finished.runs.values_list("source", flat=True))) > 1
+    assert operation.batches.count() == finished.runs.count() == 8
     assert operation.total_units == finished.runs.count() * finished.dataset_version.query_count
     first, *_ = operation.batches.order_by("ordinal")
     perform_batch(first.pk, owner=new_owner())
@@ -109,6 +111,44 @@ def test_grades_that_change_meanwhile_are_those_that_count(finished: Benchmark) 
     assert BatchValues.objects.update(truth_hash="of grades that were resolved otherwise", values=b"")
     wait(operation)
     assert figures(finished, 2) == measured_at_once(finished, 2)
+
+
+def test_the_end_measures_nothing_that_a_batch_has_measured(
+    finished: Benchmark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On two versions: what was kept of one is not taken for the other's."""
+    turn(finished)
+    freeze_and_resolve(finished.mapping)
+    rescore(finished, at_once=True)
+    operation = add_measures(finished, ["ERR@5"]).operation
+    assert operation is not None
+    assert operation.parameters["versions"] == [1, 2]
+    *others, last = operation.batches.order_by("ordinal")
+    for batch in others:
+        perform_batch(batch.pk, owner=new_owner())
+
+    def measured(*_: Any) -> Any:
+        raise AssertionError("measured once more")
+
+    monkeypatch.setattr(evaluating, "measured", measured)
+    perform_batch(last.pk, owner=new_owner())
+    operation.refresh_from_db()
+    assert (operation.status, operation.error) == ("completed", "")
+    monkeypatch.undo()
+    queued = [figures(finished, number) for number in (1, 2)]
+    assert queued[0] != queued[1]
+    finished.refresh_from_db()
+    for number in (1, 2):
+        rescore(finished, version=find_version(finished, number), at_once=True)
+    assert queued == [figures(finished, number) for number in (1, 2)]
+
+
+def test_cancelling_the_benchmark_cancels_it_too(finished: Benchmark) -> None:
+    operation = add_measures(finished, ["ERR@5"]).operation
+    assert operation is not None
+    cancel(finished)
+    operation.refresh_from_db()
+    assert (operation.status, finished.status) == ("cancelled", "completed")
 
 
 def test_cancelled_it_leaves_nothing_and_can_be_begun_again(finished: Benchmark) -> None:
@@ -149,17 +189,15 @@ def test_meanwhile_nothing_else_is_done_to_the_benchmark(finished: Benchmark) ->
     assert finished.status == "completed"
 
 
-def test_a_version_of_which_no_query_was_asked_fails_in_a_sentence(finished: Benchmark) -> None:
+def test_a_version_of_which_no_query_was_asked_is_refused(finished: Benchmark) -> None:
     dataset = finished.mapping.dataset
     draft = open_draft(dataset)
     end_queries(draft, Query.objects.filter(dataset=dataset))
     Query.objects.create(dataset=dataset, key="new", text="fig", since=draft.number)
     set_judgment(dataset, "new", {"document_id": "d001"}, 1)
     freeze_and_resolve(finished.mapping)
-    operation = rescore(finished).operation
-    assert operation is not None
-    with pytest.raises(OperationFailedError, match="was not asked any query of questions v2"):
-        wait(operation)
+    with pytest.raises(RescoringError, match="was not asked any query of questions v2"):
+        rescore(finished)
     assert figures(finished, 2) == []
     assert not BatchValues.objects.exists()
 

@@ -106,3 +106,24 @@ def test_chunks_that_are_being_deleted_are_made_again(few: Collection) -> None:
     assert other.status == "ready"
     assert [ChunkSet.objects.get(), LexicalIndex.objects.get()] == [other.chunk_set, other.lexical_index]
     assert Chunk.objects.count() == 2
+
+
+def test_of_two_that_delete_the_last_indexes_of_chunks_one_deletes_these(few: Collection) -> None:
+    index = create_index(few, name="index")
+    wait(build_index(index))
+    other = create_index(few, name="other")
+    wait(build_index(other))
+    with transaction.atomic():
+        delete_index(index)
+        deleting = elsewhere(lambda: delete_index(Index.objects.get(pk=other.pk)))
+        until_waited_for(deleting)
+    deleting.result(timeout=60)
+    assert not any(model.objects.exists() for model in PARTS)
+
+
+def test_nobody_who_takes_chunks_waits_for_their_words(few: Collection) -> None:
+    index, _ = begun(few)
+    assert index.chunk_set
+    with transaction.atomic():
+        make_lexical_index(index.chunk_set)
+        assert elsewhere(lambda: begun(few, "other")).result(timeout=60)[0].chunk_set == index.chunk_set

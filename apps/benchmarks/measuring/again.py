@@ -14,7 +14,7 @@ from django.contrib.auth.models import User
 from apps.benchmarks.measuring.batch_values import Valued, forget_values, keep_measured
 from apps.benchmarks.measuring.evaluating import evaluate_runs, measured, truth_of
 from apps.benchmarks.measuring.reading import by_source, documents_by_query
-from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.benchmarks.models import Benchmark, Evaluation, Run, StageList
 from apps.datasets.models import DatasetVersion
 from apps.mappings.fingerprints import truth_hash
 from apps.operations import queueing
@@ -61,7 +61,7 @@ def completed_runs(benchmark: Benchmark) -> list[Run]:
 def measure_or_queue(
     benchmark: Benchmark, versions: Sequence[DatasetVersion], measures: Sequence[str], *, by: User | None, at_once: bool
 ) -> list[Evaluation] | Operation:
-    """Measure the completed runs of a locked benchmark by `measures`, and return their evaluations.
+    """Measure the completed runs of a locked benchmark by `measures`, and return what `measure_again` does.
 
     Where these are more than BENCHBENCH_MEASURE_AT_ONCE rankings it returns the operation that does it on the queue,
     unless it must be `at_once`. Raises RescoringError, TruthError, QuotaError.
@@ -69,13 +69,16 @@ def measure_or_queue(
     rankings = benchmark.runs.filter(status=Run.Status.COMPLETED).count() * _queries_of(versions)
     if at_once or rankings <= settings.BENCHBENCH_MEASURE_AT_ONCE:
         return measure_again(benchmark, versions, measures)
-    for version in versions:
-        truth_of(benchmark, version)  # refused now, rather than on the queue
+    runs = completed_runs(benchmark)
+    for version in versions:  # what would be refused at the end is refused now
+        truth_of(benchmark, version)
+        if not _is_asked(runs, version):
+            raise _never_asked(benchmark, version)
     return start_operation(
         Operation.Kind.MEASURE,
         subject_id=benchmark.pk,
         by=by or benchmark.owner,
-        batches=_parts(completed_runs(benchmark), versions),
+        batches=_parts(runs, versions),
         parameters={"versions": [version.number for version in versions], "measures": list(measures)},
     )
 
@@ -85,7 +88,7 @@ def measure_again(
 ) -> list[Evaluation]:
     """Measure the completed runs of a locked benchmark by `measures`, from now on its own, and store that.
 
-    Raises RescoringError where they were asked no query of a version.
+    Returns the evaluations on the last of the versions. Raises RescoringError where they were asked no query of one.
     """
     if list(measures) != benchmark.measures:
         benchmark.measures = list(measures)
@@ -93,10 +96,9 @@ def measure_again(
     runs = completed_runs(benchmark)
     made: list[Evaluation] = []
     for version in versions:
-        evaluations = evaluate_runs(benchmark, runs, version=version)
-        if any(one.unsearched_queries for one in evaluations) and not any(one.query_count for one in evaluations):
-            raise RescoringError(f"{benchmark.name!r} was not asked any query of {version}: make a new benchmark.")
-        made += evaluations
+        made = evaluate_runs(benchmark, runs, version=version)
+        if any(one.unsearched_queries for one in made) and not any(one.query_count for one in made):
+            raise _never_asked(benchmark, version)
     return made
 
 
@@ -107,7 +109,7 @@ def measure_part(batch: Batch, lease: Lease) -> None:
     truth = truth_of(benchmark, version)
     truths, query_ids = Truths.of(list(truth.grades.values())), list(truth.grades)
     parsed = [Measure.parse(name) for name in names]
-    runs = [run for run in completed_runs(benchmark) if str(run.pk) in batch.payload["runs"]]
+    runs = benchmark.runs.filter(pk__in=batch.payload["runs"], status=Run.Status.COMPLETED)
     valued: dict[UUID, Valued] = {}
     for source_id, sharing in by_source(runs).items():
         lease.check()
@@ -119,8 +121,8 @@ def measure_part(batch: Batch, lease: Lease) -> None:
 
 def finish_measuring(operation: Operation) -> None:
     """Store what the batches of an operation measured; what came since, or is otherwise by now, is measured here."""
+    Benchmark.objects.select_for_update().get(pk=operation.subject_id)  # who starts it waits until this has ended
     benchmark, versions = _subject(operation, operation.parameters["versions"])
-    Benchmark.objects.select_for_update().get(pk=benchmark.pk)  # who starts it waits, and is refused until this ends
     measure_again(benchmark, versions, operation.parameters["measures"])
     forget_values(completed_runs(benchmark))
 
@@ -153,16 +155,23 @@ def _queries_of(versions: Sequence[DatasetVersion]) -> int:
     return sum(version.query_count for version in versions)
 
 
+def _is_asked(runs: Sequence[Run], version: DatasetVersion) -> bool:
+    """Tell whether a run was asked a query of a version."""
+    lists = StageList.objects.filter(source__in={run.source_id for run in runs}, lengths__isnull=False)
+    return lists.filter(query__in=version.queries).exists()
+
+
+def _never_asked(benchmark: Benchmark, version: DatasetVersion) -> RescoringError:
+    return RescoringError(f"{benchmark.name!r} was not asked any query of {version}: make a new benchmark.")
+
+
 def _parts(runs: Sequence[Run], versions: Sequence[DatasetVersion]) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yield the runs of each version, those that share a source together, in batches of about RANKINGS."""
+    """Yield the runs of each version in batches of at most RANKINGS, those that share a source one after the other."""
+    ordered = [str(run.pk) for sharing in by_source(runs).values() for run in sharing]
     for version in versions:
-        part: list[str] = []
-        for sharing in by_source(runs).values():
-            part += [str(run.pk) for run in sharing]
-            if len(part) * version.query_count >= RANKINGS:
-                yield {"version": version.number, "runs": part}, len(part) * version.query_count
-                part = []
-        if part:
+        size = max(1, RANKINGS // max(1, version.query_count))
+        for start in range(0, len(ordered), size):
+            part = ordered[start : start + size]
             yield {"version": version.number, "runs": part}, len(part) * version.query_count
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
+from django.db.models import Q
 from numpy.typing import NDArray
 
 from apps.benchmarks.measuring.final_list import FinalList
@@ -186,9 +187,10 @@ def kept_values(run_ids: Collection[UUID], measures: Sequence[str], truth: Truth
     rows = (
         BatchValues.objects.filter(run__in=run_ids)
         .order_by("pk")
-        .values_list("run_id", "measures", "query_ids", "failed_query_ids", "truth_hash", "values")
+        .annotate(was_searched=Q(digests__isnull=False))
+        .values_list("run_id", "measures", "query_ids", "failed_query_ids", "truth_hash", "values", "was_searched")
     )
-    for run_id, names, answered, failed, hashed, values in rows_of(rows):
+    for run_id, names, answered, failed, hashed, values, was_searched in rows_of(rows):
         if run_id not in by_run:
             empty = np.full((len(measures), len(places)), np.nan)
             by_run[run_id] = Valued(empty, np.ones(len(places), bool)), np.zeros(len(places), bool)
@@ -196,6 +198,8 @@ def kept_values(run_ids: Collection[UUID], measures: Sequence[str], truth: Truth
         both = [*answered, *failed]
         here = [places[query_id] for query_id in both if query_id in places]
         is_same = len(here) == len(both) and names == list(measures) and hash_of(frozenset(both)) == hashed
+        if not was_searched and not is_same:
+            continue  # the same rankings, measured otherwise
         known[here] = is_same
         if is_same:
             there = here[: len(answered)]

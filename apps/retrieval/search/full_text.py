@@ -14,6 +14,7 @@ from psycopg import sql
 
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.models import Chunk, ChunkSet, LexicalIndex
+from apps.retrieval.search.holding import hold_to_index
 from apps.retrieval.search.lexical_indexes import LexicalIndexError
 from benchbench.ir.records import ScoredList
 
@@ -34,7 +35,7 @@ def make_full_text(chunk_set: ChunkSet) -> LexicalIndex:
 
     Raises LexicalIndexError for a chunk with more words than PostgreSQL keeps of one text.
     """
-    ChunkSet.objects.select_for_update(no_key=True).get(pk=chunk_set.pk)  # one makes it, the others wait for it
+    hold_to_index(chunk_set, ENGINE)
     if existing := find_full_text(chunk_set):
         return existing
     made = LexicalIndex.objects.create(

@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.models import ChunkSet, LexicalIndex, LexicalPiece
+from apps.retrieval.search.holding import hold_to_index
 from apps.retrieval.search.lexical import PARAMETERS, Bm25
 from benchbench.errors import BenchbenchError
 
@@ -23,7 +24,7 @@ class LexicalIndexError(BenchbenchError):
 @transaction.atomic
 def make_lexical_index(chunk_set: ChunkSet) -> LexicalIndex:
     """Return the BM25 index of a chunk set, built if there is none yet: whole, or not at all."""
-    ChunkSet.objects.select_for_update(no_key=True).get(pk=chunk_set.pk)  # one builds, the others wait for it
+    hold_to_index(chunk_set, ENGINE)
     key = fingerprint(chunk_set=chunk_set.fingerprint, engine=ENGINE, parameters=PARAMETERS)
     existing = LexicalIndex.objects.filter(fingerprint=key).first()
     if existing:
