@@ -19,6 +19,7 @@ from apps.retrieval.search.full_text import make_full_text
 from apps.retrieval.search.lexical_indexes import make_lexical_index
 from apps.retrieval.tasks import take_words
 from tests.factories import make_collection
+from tests.retrieval.conftest import KEYWORDS
 from tests.sessions import elsewhere, until_waited_for
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -119,6 +120,20 @@ def test_of_two_that_delete_the_last_indexes_of_chunks_one_deletes_these(few: Co
         until_waited_for(deleting)
     deleting.result(timeout=60)
     assert not any(model.objects.exists() for model in PARTS)
+
+
+def test_a_level_of_a_tree_does_not_wait_for_the_words(transactional_db: None) -> None:
+    texts = [f"{topic} {topic}. Number {place}." for topic in ("apple", "pear", "plum") for place in range(12)]
+    orchard = make_collection("orchard", [{"external_id": f"{n:02}", "text": text} for n, text in enumerate(texts)])
+    index = create_index(orchard, name="tree", encoder=KEYWORDS, strategy="raptor_extractive")
+    operation = build_index(index)
+    perform_batch(operation.batches.get().pk, owner=new_owner())
+    level = operation.batches.get(payload__part="grow")
+    chunk_set = ChunkSet.objects.get()
+    with transaction.atomic():
+        make_lexical_index(chunk_set)
+        assert elsewhere(lambda: perform_batch(level.pk, owner=new_owner())).result(timeout=60)
+    assert chunk_set.chunks.filter(level=1).exists()
 
 
 def test_nobody_who_takes_chunks_waits_for_their_words(few: Collection) -> None:

@@ -134,9 +134,7 @@ class BenchmarkAdmin(OwnedAdmin):
         return [obj.mapping.collection, obj.mapping.dataset, obj.mapping]
 
     def operation(self, obj: Benchmark) -> Operation | None:
-        return Operation.objects.filter(
-            kind=Operation.Kind.MEASURE, subject_id=obj.pk, status__in=Status.active()
-        ).first()
+        return Operation.active_on(obj)
 
     def buttons(self, request: HttpRequest, obj: Benchmark) -> list[Button]:
         results_url = reverse("admin:benchmark_results", args=[obj.pk])

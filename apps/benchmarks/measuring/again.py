@@ -66,10 +66,10 @@ def measure_or_queue(
     Where these are more than BENCHBENCH_MEASURE_AT_ONCE rankings it returns the operation that does it on the queue,
     unless it must be `at_once`. Raises RescoringError, TruthError, QuotaError.
     """
-    rankings = benchmark.runs.filter(status=Run.Status.COMPLETED).count() * _queries_of(versions)
+    runs = completed_runs(benchmark)
+    rankings = len(runs) * sum(version.query_count for version in versions)
     if at_once or rankings <= settings.BENCHBENCH_MEASURE_AT_ONCE:
         return measure_again(benchmark, versions, measures)
-    runs = completed_runs(benchmark)
     for version in versions:  # what would be refused at the end is refused now
         truth_of(benchmark, version)
         if not _is_asked(runs, version):
@@ -149,10 +149,6 @@ def measuring_event(operation: Operation) -> dict[str, Any]:
         "queue_position": queueing.position(operation),
         "waiting_for": waiting_for(operation),
     }
-
-
-def _queries_of(versions: Sequence[DatasetVersion]) -> int:
-    return sum(version.query_count for version in versions)
 
 
 def _is_asked(runs: Sequence[Run], version: DatasetVersion) -> bool:

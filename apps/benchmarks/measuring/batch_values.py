@@ -119,16 +119,26 @@ class Measuring:
             ids += [list(part.answered), list(part.failed)]
         arrays = binary.int8_arrays(ids)
         for run_id, part in self._parts.items():
-            yield (
-                binary.uuid(run_id),
-                binary.int8(batch.pk),
-                binary.text_array(self.measures),
-                next(arrays),
-                next(arrays),
-                binary.field(np.hstack(part.values).astype("<f8").tobytes()),
-                binary.text(self.truth_hash),
-                binary.field(digests[run_id]),
-            )
+            ids_of_run = (next(arrays), next(arrays))
+            values = np.hstack(part.values)
+            yield _row(run_id, batch, self.measures, ids_of_run, values, self.truth_hash, binary.field(digests[run_id]))
+
+
+def _row(
+    run_id: UUID,
+    batch: Batch,
+    measures: Sequence[str],
+    ids: tuple[bytes, bytes],
+    values: Values,
+    truth_hash: str,
+    digests: bytes,
+) -> tuple[bytes, ...]:
+    """Return a row as `COLUMNS` has it; `ids` of queries are those that have values, and those that failed."""
+    return (
+        *(binary.uuid(run_id), binary.int8(batch.pk), binary.text_array(measures)),
+        *ids,
+        *(binary.field(values.astype("<f8").tobytes()), binary.text(truth_hash), digests),
+    )
 
 
 def _sums(part: _Part) -> dict[str, Any]:
@@ -153,20 +163,12 @@ def keep_measured(
     batch: Batch, measures: Sequence[str], query_ids: Sequence[int], valued: Mapping[UUID, Valued], truth_hash: str
 ) -> None:
     """Store the values of whole runs, (m, q) in the order of `query_ids`, that a batch measured from stored lists."""
-    ids = np.array(query_ids, np.int64)
-    rows = (
-        (
-            binary.uuid(run_id),
-            binary.int8(batch.pk),
-            binary.text_array(measures),
-            next(binary.int8_arrays([ids[~missing]])),
-            next(binary.int8_arrays([ids[missing]])),
-            binary.field(values[:, ~missing].astype("<f8").tobytes()),
-            binary.text(truth_hash),
-            binary.NULL,  # the rankings have their hashes
-        )
-        for run_id, (values, missing) in valued.items()
-    )
+    whole = np.array(query_ids, np.int64)
+    rows = []
+    for run_id, (values, missing) in valued.items():
+        answered, failed = binary.int8_arrays([whole[~missing], whole[missing]])
+        # Without digests: the rankings have their hashes.
+        rows.append(_row(run_id, batch, measures, (answered, failed), values[:, ~missing], truth_hash, binary.NULL))
     binary.copy_rows(BatchValues._meta.db_table, COLUMNS, rows)
 
 
@@ -178,8 +180,8 @@ def forget_values(runs: Iterable[Run]) -> None:
 def kept_values(run_ids: Collection[UUID], measures: Sequence[str], truth: Truth) -> dict[UUID, Valued]:
     """Return the values of each run of which batches kept every query's, by `measures` and against these grades.
 
-    Queries are in the order of `truth`. What a later batch kept of a query replaces what was kept before. A run is left
-    out where one of its queries has no values here, or was measured by other measures or against other grades.
+    Queries are in the order of `truth`. What a later search kept of a query replaces what was kept before. A run is
+    left out where one of its queries has no values here, or was measured by other measures or against other grades.
     """
     places = {query_id: place for place, query_id in enumerate(truth.grades)}
     hash_of = cache(lambda queries: truth_hash(truth, queries))

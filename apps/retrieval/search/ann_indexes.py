@@ -16,6 +16,7 @@ from django.db import connection, transaction
 from psycopg import sql
 
 from apps.retrieval.models import Index
+from apps.retrieval.search.holding import be_alone
 from benchbench.errors import BenchbenchError
 from benchbench.ir.planning.ann import Ann
 
@@ -89,7 +90,7 @@ def make_ann_index(index: Index, setting: Ann) -> AnnIndex:
     check_ann(index, setting)
     name = ann_index_name(index, setting)
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [name])
+        be_alone(name)
         if existing := find_ann_index(name):
             return existing
         for parameter, value in _build_parameters(index, setting).items():

@@ -11,6 +11,12 @@ HOLD = f"SELECT id FROM {ChunkSet._meta.db_table} WHERE fingerprint = %s FOR KEY
 ALONE = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
 
+def be_alone(name: str) -> None:
+    """Wait until no other transaction is at what has this name; others wait until this one ends."""
+    with connection.cursor() as cursor:
+        cursor.execute(ALONE, [name])
+
+
 def held_chunk_set(fingerprint: str) -> ChunkSet | None:
     """Return the chunk set of a fingerprint, which stays until the transaction ends; None where there is none.
 
@@ -27,8 +33,7 @@ def hold_to_index(chunk_set: ChunkSet, engine: str) -> None:
 
     Raises ChunkSet.DoesNotExist where it was deleted.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(ALONE, [f"{engine} {chunk_set.pk}"])
+    be_alone(f"{engine} {chunk_set.pk}")
     if held_chunk_set(chunk_set.fingerprint) is None:
         raise ChunkSet.DoesNotExist
 
