@@ -38,10 +38,18 @@ def add_sources(benchmark: Benchmark) -> None:
         [ListSource(benchmark=benchmark, key=key) for key in sorted(keys)], ignore_conflicts=True
     )
     ids = source_ids(benchmark)
+    by_place: dict[int, list[Run]] = {}
     for key, sharing in by_key.items():
+        _update(sharing, source_id=ids[key])
         for place, run in enumerate(sharing, start=1):
-            run.source_id, run.place = ids[key], place
-    Run.objects.bulk_update([run for sharing in by_key.values() for run in sharing], ["source", "place"])
+            by_place.setdefault(place, []).append(run)
+    for place, some in by_place.items():
+        _update(some, place=place)
+
+
+def _update(runs: Iterable[Run], **to: int) -> None:
+    """Store the same of several runs: quicker than the one statement that Django would make for each its own."""
+    Run.objects.filter(pk__in=[run.pk for run in runs]).update(**to)
 
 
 def own_key(run: Run) -> str:

@@ -28,6 +28,7 @@ def short_batches(settings: Any) -> None:
         (300, 1.0, 60),
         (3, 100.0, 3),
         (10_000, 0.0001, 10_000 // MAX_BATCH),
+        (1_109, 0.0001, 4),  # three would hold as much, and one of two workers would have two of them
         (1, 0.0, 1),
     ],
 )

@@ -4,6 +4,7 @@ import random
 import numpy as np
 import pytest
 
+from benchbench.ir.coverage import cover
 from benchbench.ir.measures import (
     FORMULAS,
     GradedRankings,
@@ -14,6 +15,7 @@ from benchbench.ir.measures import (
     grade_matrix,
     mean,
 )
+from benchbench.ir.measures.formulas import NEED_CUTOFF
 from benchbench.ir.ranking import collapse
 
 RANKED = [
@@ -187,6 +189,22 @@ def test_a_value_has_the_same_bits_alone_and_in_any_batch():
     for query, (ranking, truth) in enumerate(zip(rankings, truths, strict=True)):
         alone = evaluate(measures, GradedRankings.of([ranking], [truth]))
         assert alone[:, 0].tobytes() == together[:, query].tobytes()
+
+
+def test_heads_have_the_bits_of_rankings_that_end_there():
+    rankings, truths = random_case(7)
+    measures = [Measure(name, k) for name in FORMULAS for k in (0, 3, 10, 50)]
+    measures += [Measure(name) for name in FORMULAS if name not in NEED_CUTOFF] + [Measure.parse("RBP(p=0.8)")]
+    whole = GradedRankings.of(rankings, truths)
+    draw = random.Random(7)
+    for lengths in [[draw.randint(0, len(ranking)) for ranking in rankings] for _ in range(5)]:
+        cut = GradedRankings.of([ranking[:n] for ranking, n in zip(rankings, lengths, strict=True)], truths)
+        heads = whole.heads(np.array(lengths, np.int64))
+        assert evaluate(measures, heads).tobytes() == evaluate(measures, cut).tobytes()
+        assert cover(measures, heads).condensed.tobytes() == cover(measures, cut).condensed.tobytes()
+        assert heads.heads(cut.lengths // 2).until(heads.sums.hits, None).tobytes() == (
+            cut.heads(cut.lengths // 2).until(cut.sums.hits, None).tobytes()
+        )
 
 
 def test_the_grade_matrix_tells_unjudged_from_absent_by_the_lengths():

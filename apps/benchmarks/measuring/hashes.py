@@ -36,7 +36,7 @@ def digests_of(lists: Sequence[FinalList], keys: Mapping[int, str]) -> dict[UUID
         by_source.setdefault(final_list.source, []).append(final_list)
     made = {}
     for some in by_source.values():
-        digests = _by_place([_digests(keys[final_list.query_id], final_list, names) for final_list in some])
+        digests = _digests([keys[final_list.query_id] for final_list in some], some, names)
         digested = np.empty(len(some), DIGESTED)
         digested["asked"] = [asked(final_list.query_id, final_list.repetition) for final_list in some]
         for place, run_id in enumerate(some[0].run_ids):
@@ -92,7 +92,7 @@ def _read_digests(source_id: int | None, sharing: Sequence[Run]) -> dict[UUID, b
     """Return the digests of the stored rankings of runs that share a source, in order."""
     lists = sorted(stored_lists(source_id), key=lambda stored: (stored.key, stored.query_id, stored.repetition))
     names = _Names(stored.document_ids for stored in lists)
-    digests = _by_place([_digests(stored.key, stored, names) for stored in lists])
+    digests = _digests([stored.key for stored in lists], lists, names)
     return {run.pk: digests[:, run.place - 1].tobytes() for run in sharing}
 
 
@@ -110,24 +110,30 @@ class _Names:
         return self._names[np.searchsorted(self._ids, documents)]
 
 
-def _digests(key: str, ranked: FinalList | StoredList, names: _Names) -> bytes:
-    """Return the digests of what the runs return of a list, by their place."""
+def _digests(keys: Sequence[str], lists: Sequence[FinalList | StoredList], names: _Names) -> NDArray[np.void]:
+    """Return the digests of what the runs return of lists of one source, (lists, places); `keys` are their queries'."""
+    ends = np.cumsum([0, *(len(ranked.document_ids) for ranked in lists)])
+    ranked_documents = np.empty(ends[-1], RANKED)
+    if lists:
+        ranked_documents["name"] = names.of(np.concatenate([ranked.document_ids for ranked in lists]))
+        ranked_documents["score"] = np.concatenate([ranked.document_scores for ranked in lists])
+    whole = memoryview(ranked_documents.tobytes())
+    starts = (ends * RANKED.itemsize).tolist()
+    made = [_of_one(key, ranked, whole[start:]) for key, ranked, start in zip(keys, lists, starts, strict=False)]
+    return np.frombuffer(b"".join(made), DIGEST).reshape(len(lists), -1)
+
+
+def _of_one(key: str, ranked: FinalList | StoredList, documents: memoryview) -> bytes:
+    """Return the digests of what the runs return of a list, by their place; `documents` begins with its own."""
     head = json.dumps([key, ranked.repetition]).encode() + b"\n"
     if ranked.error:
         return sha256(head + b"null").digest() * len(ranked.lengths)
-    documents = np.empty(len(ranked.document_ids), RANKED)
-    documents["name"], documents["score"] = names.of(ranked.document_ids), ranked.document_scores
-    whole, digest, end, made = documents.tobytes(), sha256(head), 0, {}
+    digest, end, made = sha256(head), 0, {}
     for length in sorted(set(ranked.lengths)):  # each goes on where the shorter one ended
         start, end = end, length * RANKED.itemsize
-        digest.update(whole[start:end])
+        digest.update(documents[start:end])
         made[length] = digest.copy().digest()
     return b"".join(map(made.__getitem__, ranked.lengths))
-
-
-def _by_place(digests: Sequence[bytes]) -> NDArray[np.void]:
-    """Return digests of lists as (lists, places)."""
-    return np.frombuffer(b"".join(digests), DIGEST).reshape(len(digests), -1)
 
 
 def values_hash(evaluation: Evaluation, *, keys: dict[int, str], measures: Collection[str]) -> str:

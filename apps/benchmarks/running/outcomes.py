@@ -65,9 +65,8 @@ def settle(
     together = {
         key: max((made.together_ms or 0.0 for made in all_made), default=0.0) for key, all_made in outcomes.items()
     }
-    for run in runs:
-        keys = [stage.key for stage in run.stages]
-        for number in range(len(outcomes[run.final])):
+    for keys in dict.fromkeys(tuple(stage.key for stage in run.stages) for run in runs):  # many runs, few chains
+        for number in range(len(outcomes[keys[-1]])):
             if sum(outcomes[key][number].most_ms for key in keys) <= settings.BENCHBENCH_QUERY_TIMEOUT_MS:
                 continue
             for key in keys:

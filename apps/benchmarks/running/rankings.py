@@ -24,7 +24,7 @@ from benchbench.ir.planning.stages import (
     RewriteStage,
 )
 from benchbench.ir.ranking import UnitKind, collapse, cut, unit_scores
-from benchbench.ir.records import NO_CALLS, Calls, ScoredList
+from benchbench.ir.records import NO_CALLS, ScoredList
 
 TIMED = {
     RewriteStage: "rewrite_ms",
@@ -36,6 +36,7 @@ TIMED = {
     FuseStage: "fuse_ms",
     RerankStage: "rerank_ms",
 }
+Timed = tuple[str, Outcome]  # what a stage made of a query, and which of the timings it counts in
 
 
 def final_lists(
@@ -55,9 +56,12 @@ def final_lists(
     """
     for shared_list in shared:
         cuts = Cuts.of(shared_list.plans)
+        stages = shared_list.plans[0].stages  # what made the list is the same of all its runs
+        names, columns = [TIMED[type(stage)] for stage in stages], [outcomes[stage.key] for stage in stages]
         index_of = cache(lambda name: indexes[name])  # opened only where a query needs it, and once a list
-        for number, query_id in enumerate(query_ids):
-            yield _final_list(shared_list, cuts, outcomes, number, (query_id, repetition), index_of, max_k)
+        for query_id, *made in zip(query_ids, *columns, strict=True):
+            asked = query_id, repetition
+            yield _final_list(shared_list, cuts, list(zip(names, made, strict=True)), asked, index_of, max_k)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,18 +101,15 @@ class Cuts:
 def _final_list(
     shared: SharedList,
     cuts: Cuts,
-    outcomes: Mapping[str, Sequence[Outcome]],
-    number: int,
+    done: Sequence[Timed],
     asked: tuple[int, int],
     index_of: Callable[[str | None], OpenIndex],
     max_k: int,
 ) -> FinalList:
-    run, *_ = shared.plans  # what made the list is the same of all
-    made = outcomes[run.final][number]
-    timings = _timings(run, outcomes, number)
-    calls = _calls(run, outcomes, number)
-    errors = (outcomes[stage.key][number].error for stage in run.stages)
-    error = next(filter(None, errors), "") or _too_slow(timings["total_ms"])
+    run, made = shared.plans[0], done[-1][1]
+    timings = _timings(done)
+    calls = sum((outcome.calls for _, outcome in done), NO_CALLS)
+    error = next((outcome.error for _, outcome in done if outcome.error), "") or _too_slow(timings["total_ms"])
     key = shared.source, shared.run_ids, *asked
     nothing = (0,) * len(shared.plans)
     if made.error or made.value is None:
@@ -153,20 +154,13 @@ def _limit(run: RunPlan) -> int:
     return min(run.top_k, run.candidates, *reranked)
 
 
-def _timings(run: RunPlan, outcomes: Mapping[str, Sequence[Outcome]], number: int) -> dict[str, float]:
-    """Sum the costs of the stages that the run needs, by what they do."""
+def _timings(done: Sequence[Timed]) -> dict[str, float]:
+    """Sum what the stages cost, by what they do."""
     timings: dict[str, float] = {}
-    for stage in run.stages:
-        ms = outcomes[stage.key][number].ms
-        if ms is not None:
-            name = TIMED[type(stage)]
-            timings[name] = timings.get(name, 0.0) + ms
+    for name, outcome in done:
+        if outcome.ms is not None:
+            timings[name] = timings.get(name, 0.0) + outcome.ms
     return {**timings, "total_ms": sum(timings.values())}
-
-
-def _calls(run: RunPlan, outcomes: Mapping[str, Sequence[Outcome]], number: int) -> Calls:
-    """Sum the calls of the stages that the run needs."""
-    return sum((outcomes[stage.key][number].calls for stage in run.stages), NO_CALLS)
 
 
 def _too_slow(total_ms: float) -> str:

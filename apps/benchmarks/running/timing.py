@@ -1,6 +1,6 @@
 """Times of a run's queries, stage by stage, and the calls that they took."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -8,10 +8,13 @@ from uuid import UUID
 import numpy as np
 from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import Count, Q, Sum
+from numpy.typing import NDArray
 
+from apps.benchmarks.measuring.reading import rows_of
 from apps.benchmarks.models import Benchmark, Run, StageList
 from apps.benchmarks.running.storing import TIMINGS
 
+Samples = NDArray[np.float64]  # (timings, searches), NaN where nothing was timed
 LEAST_FOR_P99 = 100  # of fewer samples the 99th percentile is the worst, or nearly so
 
 
@@ -22,12 +25,13 @@ def timings_of(runs: Sequence[Run]) -> dict[UUID, dict[str, Any]]:
     {"total_ms": {"p50": …, "p95": …, "p99": …}, …}, p99 from LEAST_FOR_P99 samples on; and with repetitions
     `consistency_score`, the share of queries that were answered alike in all of them.
     """
-    columns = {f"{name}_samples": ArrayAgg(name) for name in TIMINGS}
     sources = {run.source_id for run in runs}  # whose runs have their times in common
     answered = StageList.objects.filter(source__in=sources, lengths__isnull=False, error="").order_by()
-    rows = answered.values("source_id").annotate(samples=Count("pk"), **columns)
-    by_source: dict[int | None, Any] = {row["source_id"]: row for row in rows}
-    return {run.pk: _timing(run, by_source.get(run.source_id, {"samples": 0})) for run in runs}
+    columns = {f"{name}_samples": ArrayAgg(name) for name in TIMINGS}
+    rows = rows_of(answered.values_list("source_id").annotate(**columns))
+    by_source = {source_id: np.array(samples, np.float64) for source_id, *samples in rows}
+    nothing = np.empty((len(TIMINGS), 0))
+    return {run.pk: _timing(run, by_source.get(run.source_id, nothing)) for run in runs}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +76,9 @@ def shared_mark(runs: Iterable[Run]) -> str:
     return " (shared)" if any(run.timing.get("execution") == Benchmark.Execution.SHARED for run in runs) else ""
 
 
-def _timing(run: Run, samples_of: Mapping[str, Any]) -> dict[str, Any]:
-    timing: dict[str, Any] = {"samples": samples_of["samples"], "execution": run.benchmark.execution}
-    samples = {name: np.array(samples_of.get(f"{name}_samples", []), dtype=float) for name in TIMINGS}
-    measured = {name: column[~np.isnan(column)] for name, column in samples.items()}
+def _timing(run: Run, samples: Samples) -> dict[str, Any]:
+    timing: dict[str, Any] = {"samples": samples.shape[1], "execution": run.benchmark.execution}
+    measured = {name: column[~np.isnan(column)] for name, column in zip(TIMINGS, samples, strict=True)}
     timing |= {name: round(float(column.mean()), 4) for name, column in measured.items() if len(column)}
     if run.benchmark.execution == Benchmark.Execution.ISOLATED:
         timing["percentiles"] = {name: percentiles(column) for name, column in measured.items() if len(column)}

@@ -43,15 +43,50 @@ class GradedRankings:
         return Truths.of(truths).grade(rankings)
 
     def heads(self, lengths: NDArray[np.int64]) -> GradedRankings:
-        """The first `lengths` (q,) documents of each ranking, as if it held no more. None may be above its length."""
+        """The first `lengths` (q,) documents of each ranking, as if it held no more. None may be above its length.
+
+        The running sums are the same ones, read no further: many heads of the same rankings cost little.
+        """
         if np.array_equal(lengths, self.lengths):
             return self
         grades = np.where(np.arange(self.grades.shape[-1]) < lengths[:, None], self.grades, math.nan)
-        return GradedRankings(grades, lengths, self.ideal, self.n_relevant, self.truths)
+        head = GradedRankings(grades, lengths, self.ideal, self.n_relevant, self.truths)
+        vars(head)["sums"] = self.sums  # where `cached_property` looks; a copy with other grades has sums of its own
+        return head
+
+    @cached_property
+    def sums(self) -> RunningSums:
+        return RunningSums(self.grades)
+
+    def until(self, running: Values, cutoff: int | None) -> Values:
+        """One of the running sums, read at the cutoff, or at a ranking's last document where it ends before, (q,)."""
+        most = running.shape[-1] if cutoff is None else min(cutoff, running.shape[-1])
+        ends = np.minimum(self.lengths, most)
+        read = np.take_along_axis(running, np.maximum(ends, 1)[:, None] - 1, axis=-1)[:, 0]
+        return np.where(ends > 0, read, 0.0)
 
     @property
     def has_relevant(self) -> NDArray[np.bool_]:
         return self.n_relevant > 0
+
+    @property
+    def ranks(self) -> Values:
+        return self.sums.ranks
+
+    @cached_property
+    def relevant(self) -> NDArray[np.bool_]:
+        return self.grades > 0
+
+    @cached_property
+    def ideal_dcg(self) -> Values:
+        return discounted(self.ideal)
+
+
+@dataclass(frozen=True, eq=False)
+class RunningSums:
+    """Running sums over the ranks of graded rankings, (q, depth) each; `grades` are theirs."""
+
+    grades: Values
 
     @cached_property
     def ranks(self) -> Values:
@@ -85,10 +120,6 @@ class GradedRankings:
     @cached_property
     def dcg(self) -> Values:
         return discounted(np.where(self.relevant, self.grades, 0.0))
-
-    @cached_property
-    def ideal_dcg(self) -> Values:
-        return discounted(self.ideal)
 
 
 @dataclass(frozen=True, eq=False)
