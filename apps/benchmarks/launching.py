@@ -126,8 +126,8 @@ def batch_size(queries: int, seconds: float) -> int:
     """Return how many of `queries` a batch takes, each costing `seconds`: all batches alike.
 
     A batch takes at most BENCHBENCH_BATCH_SECONDS. A benchmark that fits into fewer than BATCHES of those is cut
-    smaller, into as many, but into none that takes less than LEAST_SHARE of that time. More than one are an even number,
-    so that of two workers none has the last batch alone.
+    smaller, into as many, but into none that takes less than LEAST_SHARE of that time. More than one are an even
+    number, so that of two workers none has the last batch alone.
     """
     in_longest = queries * seconds / max(settings.BENCHBENCH_BATCH_SECONDS, 1e-6)
     wanted = max(in_longest, min(BATCHES, in_longest / LEAST_SHARE), queries / MAX_BATCH)

@@ -131,7 +131,8 @@ def test_over_many_samples_of_pairs_the_estimate_is_the_estimand(measure):
         true = np.stack([evaluate([measure], run)[0] for run in graded[0]])
     else:  # the person's gains over the model's ideal
         ideal = graded[1][0].ideal_dcg[:, 4]
-        true = np.stack([np.where(ideal > 0, run.sums.dcg[:, 4] / np.where(ideal > 0, ideal, 1), 0) for run in graded[0]])
+        base = np.where(ideal > 0, ideal, 1)
+        true = np.stack([np.where(ideal > 0, run.sums.dcg[:, 4] / base, 0) for run in graded[0]])
     wanted = [(true[a] - true[b]).mean() for a, b in itertools.combinations(range(3), 2)]
     error = np.std(estimates, axis=0) / np.sqrt(len(estimates))
     assert (np.abs(np.mean(estimates, axis=0) - wanted) < 4 * error + 0.003).all()
