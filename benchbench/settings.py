@@ -209,8 +209,10 @@ LOGGING = logging_as(env_str("LOG_FORMAT", "line"), env_str("LOG_LEVEL", "WARNIN
 BENCHMARK_DATASET_MAX_UPLOAD_BYTES = env_int("BENCHMARK_DATASET_MAX_UPLOAD_BYTES", 10 * 2**20)
 BENCHMARK_DATASET_MAX_QUERIES = env_int("BENCHMARK_DATASET_MAX_QUERIES", 1000)
 BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY = env_int("BENCHMARK_DATASET_MAX_JUDGMENTS_PER_QUERY", 100)
-# What an uploaded dataset may unpack to. It is in memory as a whole, at about twelve times that.
+# What an uploaded dataset may unpack to, and how many lines it may have, JSON's left out. It is in memory as a whole:
+# JSON at about twelve times its bytes, other formats at about 350 bytes a line.
 BENCHMARK_DATASET_MAX_UNPACKED_BYTES = env_int("BENCHMARK_DATASET_MAX_UNPACKED_BYTES", 40 * 2**20)
+BENCHMARK_DATASET_MAX_ROWS = env_int("BENCHMARK_DATASET_MAX_ROWS", 500_000)
 # The largest corpus or zip that may be uploaded, and what it may unpack to; commands have no limit.
 BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES = env_int("BENCHBENCH_CORPUS_MAX_UPLOAD_BYTES", 200 * 2**20)
 # The most chunks, with summaries above them, that an index cuts documents into; whole documents have no limit.

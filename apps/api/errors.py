@@ -39,7 +39,8 @@ def present(error: Exception, context: dict[str, Any]) -> Response | None:
     if isinstance(error, BenchbenchError):
         set_rollback()
         named = {error.field: [error.message]} if error.field else {}
-        return Response(_body(error.message, error.code, named), status=error.status)
+        headers = {"Retry-After": str(AWAY_SECONDS)} if error.status == 503 else None
+        return Response(_body(error.message, error.code, named), status=error.status, headers=headers)
     if isinstance(error, AWAY):
         set_rollback()
         return _unavailable(error)

@@ -1,14 +1,42 @@
 """Uploads of datasets."""
 
-from collections.abc import Collection, Mapping
+import threading
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 
 from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 
-from apps.datasets.readers import read_dataset
+from apps.datasets.readers import Limits, read_dataset
 from apps.datasets.records import DatasetRecord
+from benchbench.errors import BenchbenchError
 from benchbench.files.archives import require_unpacked_size
 from benchbench.site.pages import stored
+
+TURN_SECONDS = 30  # that an upload waits for the one before it
+
+_turn = threading.Lock()
+
+
+class BusyError(BenchbenchError):
+    """The site is reading another upload."""
+
+    code = "busy"
+    status = 503
+
+
+@contextmanager
+def upload_turn() -> Iterator[None]:
+    """Have no other dataset in the memory of this process meanwhile: each is there as a whole.
+
+    Raises BusyError where the one before it takes too long.
+    """
+    if not _turn.acquire(timeout=TURN_SECONDS):
+        raise BusyError("The site is reading another large dataset: upload yours again in a minute.")
+    try:
+        yield
+    finally:
+        _turn.release()
 
 
 def read_upload(
@@ -21,9 +49,10 @@ def read_upload(
 ) -> DatasetRecord:
     """Return the dataset that an uploaded file states; the options are those of `read_dataset`.
 
-    A dataset is in memory as a whole: one that unpacks to more than BENCHMARK_DATASET_MAX_UNPACKED_BYTES is refused.
+    A dataset is in memory as a whole: call it in an `upload_turn`. One of more than BENCHMARK_DATASET_MAX_ROWS rows, or
+    that unpacks to more than BENCHMARK_DATASET_MAX_UNPACKED_BYTES, is refused before it is read.
     """
     with stored(upload) as path:
-        most = settings.BENCHMARK_DATASET_MAX_UNPACKED_BYTES
-        require_unpacked_size(path, max_bytes=most)
-        return read_dataset(path, format=format, split=split, columns=columns, ignore=ignore, max_bytes=most)
+        limits = Limits(settings.BENCHMARK_DATASET_MAX_UNPACKED_BYTES, settings.BENCHMARK_DATASET_MAX_ROWS)
+        require_unpacked_size(path, max_bytes=limits.unpacked_bytes)
+        return read_dataset(path, format=format, split=split, columns=columns, ignore=ignore, limits=limits)

@@ -100,6 +100,48 @@ def test_a_dataset_that_unpacks_to_too_much_is_refused(admin_client: Client, set
     assert not Dataset.objects.exists()
 
 
+def test_a_dataset_of_too_many_lines_is_refused_before_it_is_read(admin_client: Client, settings: Any) -> None:
+    """A short line takes 25 times its bytes in memory."""
+    settings.BENCHMARK_DATASET_MAX_ROWS = 100
+    lines = ["query_key,query_text,document_id,grade\n", *(f"q,x,d{n},1\n" for n in range(99))]
+    fits = SimpleUploadedFile("rows.csv", "".join(lines).encode())
+    assert len(read_upload(fits).queries[0].judgments) == 99
+    upload = SimpleUploadedFile("rows.csv", "".join([*lines, "nothing that can be read\n"]).encode())
+    answer = admin_client.post("/admin/datasets/dataset/add/", {"file": upload})
+    assert "more than 100 lines (BENCHMARK_DATASET_MAX_ROWS)" in answer.content.decode()
+    assert not Dataset.objects.exists()
+
+
+MEASURE_ROWS = """
+import resource, sys
+from pathlib import Path
+import django
+django.setup()
+from django.conf import settings
+from django.core.files.uploadedfile import UploadedFile
+from apps.datasets.uploading import read_upload
+path = Path(sys.argv[1])
+most = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = most()
+with path.open("rb") as file:
+    record = read_upload(UploadedFile(file, path.name, size=path.stat().st_size))
+print(sum(len(query.judgments) for query in record.queries), most() - before)
+"""
+
+
+def test_the_most_lines_take_less_than_400_bytes_each(tmp_path: Path, settings: Any) -> None:
+    """As settings.py says; ids as short as they can be are the worst."""
+    rows = settings.BENCHMARK_DATASET_MAX_ROWS - 1
+    path = tmp_path / "rows.csv"
+    lines = (f"q{n % 100},x,d{n // 100},1\n" for n in range(rows))
+    path.write_text("query_key,query_text,document_id,grade\n" + "".join(lines))
+    finished = subprocess.run(
+        [sys.executable, "-c", MEASURE_ROWS, str(path)], capture_output=True, text=True, check=True, env=os.environ
+    )
+    count, grown = map(int, finished.stdout.split())
+    assert (count, 1024 * grown < 400 * rows) == (rows, True), grown
+
+
 MEASURE = """
 import json, resource, sys, tracemalloc
 from pathlib import Path

@@ -5,10 +5,13 @@ import zipfile
 from typing import Any
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
+from apps.datasets import uploading
 from apps.datasets.models import Dataset
 from tests.api.callers import Caller, Callers
 from tests.factories import add_version, make_benchmark, make_collection, make_dataset, make_mapping
@@ -52,6 +55,21 @@ def test_it_uploads_a_dataset_and_tells_its_fields(callers: Callers) -> None:
     assert facts["created_at"].endswith("Z")
     assert callers.owner.get(f"{PATH}/{made.pk}").json() == facts
     assert callers.owner.get(PATH).json() == {"datasets": [facts], "total": 1, "page": 1, "per_page": 50}
+
+
+def test_one_dataset_is_in_memory_at_a_time(
+    callers: Callers, admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever comes second waits, and is told so where that takes too long."""
+    monkeypatch.setattr(uploading, "TURN_SECONDS", 0.05)
+    with uploading.upload_turn():
+        refused = callers.owner.upload(PATH, questions("a"), name="new")
+        assert (refused.status_code, refused.json()["code"], refused["Retry-After"]) == (503, "busy", "5")
+        upload = SimpleUploadedFile("a.csv", b"query_key,query_text,document_id,grade\nq,x,d,1\n")
+        answer = admin_client.post("/admin/datasets/dataset/add/", {"file": upload})
+        assert "upload yours again in a minute" in answer.content.decode()
+    assert not Dataset.objects.exists()
+    assert callers.owner.upload(PATH, questions("a"), name="new").status_code == 201
 
 
 def test_it_says_what_looks_wrong_in_a_file(callers: Callers) -> None:

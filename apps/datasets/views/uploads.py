@@ -11,6 +11,7 @@ from apps.datasets.importing import DatasetReport, foresee, import_dataset
 from apps.datasets.previewing import preview
 from apps.datasets.readers.formats import FORMATS
 from apps.datasets.upload_forms import DatasetForm
+from apps.datasets.uploading import upload_turn
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.site.pages import form_page, preview_page, sent_form, staff
@@ -20,9 +21,10 @@ from benchbench.site.panels import change_url
 def upload_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     def act(form: DatasetForm) -> HttpResponse:
         values = form.cleaned_data
-        imported = import_dataset(
-            form.record(), description=values["description"], owner=staff(request), **form.target()
-        )
+        with upload_turn():
+            imported = import_dataset(
+                form.record(), description=values["description"], owner=staff(request), **form.target()
+            )
         version, report = imported.version, imported.report
         messages.success(
             request,
@@ -54,9 +56,10 @@ def preview_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespon
     previewed, becomes = None, ""
     if form.is_valid():
         try:
-            record = form.record()
-            becomes = foresee(record, owner=staff(request), **form.target())
-            previewed = preview(record)
+            with upload_turn():
+                record = form.record()
+                becomes = foresee(record, owner=staff(request), **form.target())
+                previewed = preview(record)
         except BenchbenchError as error:
             form.present(error)
     return preview_page(

@@ -19,7 +19,7 @@ from apps.api.serializers.datasets.datasets import DatasetFacts, DatasetPage, Da
 from apps.datasets.describing import with_query_count
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset
-from apps.datasets.uploading import read_upload
+from apps.datasets.uploading import read_upload, upload_turn
 from apps.mappings.deleting import delete_dataset
 from benchbench.access import may_change, visible
 
@@ -53,14 +53,15 @@ class Datasets(Endpoint):
         """
         data = valid(DatasetUpload, request.data)
         before = _next_of(request, data)
-        record = read_upload(data["file"], format=data.get("format", ""), split=data.get("split", ""))
-        imported = import_dataset(
-            replace(record, label=data.get("version", record.label)),
-            name=data.get("name"),
-            description=data["description"],
-            owner=request.user,
-            next_of=before,
-        )
+        with upload_turn():
+            record = read_upload(data["file"], format=data.get("format", ""), split=data.get("split", ""))
+            imported = import_dataset(
+                replace(record, label=data.get("version", record.label)),
+                name=data.get("name"),
+                description=data["description"],
+                owner=request.user,
+                next_of=before,
+            )
         dataset = with_query_count(Dataset.objects.all()).get(pk=imported.version.dataset_id)
         facts = {**DatasetFacts(dataset).data, "warnings": list(imported.report.warnings)}
         return Response(facts, status=200 if imported.report.outcome == "unchanged" else 201)
