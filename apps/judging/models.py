@@ -28,6 +28,7 @@ class Round(OwnedModel):
         DEPTH = "depth"
         RANDOM = "random"
         DECISIVE = "decisive"
+        QUERIES = "queries"
 
     class State(models.TextChoices):
         OPEN = "open"
@@ -74,7 +75,9 @@ class Round(OwnedModel):
         verbose_name = "judging round"
         ordering = ["-created_at"]
         constraints = [
-            models.CheckConstraint(condition=Q(order__in=["depth", "random", "decisive"]), name="round_order"),
+            models.CheckConstraint(
+                condition=Q(order__in=["depth", "random", "decisive", "queries"]), name="round_order"
+            ),
             models.CheckConstraint(
                 condition=Q(state="open", closed_at__isnull=True) | Q(state="closed", closed_at__isnull=False),
                 name="round_state",

@@ -34,6 +34,7 @@ ORDERS = {
     "decisive": "decisive: first what could move the differences most",
     "depth": "depth: first what some run has first, as TREC's pools",
     "random": "random: uniformly at random",
+    "queries": "queries: whole queries, in a random order",
 }
 
 
