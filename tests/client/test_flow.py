@@ -58,7 +58,7 @@ def test_a_round_is_opened_judged_and_closed_by_the_client(ada: User, token: str
     with Client(site, token=token) as client:
         opened = client.open_round("fruit", runs, order="queries", measure="AP@4", judges=["ada"])
         assert (opened["order"], opened["run_ids"], opened["judges"]) == ("queries", runs, ["ada"])
-        assert opened["item_count"] == 10
+        assert (opened["item_count"], opened["uniform_share"]) == (10, 0.1)
         handed = client.next_items(opened, count=4)
         assert handed["hands_out"]
         assert len({item["query_key"] for item in handed["items"]}) in (1, 2)
