@@ -31,10 +31,15 @@ def require_judge(round: Round, user: Any) -> None:
         raise NotAJudgeError(f'{user} is not a judge of the round "{round}": its owner names the judges.')
 
 
+def led_rounds(user: Any) -> QuerySet[Round]:
+    """Return the rounds that the user may adjudicate and close: as the owner or of its team, not as a judge alone."""
+    rounds = Round.objects.all()
+    return rounds if user.has_perm("judging.view_all_round") else rounds.filter(Round.led_by(user))
+
+
 def may_lead(round: Round, user: Any) -> bool:
-    """Tell whether the user may adjudicate and close: as the owner or of its team, not as a judge alone."""
-    every: bool = user.has_perm("judging.view_all_round")
-    return every or Round.objects.filter(Round.led_by(user), pk=round.pk).exists()
+    """Tell whether a round is one of `led_rounds`."""
+    return led_rounds(user).filter(pk=round.pk).exists()
 
 
 def sees_others(round: Round, user: Any) -> bool:

@@ -13,6 +13,7 @@ from apps.collections.models import Document
 from apps.datasets.models import DatasetVersion, Query
 from apps.mappings.models import Mapping
 from apps.retrieval.models import Chunk
+from benchbench.ir.judging.orders import SHARE
 from benchbench.models import OwnedModel, PublicModel
 
 
@@ -28,6 +29,7 @@ class Round(OwnedModel):
         DEPTH = "depth"
         RANDOM = "random"
         DECISIVE = "decisive"
+        QUERIES = "queries"
 
     class State(models.TextChoices):
         OPEN = "open"
@@ -43,7 +45,7 @@ class Round(OwnedModel):
     depth = models.PositiveIntegerField(help_text="How many documents of each ranking are in the pool.")
     budget = models.PositiveIntegerField(null=True, blank=True, help_text="At most so many items. Empty: the pool.")
     measure = models.CharField(max_length=100, help_text="The measure whose differences are to be settled.")
-    uniform_share = models.FloatField(default=0.1, help_text="Share of the items that is drawn uniformly at random.")
+    uniform_share = models.FloatField(default=SHARE, help_text="Share of the items that is drawn uniformly at random.")
     seed = models.BigIntegerField(default=42)
     scale = models.JSONField(help_text="Grades, lowest first: grade, name, description.")
     guidelines = models.TextField(blank=True, help_text="For the judges, in Markdown.")
@@ -74,7 +76,9 @@ class Round(OwnedModel):
         verbose_name = "judging round"
         ordering = ["-created_at"]
         constraints = [
-            models.CheckConstraint(condition=Q(order__in=["depth", "random", "decisive"]), name="round_order"),
+            models.CheckConstraint(
+                condition=Q(order__in=["depth", "random", "decisive", "queries"]), name="round_order"
+            ),
             models.CheckConstraint(
                 condition=Q(state="open", closed_at__isnull=True) | Q(state="closed", closed_at__isnull=False),
                 name="round_state",

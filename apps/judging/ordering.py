@@ -11,7 +11,15 @@ from apps.judging.errors import RoundError
 from apps.judging.models import Round
 from benchbench.ir.judging.fillings import require_measure
 from benchbench.ir.judging.judging import Judging
-from benchbench.ir.judging.orders import depth_order, random_order, sampled, upcoming, weight_order
+from benchbench.ir.judging.orders import (
+    by_query_order,
+    depth_order,
+    query_order,
+    random_order,
+    sampled,
+    upcoming,
+    weight_order,
+)
 from benchbench.ir.judging.pool import JudgingError, Pool
 from benchbench.ir.measures import Measure
 
@@ -75,8 +83,8 @@ class Question:
 def place(question: Question, *, order: str, budget: int | None, uniform_share: float) -> Placed:
     """Return the items of a round in their order.
 
-    A budget ends the orders of depth and at random. Of the decisive order every pair is an item, since what comes next
-    depends on the grades; the budget counts what is handed out.
+    A budget ends every order but the decisive one. Of that every pair is an item, since what comes next depends on the
+    grades; the budget counts what is handed out.
     """
     holes = question.holes()
     sample = question.sample_order(holes)
@@ -94,6 +102,10 @@ def place(question: Question, *, order: str, budget: int | None, uniform_share: 
 def _primary(question: Question, order: str, holes: NDArray[np.bool_], sample: Numbers) -> Numbers:
     if order == Round.Order.RANDOM:
         return sample
-    is_depth = order == Round.Order.DEPTH
-    primary = depth_order(question.pool) if is_depth else weight_order(question.judging().weights())
+    if order == Round.Order.DEPTH:
+        primary = depth_order(question.pool)
+    elif order == Round.Order.QUERIES:
+        primary = by_query_order(question.pool, query_order(question.pool, seed=question.seed))
+    else:
+        primary = weight_order(question.judging().weights())
     return primary[holes[primary]]

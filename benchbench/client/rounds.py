@@ -21,7 +21,7 @@ class Round(TypedDict):
     run_ids: list[str]
     judges: list[str]
     state: Literal["open", "closed"]
-    order: Literal["depth", "random", "decisive"]
+    order: Literal["depth", "random", "decisive", "queries"]
     measure: str
     depth: int
     budget: int | None
@@ -252,6 +252,8 @@ class PolicyVerdict(TypedDict):
     judged: int
     by_model: int
     holes: int
+    unit: Literal["query", "pair"] | None
+    sampled: int
     gain: float | None
     estimand: str | None
     pairs: list[MixedPair]

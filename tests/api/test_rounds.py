@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from apps.benchmarks.models import Benchmark
 from apps.judging.models import Grade, Round
 from apps.retrieval.models import Chunk, ChunkSet
+from benchbench.ir.judging.orders import SHARE
 from tests.api.callers import Caller, Callers
 from tests.judging.rounds import make_compared, open_for
 
@@ -125,4 +126,5 @@ def test_opening_needs_runs_that_one_sees_and_judges_that_are_there(
     assert (answer.status_code, answer.json()["errors"].keys()) == (400, {"run_ids"})
     made = callers.owner.post(PATH, stated)
     assert made.status_code == 201
+    assert made.json()["uniform_share"] == SHARE, "the usual one, as of the form and of the command"
     assert (made.json()["judges"], made.json()["item_count"], made.json()["run_ids"]) == (["owner"], 10, runs)

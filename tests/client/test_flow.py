@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from benchbench.client import Client, ClientError
 from benchbench.client.answers import Benchmark, Dataset, Results
 from tests.client.conftest import ENCODER, JUDGED, PASSWORD, documents
+from tests.judging.rounds import make_compared
 from tests.operations.streamed import Watcher, is_end
 
 pytestmark = pytest.mark.thorough
@@ -50,6 +51,37 @@ def test_the_whole_job_is_done_by_the_api_alone(ada: User, site: str, manage: An
             with pytest.raises(ClientError) as gone:
                 client.ask("GET", path)
             assert gone.value.status == 404
+
+
+def test_a_round_is_opened_judged_and_closed_by_the_client(ada: User, token: str, site: str) -> None:
+    runs = [str(run.pk) for run in make_compared().runs.order_by("run_order")]
+    with Client(site, token=token) as client:
+        opened = client.open_round("fruit", runs, order="queries", measure="AP@4", judges=["ada"])
+        assert (opened["order"], opened["run_ids"], opened["judges"]) == ("queries", runs, ["ada"])
+        assert (opened["item_count"], opened["uniform_share"]) == (10, 0.1)
+        handed = client.next_items(opened, count=4)
+        assert handed["hands_out"]
+        assert len({item["query_key"] for item in handed["items"]}) in (1, 2)
+        ids = [item["item_id"] for item in handed["items"]]
+        said = [{"item_id": item, "grade": 2, "note": "Ripe."} for item in ids[:3]]
+        for _ in range(2):  # as where the answer was lost
+            given = client.grade(opened, [*said, {"item_id": ids[3], "kind": "cant_tell"}])
+            assert [(row["item_id"], row["grade"], row["note"]) for row in given] == [
+                *((item, 2, "Ripe.") for item in ids[:3]),
+                (ids[3], None, ""),
+            ]
+        back = client.undo(opened, count=2)
+        assert sorted(item["item_id"] for item in back["items"]) == sorted(ids[2:])
+        assert {item["item_id"] for item in client.next_items(opened, count=2)["items"]} == set(ids[2:])
+        state = client.round_state(opened)
+        assert (state["done"], state["wanted"], state["is_open"]) == (2, 10, True)
+        assert [(judge["judge"], judge["graded"]) for judge in state["judges"]] == [("ada", 2)]
+        closed = client.close_round(opened, label="ripe")
+        assert (closed["version"], closed["judgments"], closed["judged"]) == (2, 2, 0)
+        assert not client.round_state(opened)["is_open"]
+        with pytest.raises(ClientError) as refused:
+            client.grade(opened, said)
+        assert (refused.value.status, refused.value.code) == (409, "round_state")
 
 
 def sign_in(site: str) -> str:

@@ -1,5 +1,7 @@
 """Opening a round: its pool, its options, and what is refused."""
 
+from collections import Counter
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -14,8 +16,10 @@ from apps.mappings.models import Mapping
 from benchbench.access import visible
 from benchbench.errors import ConflictError
 from tests.factories import make_benchmark
-from tests.judging.rounds import names_of, open_for
+from tests.judging.rounds import make_judges, names_of, open_for
+from tests.judging.test_calibrating import simulated  # noqa: F401 (a fixture)
 
+PAIR = ("query", "document")
 POOL_AT_2 = {"q1 d2", "q1 d3", "q2 d3", "q2 d6"}  # without what is judged: q1 d1, q2 d2
 
 
@@ -46,6 +50,33 @@ def test_a_random_round_draws_all_of_its_budget_with_one_probability(benchmark: 
     assert {(item.planned_probability, item.in_planned_sample) for item in opened.items.all()} == {(0.4, True)}
     again = open_for(benchmark, [ada], order="random", budget=4)
     assert items_of(opened) == items_of(again), "the seed decides"
+
+
+def test_an_order_of_queries_takes_each_in_whole(simulated: Benchmark) -> None:  # noqa: F811
+    (judge,) = make_judges("ada")
+    firsts = set()
+    for seed in (1, 2, 3):
+        opened = open_for(simulated, [judge], order="queries", seed=seed, budget=200)
+        queries = list(opened.items.order_by("place").values_list("query__key", flat=True))
+        turns = [key for key, _ in groupby(queries)]
+        assert len(turns) == len(set(turns)), "each stands in one piece"
+        pools = Counter(open_for(simulated, [judge]).items.values_list("query__key", flat=True))
+        assert all(queries.count(key) == pools[key] for key in turns[:-1]), "a budget ends it within the last"
+        firsts.add(turns[0])
+    assert len(firsts) > 1, "the seed decides"
+
+
+def test_an_order_of_queries_keeps_its_share_of_uniform_pairs(simulated: Benchmark) -> None:  # noqa: F811
+    (judge,) = make_judges("ada")
+    sampled = [
+        set(open_for(simulated, [judge], seed=5, **options).items.filter(in_planned_sample=True).values_list(*PAIR))
+        for options in (
+            {"order": "queries", "uniform_share": 0.25, "budget": 120},
+            {"order": "random", "budget": 30},
+        )
+    ]
+    assert len(sampled[0]) == 30
+    assert sampled[0] == sampled[1]
 
 
 def test_a_share_of_every_order_is_uniform(benchmark: Benchmark, ada: User) -> None:

@@ -6,6 +6,7 @@ from django.urls import reverse
 
 from apps.benchmarks.models import Benchmark
 from apps.judging.models import Round
+from benchbench.ir.judging.orders import SHARE
 from benchbench.site.panels import change_url
 from tests.judging.test_pages import signed_in
 
@@ -73,6 +74,7 @@ def test_runs_that_the_address_names_are_filled_in(client: Client, benchmark: Be
     first = benchmark.runs.order_by("run_order")[0]
     form = client.get(URL, {"run": str(first.pk)}).context["form"]
     assert form["runs"].value() == [str(first.pk)]
+    assert form["uniform_share"].value() == SHARE, "as where nothing is stated"
     assert form["mapping"].value() == str(benchmark.mapping_id)
     form = client.get(URL, {"benchmark": str(benchmark.pk)}).context["form"]
     assert len(form["runs"].value()) == 2

@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from apps.benchmarks.models import Run
 from apps.judging.models import Grade, LLMJudge, Round, RoundItem
 from apps.judging.pooling import RunRankings, known_grades, pool_of, read_rankings
-from apps.judging.settling.consensus import agreed_of
+from apps.judging.settling.consensus import said_in
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.measures import Measure, Truths, Values, evaluate
 
@@ -35,11 +36,18 @@ class Board:
     """What the model graded in the round."""
     unsure: Grades = field(default_factory=dict)
     """What the model was asked of and could not tell, as 0: not relevant, as what nobody judged."""
+    unsure_people: Grades = field(default_factory=dict)
+    """What people are done with and could not tell, as 0."""
 
     @cached_property
     def pool(self) -> Pool:
         """The pool of the round, to its depth."""
         return pool_of(self.rankings, self.query_ids, self.round.depth)
+
+    @property
+    def draw(self) -> int:
+        """The seed of what is drawn to compare its runs."""
+        return self.round.seed & 0xFFFF_FFFF
 
     def truths(self, *grades: Grades) -> list[dict[int, int]]:
         """Return a truth for each query; of several grades of a pair that of the first."""
@@ -69,7 +77,7 @@ def board_of(round: Round, judge: LLMJudge | None) -> Board:
     pairs = {pk: (query, document) for pk, query, document in rows}
     said = Grade.objects.filter(item__round=round, source=Grade.Source.LLM, judge_name=judge.name if judge else "")
     of_model = dict(said.values_list("item_id", "grade"))
-    agreed = {item: agreed_item.grade for item, agreed_item in agreed_of(round).items()}
+    people = said_in(round)
     return Board(
         round,
         runs,
@@ -77,13 +85,14 @@ def board_of(round: Round, judge: LLMJudge | None) -> Board:
         sorted(known),
         read_rankings(runs, max(measure.cutoff or WHOLE, round.depth)),
         known,
-        _by_query(pairs, agreed),
+        _by_query(pairs, people.grades),
         _by_query(pairs, of_model),
         _by_query(pairs, {item: 0 for item, grade in of_model.items() if grade is None}),
+        _by_query(pairs, dict.fromkeys(people.unsure, 0)),
     )
 
 
-def _by_query(pairs: Mapping[int, tuple[int, int]], grades: Mapping[int, int | None]) -> Grades:
+def _by_query(pairs: Mapping[int, tuple[int, int]], grades: Mapping[int, Any]) -> Grades:
     by_query: Grades = {}
     for item, grade in grades.items():
         if grade is not None:

@@ -13,13 +13,9 @@ from apps.benchmarks.models import Run
 from apps.judging.errors import RoundStateError
 from apps.judging.llm.board import Board, board_of
 from apps.judging.llm.calibrating import Calibrated, calibration_of, require_calibration
-from apps.judging.llm.sampling import Sample
+from apps.judging.llm.correcting import corrected, holes_of
 from apps.judging.models import LLMJudge, Round
-from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
-from benchbench.ir.judging.corrected import Corrected
-from benchbench.ir.judging.corrected_pairs import corrected_by_pairs
-from benchbench.ir.judging.pool import Item, JudgingError
 from benchbench.ir.statistics.resampling import Interval
 from benchbench.ir.statistics.significance import compare
 from benchbench.ir.statistics.verdict import verdict
@@ -33,11 +29,12 @@ MEANS = {
         "intervals do not hold them."
     ),
     CORRECTED: (
-        "The model's grades wherever nobody had judged before the round, and people's grades of the calibration sample "
-        "to take its bias out (PPI++). The intervals hold the truth whatever the model's errors. Other grades of the "
-        "round were chosen, not drawn, and stay out."
+        "The model's grades wherever nobody had judged before the round, and people's grades of {} to take its bias "
+        "out (PPI++). The intervals hold the truth whatever the model's errors. Other grades of the round stay out: "
+        "they are no part of that random sample."
     ),
 }
+SAMPLES = {"": "a random sample", "pair": "the calibration sample", "query": "the first queries of a random order"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +55,8 @@ class PolicyVerdict:
     """The verdict under one policy, or in `why_not` why there is none.
 
     `group` are the places of the best run and of what cannot be told from it. `judged` pairs have a person's grade,
-    `by_model` the model's, `holes` none. `gain` is by how many graded pairs the model enlarges the sample.
+    `by_model` the model's, `holes` none. A correction has a sample of people's grades: `sampled` of `unit`, queries or
+    pairs, and `gain` is by how many of these the model enlarges it.
     """
 
     policy: str
@@ -69,12 +67,14 @@ class PolicyVerdict:
     judged: int = 0
     by_model: int = 0
     holes: int = 0
+    unit: str = ""
+    sampled: int = 0
     gain: float | None = None
     estimand: str = ""
 
     @property
     def meaning(self) -> str:
-        return MEANS[self.policy]
+        return MEANS[self.policy].format(SAMPLES[self.unit])
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,10 @@ class Verdicts:
             return told.why_not
         names = ", ".join(f'"{self.runs[place]}"' for place in told.group)
         best = f"Best is {names}" if len(told.group) == 1 else f"The best cannot be told apart: {names}"
-        gain = "" if told.gain is None else f" The model's grades are worth about {told.gain:+,.0f} graded pairs."
-        return f"{best}.{gain}"
+        if told.gain is None:
+            return f"{best}."
+        worth = {"pair": "graded pairs", "query": "judged queries"}[told.unit]
+        return f"{best}. The model's grades are worth about {told.gain:+,.0f} {worth}."
 
 
 def verdicts_of(round: Round, judge: LLMJudge | None) -> Verdicts:
@@ -125,7 +127,7 @@ def _verdict(policy: str, board: Board, calibrated: Calibrated | None) -> Policy
 
 
 def _compared(board: Board, policy: str, truths: Sequence[Mapping[int, int]]) -> PolicyVerdict:
-    comparison = compare(board.values(truths), seed=_seed(board))
+    comparison = compare(board.values(truths), seed=board.draw)
     by_people = board.truths(board.people, board.known)
     cells = board.pool.there
     judged = int((~np.isnan(board.pool.grades(by_people)) & cells).sum())
@@ -143,64 +145,21 @@ def _compared(board: Board, policy: str, truths: Sequence[Mapping[int, int]]) ->
 
 
 def _corrected(board: Board, calibrated: Calibrated) -> PolicyVerdict:
-    holes = [item for item in map(board.pool.item, range(board.pool.size)) if not _is_known(board, item)]
-    corrections = _corrections(board, calibrated.sample)
-    began = board.round.pool_size
-    if len(holes) != began or not board.pool.numbers.keys() >= corrections.keys():
-        raise JudgingError(
-            f"The round began with {counted(began, 'pair')} that nobody had judged, and its runs return other pairs "
-            f"now, {len(holes):,}: runs were deleted or searched again. Its calibration sample is no sample of these. "
-            "Open a round over the runs that there are, and calibrate the model there."
-        )
-    # What the model could not tell counts as not relevant: a prediction may be anything, its errors are corrected.
-    predicted = board.truths(board.known, board.model, board.unsure)
-    if not holes:
-        raise JudgingError("Every pair of these runs was judged before the round: there is nothing to correct.")
-    asked = sum(item.document in predicted[item.query] for item in holes)
-    if asked < len(holes):
-        raise JudgingError(
-            f"The model judged {asked:,} of {counted(len(holes), 'pair')} that nobody had judged in the pool, and "
-            "a correction needs all: let it go on, in a round whose items are the whole pool."
-        )
-    if board.measure.cutoff is None or board.measure.cutoff > board.round.depth:
-        raise JudgingError(
-            f"{board.measure} looks deeper than the pool of the round, {board.round.depth:,} documents: a correction "
-            "needs a measure with a cutoff within it."
-        )
-    told = corrected_by_pairs(
-        board.pool,
-        board.measure,
-        predicted,
-        corrections,
-        len(calibrated.sample.done) / len(holes),
-        seed=_seed(board),
-        known=board.truths(board.known),
-    )
-    return _told(board, told, holes=len(holes))
-
-
-def _told(board: Board, told: Corrected, *, holes: int) -> PolicyVerdict:
+    holes = holes_of(board)
+    told, judged = corrected(board, calibrated, holes)
     return PolicyVerdict(
         CORRECTED,
         pairs=[_pair(pair) for pair in told.pairs],
         group=told.group or (),
         queries=told.queries,
-        judged=told.judged,
-        by_model=holes,
+        judged=judged,
+        by_model=len(holes),
         holes=0,
+        unit=told.unit,
+        sampled=told.judged,
         gain=told.gain,
         estimand=told.estimand,
     )
-
-
-def _is_known(board: Board, item: Item) -> bool:
-    return item.document in board.known.get(board.query_ids[item.query], {})
-
-
-def _corrections(board: Board, sample: Sample) -> dict[Item, float]:
-    """Return people's grades of the sample; what they could not tell stays unjudged, and so counts as not relevant."""
-    place_of = {query: place for place, query in enumerate(board.query_ids)}
-    return {Item(place_of[pair.query_id], pair.document_id): float(pair.grade or 0) for pair in sample.done}
 
 
 def _pair(pair: Any) -> PairVerdict:
@@ -213,7 +172,3 @@ def _pair(pair: Any) -> PairVerdict:
         pair.p_adjusted,
         pair.significant,
     )
-
-
-def _seed(board: Board) -> int:
-    return board.round.seed & 0xFFFF_FFFF

@@ -22,6 +22,7 @@ from apps.mappings.models import Mapping
 from benchbench.access import visible
 from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
+from benchbench.ir.judging.orders import SHARE
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.pages import PageForm, choices_page, form_page, preview_page, sent_form, staff
 from benchbench.site.panels import change_url
@@ -34,6 +35,7 @@ ORDERS = {
     "decisive": "decisive: first what could move the differences most",
     "depth": "depth: first what some run has first, as TREC's pools",
     "random": "random: uniformly at random",
+    "queries": "queries: whole queries, in a random order",
 }
 
 
@@ -56,7 +58,7 @@ class OpenForm(PageForm):
     measure = forms.CharField(required=False, help_text="Whose differences are settled. Empty: nDCG at primary k.")
     depth = forms.IntegerField(required=False, help_text="Documents of each ranking. Empty: the measure's cutoff.")
     budget = forms.IntegerField(required=False, help_text="At most so many items. Empty: all of them.")
-    uniform_share = forms.FloatField(initial=0.2, help_text="Of the items, drawn uniformly at random; from 0 to 1.")
+    uniform_share = forms.FloatField(initial=SHARE, help_text="Of the items, drawn uniformly at random; from 0 to 1.")
     overlap = forms.FloatField(initial=0.0, help_text="Share that several judges grade, to see how they agree; 0 to 1.")
     overlap_judges = forms.IntegerField(initial=2, help_text="How many grade such an item.")
     blind = forms.BooleanField(

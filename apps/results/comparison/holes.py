@@ -1,7 +1,7 @@
 """Stress test of holes: what the documents that nobody judged could make of a verdict."""
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from apps.benchmarks.measuring.evaluating import truth_of
 from apps.benchmarks.measuring.reading import rankings_of
 from apps.benchmarks.models import Run
+from apps.judging.llm.filling import grades_of, judges_for, mark_of
+from apps.judging.models import LLMJudge
 from apps.results.comparison.comparing import CACHED_SECONDS, ComparingError, RunComparison
 from apps.retrieval.models import Chunk
 from apps.retrieval.search.vectors import table_store
@@ -26,39 +28,45 @@ MOST_RUNS = 16  # the worst case of 16 runs × 300 queries takes seconds, and gr
 @dataclass(frozen=True, slots=True)
 class Holes:
     """The pairs of a query and a document within the measure's cutoff in some run: how many there are and how many of
-    them nobody judged; and the verdict under each filling of these."""
+    them nobody judged; and the verdict under each filling of these. `judge` is the model that graded `graded` of them,
+    "" where none that is calibrated did."""
 
     pairs: int
     holes: int
     stress: Stress
+    judge: str
+    graded: int
 
 
-def holes_of(comparison: RunComparison) -> Holes:
+def holes_of(comparison: RunComparison, reader: Any) -> Holes:
     """Return the stress test of a tested comparison; what came of the same values is kept for an hour.
 
-    Raises ComparingError for more than MOST_RUNS runs, runs of several mappings, and a comparison that is not tested.
+    The model's grades are those of rounds of the mapping that `reader` leads; None is whoever runs commands, and all
+    rounds. Raises ComparingError for more than MOST_RUNS runs, runs of several mappings, and a comparison that is not
+    tested.
     """
     mappings = {run.benchmark.mapping_id for run in comparison.runs}
     if len(comparison.runs) > MOST_RUNS:
         raise ComparingError(f"What unjudged documents could change is looked at for at most {MOST_RUNS} runs.")
     if len(mappings) > 1 or not comparison.tested:
         raise ComparingError("What unjudged documents could change is looked at where runs of one mapping are tested.")
-    key = _key(comparison)
+    judges = judges_for(mappings.pop(), reader)
+    key = _key(comparison, mark_of(judges))
     known: Holes | None = cache.get(key)
     if known is None:
-        known = _holes(comparison)
+        known = _holes(comparison, judges)
         cache.set(key, known, CACHED_SECONDS)
     return known
 
 
-def _key(comparison: RunComparison) -> str:
+def _key(comparison: RunComparison, models: str) -> str:
     measured = comparison.comparability.measured
     asked = comparison.measure, comparison.comparison.baseline, comparison.comparison.seed, comparison.slice
     runs = [(str(run.pk), measured[run.pk].truth_hash, str(run.completed_at)) for run in comparison.runs]
-    return f"holes:{sha256(repr((asked[:3], asked[3] and asked[3].name, runs)).encode()).hexdigest()}"
+    return f"holes:{sha256(repr((asked[:3], asked[3] and asked[3].name, runs, models)).encode()).hexdigest()}"
 
 
-def _holes(comparison: RunComparison) -> Holes:
+def _holes(comparison: RunComparison, judges: Sequence[LLMJudge]) -> Holes:
     benchmark = comparison.runs[0].benchmark
     measure = Measure.parse(comparison.measure)
     query_ids = comparison.query_ids[comparison.members].tolist()
@@ -68,6 +76,7 @@ def _holes(comparison: RunComparison) -> Holes:
     pool = Pool.of(rankings)
     grades = {grade for of_query in truths for grade in of_query.values()}
     documents = {document for ids in pool.documents for document in ids}
+    model = grades_of(judges, _unjudged(pool, query_ids, truths))
     vectors = document_vectors(comparison.runs, documents.union(*truths) if truths else documents)
     tested = stress(
         pool,
@@ -77,8 +86,18 @@ def _holes(comparison: RunComparison) -> Holes:
         seed=comparison.comparison.seed,
         baseline=comparison.comparison.baseline,
         vectors=vectors.get if vectors else None,
+        model=model.why_not or [model.of_queries.get(query_id, {}) for query_id in query_ids],
     )
-    return Holes(pool.size, int(np.isnan(pool.grades(truths)[pool.there]).sum()), tested)
+    holes = int(np.isnan(pool.grades(truths)[pool.there]).sum())
+    return Holes(pool.size, holes, tested, model.judge, sum(map(len, model.of_queries.values())))
+
+
+def _unjudged(pool: Pool, query_ids: Sequence[int], truths: Sequence[Mapping[int, float]]) -> dict[int, set[Any]]:
+    """Return the documents of each query that some run returned and nobody judged."""
+    return {
+        query_id: {document for document in documents if document not in truth}
+        for query_id, documents, truth in zip(query_ids, pool.documents, truths, strict=True)
+    }
 
 
 def _rankings(run: Run, query_ids: Sequence[int], cutoff: int | None) -> list[list[int] | None]:

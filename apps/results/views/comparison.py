@@ -97,7 +97,7 @@ def holes_fragment(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse
         if len(runs) > MOST_TESTED:
             raise ComparingError(f"What unjudged documents could change is looked at for at most {MOST_TESTED} runs.")
         comparison = _compared(request, runs, baseline, version)
-        context: dict[str, Any] = {"comparison": comparison, "holes": holes_of(comparison)}
+        context: dict[str, Any] = {"comparison": comparison, "holes": holes_of(comparison, request.user)}
         context["trials"] = trials_told(comparison, context["holes"].stress)
     except BenchbenchError as error:
         context = {"error": error.message}

@@ -88,8 +88,8 @@ _ESTIMANDS = {
 def _shape(pool: Pool, measure: Measure, model: Sequence[Mapping[Any, float]]) -> Shape:
     if measure.name in PLACED:
         raise JudgingError(
-            f"{measure} is no sum of grades, so that a sample of pairs cannot correct it: let a person judge a sample "
-            "of whole queries, or take nDCG@10 or P@10.",
+            f"{measure} is no sum of grades, so that a sample of pairs cannot correct it: let people judge whole "
+            "queries, in a round of the order queries, or take nDCG@10 or P@10.",
             field="measure",
         )
     grades = {grade for truth in model for grade in truth.values()} | {1.0}

@@ -4,6 +4,9 @@ Some order of the whole pool is drawn once, uniformly, from the round's seed: th
 judges, after n pairs the first ⌈share · n⌉ of the sample's order are among them. So these are a simple random sample of
 the pool, whose size rests on n alone and not on any grade, and each pair of the pool is in it with the same known
 probability. Estimates from it are unbiased (Horvitz and Thompson 1952), however the other pairs were chosen.
+
+An order of whole queries is drawn in the same way, from the same seed and apart from that of the pairs. The queries at
+its beginning whose pairs are all judged are a simple random sample of the queries.
 """
 
 from __future__ import annotations
@@ -38,6 +41,28 @@ def random_order(pool: Pool, *, seed: int) -> Numbers:
 def weight_order(weights: Sequence[float] | NDArray[np.float64]) -> Numbers:
     """The numbers of the pairs by falling weight (size,): the decisive order, of `Judging.weights`."""
     return np.argsort(-np.asarray(weights, np.float64), kind="stable")
+
+
+def query_order(pool: Pool, *, seed: int) -> Numbers:
+    """The queries of a pool in random order, (Q,): uniform, and the same for pools of as many queries and equal seeds.
+
+    It is drawn apart from `random_order`, so that neither tells anything of the other.
+    """
+    return np.random.default_rng((seed, 17)).permutation(pool.queries)
+
+
+def by_query_order(pool: Pool, queries: Numbers) -> Numbers:
+    """The numbers of the pairs query by query, as `queries` has these, (size,); those of one by best rank."""
+    turns = np.argsort(queries)
+    best = pool.best[tuple(pool.cells.T)]
+    return np.lexsort((best, turns[pool.cells[:, 0]]))
+
+
+def whole_queries(queries: Numbers, waiting: Collection[int]) -> Numbers:
+    """The queries at the beginning of a random order of them that are judged in whole: those before the first one of
+    which a pair is `waiting`. What is judged beyond it is no uniform sample, and waits for it."""
+    gaps = np.flatnonzero(np.isin(queries, list(waiting)))
+    return queries[: gaps[0]] if len(gaps) else queries
 
 
 def upcoming(

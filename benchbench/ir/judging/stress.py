@@ -5,7 +5,7 @@
 - `nearest judged`: an unjudged document gets the mean grade of the judged documents of its query that are nearest to it
   by the vectors given, weighted by closeness (in the manner of Büttcher, Clarke, Yeung and Soboroff, SIGIR 2007, who
   train a classifier on the judged documents);
-- `model`: the grades of a model, where they are given;
+- `model`: the grades of a model, where they are given; what it has not graded stays not relevant;
 - `worst case`: for each claim of the verdict the least difference over every filling (`differences`).
 """
 
@@ -63,15 +63,15 @@ def stress(
     *,
     seed: int,
     vectors: Callable[[Any], NDArray[np.float32] | None] | None = None,
-    model: Sequence[Mapping[Any, float]] | None = None,
+    model: Sequence[Mapping[Any, float]] | str = "No model has graded these documents.",
     baseline: int | None = None,
     alpha: float = 0.05,
 ) -> Stress:
     """The verdict of the pool's runs under each filling of the holes of `truths`.
 
-    `vectors` gives a document's vector, or None where it has none; `model` has a model's grades, per query. Without
-    them those fillings are skipped, with a sentence. Any measure is tried, and the worst case only where its holes can
-    be reckoned with.
+    `vectors` gives a document's vector, or None where it has none; `model` has a model's grades, per query, or says why
+    there are none. Without them those fillings are skipped, with a sentence. Any measure is tried, and the worst case
+    only where its holes can be reckoned with.
     """
     rankings = pool.rankings()
     filled: dict[Filling, Sequence[Mapping[Any, float]] | str] = {"not relevant": truths, "left out": truths}
@@ -79,8 +79,8 @@ def stress(
         "No vectors of documents are given." if vectors is None else nearest_judged(pool, truths, scale, vectors)
     )
     filled["model"] = (
-        "No model has graded these documents."
-        if model is None
+        model
+        if isinstance(model, str)
         else [dict(given) | dict(truth) for given, truth in zip(model, truths, strict=True)]
     )
     settings = _Settings(measure, pool.answered, seed, baseline, alpha)
@@ -92,9 +92,7 @@ def stress(
         group, means = settings.verdict(rankings, truth, left_out=filling == "left out")
         trials.append(Trial(filling, group, means, not trials or group == trials[0].group))
     trials.append(_worst_case(pool, settings, truths, scale, trials[0], rankings))
-    fallen = [_IF[trial.filling] for trial in trials if trial.skipped is None and not trial.same]
-    line = f"The verdict falls if unjudged documents {', or '.join(fallen)}." if fallen else HOLDS
-    return Stress(tuple(trials), line)
+    return Stress(tuple(trials), _line(trials))
 
 
 HOLDS = "The verdict holds under every filling of the holes."
@@ -104,6 +102,16 @@ _IF: dict[Filling, str] = {
     "model": "get the model's grades",
     "worst case": "turn out as badly as they can",
 }
+
+
+def _line(trials: Sequence[Trial]) -> str:
+    tried = [trial for trial in trials if trial.skipped is None]
+    fallen = [_IF[trial.filling] for trial in tried if not trial.same]
+    if fallen:
+        return f"The verdict falls if unjudged documents {', or '.join(fallen)}."
+    if len(tried) == len(trials):
+        return HOLDS
+    return f"The verdict holds under every filling of the holes that could be tried ({len(tried)} of {len(trials)})."
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,17 @@
 import numpy as np
 import pytest
 
-from benchbench.ir.judging.orders import depth_order, random_order, sample_of, sampled, upcoming, weight_order
+from benchbench.ir.judging.orders import (
+    by_query_order,
+    depth_order,
+    query_order,
+    random_order,
+    sample_of,
+    sampled,
+    upcoming,
+    weight_order,
+    whole_queries,
+)
 from benchbench.ir.judging.pool import Item, JudgingError, Pool
 
 RUNS = [[list("abcd"), list("ab")], [list("cxay"), list("bz")]]
@@ -91,3 +101,36 @@ def test_a_round_that_stops_early_has_the_sample_of_what_it_judged():
     order = random_order(Pool.of(RUNS), seed=1)
     assert sample_of(order, order[:1].tolist(), share=0.1)[1] == 1 / len(order)
     assert sample_of(order, [], share=0.1)[1] == 0
+
+
+def test_by_queries_the_pairs_of_each_stand_together_those_of_the_best_rank_first():
+    pool = Pool.of(RUNS)
+    order = [pool.item(number) for number in by_query_order(pool, np.array([1, 0])).tolist()]
+    assert [item.query for item in order] == [1] * 3 + [0] * 6
+    assert [item.document for item in order[:3]] == ["b", "a", "z"]
+    assert order[3:] == [pool.item(number) for number in depth_order(pool).tolist() if number < 6]
+
+
+def test_whole_queries_end_before_the_first_of_which_a_pair_waits():
+    order = np.array([3, 0, 2, 1])
+    assert whole_queries(order, {2}).tolist() == [3, 0]
+    assert whole_queries(order, {3, 2}).tolist() == []
+    assert whole_queries(order, ()).tolist() == [3, 0, 2, 1]
+
+
+def test_the_queries_that_are_judged_in_whole_are_a_uniform_sample_and_the_share_of_pairs_is_one_too():
+    """Of a round that stops after 12 pairs, 3 of them by the sample of pairs."""
+    pool = Pool.of([[list("abc")] * 8, [list("abc")] * 8])
+    queries, pairs, sizes = np.zeros(8), np.zeros(pool.size), []
+    for seed in range(2_000):
+        order, sample = query_order(pool, seed=seed), random_order(pool, seed=seed)
+        coming = upcoming(by_query_order(pool, order), sample, (), share=0.25)
+        judged = [next(coming)[0] for _ in range(12)]
+        waiting = {pool.item(number).query for number in range(pool.size) if number not in judged}
+        whole = whole_queries(order, waiting)
+        queries[whole] += 1
+        sizes.append(len(whole))
+        pairs[sample_of(sample, judged, share=0.25)[0]] += 1
+    assert set(sizes) == {3, 4}
+    assert np.abs(queries / 2_000 - np.mean(sizes) / 8).max() < 0.04
+    assert np.abs(pairs / 2_000 - 3 / 24).max() < 0.04

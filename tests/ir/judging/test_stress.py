@@ -43,6 +43,8 @@ def test_without_holes_every_verdict_holds():
     assert (told.line, told.holds) == (HOLDS, True)
     against = stress(pool, P3, truths, [0, 1], seed=1, baseline=1)
     assert {trial.group for trial in against.trials if trial.skipped is None} == {(1,)}
+    assert against.line == "The verdict holds under every filling of the holes that could be tried (3 of 5)."
+    assert against.holds
 
 
 def test_a_measure_of_the_library_has_no_worst_case_and_says_so():

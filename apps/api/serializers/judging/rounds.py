@@ -21,6 +21,7 @@ from apps.api.paging import Page, PageQuery
 from apps.judging.models import Round
 from apps.judging.opening import MOST_DEPTH, MOST_SEED
 from apps.judging.scales import LONGEST_DESCRIPTION, LONGEST_NAME
+from benchbench.ir.judging.orders import SHARE
 
 LONGEST_GUIDELINES = 100_000
 MOST_RUNS = 64
@@ -63,7 +64,7 @@ class NewRound(StrictSerializer):
         help_text="Default: the cutoff.",
     )
     budget = Whole(required=False, allow_null=True, default=None, min_value=1, help_text="Items. Default: the pool.")
-    uniform_share = Number(required=False, default=0.2, help_text="From 0 to 1, drawn uniformly at random.")
+    uniform_share = Number(required=False, default=SHARE, help_text="From 0 to 1, drawn uniformly at random.")
     seed = Whole(required=False, default=42, min_value=0, max_value=MOST_SEED)
     scale = ListOf(
         child=GradeOfScale(), default=list, max_length=10, help_text="Default: 0 to the dataset's highest grade."

@@ -44,7 +44,7 @@ Judges grade them by the page of the round, the API or `grade_items`; `round_sta
         parser.add_argument("--depth", type=int, help="Documents of each ranking (default: the cutoff of the measure).")
         parser.add_argument("--budget", type=int, help="Items at most (default: all).")
         parser.add_argument(
-            "--uniform-share", type=float, default=USUAL.uniform_share, help="Drawn uniformly (default: 0.1)."
+            "--uniform-share", type=float, default=USUAL.uniform_share, help="Drawn uniformly (default: %(default)s)."
         )
         parser.add_argument("--seed", type=int, default=USUAL.seed, help="Of what is drawn (default: 42).")
         parser.add_argument(

@@ -1,0 +1,154 @@
+"""Verdicts by a model that people's grades of whole queries correct."""
+
+import warnings
+from html import unescape
+from itertools import combinations, takewhile
+
+import numpy as np
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from apps.benchmarks.models import Benchmark, QueryResult
+from apps.judging.grading import grade_item
+from apps.judging.llm.board import Board, board_of
+from apps.judging.llm.describing import verdict_facts
+from apps.judging.llm.sampling import draw_sample
+from apps.judging.llm.verdicts import CORRECTED, PolicyVerdict, verdicts_of
+from apps.judging.models import Grade, LLMJudge, Round
+from benchbench.ir.judging.orders import query_order
+from tests.judging.rounds import open_for
+from tests.judging.simulated import grade_of
+from tests.judging.test_calibrating import ada, judged_by_model, simulated  # noqa: F401 (fixtures)
+from tests.rankings import change_rankings
+from tests.results.test_pages import text_of
+from tests.retrieval.llm_server import LLMServer
+
+with warnings.catch_warnings():  # it silences every warning of the process as it is imported
+    from ppi_py import ppi_mean_ci, ppi_mean_pointestimate
+
+GRADED = 150
+
+
+@pytest.fixture
+def opened(simulated: Benchmark, ada: User) -> Round:  # noqa: F811
+    return open_by_queries(simulated, ada)
+
+
+def open_by_queries(simulated: Benchmark, judge: User) -> Round:  # noqa: F811
+    return open_for(simulated, [judge], owner=judge, order="queries", measure="AP@5", uniform_share=0.3, seed=3)
+
+
+def judged(opened: Round, judge: User) -> LLMJudge:
+    """A model that judged the whole round, of which a person judged the first items in its order."""
+    draw_sample(opened, 40, judge)
+    for item in opened.items.order_by("place").select_related("query", "document")[:GRADED]:
+        grade_item(opened, item.pk, judge, grade=grade_of(item))
+    return judged_by_model(opened)
+
+
+@pytest.fixture
+def calibrated(opened: Round, ada: User, server: LLMServer) -> LLMJudge:  # noqa: F811
+    return judged(opened, ada)
+
+
+def told_of(judge: LLMJudge) -> PolicyVerdict:
+    judge = LLMJudge.objects.get(pk=judge.pk)
+    return next(told for told in verdicts_of(judge.round, judge).of if told.policy == CORRECTED)
+
+
+def sampled_of(board: Board) -> list[int]:
+    """The places of the queries at the beginning of the order whose items all have a person's grade."""
+    items = board.round.items
+    waiting = set(items.exclude(grades__source="human").values_list("query", flat=True))
+    order = query_order(board.pool, seed=3).tolist()
+    return list(takewhile(lambda place: board.query_ids[place] not in waiting, order))
+
+
+def test_by_whole_queries_any_measure_is_corrected_as_ppi_python_has_it(calibrated: LLMJudge) -> None:
+    board = board_of(calibrated.round, calibrated)
+    sampled = sampled_of(board)
+    rest = [place for place in range(len(board.query_ids)) if place not in sampled]
+    assert 10 <= len(sampled) < len(board.query_ids) - 10
+    told = told_of(calibrated)
+    assert (told.why_not, told.unit, told.sampled) == ("", "query", len(sampled))
+    person, model = (
+        board.values(board.truths(board.known, board.people)),
+        board.values(board.truths(board.known, board.model)),
+    )
+    for pair, (first, second) in zip(told.pairs, combinations(range(3), 2), strict=True):
+        y, f = person[first] - person[second], model[first] - model[second]
+        args = y[sampled], f[sampled], f[rest]
+        assert pair.difference == pytest.approx(ppi_mean_pointestimate(*args).item(), abs=1e-12)
+        low, high = (end.item() for end in ppi_mean_ci(*args, alpha=0.05))
+        width = pair.interval.high - pair.interval.low
+        # Ours divides by n − 1 and takes Student's quantile.
+        assert high - low < width < 1.15 * (high - low)
+        assert pair.simultaneous is not None
+        assert pair.simultaneous.high - pair.simultaneous.low > width
+
+
+def test_it_says_what_was_sampled_and_what_is_estimated(
+    admin_client: Client, calibrated: LLMJudge, opened: Round
+) -> None:
+    told = told_of(calibrated)
+    assert told.estimand == (
+        "mean difference in AP@5 by the person's grades, over the queries that those of the sample are drawn from"
+    )
+    sampled = [board_of(opened, calibrated).query_ids[place] for place in sampled_of(board_of(opened, calibrated))]
+    assert told.judged == opened.items.filter(query__in=sampled).count() < GRADED
+    assert told.by_model == opened.pool_size
+    assert "people's grades of the first queries of a random order" in told.meaning
+    assert verdicts_of(opened, calibrated).sentence(told).endswith("judged queries.")
+    words = unescape(text_of(admin_client.get(reverse("admin:round_verdicts", args=[opened.pk]))))
+    assert f"people’s of {told.sampled} whole queries" in words
+    assert told.estimand in words
+    fact = verdict_facts(verdicts_of(opened, calibrated))["verdicts"][2]
+    assert (fact["unit"], fact["sampled"], fact["judged"]) == ("query", told.sampled, told.judged)
+
+
+def test_what_is_graded_beyond_a_gap_waits(calibrated: LLMJudge, opened: Round, ada: User) -> None:  # noqa: F811
+    board = board_of(opened, calibrated)
+    sampled = sampled_of(board)
+    gap = opened.items.filter(query=board.query_ids[sampled[11]], calibration=None).order_by("-place")[0]
+    Grade.objects.filter(item=gap, source="human").delete()
+    assert told_of(calibrated).sampled == 11
+    grade_item(opened, gap.pk, ada, kind="cant_tell")
+    assert told_of(calibrated).sampled == len(sampled), "who could not tell is done with it"
+
+    early = opened.items.filter(query=board.query_ids[sampled[9]], calibration=None)[0]
+    Grade.objects.filter(item=early, source="human").delete()
+    told = told_of(calibrated)
+    assert told.why_not.startswith(
+        "AP@5 is no sum of grades, so that it is corrected by whole queries: people are done"
+    )
+    assert "with the first 9 of the round's random order, and 10 are the least" in told.why_not
+    Round.objects.update(measure="P@5")
+    told = told_of(calibrated)
+    assert (told.why_not, told.unit, told.sampled) == ("", "pair", 40), "a sum of grades is corrected by pairs"
+
+
+def test_in_another_order_whole_queries_are_no_sample(calibrated: LLMJudge, opened: Round) -> None:
+    for order in ("depth", "random", "decisive"):
+        Round.objects.update(order=order)
+        assert "in a round of the order queries" in told_of(calibrated).why_not
+
+
+def test_a_query_that_a_run_failed_on_ends_nothing(
+    simulated: Benchmark,  # noqa: F811
+    ada: User,  # noqa: F811
+    server: LLMServer,
+) -> None:
+    place = query_order(board_of(open_by_queries(simulated, ada), None).pool, seed=3)[2]
+    query = sorted(simulated.dataset_version.queries.values_list("pk", flat=True))[place]
+    run = simulated.runs.order_by("run_order")[0]
+    change_rankings(QueryResult.objects.filter(run=run, query=query), error="It failed.")
+    opened = open_by_queries(simulated, ada)
+    calibrated = judged(opened, ada)
+    whole = told_of(calibrated)
+    Grade.objects.filter(item__round=opened, item__query=query, item__calibration=None, source="human").delete()
+    told = told_of(calibrated)
+    assert (told.queries, told.sampled) == (39, whole.sampled)
+    assert whole.sampled >= 10
+    assert np.isfinite([pair.difference for pair in told.pairs]).all()
