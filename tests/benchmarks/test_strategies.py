@@ -123,6 +123,7 @@ def test_it_searches_through_a_store_as_in_memory(measured: Benchmark) -> None:
             assert rankings(run) == rankings(measured.runs.get(index=lod)), run.label
         assert (run.embed_calls, run.timing["search_ms"] > 0) == (9, True)
         assert [share["mean"] for share in run.provenance["ann"]["recall"]] == [1]
+        assert run.warnings == [], run.label
         assert "searched_exactly" not in run.provenance["ann"]["notes"] or run.config["ann"].startswith("faiss")
 
 
