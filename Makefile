@@ -90,5 +90,5 @@ $(INSTALLED): pyproject.toml constraints.txt
 	  { echo "BenchBench needs Python 3.11 or later; name one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	[ -x $(BIN)/python ] || "$(PYTHON)" -m venv .venv
 	$(BIN)/python -m pip install --quiet --no-deps -c constraints.txt $(TORCH_INDEX:%=--index-url %) torch
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,ir-datasets,chromadb,faiss,lancedb,sqlite-vec,ollama,openai]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev,ir-datasets,chromadb,faiss,lancedb,sqlite-vec,ollama,openai,umap]'
 	@touch $@

@@ -31,7 +31,9 @@ def retry(benchmark: Benchmark, *, by: User | None = None) -> Operation:
         runs = failed.select_related("index")
         indexes = {run.pk: run.index for run in runs if run.index and run.index.status == READY}
         configurations = {run.pk: Configuration.from_dict(run.config) for run in runs}
-        run_ids = [pk for pk, index in indexes.items() if not lack(parts_of(index) | parts_of_run(configurations[pk]))]
+        run_ids = [
+            pk for pk, index in indexes.items() if not lack(parts_of(index) | parts_of_run(index, configurations[pk]))
+        ]
         if not run_ids:
             for pk, index in indexes.items():
                 require_available(index, configurations[pk])

@@ -9,7 +9,9 @@ from importlib.util import find_spec
 from typing import Any, Protocol
 
 from apps.retrieval.encoders.admitting import PREFIX
+from apps.retrieval.encoders.model_files import lack_of_model
 from apps.retrieval.encoders.registry import ENCODERS
+from apps.retrieval.llms.looking import lack_of_answers
 from apps.retrieval.llms.servers import full_name, lack_of_llm
 from apps.retrieval.models import Index
 from apps.retrieval.stores import STORES
@@ -17,7 +19,7 @@ from apps.retrieval.strategies import STRATEGIES
 from benchbench.errors import ConflictError
 from benchbench.ir.planning import ann_methods
 from benchbench.ir.planning.ann import Ann
-from benchbench.ir.planning.configuration import Configuration
+from benchbench.ir.planning.configuration import LATE_INTERACTION, Configuration
 
 PROVIDERS = ("sbert", "sentence-transformers")  # of the models that are loaded by their bare names
 
@@ -52,28 +54,32 @@ def encoder_of(model: str, provider: str) -> str:
 def lack(parts: Mapping[str, str]) -> str:
     """Say which of the parts, names by their kinds, are not to be had here, without a full stop; "" where all are.
 
-    A model of ours is looked for when it is loaded, a language model on its server when an index is built.
+    A reranker is looked for by its files alone, and a language model that a search asks, on its server. An encoder, and
+    the language model that an index is made with, are looked for when it is built.
     """
     return "; ".join(filter(None, (CHECKS[kind](name) for kind, name in parts.items())))
 
 
-def parts_of(made_of: MadeOf) -> dict[str, str]:
-    """Return the parts of an index by their kinds, for `lack`."""
+def parts_of(made_of: MadeOf, *, asked: bool = False) -> dict[str, str]:
+    """Return the parts of an index by their kinds, for `lack`; `asked`: its language model is to answer now."""
     parts = {"strategy": made_of.strategy, "encoder": made_of.encoder}
     if made_of.strategy in STRATEGIES and STRATEGIES[made_of.strategy].requires_llm:
-        parts["llm"] = full_name(made_of.llm, made_of.llm_parameters)
+        parts["asked llm" if asked else "llm"] = full_name(made_of.llm, made_of.llm_parameters)
     return parts
 
 
-def parts_of_run(configuration: Configuration) -> dict[str, str]:
-    """Return the parts that a configuration searches by, besides its index."""
+def parts_of_run(index: Index, configuration: Configuration) -> dict[str, str]:
+    """Return the parts that a configuration searches an index by, besides those that this is made of."""
     parts = {}
+    strategy = STRATEGIES.get(index.strategy)
     if configuration.search_mode != "sparse":
         parts["store"] = Ann.parse(configuration.ann).store
+        if strategy is not None and strategy.asks:
+            parts["asked llm"] = full_name(index.llm, index.llm_parameters)
     if configuration.use_reranker:
         parts["reranker"] = configuration.effective_reranker
     if configuration.rewrites:
-        parts["llm"] = configuration.llm or ""
+        parts["rewriting llm"] = configuration.llm or ""
     return parts
 
 
@@ -81,7 +87,7 @@ def require_available(index: Index, configuration: Configuration | None = None) 
     """Raise UnavailableError where an index cannot be here what it says it is, or cannot be searched so."""
     if lacking := lack(parts_of(index)):
         raise UnavailableError(f'The index "{index}" is not available here: {lacking}.')
-    if configuration and (lacking := lack(parts_of_run(configuration))):
+    if configuration and (lacking := lack(parts_of_run(index, configuration))):
         raise UnavailableError(f'"{configuration.label}" is not available here: {lacking}.')
 
 
@@ -108,7 +114,9 @@ def _encoder(name: str) -> str:
 
 def _reranker(name: str) -> str:
     prefix = PREFIX.match(name)
-    return _provider(prefix[0]) if prefix else ""
+    if prefix:
+        return _provider(prefix[0])
+    return "" if name == LATE_INTERACTION else lack_of_model(name)
 
 
 def _provider(prefix: str) -> str:
@@ -125,4 +133,6 @@ CHECKS: dict[str, Callable[[str], str]] = {
     "encoder": _encoder,
     "reranker": _reranker,
     "llm": lack_of_llm,
+    "asked llm": lack_of_answers,
+    "rewriting llm": lack_of_answers,
 }

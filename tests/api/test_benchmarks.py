@@ -110,6 +110,15 @@ def test_depth_and_cutoffs_are_those_of_the_earlier_api(
     assert (row.matrix["top_k_values"], row.k_values) == (depths, cutoffs)
 
 
+def test_what_is_not_to_be_had_here_is_told_before_anything_is_made(callers: Callers, library: Mapping) -> None:
+    body = asked(library, HALF | {"use_reranker": [True], "rerankers": ["no/such-reranker"]})
+    for path, sent in ((PATH, body), (f"{PATH}/preview", planned(body))):
+        refused = callers.owner.post(path, sent)
+        assert (refused.status_code, refused.json()["code"]) == (409, "not_here")
+        assert "'no/such-reranker' is not on this machine" in refused.json()["detail"]
+    assert not Benchmark.objects.exists()
+
+
 WRONG: list[tuple[dict[str, Any], str, str]] = [
     (
         {"config_matrix": HALF | {"use_reranker": [True], "rerankers": ["/srv/models/x"]}},

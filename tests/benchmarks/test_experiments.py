@@ -23,6 +23,7 @@ from apps.retrieval.stores.sqlite_vec_store import SqliteVecStore
 from benchbench.files.experiment import experiment_of
 from tests.benchmarks.laboratory import EXPERIMENT, FRUITS, QUESTIONS, write, write_truth
 from tests.retrieval.arms import require_installed
+from tests.retrieval.llm_server import known_server
 
 
 def run(path: Path, *, preset: str | None = None) -> Benchmark:
@@ -217,6 +218,20 @@ def test_a_dry_run_lists_the_combinations_and_what_cannot_run(folder: Path) -> N
     assert facts["experiment"]["benchmark"]["runs_per_query"] == 1
     assert facts["combinations"][0]["parameters"] == {"chunk_size": 500, "chunk_overlap": 50}
     assert not Collection.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_language_model_that_its_server_lacks_is_told_before_and_fails_its_run_alone(
+    folder: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with known_server(settings, monkeypatch):
+        llms = [{"model": "other"}]
+        path = write(folder, strategies=[{"name": "flat"}, {"name": "lod_llm"}], llms=llms)
+        lacks = "anguage model server ollama has no model 'other'; it has llama3, llama3:latest"
+        assert f"cannot run, the l{lacks}" in command("--experiment", str(path), "--dry-run")
+        facts = json.loads(command("--experiment", str(path), "--wait", "--json"))
+    assert [run["status"] for run in facts["runs"]] == ["completed", "failed"]
+    assert facts["runs"][1]["error_message"] == f"Its index could not be built. The l{lacks}."
 
 
 @pytest.mark.django_db(transaction=True)

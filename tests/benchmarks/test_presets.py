@@ -3,6 +3,7 @@
 import csv
 import json
 from io import StringIO
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -54,46 +55,63 @@ def rows_of(folder: Path, name: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_quick_test_goes_from_markdown_to_results_and_a_page_and_runs_again(
-    guide: Path, admin_client: Client, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("preset", "documents", "times"), [("quick_test", 5, 1), ("baseline", 10, 3), ("full", 12, 5)])
+def test_a_preset_goes_from_markdown_to_results_and_a_page_and_runs_again(
+    guide: Path, admin_client: Client, monkeypatch: pytest.MonkeyPatch, preset: str, documents: int, times: int
 ) -> None:
-    command("--experiment", str(guide), "--preset", "quick_test", "--output-dir", str(guide.parent / "results"))
+    command("--experiment", str(guide), "--preset", preset, "--output-dir", str(guide.parent / "results"))
     first = Benchmark.objects.get()
-    documents = first.mapping.collection.documents
-    assert list(documents.order_by("external_id").values_list("external_id", "title")) == [
-        ("00.md", "00"),
-        ("01.md", "All of 1"),
-        ("02.md", "All of 2"),
-        ("10.md", "All of 10"),
-        ("more/11.md", "All of 11"),
-    ]
-    assert list(documents.get(external_id="10.md").sections.values_list("section_id", "level")) == [
-        ("all-of-10", 1),
-        ("its-uses", 2),
-    ]
-    assert (first.status, first.runs_per_query, first.mapping.status) == ("completed", 1, "resolved")
+    assert first.mapping.collection.documents.count() == documents
+    assert (first.status, first.runs_per_query, first.mapping.status) == ("completed", times, "resolved")
     results = guide.parent / "results" / "fruit"
-    summaries = rows_of(results, "summary.csv")
-    searched_by = [(row["strategy"], row["backend"]) for row in summaries]
-    assert searched_by == [(name, store) for name in ("flat", "lod_embed") for store in ("memory", "pgvector")]
-    assert {(row["queries_evaluated"], row["runs_per_query"], row["doc_recall_at_3"]) for row in summaries} == {
-        ("3", "1", "1.0")
-    }
-    assert [row["num_documents"] for row in rows_of(results, "index_stats.csv")] == ["5"] * 4
-    plum = [row for row in rows_of(results, "search_results.csv") if (row["query_id"], row["top_k"]) == ("q2", "3")]
-    assert [(row["doc_rank"], row["section_rank"]) for row in plum] == [("2", "3")] * 4, (
-        "after two that say nothing else"
-    )
+    check_results(results, documents=documents, times=times)
+    if preset == "quick_test":
+        check_quick_test(first, results)
     page = admin_client.get(reverse("admin:benchmark_results", args=[first.pk])).content.decode()
     assert all(word in page for word in ("lod_embed", "pgvector", FRUITS))
 
     monkeypatch.chdir(results)
     command("--experiment", "config.yaml", "--output-dir", "again")
     again = Benchmark.objects.exclude(pk=first.pk).get()
-    assert again.mapping == first.mapping
+    assert (again.mapping, again.runs_per_query) == (first.mapping, times)
     assert rankings(again) == rankings(first)
     assert all(rankings(first))
     assert (results / "again/fruit/config.yaml").read_text() == (results / "config.yaml").read_text()
+
+
+def check_results(results: Path, *, documents: int, times: int) -> None:
+    """Each strategy through each store, each query asked so often by each, and always with the same answer."""
+    summaries = rows_of(results, "summary.csv")
+    searched_by = [(row["strategy"], row["backend"]) for row in summaries]
+    assert searched_by == [(name, store) for name in ("flat", "lod_embed") for store in ("memory", "pgvector")]
+    assert {(row["queries_evaluated"], row["runs_per_query"]) for row in summaries} == {("3", str(times))}
+    assert not any("error" in row for row in summaries)
+    assert {row["consistency_score"] for row in summaries} == {"1.0"}
+    assert [row["num_documents"] for row in rows_of(results, "index_stats.csv")] == [str(documents)] * 4
+    asked = {(row["query_id"], row["run"], row["top_k"]) for row in rows_of(results, "search_results.csv")}
+    assert asked == set(product(("q1", "q2", "q3"), map(str, range(1, times + 1)), ("1", "3")))
+    assert len(rows_of(results, "search_results.csv")) == 4 * len(asked)
+
+
+def check_quick_test(benchmark: Benchmark, results: Path) -> None:
+    """What is kept of the documents, and where they are found."""
+    kept = benchmark.mapping.collection.documents
+    assert list(kept.order_by("external_id").values_list("external_id", "title")) == [
+        ("00.md", "00"),
+        ("01.md", "All of 1"),
+        ("02.md", "All of 2"),
+        ("10.md", "All of 10"),
+        ("more/11.md", "All of 11"),
+    ]
+    assert list(kept.get(external_id="10.md").sections.values_list("section_id", "level")) == [
+        ("all-of-10", 1),
+        ("its-uses", 2),
+    ]
+    assert {row["doc_recall_at_3"] for row in rows_of(results, "summary.csv")} == {"1.0"}
+    plum = [row for row in rows_of(results, "search_results.csv") if (row["query_id"], row["top_k"]) == ("q2", "3")]
+    assert [(row["doc_rank"], row["section_rank"]) for row in plum] == [("2", "3")] * 4, (
+        "after two that say nothing else"
+    )
 
 
 def rankings(benchmark: Benchmark) -> list[str]:
@@ -101,18 +119,10 @@ def rankings(benchmark: Benchmark) -> list[str]:
 
 
 @pytest.mark.parametrize(("preset", "most", "times"), [("baseline", 10, 3), ("full", None, 5)])
-def test_the_other_presets_are_planned(guide: Path, preset: str, most: int | None, times: int) -> None:
+def test_the_greater_presets_are_planned(guide: Path, preset: str, most: int | None, times: int) -> None:
     planned = plan_experiment(guide, preset=preset)
     assert (planned.experiment.data.max_documents, planned.experiment.benchmark.runs_per_query) == (most, times)
     assert f"4 can run here. Each query is asked {times} times by each, for 3 chunks." in planned.sentence
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize(("preset", "documents"), [("baseline", 10), ("full", 12)])
-def test_they_keep_as_many_documents(guide: Path, preset: str, documents: int) -> None:
-    benchmark = prepare_experiment(plan_experiment(guide, preset=preset)).benchmark
-    assert benchmark.mapping.collection.documents.count() == documents
-    assert benchmark.mapping.status == "resolved"
 
 
 @pytest.mark.django_db(transaction=True)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -22,17 +23,25 @@ from apps.results.triage.paths import paths_of
 from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.llms import asking
-from benchbench.ir.planning.matrix import MatrixError
+from apps.retrieval.search.approximate import ApproximateView
+from apps.retrieval.strategies.lod_llm import OFFERED
+from benchbench.ir.records import ScoredList
 from tests.benchmarks.laboratory import write
 from tests.created import create_benchmark
 from tests.retrieval.arms import require_installed
-from tests.retrieval.llm_server import MODEL, llm_server
+from tests.retrieval.llm_server import MODEL, LLMServer, known_server, llm_server
 from tests.retrieval.words import BAG, BagOfWords, write_documents
 
 pytestmark = pytest.mark.django_db(transaction=True)
 QUESTIONS = [("q1", "beta", "B", ["sec_1"]), ("q2", "zeta", "C", ["sec_3"]), ("q3", "gamma", "A", ["sec_2"])]
 STRATEGIES = [{"name": "flat"}, {"name": "lod_embed", "doc_top_k": 1}]
 SETTING = {"runs_per_query": 2, "top_k_values": [1, 3], "random_seed": 7}
+
+
+@pytest.fixture
+def known(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[LLMServer]:
+    with known_server(settings, monkeypatch) as server:
+        yield server
 
 
 @pytest.fixture
@@ -123,6 +132,7 @@ def test_it_searches_through_a_store_as_in_memory(measured: Benchmark) -> None:
             assert rankings(run) == rankings(measured.runs.get(index=lod)), run.label
         assert (run.embed_calls, run.timing["search_ms"] > 0) == (9, True)
         assert [share["mean"] for share in run.provenance["ann"]["recall"]] == [1]
+        assert run.warnings == [], run.label
         assert "searched_exactly" not in run.provenance["ann"]["notes"] or run.config["ann"].startswith("faiss")
 
 
@@ -145,8 +155,6 @@ def test_a_language_model_is_asked_query_by_query(
         matrix = {"indexes": ["llm"], "top_k_values": [3, 4], "k_values_for_metrics": [1, 3], "primary_k": 3}
         benchmark = create_benchmark(measured.mapping, name="asked", matrix=matrix)
         wait(launch(benchmark))
-        with pytest.raises(MatrixError, match="asks a language model"):
-            create_benchmark(measured.mapping, name="approximate", matrix={**matrix, "ann": ["hnsw"]})
     three, four = benchmark.runs.order_by("run_order")
     assert three.source_id != four.source_id, "a search at one depth is no part of one at another"
     assert (three.failed_queries, three.embed_calls, three.llm_calls) == (1, 2, 4)
@@ -159,6 +167,55 @@ def test_a_language_model_is_asked_query_by_query(
     assert [warning for warning in three.warnings if "1 query the language model named nothing" in warning]
     (stops,) = paths_of(results["q1"], {}, hits=results["q1"].document_ids, shown=1).stops.values()
     assert (stops[0].stage, stops[0].rank) == ("by language model", 1)
+
+
+def test_what_asks_a_language_model_searches_through_a_store(measured: Benchmark, known: LLMServer) -> None:
+    arms = ["exact", "sqlite_vec:exact", "pgvector:exact", "faiss:hnsw(ef_search=1000)", "hnsw(ef_search=1000)"]
+    require_installed(*arms)
+    known.answer = lambda prompt: "B, C" if "documents" in prompt else "nothing"
+    index = create_index(measured.mapping.collection, name="llm", encoder=BAG, strategy="lod_llm", llm=MODEL)
+    wait(build_index(index))
+    matrix = {"indexes": ["llm"], "top_k_values": [3], "k_values_for_metrics": [1, 3], "primary_k": 3, "ann": arms}
+    benchmark = create_benchmark(measured.mapping, name="asked", matrix=matrix)
+    wait(launch(benchmark))
+    exact, *through = benchmark.runs.order_by("run_order")
+    assert len({run.source_id for run in (exact, *through)}) == len(arms)
+    assert len(known.asked) == 2 * len(QUESTIONS), "whose answers are kept: counterparts and other arms ask nothing new"
+    for run in through:
+        assert (run.status, run.failed_queries, run.warnings) == ("completed", 0, exact.warnings), run.error_message
+        assert (run.embed_calls, run.llm_calls, run.timing["search_ms"] > 0) == (3, 6, True)
+        assert [share["mean"] for share in run.provenance["ann"]["recall"]] == [1]
+        assert run.provenance["ann"]["ndcg"]["cost"] == 0
+        if run.config["ann"].endswith(":exact"):  # of equally near chunks a graph finds any
+            assert rankings(run) == rankings(exact), run.label
+
+
+def test_what_a_store_misses_is_told_where_a_language_model_is_asked(
+    measured: Benchmark, known: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_installed("sqlite_vec:exact")
+    monkeypatch.setattr(ApproximateView, "nearest", finds_no_chunk(ApproximateView.nearest))
+    known.answer = lambda prompt: "nothing"
+    index = create_index(measured.mapping.collection, name="llm", encoder=BAG, strategy="lod_llm", llm=MODEL)
+    wait(build_index(index))
+    matrix = {"indexes": ["llm"], "top_k_values": [3], "k_values_for_metrics": [1, 3], "primary_k": 3}
+    benchmark = create_benchmark(measured.mapping, name="asked", matrix={**matrix, "ann": ["sqlite_vec:exact"]})
+    wait(launch(benchmark))
+    (run,) = benchmark.runs.all()
+    facts = run.provenance["ann"]
+    assert [share["mean"] for share in facts["recall"]] == [0]
+    assert facts["ndcg"]["cost"] > 0
+    assert [warning for warning in run.warnings if "found other chunks than exact search" in warning]
+
+
+def finds_no_chunk(nearest: Any) -> Any:
+    """A search that finds documents and sections as `nearest` does, and no chunk below them."""
+
+    def search(self: ApproximateView, queries: Any, depth: int, *, mask: Any = None) -> list[ScoredList]:
+        found = nearest(self, queries, depth, mask=mask)
+        return found if depth == OFFERED else [ScoredList.empty()] * len(found)
+
+    return search
 
 
 def rows_of(directory: Path, name: str) -> list[dict[str, str]]:

@@ -245,3 +245,12 @@ def test_what_asks_a_language_model_is_searched_for_each_depth():
     assert (planned.distinct(10)["ask"], planned.distinct(10)["dense"]) == (20, 10)
     assert "searches that ask a language model" in planned.explain(10)
     assert "ask" not in plan(runs).distinct(10)
+
+
+def test_what_asks_a_language_model_has_an_exact_counterpart_of_its_own():
+    exact, by_store = Configuration(index="x", top_k=20), Configuration(index="x", top_k=20, ann="faiss:hnsw")
+    planned = plan([("a", exact), ("b", by_store)], asking={"x"})
+    asked = [stage.key for stage in planned.stages if isinstance(stage, AskStage)]
+    assert asked == ["asked(x, 20)", "asked(x, faiss:hnsw, 20)"]
+    assert [run.dense.key for run in planned.truths] == ["asked(x, 20)"]
+    assert planned.runs[1].dense.name == "by language model, faiss:hnsw"

@@ -135,6 +135,7 @@ class TestClusters:
         }
         assert len(told) == 1
 
+    @pytest.mark.thorough  # numba compiles it: half a minute, and 15 s where it has done so before
     def test_umap_keeps_topics_apart_and_is_seeded(self) -> None:
         pytest.importorskip("umap")
         made = clustered(near_topics(), reduction="umap")

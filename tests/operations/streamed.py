@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Callable
+from tempfile import mkdtemp
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -91,7 +92,11 @@ def _resolve(library: Mapping, owner: User, end: str) -> Operation:
 def _benchmark(library: Mapping, owner: User, end: str) -> Operation:
     matrix: dict[str, Any] = {"search_modes": ["dense", "sparse", "hybrid"], "ann": ["exact", "hnsw"]}
     if end == "failed":
-        matrix = {"search_modes": ["dense"], "use_reranker": [True], "rerankers": ["/no/such/model"]}
+        matrix = {
+            "search_modes": ["dense"],
+            "use_reranker": [True],
+            "rerankers": [mkdtemp()],
+        }  # a folder without a model
     matrix["indexes"] = ["keywords"]
     return launch(create_benchmark(library, name=f"to be {end}", matrix=matrix), by=owner)
 

@@ -8,6 +8,7 @@ import csv
 import json
 import re
 import statistics
+from collections.abc import Iterator
 from dataclasses import astuple
 from io import StringIO
 from itertools import product
@@ -22,7 +23,22 @@ from django.urls import reverse
 
 from apps.benchmarks.models import Benchmark
 from apps.retrieval.encoders.keyword import KeywordEncoder
+from tests.results.stated import (
+    CUTOFFS,
+    EXPERIMENT,
+    LLM_CALLS,
+    MODEL,
+    QUESTIONS,
+    RUNS,
+    SECTIONS,
+    Matrix,
+    experiment_with,
+    matrix_of,
+    write_experiment,
+)
 from tests.retrieval.arms import require_installed
+from tests.retrieval.llm_server import MODEL as LLM
+from tests.retrieval.llm_server import known_server
 
 INDEX = (
     "strategy backend embedding_model llm_model duration_sec num_documents num_chunks num_vectors llm_calls embed_calls"
@@ -38,61 +54,7 @@ SUMMARY = (
     "total_embed_calls queries_evaluated runs_per_query"
 )
 NAMED = ("strategy", "backend", "embedding_model", "llm_model")
-MODEL = "keyword:apple,pear,plum,fig"
-RUNS, CUTOFFS = 2, (1, 3, 5)
-SECTIONS = {
-    "A": ["apple apple", "pear", "fig plum"],
-    "B": ["pear pear", "apple pear"],
-    "C": ["plum", "plum plum fig"],
-    "D": ["fig", "apple plum"],
-    "E": ["apple fig", "pear fig"],
-    "F": ["nothing"],
-    "G": ["pear plum"],
-}
-QUESTIONS = [
-    ("q1", "apple", "A", ["A0"]),
-    ("q2", "pear?", "A", ["A1", "A2"]),
-    ("q3", "plum", "C", ["C1", "C0"]),
-    ("q4", "which fig", "E", ["E1"]),
-    ("q5", "boom", "B", ["B0"]),
-    ("q6", "apple pear", "F", ["F0"]),
-]
-EXPERIMENT: dict[str, Any] = {
-    "id": "which-strategy",
-    "description": "Flat against level of detail.",
-    "data": {"documents_dir": "data/documents", "ground_truth_path": "data/ground_truth.json", "max_documents": None},
-    "benchmark": {"runs_per_query": RUNS, "top_k_values": list(CUTOFFS), "random_seed": 7},
-    "embeddings": [{"model": MODEL, "provider": "sbert"}],
-    "llms": [{"model": name, "provider": "ollama", "base_url": "http://localhost:11434"} for name in ("one", "two")],
-    "backends": [{"name": "memory"}, {"name": "chromadb", "path": "chroma"}],
-    "strategies": [{"name": "flat", "chunk_size": 12, "chunk_overlap": 0}, {"name": "lod_llm", "doc_top_k": 5}],
-}
-# For each strategy, backend and embedding; for each language model only where the strategy asks one.
-MATRIX = {("flat", backend, MODEL, "") for backend in ("memory", "chromadb")} | {
-    ("lod_llm", backend, MODEL, llm) for backend, llm in product(("memory", "chromadb"), ("one", "two"))
-}
-
 Row = dict[str, str]
-
-
-def write_experiment(folder: Path) -> Path:
-    documents = folder / "data" / "documents"
-    documents.mkdir(parents=True)
-    for name, texts in SECTIONS.items():
-        parts = [
-            {"id": f"{name}{place}", "heading": "", "level": 1, "content": text, "subsections": []}
-            for place, text in enumerate(texts)
-        ]
-        stated = {"id": name, "title": name, "source": "here", "summary": "", "sections": parts}
-        (documents / f"{name}.json").write_text(json.dumps(stated))
-    truth = [
-        {"id": key, "question": text, "answer": "", "document_id": document, "section_ids": sections, "evidence": []}
-        for key, text, document, sections in QUESTIONS
-    ]
-    (folder / "data" / "ground_truth.json").write_text(json.dumps(truth))
-    path = folder / "experiment.yaml"
-    path.write_text(yaml.safe_dump(EXPERIMENT))
-    return path
 
 
 def command(*arguments: object) -> str:
@@ -110,8 +72,26 @@ def configuration(row: Row) -> tuple[str, ...]:
     return tuple(row[name] for name in NAMED)
 
 
+@pytest.fixture(params=["without a server", "with a server"])
+def experiment(
+    request: pytest.FixtureRequest, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[dict[str, Any]]:
+    if request.param == "without a server":
+        yield experiment_with(None)
+        return
+    with known_server(settings, monkeypatch) as server:
+        server.answer = lambda prompt: "A, C, E" if "Choose the documents" in prompt else "apple plum"
+        yield experiment_with(server)
+
+
 @pytest.fixture
-def results(transactional_db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Path:
+def results(
+    experiment: dict[str, Any],
+    transactional_db: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: Any,
+) -> Path:
     """The results directory of the experiment, run by the command. One question cannot be searched."""
     require_installed("chromadb:hnsw")
     settings.BENCHBENCH_MAX_ATTEMPTS = 1
@@ -123,14 +103,15 @@ def results(transactional_db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         return encode(self, texts, **options)
 
     monkeypatch.setattr(KeywordEncoder, "embed_batch", breaks)
-    path = write_experiment(tmp_path)
+    path = write_experiment(tmp_path, experiment)
     command("--experiment", path, "--output-dir", tmp_path / "results")
     return tmp_path / "results" / "which-strategy"
 
 
 def test_the_documents_promises_hold(
-    results: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, admin_client: Client
+    experiment: dict[str, Any], results: Path, monkeypatch: pytest.MonkeyPatch, admin_client: Client
 ) -> None:
+    matrix = matrix_of(experiment)
     names = {"config.yaml", "index_stats.csv", "search_results.csv", "summary.csv", "run.log"}
     assert {path.name for path in results.iterdir()} == names
     stats, searches, summary = (
@@ -138,26 +119,31 @@ def test_the_documents_promises_hold(
     )
     for rows, columns in ((stats, INDEX), (searches, SEARCH), (summary, SUMMARY)):
         assert list(rows[0])[: len(columns.split())] == columns.split()
-    assert {configuration(row) for row in stats} == {configuration(row) for row in summary} == MATRIX
-    assert len(stats) == len(summary) == len(MATRIX), "one row per configuration"
+    assert {configuration(row) for row in stats} == {configuration(row) for row in summary} == matrix
+    assert len(stats) == len(summary) == len(matrix), "one row per configuration"
     told = {configuration(row): row for row in summary}
     worked = {key for key, row in told.items() if not row["error"]}
-    backends = {("flat", backend, MODEL, "") for backend in ("memory", "chromadb")}
-    assert worked == backends, "the rest is not known here; each says so, and stops no other"
-    for key in MATRIX:
+    known = {key for key in matrix if key[3] in ("", LLM)}
+    assert worked == known, "the rest is not known here; each says so, and stops no other"
+    for key in matrix:
         check_rows([row for row in searches if configuration(row) == key], failed=key not in worked)
         if key in worked:
             check_summary(told[key], [row for row in searches if configuration(row) == key])
-    check_index(next(row for row in stats if configuration(row) in worked))
-    check_log((results / "run.log").read_text())
-    check_page(admin_client)
-    check_config(results, monkeypatch)
+    for row in stats:
+        if configuration(row) in worked:
+            check_index(row)
+    check_log((results / "run.log").read_text(), unstarted=len(matrix) - len(worked))
+    check_page(admin_client, matrix)
+    check_config(results, experiment, monkeypatch)
 
 
 def check_index(row: Row) -> None:
     assert row["num_documents"] == str(len(SECTIONS))
-    assert int(row["num_chunks"]) == int(row["num_vectors"]) == int(row["embed_calls"]) >= len(SECTIONS)
-    assert (float(row["duration_sec"]) > 0, row["llm_calls"]) == (True, "0")
+    chunks, vectors, asked = (int(row[name]) for name in ("num_chunks", "num_vectors", "llm_calls"))
+    assert vectors == int(row["embed_calls"]) >= chunks >= len(SECTIONS)
+    if row["strategy"] != "lod_llm":
+        assert vectors == chunks + asked, "one summary an answer"
+    assert (float(row["duration_sec"]) > 0, asked > 0) == (True, row["strategy"] == "raptor")
 
 
 def check_rows(rows: list[Row], *, failed: bool) -> None:
@@ -179,7 +165,7 @@ def check_rows(rows: list[Row], *, failed: bool) -> None:
             assert (row[f"{part}_found"], rank == -1) in (("True", False), ("False", True))
             assert rank == -1 or 1 <= rank <= int(row["top_k"])
         assert float(row["search_time_ms"]) >= 0
-        assert (row["embed_calls"], row["llm_calls"]) == ("1", "0")
+        assert (row["embed_calls"], row["llm_calls"]) == ("1", LLM_CALLS[row["strategy"]])
 
 
 def check_summary(row: Row, rows: list[Row]) -> None:
@@ -210,41 +196,43 @@ def check_summary(row: Row, rows: list[Row]) -> None:
         for run in ("1", "2")
     ]
     assert (ranks_by_run[0] == ranks_by_run[1], float(row["consistency_score"])) == (True, 1.0)
-    assert row["total_embed_calls"] == str(sum(int(one["embed_calls"] or 0) for one in rows if one["top_k"] == deepest))
-    assert row["total_llm_calls"] == "0"
+    for name in ("embed_calls", "llm_calls"):
+        assert row[f"total_{name}"] == str(sum(int(one[name] or 0) for one in rows if one["top_k"] == deepest))
+    assert (int(row["total_llm_calls"]) > 0) == (row["strategy"] == "lod_llm")
     assert (row["queries_evaluated"], row["runs_per_query"]) == (str(len(queries)), str(RUNS))
     assert len(queries) == len(QUESTIONS) - 1, "the one that failed is in no aggregate"
 
 
-def check_page(client: Client) -> None:
+def check_page(client: Client, matrix: Matrix) -> None:
     """Each run with its strategy, store and encoder; each index with what it holds."""
     response = client.get(reverse("admin:benchmark_results", args=[Benchmark.objects.get().pk]))
     page = response.content.decode()
     shown = {astuple(row["made_of"]) for row in response.context["rows"]}
-    assert shown == {tuple(name or None for name in named) for named in MATRIX}
+    assert shown == {tuple(name or None for name in named) for named in matrix}
     assert "<td>chromadb</td>" in page
     (flat,) = [index for index in response.context["built"] if index["row"].strategy == "flat"]
     assert flat["counts"][0] == len(SECTIONS)
     assert "flat 12/0" in page
 
 
-def check_log(log: str) -> None:
+def check_log(log: str, *, unstarted: int) -> None:
     """Errors with full tracebacks, those of single queries, what was never started, and the revisions of models."""
     stamps = [line.split()[0] for line in log.splitlines() if not line.startswith("    ")]
     assert [stamp for stamp in stamps if not re.fullmatch(r"[\d-]{10}T[\d:]{8}Z", stamp)] == []
     assert "query q5, run 1: ValueError: The model fell over." in log
     assert "Traceback (most recent call last):" in log
     assert "ValueError: The model fell over." in log.partition("Traceback")[2]
-    assert log.count("never started. ") == len(MATRIX) - 2
+    assert log.count("never started. ") == unstarted
     assert f"embedding model {MODEL}, revision 1" in log
 
 
-def check_config(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def check_config(results: Path, experiment: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """The exact configuration, and not a reference to a file: it runs again from where it lies, with equal results."""
     config = yaml.safe_load((results / "config.yaml").read_text())
     for key in ("id", "description", "benchmark", "embeddings"):
-        assert config[key] == EXPERIMENT[key]
-    assert [one["name"] for one in config["strategies"]] == ["flat", "lod_llm"]
+        assert config[key] == experiment[key]
+    for key in ("strategies", "llms"):
+        assert [{**one, **stated} for one, stated in zip(config[key], experiment[key], strict=True)] == config[key]
     monkeypatch.chdir(results)
     command("--experiment", "config.yaml", "--output-dir", "again")
     again, first = rows_of(results / "again" / "which-strategy" / "summary.csv"), rows_of(results / "summary.csv")
@@ -255,9 +243,10 @@ def check_config(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_preset_is_a_size_of_the_same_experiment(tmp_path: Path) -> None:
-    told = command("--experiment", write_experiment(tmp_path), "--preset", "quick_test", "--dry-run", "--json")
+    path = write_experiment(tmp_path, EXPERIMENT)
+    told = command("--experiment", path, "--preset", "quick_test", "--dry-run", "--json")
     planned = json.loads(told)
     assert planned["experiment"]["data"]["max_documents"] == 5
     assert planned["experiment"]["benchmark"]["runs_per_query"] == 1
     stated = {tuple(one[name] or "" for name in NAMED) for one in planned["combinations"]}
-    assert stated == MATRIX
+    assert stated == matrix_of(EXPERIMENT)

@@ -1,17 +1,21 @@
-"""Arms of stores under test: collections in a folder, searched as a benchmark searches them."""
+"""Arms of stores under test: collections in a folder, or tables in PostgreSQL, searched as a benchmark does."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
+from django.db import connection
 from numpy.typing import NDArray
 
 from apps.retrieval.availability import lack
 from apps.retrieval.filters import Filter, admits
+from apps.retrieval.models import ChunkSet, Index
+from apps.retrieval.search.ann_indexes import make_ann_index
 from apps.retrieval.search.approximate import ApproximateView
+from apps.retrieval.search.vectors import table_store
 from apps.retrieval.stores import STORES
-from apps.retrieval.stores.filling import Kept, collection_name, kept_collection
+from apps.retrieval.stores.filling import Kept, collection_name, installed_version, kept_collection
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.records import ScoredList
 
@@ -19,6 +23,9 @@ Vectors = NDArray[np.float32]
 
 # An arm of each method that looks at everything, so that it finds what exact search finds.
 WIDEST = {
+    "pgvector:exact": "pgvector:exact",
+    "pgvector:hnsw": "hnsw(ef_search=1000, iterative=strict)",
+    "pgvector:ivfflat": "ivfflat(lists=4, probes=4)",
     "sqlite_vec:exact": "sqlite_vec:exact",
     "chromadb:hnsw": "chromadb:hnsw(ef_search=5000)",
     "faiss:exact": "faiss:exact",
@@ -47,8 +54,32 @@ def keep(folder: Path, text: str, vectors: Vectors, *, holds: str = "") -> Kept:
     return kept_collection(folder / collection_name(setting), STORES[setting.store], setting, vectors, holds=holds)
 
 
+def index_of(vectors: Vectors, metadata: Sequence[dict[str, object]]) -> Index:
+    """An index that is no row, with a table of these vectors."""
+    index = Index(dimension=vectors.shape[1], chunk_set=ChunkSet(chunk_count=len(vectors)))
+    table_store().create_collection(index.vector_table, vectors.shape[1])
+    table_store().insert(index.vector_table, np.arange(len(vectors)), vectors, list(metadata))
+    return index
+
+
+def version_of(name: str) -> str:
+    """The version of the store of an arm: of the package, or of PostgreSQL's extension."""
+    store = name.partition(":")[0]
+    if store in STORES:
+        return installed_version(STORES[store])
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+        return str(cursor.fetchone()[0])
+
+
+def lack_of(text: str, count: int, dimension: int) -> str:
+    """Why the store of a setting could not hold so many vectors; "" where it could. pgvector holds any."""
+    setting = Ann.parse(text)
+    return STORES[setting.store].lack(setting, count, dimension) if setting.store in STORES else ""
+
+
 class Arm:
-    """A setting on a collection of `vectors`, whose metadata filters ask for."""
+    """A setting on a collection of `vectors`, whose metadata filters ask for; a table in PostgreSQL, of pgvector."""
 
     def __init__(
         self, folder: Path, text: str, vectors: Vectors, metadata: Sequence[dict[str, object]] | None = None
@@ -56,10 +87,22 @@ class Arm:
         self.setting = Ann.parse(text)
         self.vectors = vectors
         self.metadata = metadata or [{}] * len(vectors)
-        self.folder = folder / collection_name(self.setting)
-        self.kept = keep(folder, text, vectors)
+        self.index: Index | None = None
+        if self.setting.store in STORES:
+            self.folder = folder / collection_name(self.setting)
+            self.kept = keep(folder, text, vectors)
+        else:
+            self.index = index_of(vectors, self.metadata)
+            if not self.setting.compares_all:
+                make_ann_index(self.index, self.setting)
+
+    def remove(self) -> None:
+        """Drop the table, if it has one."""
+        if self.index is not None:
+            table_store().delete_collection(self.index.vector_table)
 
     def search(self, queries: Vectors, depth: int, filter: Filter | None = None) -> list[ScoredList]:
-        self.view = ApproximateView(None, self.vectors, self.setting, filter or {}, self.kept.collection)
+        collection = self.kept.collection if self.index is None else None
+        self.view = ApproximateView(self.index, self.vectors, self.setting, filter or {}, collection)
         mask = np.array([admits(one, filter) for one in self.metadata], bool) if filter else None
         return self.view.nearest(queries, depth, mask=mask)

@@ -7,21 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from apps.retrieval.stores import STORES
-from apps.retrieval.stores.filling import installed_version
 from tests.retrieval import admission
-from tests.retrieval.arms import WIDEST, require_installed
+from tests.retrieval.arms import WIDEST, require_installed, version_of
 
-pytestmark = pytest.mark.thorough
+pytestmark = [pytest.mark.thorough, pytest.mark.django_db(transaction=True)]
 
 DOCS = Path(__file__).parents[2] / "docs/stores.md"
 BEGIN, END = "<!-- admission: written by tests/retrieval/test_admission.py -->\n", "<!-- end of admission -->\n"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def files_are_removed():
+def files_and_tables_are_removed(django_db_setup, django_db_blocker):
     yield
-    admission.arm.cache_clear()
+    with django_db_blocker.unblock():
+        for arm in admission.arms.values():
+            arm.remove()
+    admission.arms.clear()
     admission.reopened.cache_clear()
     shutil.rmtree(admission.folder(), ignore_errors=True)
     admission.folder.cache_clear()
@@ -41,4 +42,4 @@ def test_the_docs_say_which_version_of_each_store_was_admitted():
         before, _, rest = DOCS.read_text().partition(BEGIN)
         DOCS.write_text(f"{before}{BEGIN}{admission.table()}{END}{rest.partition(END)[2]}")
     rows = dict(re.findall(r"^\| `(\w+:\w+)` \| (\S+) \|", DOCS.read_text(), re.MULTILINE))
-    assert rows == {name: installed_version(STORES[name.partition(":")[0]]) for name in WIDEST}
+    assert rows == {name: version_of(name) for name in WIDEST}

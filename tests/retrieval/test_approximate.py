@@ -187,6 +187,7 @@ class TestTheIndexes:
         told = explain(index, setting, 10)
         assert told["settings"] == {
             "enable_seqscan": "off",
+            "enable_sort": "off",
             "hnsw.ef_search": "77",
             "hnsw.iterative_scan": "strict_order",
         }

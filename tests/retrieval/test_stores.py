@@ -27,13 +27,16 @@ def vectors(*rows):
 
 def test_every_store_that_can_be_named_is_here():
     assert {"memory", "pgvector", *STORES} == set(ann_methods.STORES)
-    assert set(WIDEST) == {f"{store}:{method}" for store in STORES for method in ann_methods.STORES[store]}
+    others = [store for store in ann_methods.STORES if store != "memory"]  # by which they are measured
+    assert set(WIDEST) == {f"{store}:{method}" for store in others for method in ann_methods.STORES[store]}
 
 
 @pytest.fixture(params=[name for name in WIDEST if name not in LEARNS])
 def fill(request, tmp_path):
     """Fill an arm with few vectors."""
     require_installed(WIDEST[request.param])
+    if request.param.startswith("pgvector"):
+        request.getfixturevalue("db")
     return lambda *rows, metadata=None: Arm(tmp_path, WIDEST[request.param], vectors(*rows), metadata)
 
 
@@ -83,14 +86,52 @@ class TestAVectorStore:
     def test_vectors_without_metadata_pass_no_filter(self, fill):
         assert fill(EAST).search(vectors(EAST), 1, {"version": 8})[0].ids.tolist() == []
 
-    def test_it_counts(self, fill):
-        assert fill(EAST, WEST).kept.collection.shape == (2, 2)
 
-    def test_it_tells_its_options_as_it_has_them(self, fill):
-        arm = fill(EAST, WEST)
+class TestACollection:
+    @pytest.fixture(params=[name for name in WIDEST if name.partition(":")[0] in STORES])
+    def arm(self, request, tmp_path):
+        require_installed(WIDEST[request.param])
+        return Arm(tmp_path, WIDEST[request.param], unit(300, 8, 0))
+
+    def test_it_counts(self, arm):
+        assert arm.kept.collection.shape == (300, 8)
+
+    def test_it_tells_its_options_as_it_has_them(self, arm):
         told = arm.kept.collection.read_back(arm.setting)
+        if arm.setting.store == "lancedb":  # which tells no options
+            assert told["index"] == ("IVF_PQ" if arm.setting.method == "ivfpq" else None)
+            return
         assert told
         assert {name: told[name] for name, _ in arm.setting.options} == dict(arm.setting.options)
+
+
+@pytest.mark.parametrize("name", LEARNS)
+class TestAStoreThatLearns:
+    """What keeps rounded vectors, and cannot hold a few: the same contract, but for what exactly it finds."""
+
+    @pytest.fixture
+    def arm(self, name, tmp_path):
+        require_installed(WIDEST[name])
+        return Arm(tmp_path, WIDEST[name], unit(300, 8, 0), [{"version": place % 3} for place in range(300)])
+
+    def test_it_ranks_what_it_finds_by_whole_vectors(self, arm):
+        for query, ranked in zip(arm.vectors[:20], arm.search(arm.vectors[:20], 10), strict=True):
+            assert ranked.scores == pytest.approx(arm.vectors[ranked.ids] @ query, abs=1e-6)
+            assert (np.diff(ranked.scores) <= 0).all()
+
+    def test_it_returns_no_more_than_top_k_and_no_more_than_there_is(self, arm):
+        assert [len(arm.search(arm.vectors[:1], k)[0]) for k in (1, 2, 500)] == [1, 2, 300]
+        assert arm.search(arm.vectors[:0], 5) == []
+
+    def test_it_answers_the_same_twice_and_alone_as_in_a_batch(self, arm):
+        first = arm.search(arm.vectors[:20], 10)
+        assert arm.search(arm.vectors[:20], 10) == first
+        assert [arm.search(query[None], 10)[0] for query in arm.vectors[:20]] == first
+
+    def test_a_filter_applies_before_ranking(self, arm):
+        (found,) = arm.search(arm.vectors[:1], 500, {"version": 2})
+        assert sorted(found.ids.tolist()) == list(range(2, 300, 3))
+        assert arm.search(arm.vectors[:1], 5, {"version": 3})[0].ids.tolist() == []
 
 
 def test_an_index_without_chunks_finds_nothing(tmp_path):

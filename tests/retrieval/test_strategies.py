@@ -15,6 +15,8 @@ from apps.retrieval.search.open_indexes import OpenIndex, open_index
 from apps.retrieval.strategies import STRATEGIES, StrategyError, get_strategy
 from apps.retrieval.strategies.base import Answer
 from benchbench.ir.chunking import ChunkingError
+from benchbench.ir.planning.ann import Ann
+from tests.retrieval.arms import require_installed
 from tests.retrieval.llm_server import MODEL, LLMServer
 from tests.retrieval.words import BAG, BagOfWords, import_words
 
@@ -86,6 +88,16 @@ class TestASearchByAStrategy:
             assert (answer.ranked.ids < len(opened.chunk_ids)).all()
             assert len(set(answer.ranked.ids.tolist())) == len(answer.ranked)
         assert [documents(opened, answer)[0] for answer in answers] == ["a", "c", "c"]
+
+    def test_a_store_that_compares_all_finds_the_same(self, opened: OpenIndex) -> None:
+        require_installed("sqlite_vec:exact")
+        texts, filters = ["apple", "pear", "plum pear"], [{"colour": "green"}, {}, {}]
+        vectors = opened.encode(texts)
+        found = opened.approximate(vectors, 10, Ann.parse("sqlite_vec:exact"), filters, texts=texts)
+        answers = opened.answers(vectors, 10, filters, texts=texts)
+        assert [answer.ranked for answer in found.answers] == [answer.ranked for answer in answers]
+        assert [answer.calls.llm for answer in found.answers] == [answer.calls.llm for answer in answers]
+        assert all(cost > 0 for cost in found.costs)
 
     def test_depth_cuts_and_no_query_is_no_answer(self, opened: OpenIndex) -> None:
         vectors = opened.encode(["apple"])

@@ -5,7 +5,6 @@ from collections.abc import Mapping as MappingType
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
-from apps.benchmarks.planning import asking_of
 from apps.mappings.models import Mapping
 from apps.retrieval.availability import require_available
 from apps.retrieval.models import Index
@@ -133,11 +132,6 @@ def _require_encoder(index: Index, configuration: Configuration) -> None:
 
 def unable(index: Index, configuration: Configuration) -> str:
     """Say why the `ann` of a configuration cannot search an index, in a sentence; "" where it can."""
-    if configuration.ann != "exact" and asking_of({index.name: index}):
-        return (
-            f"the index {index.name!r} asks a language model while it searches ({index.strategy}), and searches its "
-            f"vectors exactly: leave {configuration.ann} to other indexes."
-        )
     try:
         check_arm(index, Ann.parse(configuration.ann))
     except AnnIndexError as error:

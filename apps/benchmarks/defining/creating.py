@@ -90,7 +90,7 @@ def run_of(benchmark: Benchmark, order: int, configuration: Configuration, index
     """Return the run, not saved, of one configuration; it has failed already where its index could not be built, or
     what it searches by is not to be had here, or cannot search that index."""
     error = f"Its index could not be built. {index.error}" if index.status == Index.Status.FAILED else ""
-    if not error and (lacking := lack(parts_of_run(configuration))):
+    if not error and (lacking := lack(parts_of_run(index, configuration))):
         error = f"{lacking}."
     error = error or unable(index, configuration)
     error = error[:1].upper() + error[1:]

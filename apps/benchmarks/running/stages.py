@@ -18,7 +18,7 @@ from apps.benchmarks.running.pinning import PinnedRerankers
 from apps.datasets.models import Query
 from apps.operations.faults import Faults
 from apps.operations.leasing import Stopped, UnfitWorkerError
-from apps.operations.workers.watchdog import about, calling
+from apps.operations.workers.watchdog import about
 from apps.retrieval.encoders import EncoderError
 from apps.retrieval.encoders.base import Kind
 from apps.retrieval.encoders.encoding import QueryVector, query_vectors, time_encoding
@@ -201,24 +201,24 @@ class Stages:
         return [timed(text, encoded) for text, encoded in zip(texts, made, strict=True)]
 
     def _dense(self, stage: DenseStage, numbers: list[int]) -> list[Outcome]:
-        index = self.indexes[stage.index]
-        setting = Ann.parse(stage.ann)
-        if not setting.is_exact:
-            vectors, filters = self._vectors(stage, numbers), self._filters(numbers)
-            index.collections.of(setting)  # filled here where it is not: that may take as long as it takes
-            with calling(f"The search by {setting}"):
-                approximation = index.approximate(
-                    vectors, stage.depth, setting, filters, texts=self._questions(stage, numbers)
-                )
-            for name, places in approximation.notes.items():
-                note(self.notes, stage.key, name, [self.queries[numbers[place]].pk for place in places])
-            return [
-                Outcome(answer.ranked, ms, calls=answer.calls)
-                for answer, ms in zip(approximation.answers, approximation.costs, strict=True)
-            ]
+        if stage.ann != "exact":
+            return self._approximate(stage, numbers)
         if stage.dimensions is not None:
-            index.truncated_to(stage.dimensions)  # before any query: making it is no part of their cost
+            self.indexes[stage.index].truncated_to(stage.dimensions)  # before any query: it is no part of their cost
         return self._timed(partial(self._answers, stage), numbers)
+
+    def _approximate(self, stage: DenseStage, numbers: list[int]) -> list[Outcome]:
+        found = self.indexes[stage.index].approximate(
+            self._vectors(stage, numbers),
+            stage.depth,
+            Ann.parse(stage.ann),
+            self._filters(numbers),
+            texts=self._questions(stage, numbers),
+        )
+        for name, places in found.notes.items():
+            note(self.notes, stage.key, name, [self.queries[numbers[place]].pk for place in places])
+        costed = zip(found.answers, found.costs, strict=True)
+        return [Outcome(answer.ranked, ms, calls=answer.calls) for answer, ms in costed]
 
     def _answers(self, stage: DenseStage, numbers: list[int]) -> list[Answer]:
         return self.indexes[stage.index].answers(
@@ -234,8 +234,10 @@ class Stages:
 
     def _ask(self, stage: AskStage, number: int) -> Outcome:
         """Search for one query by a strategy that asks a language model; what fails is this query's alone."""
-        started = time.perf_counter()
         with about(stage.key, [self.queries[number].pk]):
+            if stage.ann != "exact":
+                return self._approximate(stage, [number])[0]
+            started = time.perf_counter()
             (answer,) = self._answers(stage, [number])
         ms = (time.perf_counter() - started) * 1000 if answer.ms is None else answer.ms
         return Outcome(answer.ranked, ms, calls=answer.calls)

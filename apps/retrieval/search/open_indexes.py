@@ -163,7 +163,7 @@ class OpenIndex:
         notes: defaultdict[str, list[int]] = defaultdict(list)
 
         def search(chosen: list[int], filter: Filter, mask: Mask | None) -> Sequence[Answer]:
-            if has_summaries(self._strategy):
+            if has_summaries(self._strategy) or self._strategy.asks:
                 return [alone(number, mask) for number in chosen]
             view = ApproximateView(self.index, vectors, setting, filter, collection)
             answers = self._by_strategy(view.nearest, queries[chosen], depth, mask)
@@ -178,7 +178,7 @@ class OpenIndex:
             view = ApproximateView(self.index, vectors, setting, None, collection)
             started = time.perf_counter()
             (answer,) = self._by_strategy(view.nearest, queries[[number]], depth, mask, texts and [texts[number]])
-            costs[number] = (time.perf_counter() - started) * 1000
+            costs[number] = (time.perf_counter() - started) * 1000 if answer.ms is None else answer.ms
             for name in view.notes:
                 notes[name].append(number)
             return answer

@@ -37,7 +37,7 @@ class Collection(Protocol):
         """
 
     def read_back(self, setting: Ann) -> Mapping[str, Any]:
-        """Return the options of the setting as the open store has them."""
+        """Return the options of the setting as the open store has them, where it tells them."""
 
 
 class Store(Protocol):

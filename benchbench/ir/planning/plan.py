@@ -132,7 +132,8 @@ WORK = {
 def plan(runs: Iterable[tuple[str, Configuration]], *, asking: Collection[str | None] = ()) -> Plan:
     """The plan of runs, each given as its key and its configuration. The same runs in the same order, the same plan.
 
-    `asking` are the indexes whose strategies ask a language model.
+    `asking` are the indexes whose strategies ask a language model. Their exact counterparts ask the same again, which
+    is answered from what is kept.
     """
     normal = [(run_key, configuration.normal()) for run_key, configuration in runs]
     exact = [(key, replace(run, ann="exact")) for key, run in normal if run.ann != "exact"]

@@ -114,26 +114,27 @@ class DenseStage:
 
     @property
     def name(self) -> str:
-        method = "" if self.ann == "exact" else f", {self.ann.partition('(')[0]}"
         of = f", {self.dimensions} dimensions" if self.dimensions else ""
-        return f"dense{method}{of}{_text_of(self.wording)}"
+        return f"dense{_method_of(self.ann)}{of}{_text_of(self.wording)}"
 
 
 @dataclass(frozen=True, slots=True)
 class AskStage(DenseStage):
     """The chunks that a strategy finds which asks a language model while it searches, `depth` of them.
 
-    What it finds at one depth is no part of what it finds at another, and a second time it may be something else.
+    Vectors are compared as `ann` says. What it finds at one depth is no part of what it finds at another, and a second
+    time it may be something else.
     """
 
     @property
     def name(self) -> str:
-        return f"by language model{_text_of(self.wording)}"
+        return f"by language model{_method_of(self.ann)}{_text_of(self.wording)}"
 
     @property
     def key(self) -> str:
         of = f"{self.dimensions} dimensions" if self.dimensions else None
-        return stage_key("asked", self.index, self.depth, of, _worded(self.wording))
+        ann = None if self.ann == "exact" else self.ann
+        return stage_key("asked", self.index, ann, self.depth, of, _worded(self.wording))
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +247,11 @@ class RerankStage:
 
 def _worded(wording: Wording | None) -> str | None:
     return None if wording is None else str(wording)
+
+
+def _method_of(ann: str) -> str:
+    """What a name tells of the method that vectors are searched by, where it is not exact search in memory."""
+    return "" if ann == "exact" else f", {ann.partition('(')[0]}"
 
 
 def _text_of(wording: Wording | None) -> str:
