@@ -1,20 +1,13 @@
 """Combinations of an experiment, and the documents of its directory that it keeps."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from benchbench.files.errors import FileFormatError
 from benchbench.files.experiment import LLM, Backend, Embedding, Experiment, Strategy
+from benchbench.ir.planning.strategies import STRATEGIES
 
-CHUNKS = ("chunk_size", "chunk_overlap")
-PARAMETERS = {  # that change what a strategy finds; the others are read and do nothing
-    "flat": CHUNKS,
-    "raptor": (*CHUNKS, "max_layers", "cluster_threshold"),
-    "lod_embed": (*CHUNKS, "doc_top_k", "section_top_k"),
-    "lod_llm": (*CHUNKS, "doc_top_k", "section_top_k"),
-}
-ASKS_LLM = ("raptor", "lod_llm")
 LONGEST = 60  # characters of a model's name in that of a combination
 
 
@@ -29,8 +22,10 @@ class Combination:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What shapes the strategy, by the names of the file."""
-        return {name: getattr(self.strategy, name) for name in PARAMETERS[self.strategy.name]}
+        """What shapes the strategy, by the names of the file; the others are read and do nothing."""
+        declared = STRATEGIES[self.strategy.name].parameters
+        stated = asdict(self.strategy).items()
+        return {name: value for name, value in stated if name.removeprefix("chunk_") in declared}
 
     @property
     def name(self) -> str:
@@ -53,7 +48,7 @@ def combinations(experiment: Experiment, *, where: str) -> dict[str, Combination
     """
     distinct: dict[tuple[Any, ...], Combination] = {}
     for index, strategy in enumerate(experiment.strategies):
-        asks = strategy.name in ASKS_LLM
+        asks = STRATEGIES[strategy.name].requires_llm
         if asks and not experiment.llms:
             what = f"strategies[{index}] is {strategy.name}, which asks a language model: state one in llms"
             raise FileFormatError(f"{where}, {what}.", field="llms")

@@ -13,6 +13,7 @@ from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.files.combinations import Combination, combinations
 from benchbench.files.experiment import Experiment, read_experiment
+from benchbench.ir.planning.strategies import STRATEGIES
 
 SEEDS = 2**31  # as many as servers of language models and libraries tell apart
 
@@ -144,8 +145,9 @@ def ingredients(combination: Combination, experiment: Experiment) -> Ingredients
     The seed of the experiment is that of a tree's clusters, and of a language model's answers.
     """
     seed = experiment.benchmark.random_seed % SEEDS
-    more: dict[str, dict[str, Any]] = {"flat": {"sections": True}, "raptor": {"seed": seed}}
-    parameters = {**combination.parameters, **more.get(combination.strategy.name, {})}
+    declared = STRATEGIES[combination.strategy.name].parameters
+    settled = {name: value for name, value in (("sections", True), ("seed", seed)) if name in declared}
+    parameters = combination.parameters | settled
     llm = combination.llm
     return Ingredients(
         strategy=combination.strategy.name,
