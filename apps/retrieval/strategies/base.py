@@ -116,11 +116,8 @@ class RetrievalStrategy(ABC):
 
     def check(self, parameters: Parameters) -> dict[str, Any]:
         """Return the parameters complete, in one form for one meaning. Raises StrategyError, ChunkingError."""
-        defaults = self.declared.defaults
-        complete = {**defaults, **parameters}
-        if complete.keys() != defaults.keys() or any(
-            type(complete[key]) is not type(defaults[key]) for key in defaults
-        ):
+        complete = {**self.declared.defaults, **parameters}
+        if _types(complete) != _types(self.declared.defaults):
             raise StrategyError(
                 f"Chunk parameters are {self.declared.example}, sizes in characters; not {dict(parameters)}.",
                 field="chunk_parameters",
