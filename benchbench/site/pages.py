@@ -213,13 +213,25 @@ def sent_form(request: HttpRequest, model_admin: ModelAdmin, form_class: type[F]
 
 
 def preview_page(
-    request: HttpRequest, template: str, form: PageForm, *, awaited: Sequence[str] = (), **context: Any
+    request: HttpRequest,
+    template: str,
+    form: PageForm,
+    look: Callable[[], dict[str, Any]],
+    *,
+    awaited: Sequence[str] = (),
+    **context: Any,
 ) -> HttpResponse:
-    """Answer a form as it stands with what it would do, and with what is wrong and where.
+    """Answer a form as it stands with what it would do, which `look` finds where no field is wrong; or with what is
+    wrong and where, what `look` raises included.
 
     The template is given the faults and not the form, so that a preview, which may come late, can hold no input: what
     the reader enters meanwhile stays. `awaited` are fields that nobody need have filled in yet.
     """
+    if not any(field.errors for field in form.faults(awaited=awaited)):
+        try:
+            context |= look()
+        except BenchbenchError as error:
+            form.present(error)
     fields = form.faults(awaited=awaited)
     errors = list(form.non_field_errors())
     wrong = bool(errors) or any(field.errors for field in fields)
