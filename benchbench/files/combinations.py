@@ -6,9 +6,8 @@ from typing import Any
 
 from benchbench.files.errors import FileFormatError
 from benchbench.files.experiment import LLM, Backend, Embedding, Experiment, Strategy
+from benchbench.ir.planning.axes import short_model
 from benchbench.ir.planning.strategies import STRATEGIES
-
-LONGEST = 60  # characters of a model's name in that of a combination
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,7 @@ class Combination:
     def name(self) -> str:
         """What it is in a few words: "flat 500/50 · memory · all-MiniLM-L6-v2"."""
         chunks = f"{self.strategy.name} {self.strategy.chunk_size}/{self.strategy.chunk_overlap}"
-        models = [_short(model.model) for model in (self.embedding, self.llm) if model]
+        models = [short_model(model.model) for model in (self.embedding, self.llm) if model]
         return " · ".join([chunks, self.backend.name, *models])
 
     @property
@@ -87,8 +86,3 @@ def _free(wanted: str, taken: Collection[str]) -> str:
         number += 1
         name = f"{wanted} ({number})"
     return name
-
-
-def _short(model: str) -> str:
-    name = model.rstrip("/").rpartition("/")[2] or model
-    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"

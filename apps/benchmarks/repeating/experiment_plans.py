@@ -14,7 +14,9 @@ from benchbench.errors import BenchbenchError
 from benchbench.files.combinations import Combination, combinations
 from benchbench.files.experiment import Experiment, read_experiment
 from benchbench.ir.planning.strategies import STRATEGIES
+from benchbench.reading.records import attributes
 
+ASKED = ("provider", "base_url", "temperature", "max_tokens")  # what an index keeps of its language model
 SEEDS = 2**31  # as many as servers of language models and libraries tell apart
 
 
@@ -154,13 +156,5 @@ def ingredients(combination: Combination, experiment: Experiment) -> Ingredients
         chunk_parameters={key.removeprefix("chunk_"): value for key, value in parameters.items()},
         encoder=encoder_of(combination.embedding.model, combination.embedding.provider),
         llm=llm.model if llm else "",
-        llm_parameters={
-            "provider": llm.provider,
-            "base_url": llm.base_url,
-            "temperature": llm.temperature,
-            "max_tokens": llm.max_tokens,
-            "seed": seed,
-        }
-        if llm
-        else {},
+        llm_parameters=attributes(llm, *ASKED) | {"seed": seed} if llm else {},
     )

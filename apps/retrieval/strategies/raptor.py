@@ -1,7 +1,6 @@
 """RAPTOR: a tree of summaries above the chunks, each of texts that are near each other (Sarthi et al., 2024)."""
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -96,11 +95,7 @@ class RaptorStrategy(TreeStrategy):
 
 
 def _near(view: View, query: Asked) -> Callable[[int, Mask | None], ScoredList]:
-    return partial(_nearest, view, query)
-
-
-def _nearest(view: View, query: Asked, depth: int, mask: Mask | None) -> ScoredList:
-    return view.nearest(query.vector[None], depth, [mask])[0]
+    return lambda depth, mask: view.nearest(query.vector[None], depth, [mask])[0]
 
 
 def _without_summaries(view: View, queries: Sequence[Asked]) -> list[Mask | None]:
