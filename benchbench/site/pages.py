@@ -238,8 +238,14 @@ def preview_page(
     return render(request, template, {"fields": fields, "errors": errors, "wrong": wrong, **context})
 
 
-def choices_page(request: HttpRequest, form: PageForm, names: Sequence[str]) -> HttpResponse:
-    """Answer with the fields of a form whose choices follow another field, when that has changed."""
+def choices_page(
+    request: HttpRequest, model_admin: ModelAdmin, form_class: type[PageForm], changed: str, names: Sequence[str]
+) -> HttpResponse:
+    """Answer with the fields `names` of a form, whose choices follow the field `changed`."""
+    if not model_admin.has_add_permission(request):
+        raise PermissionDenied
+    initial = {changed: request.GET.get(changed, "")}
+    form = form_class(user=request.user, site=model_admin.admin_site, initial=initial)
     return render(request, "admin/form_choices.html", {"fields": [form[name] for name in names]})
 
 

@@ -93,10 +93,7 @@ def preview_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResp
 
 def benchmark_choices(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     """Answer with the indexes that the chosen mapping can be searched by."""
-    if not model_admin.has_add_permission(request):
-        raise PermissionDenied
-    form = BenchmarkForm(user=request.user, initial={"mapping": request.GET.get("mapping", "")})
-    return choices_page(request, form, ["indexes"])
+    return choices_page(request, model_admin, BenchmarkForm, "mapping", ["indexes"])
 
 
 def start(request: HttpRequest, benchmark: Benchmark) -> None:

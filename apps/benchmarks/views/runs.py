@@ -74,8 +74,4 @@ def preview_run_file(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespo
 
 def run_choices(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     """Answer with the benchmarks and the versions of the chosen dataset, which a run can be imported into."""
-    if not model_admin.has_add_permission(request):
-        raise PermissionDenied
-    asked = {"dataset": request.GET.get("dataset", "")}
-    form = RunForm(user=request.user, site=model_admin.admin_site, initial=asked)
-    return choices_page(request, form, ["benchmark", "version"])
+    return choices_page(request, model_admin, RunForm, "dataset", ["benchmark", "version"])

@@ -7,7 +7,7 @@ from uuid import UUID
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
@@ -160,10 +160,7 @@ def preview_opening(request: HttpRequest, model_admin: SiteAdmin) -> HttpRespons
 
 def opening_choices(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
     """Answer with the runs of the chosen mapping."""
-    if not model_admin.has_add_permission(request):
-        raise PermissionDenied
-    form = OpenForm(user=request.user, initial={"mapping": request.GET.get("mapping", "")})
-    return choices_page(request, form, ["runs"])
+    return choices_page(request, model_admin, OpenForm, "mapping", ["runs"])
 
 
 def _asked(request: HttpRequest) -> dict[str, Any]:
