@@ -1,5 +1,7 @@
 """Numbers in texts for people."""
 
+from collections.abc import Sequence
+
 
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun in the right form: `1 query`, `2,345 queries`, `2 indexes`."""
@@ -19,3 +21,8 @@ def figure(number: float, decimals: int = 4) -> str:
     """Return a measure's value as people read it: `.6451`, `1.0000`."""
     shown = f"{number:z.{decimals}f}"
     return shown[1:] if shown.startswith("0.") else shown
+
+
+def some_of(names: Sequence[str], most: int = 5, between: str = ", ") -> str:
+    """Return the first of many names, as a sentence has them: "q1, q2, q3, q4, q5 and 12 more"."""
+    return between.join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")

@@ -17,7 +17,6 @@ from benchbench.ir.planning.stages import (
     DenseStage,
     EncodeStage,
     FuseStage,
-    LexicalStage,
     MergeStage,
     OfIndex,
     RerankStage,
@@ -26,8 +25,8 @@ from benchbench.ir.planning.stages import (
 )
 
 # Milliseconds per query, on a small CPU; per million chunks for an exact search, per pair for a reranker.
-ROUGH_MS = {EncodeStage: 15.0, DenseStage: 1.0, AskStage: 3000.0, LexicalStage: 1.0, MergeStage: 0.1, FuseStage: 0.1}
-ROUGH_REWRITE_MS = 1500.0
+ROUGH_MS = 1.0
+ROUGH_MERGE_MS, ROUGH_ENCODE_MS, ROUGH_REWRITE_MS, ROUGH_ASK_MS = 0.1, 15.0, 1500.0, 3000.0
 ROUGH_PAIR_MS, ROUGH_LATE_PAIR_MS = 20.0, 1.0
 ROUGH_SCAN_MS_PER_MILLION = 30.0
 LATEST = 2000  # rows that a measured cost is the mean of
@@ -60,16 +59,18 @@ def costs_of(plan: Plan, indexes: Mapping[str | None, Index]) -> Costs:
 def _ms(stage: OfIndex, index: Index, latest: list[UUID]) -> float:
     match stage:
         case EncodeStage():
-            return _encode_ms(index) or ROUGH_MS[EncodeStage]
+            return _encode_ms(index) or ROUGH_ENCODE_MS
         case RerankStage():
             rough = ROUGH_LATE_PAIR_MS if stage.reranker == LATE_INTERACTION else ROUGH_PAIR_MS
             return stage.depth * (_pair_ms(stage) or rough)
         case AskStage():
-            return _stage_ms(stage, latest) or ROUGH_MS[AskStage]
+            return _stage_ms(stage, latest) or ROUGH_ASK_MS
         case DenseStage(ann="exact"):
-            rough = ROUGH_MS[DenseStage] + ROUGH_SCAN_MS_PER_MILLION * _chunks(index) / 1e6
+            rough = ROUGH_MS + ROUGH_SCAN_MS_PER_MILLION * _chunks(index) / 1e6
             return _stage_ms(stage, latest) or rough
-    return _stage_ms(stage, latest) or ROUGH_MS[type(stage)]
+        case MergeStage() | FuseStage():
+            return _stage_ms(stage, latest) or ROUGH_MERGE_MS
+    return _stage_ms(stage, latest) or ROUGH_MS
 
 
 def _rewrite_ms(stage: RewriteStage) -> float | None:

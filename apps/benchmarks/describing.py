@@ -8,6 +8,7 @@ from django.db.models import Count, Q, QuerySet
 from apps.benchmarks.models import Benchmark, Run
 from benchbench.ir.measures import Measure
 from benchbench.ir.planning.configuration import Configuration
+from benchbench.reading.records import attributes
 
 GROUPED = ("ndcg", "precision", "recall")
 
@@ -26,18 +27,13 @@ def run_facts(run: Run, means: Mapping[str, float | None]) -> dict[str, Any]:
     metrics = flat(means)
     return {
         "id": str(run.pk),
-        "run_order": run.run_order,
-        "label": run.label,
-        "config": run.config,
-        "config_hash": run.config_hash,
+        **attributes(run, "run_order", "label", "config", "config_hash"),
         "config_summary": Configuration.from_dict(run.config).label if run.config else run.label,
         "status": run.status,
         "metrics": nested(metrics),
         "metrics_flat": metrics,
-        "timing": run.timing,
-        "failed_queries": run.failed_queries,
+        **attributes(run, "timing", "failed_queries", "warnings"),
         "ann": run.provenance.get("ann"),
-        "warnings": run.warnings,
         "error_message": run.error_message or None,
     }
 

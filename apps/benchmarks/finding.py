@@ -5,10 +5,15 @@ from benchbench.errors import BenchbenchError
 from benchbench.finding import find_named, rows_by_id
 
 
-def find_subject(named: str) -> Run | Benchmark:
-    """Return the run whose id is `named`, else the benchmark whose name or id it is."""
-    run = rows_by_id(Run.objects.select_related("benchmark"), named)
-    return run[0] if run else find_named(Benchmark, named)
+def find_subject(named: str, *, run: int | str | None = None) -> Run | Benchmark:
+    """Return the run whose id is `named`, else the benchmark whose name or id it is, or its run of the number `run`."""
+    there = rows_by_id(Run.objects.select_related("benchmark"), named)
+    if there and run is not None:
+        raise BenchbenchError("--run chooses among the runs of a benchmark: give the benchmark, or leave --run out.")
+    if there:
+        return there[0]
+    benchmark = find_named(Benchmark, named)
+    return find_run(benchmark, run) if isinstance(run, int) else benchmark
 
 
 def find_run(benchmark: Benchmark, order: int) -> Run:

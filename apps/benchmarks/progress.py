@@ -9,10 +9,9 @@ from django.db.models import F
 
 from apps.benchmarks.describing import flat, run_facts
 from apps.benchmarks.models import Benchmark, Evaluation, Run
-from apps.operations import queueing
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.progress import progress_of
-from apps.operations.waiting import waiting_for
+from apps.operations.sockets.snapshots import common_fields
 
 ENDED = (Run.Status.COMPLETED, Run.Status.FAILED)
 AHEAD = (Run.Status.PENDING, Run.Status.INDEXING, Run.Status.EVALUATING)
@@ -63,12 +62,9 @@ def benchmark_event(operation: Operation) -> dict[str, Any]:
 def _of_operation(operation: Operation) -> dict[str, Any]:
     progress = progress_of(operation)
     return {
-        "operation_id": str(operation.pk),
+        **common_fields(operation),
         "percent": round(progress.percent, 1),
         "eta_seconds": progress.eta_seconds,
-        "queue_position": queueing.position(operation),
-        "waiting_for": waiting_for(operation),
-        "error": operation.error or None,
     }
 
 
@@ -81,7 +77,6 @@ def _without_benchmark(operation: Operation) -> dict[str, Any]:
         **dict.fromkeys(("total_runs", "completed_runs", "failed_runs"), 0),
         "k_values_for_metrics": [],
         "runs": [],
-        "status": operation.status,
         "stage": "starting" if operation.is_active else "completed",
     }
 

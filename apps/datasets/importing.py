@@ -10,7 +10,8 @@ from django.utils import timezone
 from apps.datasets.content import content_hash
 from apps.datasets.editing.versions import write_version
 from apps.datasets.models import Dataset, DatasetVersion
-from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, check, some_of
+from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, check
+from benchbench.decimals import some_of
 from benchbench.errors import ConflictError
 from benchbench.names import checked_name
 

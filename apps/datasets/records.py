@@ -142,10 +142,5 @@ def check_query(query: QueryRecord) -> None:
         raise DatasetError(f"{where} judges a document twice.", field="judgments")
 
 
-def some_of(keys: Sequence[str]) -> str:
-    """Return the first keys of many, as a sentence has them: "q1, q2, q3, q4, q5 and 12 more"."""
-    return ", ".join(keys[:5]) + (f" and {len(keys) - 5:,} more" if len(keys) > 5 else "")
-
-
 def _shown(value: Any) -> str:
     return "blank" if isinstance(value, str) else kind(value)

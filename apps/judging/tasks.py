@@ -23,7 +23,7 @@ from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.progress import progress_of
-from apps.operations.waiting import waiting_for
+from apps.operations.sockets.snapshots import common_fields
 from apps.retrieval.llms.answers import trim_answers
 from apps.retrieval.llms.asking import ask_llm
 
@@ -82,19 +82,15 @@ def progress(operation: Operation) -> dict[str, Any]:
     kinds = {"graded": Grade.Kind.GRADE, "cant_tell": Grade.Kind.CANT_TELL}
     counts = _grades_of(judge).aggregate(**{name: Count("pk", filter=Q(kind=kind)) for name, kind in kinds.items()})
     return {
-        "operation_id": str(operation.pk),
+        **common_fields(operation),
         "round_id": str(operation.subject_id),
         "judge": judge.name if judge else None,
-        "status": operation.status,
         "stage": _stage_of(operation),
-        "error": operation.error or None,
         "total_answers": told.total,
         "answers": told.done,
         **counts,
         "left_out": operation.parameters.get("left_out", 0),
         "eta_seconds": told.eta_seconds,
-        "queue_position": queueing.position(operation),
-        "waiting_for": waiting_for(operation),
     }
 
 

@@ -6,6 +6,7 @@ from apps.collections.fingerprints import live
 from apps.datasets.models import DatasetVersion
 from apps.mappings.models import Mapping
 from apps.retrieval.filters import admitted, said
+from benchbench.decimals import some_of
 
 SHOWN = 3
 
@@ -34,10 +35,9 @@ def filter_warnings(mapping: Mapping, version: DatasetVersion) -> list[str]:
     if not empty:
         return []
     queries = sum(empty.values())
-    some = "; ".join(said(json.loads(text)) for text in sorted(empty)[:SHOWN])
-    more = f" and {len(empty) - SHOWN:,} more" if len(empty) > SHOWN else ""
+    some = some_of([said(json.loads(text)) for text in sorted(empty)], SHOWN, "; ")
     return [
         f"{queries:,} {'queries find' if queries > 1 else 'query finds'} nothing, whatever is searched: no document of "
-        f'the collection "{mapping.collection}" has what they filter by ({some}{more}). Check the metadata of the '
+        f'the collection "{mapping.collection}" has what they filter by ({some}). Check the metadata of the '
         "documents, or the filters of the queries."
     ]

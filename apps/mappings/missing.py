@@ -8,6 +8,7 @@ from apps.datasets.models import Judgment
 from apps.mappings.filters import filters_of
 from apps.mappings.models import Mapping, Resolution
 from apps.retrieval.filters import admitted, said
+from benchbench.decimals import some_of
 from benchbench.errors import ConflictError
 
 SHOWN = 5
@@ -50,11 +51,10 @@ def require_modules(mapping: Mapping) -> None:
     lost = missing_modules(mapping)
     if not lost:
         return
-    some = ", ".join(_said(name, filters) for name, filters in list(lost.items())[:SHOWN])
-    more = f" and {len(lost) - SHOWN:,} more" if len(lost) > SHOWN else ""
+    some = some_of([_said(name, filters) for name, filters in lost.items()])
     raise MissingModulesError(
         f'The collection "{mapping.collection}" lacks {len(lost):,} of the modules that "{mapping.dataset}" expects: '
-        f"{some}{more}. Import them, or allow that they are missing: they count as not found.",
+        f"{some}. Import them, or allow that they are missing: they count as not found.",
         field="allow_missing",
     )
 

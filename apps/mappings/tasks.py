@@ -11,11 +11,10 @@ from typing import Any
 
 from apps.mappings.models import Mapping, Resolution
 from apps.mappings.resolving import Ruling, current_basis, judgments_of, rulings, store_rulings
-from apps.operations import queueing
 from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation, Status
-from apps.operations.waiting import waiting_for
+from apps.operations.sockets.snapshots import common_fields
 
 Outcome = Resolution.Outcome
 
@@ -55,14 +54,10 @@ class ResolveHandler(Handler):
         if not operation.is_active:
             told["stage"] = "completed" if operation.status == Status.COMPLETED else "failed"
         return "benchmark_mapping_resolution_progress", {
-            "operation_id": str(operation.pk),
+            **common_fields(operation),
             "mapping_id": str(operation.subject_id),
             "dataset_id": str(mapping.dataset_id) if mapping else None,
             "collection_id": str(mapping.collection_id) if mapping else None,
-            "status": operation.status,
-            "error": operation.error or None,
-            "queue_position": queueing.position(operation),
-            "waiting_for": waiting_for(operation),
             **told,
         }
 

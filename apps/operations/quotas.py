@@ -25,10 +25,10 @@ class QuotaError(ConflictError):
 def require_room(user: User | None, kind: Operation.Kind) -> None:
     """Raise QuotaError where `user` started as many operations of the kind, still active, as one may.
 
-    A command without an owner has no limit. Call it in the transaction that starts another: the lock on the user makes
-    two starts at once count each other.
+    A command without an owner has no limit, nor has a kind without a quota. Call it in the transaction that starts
+    another: the lock on the user makes two starts at once count each other.
     """
-    if user is None:
+    if user is None or kind not in QUOTAS:
         return
     what, setting = QUOTAS[kind]
     User.objects.select_for_update(no_key=True).get(pk=user.pk)

@@ -18,7 +18,6 @@ from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.search.holding import lock_chunk_set
 from apps.retrieval.search.vectors import table_store
 from apps.retrieval.strategies import TREES, get_strategy, search_parameters
-from apps.retrieval.strategies.flat import FlatStrategy
 from benchbench.errors import BenchbenchError
 from benchbench.ir.records import Positions
 
@@ -40,7 +39,7 @@ def most_pieces(collection: Collection, strategy: str, parameters: Mapping[str, 
     """
     if "size" not in parameters:
         return collection.document_count
-    at_sections = "sections" in parameters or strategy != FlatStrategy.name
+    at_sections = "sections" in parameters or "sections" not in get_strategy(strategy).declared.parameters
     sections = Section.objects.filter(document__in=live(collection)).count() if at_sections else 0
     # A section begins and ends a window where none did; what is between two is a piece of its level too.
     above = 2 * (collection.document_count + sections) if get_strategy(strategy).levels > 1 else 0

@@ -10,6 +10,7 @@ from apps.operations.models import Operation
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.strategies import TREES, get_strategy
+from benchbench.reading.records import attributes
 
 UNKNOWN = "unknown"
 # What an index had until the store became a choice of the run. Hashes keep it, so that manifests find what they name.
@@ -43,12 +44,9 @@ def _facts(index: Index) -> dict[str, Any]:
     return {
         "strategy": index.strategy,
         "chunk_parameters": get_strategy(index.strategy).check(index.chunk_parameters),
-        "encoder": index.encoder,
-        "encoder_revision": index.encoder_revision,
-        "vector_source": index.vector_source,
+        **attributes(index, "encoder", "encoder_revision", "vector_source"),
         "lexical": lexical and {"engine": lexical.engine, "parameters": lexical.parameters},
-        "llm": index.llm,
-        "llm_parameters": index.llm_parameters,
+        **attributes(index, "llm", "llm_parameters"),
         **({"summaries": _summaries(index.chunk_set)} if index.strategy in TREES and index.chunk_set else {}),
     }
 

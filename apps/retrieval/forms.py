@@ -9,10 +9,26 @@ from apps.collections.models import Collection
 from apps.retrieval.encoders.admitting import no_name
 from apps.retrieval.llms.servers import servers
 from apps.retrieval.models import Index
+from benchbench.ir.planning.strategies import STATED, STRATEGIES, Parameter
 from benchbench.site.pages import PageForm
 
 
-class IndexForm(PageForm):
+def field_of(parameter: Parameter) -> forms.Field:
+    """Return the field of a form that asks for a parameter of a strategy; empty: its default."""
+    told: Any = {"required": False, "label": parameter.label, "help_text": parameter.help}
+    if parameter.choices:
+        words = parameter.choices.items()
+        return forms.ChoiceField(
+            choices=[("" if value == parameter.default else value, text) for value, text in words], **told
+        )
+    widget = forms.NumberInput({"placeholder": parameter.default})
+    return forms.IntegerField(min_value=1, widget=widget, **told)
+
+
+ParameterFields: Any = type("ParameterFields", (forms.Form,), {name: field_of(STATED[name]) for name in STATED})
+
+
+class IndexForm(PageForm, ParameterFields):
     collection = forms.ModelChoiceField(Collection.objects.none())
     name = forms.CharField(
         max_length=200,
@@ -37,13 +53,7 @@ class IndexForm(PageForm):
     strategy = forms.ChoiceField(
         required=False,
         initial="flat",
-        choices=[
-            ("flat", "flat: with every chunk"),
-            ("lod_embed", "level of detail: with documents, then their sections, then the chunks of those"),
-            ("lod_llm", "level of detail by a language model, which picks documents and sections"),
-            ("raptor", "tree of summaries by a language model: with chunks, and with summaries of what is near"),
-            ("raptor_extractive", "tree of summaries by first sentences, without a language model"),
-        ],
+        choices=[(name, strategy.words) for name, strategy in STRATEGIES.items()],
         help_text="What a query is compared with.",
     )
     size = forms.IntegerField(
@@ -66,36 +76,6 @@ class IndexForm(PageForm):
         required=False,
         label="Section by section",
         help_text="No chunk reaches from one section of a document into another. So it is always in levels and trees.",
-    )
-    doc_top_k = forms.IntegerField(
-        required=False,
-        min_value=1,
-        label="Documents",
-        widget=forms.NumberInput({"placeholder": "5"}),
-        help_text="Level of detail: with how many of the best documents a search goes on.",
-    )
-    section_top_k = forms.IntegerField(
-        required=False,
-        min_value=1,
-        label="Sections",
-        widget=forms.NumberInput({"placeholder": "10"}),
-        help_text="Level of detail: with how many of their best sections.",
-    )
-    max_layers = forms.IntegerField(
-        required=False,
-        min_value=1,
-        label="Layers",
-        widget=forms.NumberInput({"placeholder": "3"}),
-        help_text="Tree: how many layers of summaries there are at most.",
-    )
-    search = forms.ChoiceField(
-        required=False,
-        label="Search of a tree",
-        choices=[
-            ("", "collapsed: chunks and summaries as one list"),
-            ("tree", "layer by layer, from the top"),
-        ],
-        help_text="A summary that is found stands for the chunks below it.",
     )
     llm = forms.CharField(
         required=False,
@@ -120,7 +100,7 @@ class IndexForm(PageForm):
             "Strategy",
             "By level of detail fewer chunks are compared: those of the best sections of the best documents. In a tree "
             "chunks are found by what several say together, too.",
-            ("strategy", "doc_top_k", "section_top_k", "max_layers", "search", "llm", "llm_server"),
+            ("strategy", *STATED, "llm", "llm_server"),
         ),
     )
 
@@ -150,8 +130,7 @@ class IndexForm(PageForm):
     def parameters(self) -> dict[str, Any]:
         """The parameters of the strategy, those that the form states."""
         values = self.cleaned_data
-        given = {name: values[name] for name in ("size", "overlap", "doc_top_k", "section_top_k", "max_layers")}
-        given["search"] = values["search"] or None
+        given = {name: None if values[name] == "" else values[name] for name in ("size", "overlap", *STATED)}
         if values["strategy"] in ("", "flat"):
             given["sections"] = values["by_section"] or None
             if not values["size"]:

@@ -17,12 +17,11 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Sum
 
-from apps.operations import queueing
 from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.progress import progress_of
-from apps.operations.waiting import waiting_for
+from apps.operations.sockets.snapshots import common_fields
 from apps.retrieval.building import (
     MOST_AT_ONCE,
     count_hits,
@@ -178,18 +177,14 @@ def progress(operation: Operation) -> dict[str, Any]:
     encoding = operation.batches.filter(payload__part="encode").aggregate(units=Sum("units"), done=Sum("done_units"))
     missing = (encoding["units"] or 0) - (encoding["done"] or 0)
     return {
-        "operation_id": str(operation.pk),
+        **common_fields(operation),
         "index_id": str(operation.subject_id),
         "collection_id": str(index.collection_id) if index else None,
-        "status": operation.status,
         "stage": stage_of(operation, done_parts, missing),
-        "error": operation.error or None,
         "total_documents": documents,
         "processed_documents": documents * (pieces - missing) // pieces if pieces else 0,
         "chunks": cut.chunk_count if cut else 0,
         "eta_seconds": progress_of(operation).eta_seconds,
-        "queue_position": queueing.position(operation),
-        "waiting_for": waiting_for(operation),
     }
 
 

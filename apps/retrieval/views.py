@@ -1,5 +1,7 @@
 """Pages about indexes."""
 
+from typing import Any
+
 from django.contrib import messages
 from django.contrib.admin import ModelAdmin
 from django.db import transaction
@@ -15,7 +17,6 @@ from apps.retrieval.grids.making import make_grid
 from apps.retrieval.grids.planning import plan_grid
 from apps.retrieval.indexing import build_index, create_index
 from benchbench.decimals import counted
-from benchbench.errors import BenchbenchError
 from benchbench.site.pages import form_page, preview_page, sent_form, staff
 from benchbench.site.panels import change_url
 
@@ -84,12 +85,9 @@ def add_grid(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
 def preview_grid(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     """Answer the form as it stands with the indexes that are there and those that it would make."""
     form = sent_form(request, model_admin, GridForm)
-    form.is_valid()
-    cells = None
-    collection = form.cleaned_data.get("collection")
-    if collection and not any(field.errors for field in form.faults(awaited=AWAITED)):
-        try:
-            cells = plan_grid(collection, form.grid, owner=staff(request))
-        except BenchbenchError as error:
-            form.present(error)
-    return preview_page(request, "retrieval/grid_preview.html", form, awaited=AWAITED, cells=cells)
+
+    def look() -> dict[str, Any]:
+        collection = form.cleaned_data.get("collection")
+        return {"cells": plan_grid(collection, form.grid, owner=staff(request))} if collection else {}
+
+    return preview_page(request, "retrieval/grid_preview.html", form, look, awaited=AWAITED)

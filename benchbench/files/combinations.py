@@ -1,21 +1,13 @@
 """Combinations of an experiment, and the documents of its directory that it keeps."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from benchbench.files.errors import FileFormatError
 from benchbench.files.experiment import LLM, Backend, Embedding, Experiment, Strategy
-
-CHUNKS = ("chunk_size", "chunk_overlap")
-PARAMETERS = {  # that change what a strategy finds; the others are read and do nothing
-    "flat": CHUNKS,
-    "raptor": (*CHUNKS, "max_layers", "cluster_threshold"),
-    "lod_embed": (*CHUNKS, "doc_top_k", "section_top_k"),
-    "lod_llm": (*CHUNKS, "doc_top_k", "section_top_k"),
-}
-ASKS_LLM = ("raptor", "lod_llm")
-LONGEST = 60  # characters of a model's name in that of a combination
+from benchbench.ir.planning.axes import short_model
+from benchbench.ir.planning.strategies import STRATEGIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +21,16 @@ class Combination:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What shapes the strategy, by the names of the file."""
-        return {name: getattr(self.strategy, name) for name in PARAMETERS[self.strategy.name]}
+        """What shapes the strategy, by the names of the file; the others are read and do nothing."""
+        declared = STRATEGIES[self.strategy.name].parameters
+        stated = asdict(self.strategy).items()
+        return {name: value for name, value in stated if name.removeprefix("chunk_") in declared}
 
     @property
     def name(self) -> str:
         """What it is in a few words: "flat 500/50 · memory · all-MiniLM-L6-v2"."""
         chunks = f"{self.strategy.name} {self.strategy.chunk_size}/{self.strategy.chunk_overlap}"
-        models = [_short(model.model) for model in (self.embedding, self.llm) if model]
+        models = [short_model(model.model) for model in (self.embedding, self.llm) if model]
         return " · ".join([chunks, self.backend.name, *models])
 
     @property
@@ -53,7 +47,7 @@ def combinations(experiment: Experiment, *, where: str) -> dict[str, Combination
     """
     distinct: dict[tuple[Any, ...], Combination] = {}
     for index, strategy in enumerate(experiment.strategies):
-        asks = strategy.name in ASKS_LLM
+        asks = STRATEGIES[strategy.name].requires_llm
         if asks and not experiment.llms:
             what = f"strategies[{index}] is {strategy.name}, which asks a language model: state one in llms"
             raise FileFormatError(f"{where}, {what}.", field="llms")
@@ -92,8 +86,3 @@ def _free(wanted: str, taken: Collection[str]) -> str:
         number += 1
         name = f"{wanted} ({number})"
     return name
-
-
-def _short(model: str) -> str:
-    name = model.rstrip("/").rpartition("/")[2] or model
-    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 from benchbench.files.errors import FileFormatError
 from benchbench.ir.chunking import ChunkingError, check_chunk_parameters
 from benchbench.ir.planning.ann_methods import STORES
+from benchbench.ir.planning.strategies import STRATEGIES
 from benchbench.reading import strict_yaml
 from benchbench.reading.kinds import Kind, one_of
 from benchbench.reading.objects import Listed, Stated, read_as
@@ -108,7 +109,7 @@ class Strategy(Stated):
     what a search returns is cut at `top_k_values`. `max_layers` and `cluster_threshold` shape the tree of raptor.
     """
 
-    name: Annotated[str, one_of("flat", "raptor", "lod_embed", "lod_llm")]
+    name: Annotated[str, one_of(*STRATEGIES)]
     chunk_size: Annotated[int, _whole(1, 10**6)] = 500
     chunk_overlap: Annotated[int, _whole(0, 10**6)] = 50
     doc_top_k: Annotated[int, CHUNKS] = 5

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import asdict, astuple, dataclass, field, fields
 from statistics import fmean
 from typing import Any
 
@@ -141,9 +141,7 @@ def search_rows(search: Search, cutoffs: Iterable[int]) -> Iterator[SearchRow]:
             search_time_ms=search.search_time_ms,
             embed_calls=search.embed_calls,
             llm_calls=search.llm_calls,
-            evidence_recall=content.evidence_recall,
-            answer_token_overlap=content.answer_token_overlap,
-            rouge_l=content.rouge_l,
+            **asdict(content),
             error=search.error,
             execution=search.execution,
         )

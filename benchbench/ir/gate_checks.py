@@ -5,15 +5,13 @@ Limits are inclusive and compared at full precision.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
-from benchbench.decimals import counted
+from benchbench.decimals import counted, some_of
 from benchbench.ir.gate import Change, Check, Difference, Evidence, Floor, Mask, MustNotFail, Outcome, Rules
 from benchbench.ir.profiles import Mean
-
-NAMED = 5  # queries that a check names
 
 
 def judge(rules: Rules, evidence: Evidence) -> list[Check]:
@@ -102,7 +100,7 @@ def _must_not_fail(rule: MustNotFail, evidence: Evidence) -> Check:
     places = {key: place for place, key in enumerate(evidence.keys)}
     unknown = [key for key in rule.queries if key not in places]
     if unknown:
-        return _undecided(name, wanted, f"The dataset version has no query {_named(unknown)}.", len(rule.queries))
+        return _undecided(name, wanted, f"The dataset version has no query {some_of(unknown)}.", len(rule.queries))
     values = evidence.values[rule.measure]
     below = {}
     for key in rule.queries:
@@ -112,7 +110,7 @@ def _must_not_fail(rule: MustNotFail, evidence: Evidence) -> Check:
             below[key] = f"{key} ({number(float(values[places[key]]))})"
     if not below:
         return Check(name, wanted, "none below", Outcome.PASSED, len(rule.queries), value=0.0)
-    observed = f"{len(below)} of {len(rule.queries)} below: {_named(list(below.values()))}"
+    observed = f"{len(below)} of {len(rule.queries)} below: {some_of(list(below.values()))}"
     return Check(name, wanted, observed, Outcome.FAILED, len(rule.queries), value=float(len(below)))
 
 
@@ -148,7 +146,7 @@ def _no_latency(statistic: str, evidence: Evidence) -> str:
 def _failed_queries(at_most: int, evidence: Evidence) -> Check:
     failed = int(evidence.failed.sum())
     errors = [key for key, bad in zip(evidence.keys, evidence.failed, strict=True) if bad]
-    observed = f"{failed}: {_named(errors)}" if failed else "0"
+    observed = f"{failed}: {some_of(errors)}" if failed else "0"
     n = len(evidence.keys)
     return Check("failed queries", f"≤ {at_most}", observed, _passed(failed <= at_most), n, value=float(failed))
 
@@ -165,8 +163,3 @@ def _beside(value: float, limit: float) -> str:
     """A value with enough digits to be told from its limit: .69996 is not .7."""
     short = number(value)
     return repr(value) if value != limit and short == number(limit) else short
-
-
-def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more

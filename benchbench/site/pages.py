@@ -213,21 +213,39 @@ def sent_form(request: HttpRequest, model_admin: ModelAdmin, form_class: type[F]
 
 
 def preview_page(
-    request: HttpRequest, template: str, form: PageForm, *, awaited: Sequence[str] = (), **context: Any
+    request: HttpRequest,
+    template: str,
+    form: PageForm,
+    look: Callable[[], dict[str, Any]],
+    *,
+    awaited: Sequence[str] = (),
+    **context: Any,
 ) -> HttpResponse:
-    """Answer a form as it stands with what it would do, and with what is wrong and where.
+    """Answer a form as it stands with what it would do, which `look` finds where no field is wrong; or with what is
+    wrong and where, what `look` raises included.
 
     The template is given the faults and not the form, so that a preview, which may come late, can hold no input: what
     the reader enters meanwhile stays. `awaited` are fields that nobody need have filled in yet.
     """
+    if not any(field.errors for field in form.faults(awaited=awaited)):
+        try:
+            context |= look()
+        except BenchbenchError as error:
+            form.present(error)
     fields = form.faults(awaited=awaited)
     errors = list(form.non_field_errors())
     wrong = bool(errors) or any(field.errors for field in fields)
     return render(request, template, {"fields": fields, "errors": errors, "wrong": wrong, **context})
 
 
-def choices_page(request: HttpRequest, form: PageForm, names: Sequence[str]) -> HttpResponse:
-    """Answer with the fields of a form whose choices follow another field, when that has changed."""
+def choices_page(
+    request: HttpRequest, model_admin: ModelAdmin, form_class: type[PageForm], changed: str, names: Sequence[str]
+) -> HttpResponse:
+    """Answer with the fields `names` of a form, whose choices follow the field `changed`."""
+    if not model_admin.has_add_permission(request):
+        raise PermissionDenied
+    initial = {changed: request.GET.get(changed, "")}
+    form = form_class(user=request.user, site=model_admin.admin_site, initial=initial)
     return render(request, "admin/form_choices.html", {"fields": [form[name] for name in names]})
 
 

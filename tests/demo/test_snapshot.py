@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from apps.demo import snapshot
+from tests.demo import snapshot
 
 
 @pytest.fixture(scope="module")

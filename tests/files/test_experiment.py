@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from apps.retrieval.strategies import STRATEGIES
 from benchbench.errors import BenchbenchError
-from benchbench.files.combinations import ASKS_LLM, PARAMETERS, combinations, kept_documents
+from benchbench.files.combinations import combinations, kept_documents
 from benchbench.files.experiment import PRESETS, Experiment, experiment_of, read_experiment
 from benchbench.ir.planning.ann_methods import STORES
 from tests.damages import damaged_bytes, damaged_value, fuzz
@@ -166,11 +165,6 @@ def test_what_does_not_touch_a_combination_does_not_multiply_it(tmp_path: Path) 
         "flat 200/50 · memory · one",
         "flat 200/50 · memory · one (2)",
     ]
-
-
-def test_the_format_and_the_registered_strategies_agree_on_who_asks_a_language_model() -> None:
-    for name in PARAMETERS.keys() & STRATEGIES.keys():
-        assert STRATEGIES[name].requires_llm == (name in ASKS_LLM)
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_a_round_by_commands(benchmark: Benchmark, ada: User, tmp_path: Path) ->
         ("q1,d3,7", "line 3: The scale of the round has the grades 0, 1, 2, and not 7"),
         ("q1,d3,good", "line 3: 'good' is no grade"),
         ("q1,d9,1", "line 3: the round has no item of 'q1' and 'd9'"),
-        ("q1,d3", "line 3: the row is too short"),
+        ("q1,d3", "line 3, has 2 cells, and the header has 3"),
     ],
 )
 def test_a_table_with_a_fault_grades_nothing(round_of_ada: Round, tmp_path: Path, row: str, said: str) -> None:

@@ -201,7 +201,7 @@ class TestParameters:
     @pytest.mark.parametrize(
         ("parameters", "said"),
         [
-            ({"max_layers": 0}, "max_layers is a number from 1 to 10; not 0"),
+            ({"max_layers": 0}, "max_layers is a whole number from 1 to 10; not 0"),
             ({"cluster_threshold": 1.5}, "cluster_threshold is a number from 0 to 1; not 1.5"),
             ({"cluster_threshold": 1}, 'Chunk parameters are .*"cluster_threshold": 0.1'),
             ({"search": "wide"}, "search is collapsed or tree; not 'wide'"),

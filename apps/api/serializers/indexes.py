@@ -13,7 +13,7 @@ from apps.api.paging import Page
 from apps.retrieval.encoders.admitting import PUBLISHED
 from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.models import Index
-from apps.retrieval.strategies import STRATEGIES
+from benchbench.ir.planning.strategies import ASKING, STRATEGIES
 from benchbench.names import MAX_LENGTH
 
 ENCODER = rf"^(?:|(?:{'|'.join(ENCODERS)}).+|{PUBLISHED.pattern})$"
@@ -54,19 +54,15 @@ class NewIndex(StrictSerializer):
     chunk_parameters = AnyObject(
         required=False,
         default=dict,
-        help_text='Of the strategy, sizes in characters. flat: {} for whole documents, or {"size": 500, "overlap": 50, '
-        '"title": false, "sections": true}; sections cuts each section by itself. lod_embed: {"size": 500, "overlap": '
-        '50, "doc_top_k": 5, "section_top_k": 10}: with how many documents and sections a search goes on. '
-        'raptor: {"size": 500, "overlap": 50, "max_layers": 3, "cluster_threshold": 0.1, "context": 8000, "reduction": '
-        '"pca", "seed": 42, "search": "collapsed", "credit": "leaves", "layer_top_k": 5}: context is how much is '
-        "summarised at once; reduction is pca or umap, search collapsed or tree, credit leaves or none.",
+        help_text="Of the strategy, sizes in characters. "
+        + " ".join(f"{name}: {strategy.example}: {strategy.notes}." for name, strategy in STRATEGIES.items()),
     )
     llm = Text(
         required=False,
         default="",
         allow_blank=True,
         max_length=500,
-        help_text="The language model that lod_llm and raptor ask, as its server calls it.",
+        help_text=f"The language model that {' and '.join(ASKING)} ask, as its server calls it.",
     )
     llm_parameters = AnyObject(
         required=False,

@@ -1,11 +1,13 @@
 """The outcome of a gate for pull requests and programs. Equal results give equal texts: no clock, no machine."""
 
+from dataclasses import asdict
 from typing import Any
 
 from apps.benchmarks.gates.gating import GateResult, RunVerdict
 from benchbench.ir.gate import Check, Outcome
 from benchbench.ir.profiles import Mean
 from benchbench.markdown import code, text
+from benchbench.reading.records import attributes
 
 HEADLINES = {Outcome.PASSED: "Gate passed", Outcome.FAILED: "Gate failed", Outcome.UNDECIDED: "Gate not decided"}
 
@@ -45,23 +47,9 @@ def means_told(result: GateResult) -> str:
 def _run_facts(verdict: RunVerdict) -> dict[str, Any]:
     return {
         "id": str(verdict.run.pk),
-        "run_order": verdict.run.run_order,
-        "label": verdict.run.label,
-        "config": verdict.run.config,
+        **attributes(verdict.run, "run_order", "label", "config"),
         "outcome": _word(verdict.outcome),
-        "checks": [
-            {
-                "name": check.name,
-                "wanted": check.wanted,
-                "found": check.found,
-                "outcome": _word(check.outcome),
-                "n": check.n,
-                "value": check.value,
-                "mean": check.mean,
-                "note": check.note,
-            }
-            for check in verdict.checks
-        ],
+        "checks": [{**asdict(check), "outcome": _word(check.outcome)} for check in verdict.checks],
     }
 
 

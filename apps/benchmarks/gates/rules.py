@@ -15,17 +15,8 @@ from benchbench.reading import strict_yaml
 from benchbench.reading.strict_json import MalformedFileError, canonical
 from benchbench.reading.strict_yaml import MAX_CHARACTERS
 
-KEYS = (
-    "floors",
-    "slices",
-    "against_baseline",
-    "must_not_fail",
-    "false_answers",
-    "latency_ms",
-    "coverage",
-    "runs_may_fail",
-    "alpha",
-)
+RULES = ("floors", "slices", "against_baseline", "must_not_fail", "false_answers", "latency_ms", "coverage")
+KEYS = (*RULES, "runs_may_fail", "alpha")
 STATISTICS = ("mean", "p50", "p95", "p99")
 NAMES = {name.lower(): name for name in FORMULAS} | {
     "precision": "P",
@@ -89,7 +80,7 @@ def _rules(document: Any) -> Rules:
         alpha=_number(sections["alpha"], "alpha", least=0.0001, most=0.5) if "alpha" in sections else 0.05,
     )
     if not rules.measures and rules.false_answers is None and not rules.latency_ms and failed is None:
-        raise RulesError(f"it holds no rule. State at least one of {', '.join(KEYS[:-2])}.")
+        raise RulesError(f"it holds no rule. State at least one of {', '.join(RULES)}.")
     return rules
 
 

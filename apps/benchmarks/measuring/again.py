@@ -17,12 +17,11 @@ from apps.benchmarks.measuring.reading import by_source, documents_by_query
 from apps.benchmarks.models import Benchmark, Evaluation, Run, StageList
 from apps.datasets.models import DatasetVersion
 from apps.mappings.fingerprints import truth_hash
-from apps.operations import queueing
 from apps.operations.launching import OperationActiveError, start_operation
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.progress import progress_of
-from apps.operations.waiting import waiting_for
+from apps.operations.sockets.snapshots import common_fields
 from benchbench.errors import ConflictError
 from benchbench.ir.measures import Measure, Truths
 
@@ -137,17 +136,13 @@ def measuring_event(operation: Operation) -> dict[str, Any]:
     progress = progress_of(operation)
     stage = "starting" if operation.status == Status.PENDING else "measuring"
     return {
-        "operation_id": str(operation.pk),
+        **common_fields(operation),
         "benchmark_id": str(operation.subject_id),
         "versions": operation.parameters["versions"],
-        "status": operation.status,
         "stage": stage if operation.is_active else operation.status,
-        "error": operation.error or None,
         "total_rankings": progress.total,
         "measured_rankings": progress.done,
         "eta_seconds": progress.eta_seconds,
-        "queue_position": queueing.position(operation),
-        "waiting_for": waiting_for(operation),
     }
 
 

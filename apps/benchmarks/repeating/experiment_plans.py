@@ -13,7 +13,10 @@ from benchbench.decimals import counted
 from benchbench.errors import BenchbenchError
 from benchbench.files.combinations import Combination, combinations
 from benchbench.files.experiment import Experiment, read_experiment
+from benchbench.ir.planning.strategies import STRATEGIES
+from benchbench.reading.records import attributes
 
+ASKED = ("provider", "base_url", "temperature", "max_tokens")  # what an index keeps of its language model
 SEEDS = 2**31  # as many as servers of language models and libraries tell apart
 
 
@@ -144,21 +147,14 @@ def ingredients(combination: Combination, experiment: Experiment) -> Ingredients
     The seed of the experiment is that of a tree's clusters, and of a language model's answers.
     """
     seed = experiment.benchmark.random_seed % SEEDS
-    more: dict[str, dict[str, Any]] = {"flat": {"sections": True}, "raptor": {"seed": seed}}
-    parameters = {**combination.parameters, **more.get(combination.strategy.name, {})}
+    declared = STRATEGIES[combination.strategy.name].parameters
+    settled = {name: value for name, value in (("sections", True), ("seed", seed)) if name in declared}
+    parameters = combination.parameters | settled
     llm = combination.llm
     return Ingredients(
         strategy=combination.strategy.name,
         chunk_parameters={key.removeprefix("chunk_"): value for key, value in parameters.items()},
         encoder=encoder_of(combination.embedding.model, combination.embedding.provider),
         llm=llm.model if llm else "",
-        llm_parameters={
-            "provider": llm.provider,
-            "base_url": llm.base_url,
-            "temperature": llm.temperature,
-            "max_tokens": llm.max_tokens,
-            "seed": seed,
-        }
-        if llm
-        else {},
+        llm_parameters=attributes(llm, *ASKED) | {"seed": seed} if llm else {},
     )

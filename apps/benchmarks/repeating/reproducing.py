@@ -25,7 +25,7 @@ from benchbench.access import usable
 from benchbench.files.experiment import NAME
 from benchbench.reading import strict_yaml
 from benchbench.reading.objects import InvalidKeyError, read_as
-from benchbench.reading.strict_json import decode, parse, read_text, same
+from benchbench.reading.strict_json import read_text, same
 
 M = TypeVar("M", bound=Model)
 SAME_OF_AN_INDEX = (
@@ -80,15 +80,6 @@ def read_definition(path: Path) -> dict[str, Any] | None:
     """
     definition = strict_yaml.parse(read_text(path), where=path.name)
     return definition if isinstance(definition, dict) and "schema" in definition else None
-
-
-def read_manifest(path: Path) -> Any:
-    """Return what a manifest's file holds. Raises ManifestError where it cannot be read, MalformedFileError."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise ManifestError(f"{path} cannot be read: {error.strerror or error}.") from None
-    return parse(decode(content, where=path.name), where=path.name)
 
 
 def _require_readable(manifest: Any) -> None:

@@ -77,37 +77,23 @@ def more_measures(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.
 def preview_benchmark(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     """Answer the form as it stands with the runs that it would make, or with what is wrong and where."""
     form = sent_form(request, model_admin, BenchmarkForm)
-    form.is_valid()
-    previewed = None
-    mapping = form.cleaned_data.get("mapping")
-    if mapping and not any(field.errors for field in form.faults(awaited=AWAITED)):
-        try:
-            previewed = preview(
-                mapping,
-                form.matrix(),
-                owner=staff(request),
-                measures=form.cleaned_data["measures"],
-                allow_missing=form.cleaned_data["allow_missing"],
-            )
-        except BenchbenchError as error:
-            form.present(error)
-    return preview_page(
-        request,
-        "benchmarks/preview.html",
-        form,
-        awaited=AWAITED,
-        preview=previewed,
-        shown=SHOWN_RUNS,
-        isolated=form.cleaned_data.get("execution") == Benchmark.Execution.ISOLATED,
-    )
+
+    def look() -> dict[str, Any]:
+        values = form.cleaned_data
+        if "mapping" not in values:
+            return {}
+        options = {"measures": values["measures"], "allow_missing": values["allow_missing"]}
+        return {
+            "preview": preview(values["mapping"], form.matrix(), owner=staff(request), **options),
+            "isolated": values["execution"] == Benchmark.Execution.ISOLATED,
+        }
+
+    return preview_page(request, "benchmarks/preview.html", form, look, awaited=AWAITED, shown=SHOWN_RUNS)
 
 
 def benchmark_choices(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     """Answer with the indexes that the chosen mapping can be searched by."""
-    if not model_admin.has_add_permission(request):
-        raise PermissionDenied
-    form = BenchmarkForm(user=request.user, initial={"mapping": request.GET.get("mapping", "")})
-    return choices_page(request, form, ["indexes"])
+    return choices_page(request, model_admin, BenchmarkForm, "mapping", ["indexes"])
 
 
 def start(request: HttpRequest, benchmark: Benchmark) -> None:

@@ -12,9 +12,10 @@ from apps.benchmarks.defining.forms import ManifestForm
 from apps.benchmarks.defining.model_names import require_published
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.repeating.manifests import manifest_of
-from apps.benchmarks.repeating.reproducing import benchmark_from, read_manifest
+from apps.benchmarks.repeating.reproducing import benchmark_from
 from apps.benchmarks.views.benchmarks import start
 from benchbench.errors import BenchbenchError
+from benchbench.reading.strict_json import read_value
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.pages import form_page, staff, stored
 
@@ -24,7 +25,7 @@ def run_manifest(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
 
     def act(form: ManifestForm) -> HttpResponse:
         with form.content(), stored(form.cleaned_data["file"]) as path:
-            manifest = read_manifest(path)
+            manifest = read_value(path)
             require_published(manifest.get("matrix") if isinstance(manifest, dict) else None)
         benchmark = benchmark_from(manifest, owner=staff(request), name=form.cleaned_data["name"])
         start(request, benchmark)

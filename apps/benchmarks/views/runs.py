@@ -1,5 +1,7 @@
 """Importing a run in the browser: what its file holds, and then its import."""
 
+from typing import Any
+
 from django.contrib import messages
 from django.contrib.admin import ModelAdmin
 from django.core.exceptions import PermissionDenied
@@ -12,7 +14,6 @@ from apps.benchmarks.external.importing import NewBenchmark, import_runs, versio
 from apps.benchmarks.external.reports import preview_run
 from apps.benchmarks.external.uploading import stored_run
 from benchbench.access import may_change
-from benchbench.errors import BenchbenchError
 from benchbench.files.runs import FORMATS
 from benchbench.site.pages import choices_page, form_page, preview_page, sent_form, staff
 
@@ -57,31 +58,20 @@ def import_run(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
 def preview_run_file(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     """Answer the form as it stands with what its file holds for its dataset, or with what is wrong; nothing is kept."""
     form = sent_form(request, model_admin, RunForm)
-    report = version = None
-    if form.is_valid():
+
+    def look() -> dict[str, Any]:
+        if not form.is_valid():
+            return {}
         values = form.cleaned_data
-        try:
-            version = version_for(values["dataset"], version=values["version"], benchmark=values["benchmark"])
-            with stored_run(form.cleaned_data["file"]) as path:
-                report = preview_run(path, version=version, **form.reading())
-        except BenchbenchError as error:
-            form.present(error)
-    chosen = "file" in request.FILES
-    return preview_page(
-        request,
-        "benchmarks/run_preview.html",
-        form,
-        awaited=() if chosen else ("file", "dataset"),
-        report=report,
-        version=version,
-        format=FORMATS[report.format] if report else "",
-    )
+        version = version_for(values["dataset"], version=values["version"], benchmark=values["benchmark"])
+        with stored_run(values["file"]) as path:
+            report = preview_run(path, version=version, **form.reading())
+        return {"report": report, "version": version, "format": FORMATS[report.format]}
+
+    awaited = () if "file" in request.FILES else ("file", "dataset")
+    return preview_page(request, "benchmarks/run_preview.html", form, look, awaited=awaited)
 
 
 def run_choices(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     """Answer with the benchmarks and the versions of the chosen dataset, which a run can be imported into."""
-    if not model_admin.has_add_permission(request):
-        raise PermissionDenied
-    asked = {"dataset": request.GET.get("dataset", "")}
-    form = RunForm(user=request.user, site=model_admin.admin_site, initial=asked)
-    return choices_page(request, form, ["benchmark", "version"])
+    return choices_page(request, model_admin, RunForm, "dataset", ["benchmark", "version"])

@@ -17,8 +17,8 @@ from apps.datasets.records import (
     QueryRecord,
     as_doc_ref,
     doc_ref_fault,
-    some_of,
 )
+from benchbench.decimals import some_of
 from benchbench.reading.objects import Checked, Filled, Listed, Stated, fault, read_as, refuse
 from benchbench.reading.strict_json import canonical, decode, kind, parse, raw_chunks
 

@@ -6,11 +6,11 @@ from pathlib import Path
 from apps.collections.folders import FolderError
 from apps.collections.sources import documents_in
 from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
+from benchbench.decimals import some_of
 from benchbench.files.sectioned import Question, read_ground_truth
 
 GRADE = 1
 NAMES = ("ground_truth.json", "ground_truth.json.gz")
-SHOWN = 5
 
 
 def read_sectioned(path: Path, *, directory: Path | None = None, most: int | None = None) -> DatasetRecord:
@@ -61,13 +61,9 @@ def _dangling(questions: Sequence[Question], directory: Path, besides: Path) -> 
     ]
     warnings = []
     if lost:
-        named = _some([f"{question.document_id!a} of {question.id!a}" for question in lost])
+        named = some_of([f"{question.document_id!a} of {question.id!a}" for question in lost])
         warnings.append(f"Documents that documents/ does not have: {named}.")
     if parts:
-        named = _some([f"{section!a} of {question.document_id!a} ({question.id})" for question, section in parts])
+        named = some_of([f"{section!a} of {question.document_id!a} ({question.id})" for question, section in parts])
         warnings.append(f"Sections that their document does not have: {named}.")
     return len(lost) + len(parts), warnings
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else "")

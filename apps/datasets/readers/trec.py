@@ -4,11 +4,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
+from benchbench.decimals import some_of
 from benchbench.files.sniffing import sniff
 from benchbench.files.topics import Topic, read_topics
 from benchbench.files.trec import as_text, read_qrels
-
-SHOWN = 5
 
 
 def read_trec(path: Path, *, topics: Path | None = None) -> DatasetRecord:
@@ -66,7 +65,4 @@ def _the_only(directory: Path, kind: str) -> Path:
 def left_out(keys: Iterable[str]) -> list[str]:
     """Return the sentence that some topics are not judged, or none where there are none."""
     keys = list(keys)
-    if not keys:
-        return []
-    more = f" and {len(keys) - SHOWN:,} more" if len(keys) > SHOWN else ""
-    return [f"Topics without a judgment, left out: {', '.join(keys[:SHOWN])}{more}."]
+    return [f"Topics without a judgment, left out: {some_of(keys)}."] if keys else []

@@ -1,5 +1,7 @@
 """The page that uploads a dataset: what is in the file, and then its import."""
 
+from typing import Any
+
 from django.contrib import messages
 from django.contrib.admin import ModelAdmin
 from django.http import HttpRequest, HttpResponse
@@ -13,7 +15,6 @@ from apps.datasets.readers.formats import FORMATS
 from apps.datasets.upload_forms import DatasetForm
 from apps.datasets.uploading import upload_turn
 from benchbench.decimals import counted
-from benchbench.errors import BenchbenchError
 from benchbench.site.pages import form_page, preview_page, sent_form, staff
 from benchbench.site.panels import change_url
 
@@ -53,24 +54,18 @@ def upload_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
 def preview_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
     """Answer the form as it stands with what its file holds, or with what is wrong with it; nothing is kept."""
     form = sent_form(request, model_admin, DatasetForm)
-    previewed, becomes = None, ""
-    if form.is_valid():
-        try:
-            with upload_turn():
-                record = form.record()
-                becomes = foresee(record, owner=staff(request), **form.target())
-                previewed = preview(record)
-        except BenchbenchError as error:
-            form.present(error)
-    return preview_page(
-        request,
-        "datasets/preview.html",
-        form,
-        awaited=() if "file" in request.FILES else ("file",),
-        preview=previewed,
-        becomes=becomes,
-        format=FORMATS[previewed.format].label if previewed else "",
-    )
+
+    def look() -> dict[str, Any]:
+        if not form.is_valid():
+            return {}
+        with upload_turn():
+            record = form.record()
+            becomes = foresee(record, owner=staff(request), **form.target())
+            previewed = preview(record)
+        return {"preview": previewed, "becomes": becomes, "format": FORMATS[previewed.format].label}
+
+    awaited = () if "file" in request.FILES else ("file",)
+    return preview_page(request, "datasets/preview.html", form, look, awaited=awaited)
 
 
 def _besides(report: DatasetReport) -> str:

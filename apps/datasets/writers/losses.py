@@ -6,12 +6,12 @@ from dataclasses import fields
 from typing import Any
 
 from apps.datasets.records import JUDGMENT_FIELDS, QUERY_FIELDS, DatasetRecord, JudgmentRecord, QueryRecord
+from benchbench.decimals import some_of
 from benchbench.reading.strict_json import canonical
 
 ABOUT = ("description", "label", "metadata", "slice_definitions")
 BLANK: tuple[Any, ...] = ("", None, [], {}, ())
 DEFAULTS = {field.name: field.default for field in fields(JudgmentRecord)}
-SHOWN = 5
 Count = Counter[tuple[str, str]]  # of fields, by whose they are
 
 
@@ -46,8 +46,7 @@ def _compare(place: tuple[str, str], value: Any, held: Any, left_out: Count, cha
 
 def _sentences(label: str, missing: list[str], left_out: Count, changed: Count) -> Iterator[str]:
     if missing:
-        more = f" and {len(missing) - SHOWN:,} more" if len(missing) > SHOWN else ""
-        yield f"{label} has no place for queries without a judgment: {', '.join(missing[:SHOWN])}{more}."
+        yield f"{label} has no place for queries without a judgment: {some_of(missing)}."
     if left_out:
         yield f"{label} has no place for {_list(left_out)}."
     if changed:

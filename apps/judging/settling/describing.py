@@ -5,6 +5,7 @@ from typing import Any
 from apps.judging.settling.agreeing import Agreement, PairAgreement
 from apps.judging.settling.summing import Summary
 from benchbench.ir.judging.state import State
+from benchbench.reading.records import attributes
 
 
 def state_facts(summary: Summary) -> dict[str, Any]:
@@ -17,54 +18,35 @@ def state_facts(summary: Summary) -> dict[str, Any]:
         "judges": [
             {
                 "judge": judge.user.get_username(),
-                "graded": judge.graded,
-                "skipped": judge.skipped,
-                "cant_tell": judge.cant_tell,
+                **attributes(judge, "graded", "skipped", "cant_tell"),
                 "seconds_each": judge.pace,
                 "seconds_left": judge.left,
                 "last_at": judge.last,
             }
             for judge in summary.progress.judges
         ],
-        "is_open": round.is_open,
-        "hands_out": round.hands_out,
-        "answered_at": round.answered_at,
+        **attributes(round, "is_open", "hands_out", "answered_at"),
         "sentence": summary.sentence,
         "grades": known.said.count,
         "counted_grades": known.counted,
-        "is_current": known.is_current,
-        "renewed_at": known.renewed_at,
-        "sample_size": known.sample_size,
-        "inclusion_probability": known.inclusion_probability,
+        **attributes(known, "is_current", "renewed_at", "sample_size", "inclusion_probability"),
         "question": None if summary.state is None else _question(summary.state, [str(run.pk) for run in summary.runs]),
     }
 
 
 def _question(state: State, runs: list[str]) -> dict[str, Any]:
     return {
-        "settled": state.settled,
-        "certain": state.certain,
-        "probability": state.probability,
+        **attributes(state, "settled", "certain", "probability", "judged", "holes", "queries", "reason"),
         "best_run_ids": [runs[row] for row in state.verdict],
         "winner_run_id": None if state.winner is None else runs[state.winner],
-        "judged": state.judged,
-        "holes": state.holes,
-        "queries": state.queries,
         "more": state.more.middle,
         "more_at_most": state.more.most,
-        "reason": state.reason,
         "pairs": [
             {
                 "first_run_id": runs[pair.first],
                 "second_run_id": runs[pair.second],
-                "least": pair.least,
-                "greatest": pair.greatest,
-                "certain": pair.certain,
-                "difference": pair.difference,
-                "spread": pair.spread,
-                "outcome": pair.outcome,
-                "probability": pair.probability,
-                "settled": pair.settled,
+                **attributes(pair, "least", "greatest", "certain", "difference", "spread"),
+                **attributes(pair, "outcome", "probability", "settled"),
             }
             for pair in state.pairs
         ],

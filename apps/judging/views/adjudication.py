@@ -1,6 +1,6 @@
 """The page on which whoever leads a round decides what its judges are split on."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -38,7 +38,7 @@ def adjudicate_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUI
         messages.error(request, error.message)
         return redirect(change_url(round))
     own = Grade.objects.filter(item__round=round, adjudicates=True, judge=staff(request)).order_by("-graded_at", "-id")
-    data = _told(round, request.user, frozenset(), AHEAD) | {
+    data = _told(round, request.user, (), AHEAD) | {
         "user": request.user.pk,
         "url": reverse("admin:round_decide", args=[round.pk]),
         "last": [{"id": row.item_id, "label": label_of(round, row)} for row in reversed(own[:MOST_UNDONE])],
@@ -78,7 +78,7 @@ def _led(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> Round
 
 
 def _told(
-    round: Round, user: Any, have: frozenset[int], count: int, last: Mapping[int, str] | None = None
+    round: Round, user: Any, have: Collection[int], count: int, last: Mapping[int, str] | None = None
 ) -> dict[str, Any]:
     """Return the next items and the progress. `last` is what was just said of items: what is taken back comes first."""
     agreed = agreed_of(round)

@@ -1,5 +1,6 @@
 """The page on which a judge grades, and what it exchanges with the server."""
 
+from collections.abc import Collection
 from dataclasses import asdict
 from typing import Any
 from uuid import UUID
@@ -35,7 +36,7 @@ def judge_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
         messages.error(request, f'You are not a judge of "{round}": its owner names the judges.')
         return redirect(change_url(round))
     last = list(grades_by(round, request.user)[:MOST_UNDONE])
-    data = told(round, request.user, frozenset(), AHEAD) | {
+    data = told(round, request.user, (), AHEAD) | {
         "user": request.user.pk,
         "url": reverse("admin:round_exchange", args=[round.pk]),
         "last": [{"id": row.item_id, "label": label_of(round, row)} for row in reversed(last)],
@@ -96,7 +97,7 @@ def keep(round: Round, judge: Any, said: Said) -> None:
     grade_item(round, said.item_id, judge, grade=said.grade, kind=said.kind, note=said.note, seconds=said.seconds)
 
 
-def told(round: Round, judge: Any, have: frozenset[int], count: int) -> dict[str, Any]:
+def told(round: Round, judge: Any, have: Collection[int], count: int) -> dict[str, Any]:
     """Return the items that a judge holds now, those in full that the page does not have, and how far the judge is."""
     held = hand_out(round, judge, count=count) if round.is_open else []
     new = show_ungraded(shown([item for item in held if item not in have]))

@@ -19,7 +19,6 @@ from apps.judging.models import Round
 from apps.operations.models import Operation, Status
 from apps.retrieval.llms.servers import servers
 from benchbench.decimals import counted
-from benchbench.errors import BenchbenchError
 from benchbench.ir.judging.calibration import LEAST, MOST
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.pages import PageForm, form_page, preview_page, staff
@@ -105,14 +104,14 @@ def preview_start(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID)
     """Answer the form as it stands with what judging would take, or with what is wrong and where."""
     round = led(request, model_admin, object_id, act=True)
     form = LLMForm(request.POST, user=request.user)
-    cost = None
-    if form.is_valid():
-        try:
-            cost = preview(round, form.full_name, most=form.cleaned_data["most"])
-        except BenchbenchError as error:
-            form.present(error)
-    context = {"cost": cost, "sampled": round.calibration_items.exists()}
-    return preview_page(request, "judging/llm_preview.html", form, awaited=("llm",), **context)
+
+    def look() -> dict[str, Any]:
+        if not form.is_valid():
+            return {}
+        return {"cost": preview(round, form.full_name, most=form.cleaned_data["most"])}
+
+    sampled = round.calibration_items.exists()
+    return preview_page(request, "judging/llm_preview.html", form, look, awaited=("llm",), sampled=sampled)
 
 
 def sample_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) -> HttpResponse:

@@ -7,7 +7,7 @@ from uuid import UUID
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
@@ -21,7 +21,6 @@ from apps.judging.scales import read_scale
 from apps.mappings.models import Mapping
 from benchbench.access import visible
 from benchbench.decimals import counted
-from benchbench.errors import BenchbenchError
 from benchbench.ir.judging.orders import SHARE
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.pages import PageForm, choices_page, form_page, preview_page, sent_form, staff
@@ -149,29 +148,21 @@ def open_page(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
 def preview_opening(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
     """Answer the form as it stands with how much there is to judge, or with what is wrong and where."""
     form = sent_form(request, model_admin, OpenForm)
-    previewed = None
-    form.is_valid()
-    if form.cleaned_data.get("runs") and not any(field.errors for field in form.faults(awaited=AWAITED)):
-        try:
-            form.cleaned_data |= {"name": form.cleaned_data.get("name") or "to come"}
-            previewed = preview_round(
-                form.chosen_runs(), form.options(), judges=form.chosen_judges(), owner=staff(request)
-            )
-        except BenchbenchError as error:
-            form.present(error)
-    context: dict[str, Any] = {"preview": previewed}
-    if previewed:
-        context["total"] = previewed.gradings * previewed.seconds
-        context["each"] = context["total"] / max(previewed.judges, 1)
-    return preview_page(request, "judging/preview.html", form, awaited=AWAITED, **context)
+
+    def look() -> dict[str, Any]:
+        if not form.cleaned_data.get("runs"):
+            return {}
+        form.cleaned_data |= {"name": form.cleaned_data.get("name") or "to come"}
+        previewed = preview_round(form.chosen_runs(), form.options(), judges=form.chosen_judges(), owner=staff(request))
+        total = previewed.gradings * previewed.seconds
+        return {"preview": previewed, "total": total, "each": total / max(previewed.judges, 1)}
+
+    return preview_page(request, "judging/preview.html", form, look, awaited=AWAITED)
 
 
 def opening_choices(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse:
     """Answer with the runs of the chosen mapping."""
-    if not model_admin.has_add_permission(request):
-        raise PermissionDenied
-    form = OpenForm(user=request.user, initial={"mapping": request.GET.get("mapping", "")})
-    return choices_page(request, form, ["runs"])
+    return choices_page(request, model_admin, OpenForm, "mapping", ["runs"])
 
 
 def _asked(request: HttpRequest) -> dict[str, Any]:

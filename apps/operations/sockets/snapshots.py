@@ -2,9 +2,11 @@
 
 from typing import Any
 
+from apps.operations import queueing
 from apps.operations.handlers import handler_for
 from apps.operations.models import Operation
 from apps.operations.subjects import owner_id_of
+from apps.operations.waiting import waiting_for
 from benchbench.timestamps import timestamp
 
 
@@ -28,4 +30,15 @@ def snapshot(operation: Operation) -> dict[str, Any]:
         "finished_at": timestamp(operation.finished_at) if operation.finished_at else None,
         "event": kind,
         "progress": progress,
+    }
+
+
+def common_fields(operation: Operation) -> dict[str, Any]:
+    """Return what every event tells of its operation."""
+    return {
+        "operation_id": str(operation.pk),
+        "status": operation.status,
+        "error": operation.error or None,
+        "queue_position": queueing.position(operation),
+        "waiting_for": waiting_for(operation),
     }

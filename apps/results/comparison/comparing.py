@@ -3,7 +3,8 @@
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import cast
 
 import numpy as np
 from django.core.cache import cache
@@ -292,9 +293,5 @@ def _compare(values: Values, *, seed: int, baseline: int | None) -> Comparison:
     """Compare, or answer with what came of the same values before."""
     digest = hashlib.sha256(np.ascontiguousarray(values).tobytes())
     digest.update(repr((values.shape, seed, baseline)).encode())
-    key = f"comparison:{digest.hexdigest()}"
-    known: Any = cache.get(key)
-    if known is None:
-        known = compare(values, seed=seed, baseline=baseline)
-        cache.set(key, known, CACHED_SECONDS)
-    return known
+    key, make = f"comparison:{digest.hexdigest()}", partial(compare, values, seed=seed, baseline=baseline)
+    return cast(Comparison, cache.get_or_set(key, make, CACHED_SECONDS))

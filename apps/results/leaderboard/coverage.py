@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from typing import cast
 
@@ -57,11 +58,7 @@ def coverage_of(evaluation: Evaluation) -> list[CoverageRow]:
     Raises CoverageError where the judgments have been given other documents since it was made.
     """
     key = f"coverage:{evaluation.pk}:{evaluation.truth_hash}:{state_of(evaluation)}"
-    known = cache.get(key)
-    if known is None:
-        known = _coverage(evaluation)
-        cache.set(key, known, KEPT_SECONDS)
-    return cast(list[CoverageRow], known)
+    return cast(list[CoverageRow], cache.get_or_set(key, partial(_coverage, evaluation), KEPT_SECONDS))
 
 
 def state_of(evaluation: Evaluation) -> str:

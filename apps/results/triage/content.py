@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
 from typing import Any, cast
 
@@ -74,11 +75,7 @@ def content_of(evaluation: Evaluation, *, k: int | None = None) -> Content:
     """
     k = k or evaluation.run.benchmark.primary_k
     key = f"content:{evaluation.pk}:{k}:{state_of(evaluation)}"
-    known = cache.get(key)
-    if known is None:
-        known = _content(evaluation, k)
-        cache.set(key, known, KEPT_SECONDS)
-    return cast(Content, known)
+    return cast(Content, cache.get_or_set(key, partial(_content, evaluation, k), KEPT_SECONDS))
 
 
 def has_content(evaluation: Evaluation) -> bool:

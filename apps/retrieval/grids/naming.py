@@ -8,15 +8,15 @@ from apps.retrieval.reusing import Ingredients
 from apps.retrieval.strategies import STRATEGIES
 from apps.retrieval.strategies.base import StrategyError
 from benchbench.ir.chunking import ChunkingError
+from benchbench.ir.planning.axes import short_model
 
-LONGEST = 60  # characters of a model's name
 SIZES = ("size", "overlap")
 BY_WORDS = "BM25"
 
 
 def index_name(made_of: Ingredients) -> str:
     """What an index is in a few words: "flat 500/50 · all-MiniLM-L6-v2", "lod_llm doc_top_k=3 · e5 · llama3"."""
-    models = [_short(model) for model in (made_of.encoder or BY_WORDS, made_of.llm) if model]
+    models = [short_model(model) for model in (made_of.encoder or BY_WORDS, made_of.llm) if model]
     return " · ".join([strategy_words(made_of.strategy, made_of.chunk_parameters), *models])
 
 
@@ -58,8 +58,3 @@ def _defaults(strategy: str, sizes: dict[str, Any]) -> dict[str, Any]:
 
 def _flat(model: str) -> str:
     return model.strip("/").replace("/", "_")
-
-
-def _short(model: str) -> str:
-    name = model.rstrip("/").rpartition("/")[2] or model
-    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"

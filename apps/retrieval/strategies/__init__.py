@@ -1,4 +1,7 @@
-"""Retrieval strategies, one file each. A new one copies its best sibling, joins here, and passes the contract tests."""
+"""Retrieval strategies, one file each, declared in `benchbench/ir/planning/strategies.py`.
+
+A new one copies its best sibling, joins here, and passes the contract tests.
+"""
 
 from typing import Any
 
@@ -7,17 +10,17 @@ from apps.retrieval.strategies.flat import FlatStrategy
 from apps.retrieval.strategies.lod_embed import LODEmbedStrategy
 from apps.retrieval.strategies.lod_llm import LODLLMStrategy
 from apps.retrieval.strategies.raptor import RaptorStrategy
+from benchbench.ir.planning.strategies import STRATEGIES as DECLARED
 
-TREES: dict[str, TreeStrategy] = {
-    "raptor": RaptorStrategy("raptor", requires_llm=True),
-    "raptor_extractive": RaptorStrategy("raptor_extractive", requires_llm=False),
+KINDS: dict[str, type[RetrievalStrategy]] = {
+    "flat": FlatStrategy,
+    "lod_embed": LODEmbedStrategy,
+    "lod_llm": LODLLMStrategy,
+    "raptor": RaptorStrategy,
+    "raptor_extractive": RaptorStrategy,
 }
-STRATEGIES: dict[str, RetrievalStrategy] = {
-    "flat": FlatStrategy(),
-    "lod_embed": LODEmbedStrategy(),
-    "lod_llm": LODLLMStrategy(),
-    **TREES,
-}
+STRATEGIES = {name: KINDS[name](name) for name in DECLARED}
+TREES = {name: strategy for name, strategy in STRATEGIES.items() if isinstance(strategy, TreeStrategy)}
 
 
 def get_strategy(name: str) -> RetrievalStrategy:

@@ -1,5 +1,6 @@
-"""The protocol of retrieval strategies."""
+"""Retrieval strategies: what one is, and what it is given."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -10,6 +11,8 @@ from numpy.typing import NDArray
 from apps.collections.records import DocumentRecord
 from apps.retrieval.llms.base import Reply
 from benchbench.errors import BenchbenchError
+from benchbench.ir.chunking import check_chunk_parameters
+from benchbench.ir.planning.strategies import STRATEGIES as DECLARED
 from benchbench.ir.records import NO_CALLS, Calls, Positions, ScoredList
 
 Mask = NDArray[np.bool_]
@@ -98,52 +101,54 @@ class View(Protocol):
         """What the language model of the index answers. Raises LLMError."""
 
 
-class RetrievalStrategy(Protocol):
-    """How documents become chunks, and how a query finds them.
+class RetrievalStrategy(ABC):
+    """How documents become chunks, and how a query finds them; `declared` is what is said of it.
 
     It has no state: encoding, storing, resuming and timing belong to the build, caches to the open index. A strategy
     over levels makes summaries above its chunks, which have vectors too; what it finds are always chunks.
     """
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def requires_llm(self) -> bool:
-        """Whether an index by it names a language model."""
-
-    @property
-    def asks(self) -> bool:
-        """Whether it asks the language model while it searches."""
-
-    @property
-    def levels(self) -> int:
-        """How many levels its pieces have: 1 where all are chunks."""
-
-    @property
-    def of_search(self) -> frozenset[str]:
-        """The parameters that shape a search and no chunk. Indexes that differ only in them share their chunks."""
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.declared = declared = DECLARED[name]
+        self.requires_llm, self.asks, self.levels = declared.requires_llm, declared.asks, declared.levels
+        self.of_search = {name for name, parameter in declared.parameters.items() if parameter.of_search}
 
     def check(self, parameters: Parameters) -> dict[str, Any]:
         """Return the parameters complete, in one form for one meaning. Raises StrategyError, ChunkingError."""
+        complete = {**self.declared.defaults, **parameters}
+        if _types(complete) != _types(self.declared.defaults):
+            raise StrategyError(
+                f"Chunk parameters are {self.declared.example}, sizes in characters; not {dict(parameters)}.",
+                field="chunk_parameters",
+            )
+        check_chunk_parameters(size=complete["size"], overlap=complete["overlap"])
+        for name, parameter in self.declared.parameters.items():
+            if parameter.kind and not parameter.kind.holds(complete[name]):
+                raise StrategyError(f"{name} is {parameter.kind.words}; not {complete[name]!r}.", field=name)
+        return complete
 
+    @abstractmethod
     def chunks(self, document: DocumentRecord, parameters: Parameters) -> Iterable[Piece]:
         """Cut one document, by parameters that `check` returned; pieces of a level in the order of the text."""
 
+    @abstractmethod
     def search(self, queries: Sequence[Asked], view: View, depth: int, parameters: Parameters) -> list[Answer]:
         """The best `depth` chunks for each query, by parameters that `check` returned."""
 
 
-class TreeStrategy(RetrievalStrategy, Protocol):
+class TreeStrategy(RetrievalStrategy):
     """A strategy whose index grows summaries above its chunks while it is built, level by level, each by the vectors
     of the level below."""
 
+    @abstractmethod
     def clusters(
         self, vectors: Vectors, lengths: NDArray[np.int64], level: int, parameters: Parameters
     ) -> list[NDArray[np.int64]]:
         """What each summary of a `level` (1 and above) is of: rows of the level below, by the `vectors` (n, d) and the
         `lengths` (n,) of its texts in characters. None where the tree ends below."""
 
+    @abstractmethod
     def summary(self, texts: Sequence[str], ask: Callable[[str], str]) -> str:
         """The summary of the texts of a cluster; `ask` gives a language model's answer to a prompt."""
 
@@ -153,9 +158,5 @@ def vectors_of(queries: Sequence[Asked]) -> Vectors:
     return np.stack([query.vector for query in queries])
 
 
-def checked(given: Parameters, defaults: Parameters, *, example: str) -> dict[str, Any]:
-    """Return the parameters with their defaults; raise StrategyError for unknown ones and values of another type."""
-    complete = {**defaults, **given}
-    if complete.keys() != defaults.keys() or any(type(complete[key]) is not type(defaults[key]) for key in defaults):
-        raise StrategyError(f"Chunk parameters are {example}; not {dict(given)}.", field="chunk_parameters")
-    return complete
+def _types(parameters: Parameters) -> dict[str, type]:
+    return {name: type(value) for name, value in parameters.items()}

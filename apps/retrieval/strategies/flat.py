@@ -4,18 +4,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from apps.collections.records import DocumentRecord
-from apps.retrieval.strategies.base import Answer, Asked, Parameters, Piece, View, checked, vectors_of
-from benchbench.ir.chunking import check_chunk_parameters, spans
+from apps.retrieval.strategies.base import Answer, Asked, Parameters, Piece, RetrievalStrategy, View, vectors_of
+from benchbench.ir.chunking import spans
 from benchbench.ir.records import Calls
 from benchbench.ir.segments import segments
 
-EXAMPLE = (
-    '{} for whole documents, or {"size": 500, "overlap": 50, "title": false}, sizes in characters, with '
-    '"sections": true to cut each section by itself'
-)
 
-
-class FlatStrategy:
+class FlatStrategy(RetrievalStrategy):
     """Without parameters a document is one chunk, `title + " " + text`; it may be empty.
 
     With `size` and `overlap`, windows of its text; `title: true` puts the title before each of them. With
@@ -23,18 +18,10 @@ class FlatStrategy:
     is blank is then one chunk of its title.
     """
 
-    name = "flat"
-    requires_llm = False
-    asks = False
-    levels = 1
-    of_search: frozenset[str] = frozenset()
-
     def check(self, parameters: Parameters) -> dict[str, Any]:
         if not parameters:
             return {}
-        defaults = {"size": 0, "overlap": 0, "title": False, "sections": False}
-        complete = checked({"size": None, **parameters}, defaults, example=EXAMPLE)
-        check_chunk_parameters(size=complete["size"], overlap=complete["overlap"])
+        complete = super().check({"size": None, "overlap": 0, **parameters})
         if not complete["sections"]:
             del complete["sections"]  # as it was called before there were any: one meaning has one form
         return complete

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -13,43 +12,24 @@ from apps.retrieval.strategies.base import (
     Mask,
     Parameters,
     Piece,
-    StrategyError,
+    RetrievalStrategy,
     View,
-    checked,
     vectors_of,
 )
 from apps.retrieval.strategies.flat import windows
-from benchbench.ir.chunking import check_chunk_parameters
 from benchbench.ir.records import Calls, ScoredList
 from benchbench.ir.summaries import first_sentences
 
 CHUNKS, SECTIONS, DOCUMENTS = range(3)
-DEFAULTS = {"size": 500, "overlap": 50, "doc_top_k": 5, "section_top_k": 10}
-EXAMPLE = '{"size": 500, "overlap": 50, "doc_top_k": 5, "section_top_k": 10}, sizes in characters'
-MOST = 1000  # documents or sections that a search goes on with
 
 
-class LODEmbedStrategy:
+class LODEmbedStrategy(RetrievalStrategy):
     """Chunks are cut section by section, as `flat` cuts them with `sections: true`, without the title.
 
     A section stands above them by its heading and its first sentences, a document by its title and its summary. A query
     is compared with all documents, then with the sections of the best `doc_top_k`, then with the chunks of the best
     `section_top_k` of those: three encodings of the query, as its authors count.
     """
-
-    name = "lod_embed"
-    requires_llm = False
-    asks = False
-    levels = 3
-    of_search = frozenset({"doc_top_k", "section_top_k"})
-
-    def check(self, parameters: Parameters) -> dict[str, Any]:
-        complete = checked(parameters, DEFAULTS, example=EXAMPLE)
-        check_chunk_parameters(size=complete["size"], overlap=complete["overlap"])
-        for name in sorted(self.of_search):
-            if not 1 <= complete[name] <= MOST:
-                raise StrategyError(f"{name} is a whole number from 1 to {MOST:,}; not {complete[name]}.", field=name)
-        return complete
 
     def chunks(self, document: DocumentRecord, parameters: Parameters) -> Iterable[Piece]:
         spans = [(section.start, section.end) for section in document.sections]

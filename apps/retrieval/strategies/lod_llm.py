@@ -2,14 +2,12 @@
 
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from apps.collections.records import DocumentRecord
-from apps.retrieval.strategies.base import Answer, Asked, Mask, Parameters, Piece, Reply, View
+from apps.retrieval.strategies.base import Answer, Asked, Mask, Parameters, Reply, View
 from apps.retrieval.strategies.lod_embed import DOCUMENTS, LODEmbedStrategy, on_level
 from benchbench.ir.records import Calls, Positions
 
@@ -36,25 +34,13 @@ class _Pick:
     is_fallback: bool
 
 
-class LODLLMStrategy:
+class LODLLMStrategy(LODEmbedStrategy):
     """Levels and chunks are those of `lod_embed`. A query asks the model twice: for at most `doc_top_k` documents by
     their summaries, and for at most `section_top_k` sections of them.
 
     An id counts where the answer has it as a whole token and it was offered. Where it names none, the nearest to the
     query are gone on with, as `lod_embed` would.
     """
-
-    name = "lod_llm"
-    requires_llm = True
-    asks = True
-    levels = 3
-    of_search = LODEmbedStrategy.of_search
-
-    def check(self, parameters: Parameters) -> dict[str, Any]:
-        return LODEmbedStrategy().check(parameters)
-
-    def chunks(self, document: DocumentRecord, parameters: Parameters) -> Iterable[Piece]:
-        return LODEmbedStrategy().chunks(document, parameters)
 
     def search(self, queries: Sequence[Asked], view: View, depth: int, parameters: Parameters) -> list[Answer]:
         return [self._answer(query, view, depth, parameters) for query in queries]

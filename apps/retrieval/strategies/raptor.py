@@ -1,7 +1,6 @@
 """RAPTOR: a tree of summaries above the chunks, each of texts that are near each other (Sarthi et al., 2024)."""
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,48 +13,23 @@ from apps.retrieval.strategies.base import (
     Parameters,
     Piece,
     StrategyError,
+    TreeStrategy,
     Vectors,
     View,
-    checked,
     vectors_of,
 )
 from apps.retrieval.strategies.flat import windows
-from benchbench.ir.chunking import check_chunk_parameters
 from benchbench.ir.records import Calls, ScoredList
 from benchbench.ir.summaries import first_sentences
 from benchbench.ir.trees.clustering import Members, clusters
-from benchbench.ir.trees.reducing import REDUCTIONS, lack_of
+from benchbench.ir.trees.reducing import lack_of
 from benchbench.ir.trees.searching import Mask, collapsed, layer_by_layer
 
-DEFAULTS: dict[str, Any] = {
-    "size": 500,
-    "overlap": 50,
-    "max_layers": 3,
-    "cluster_threshold": 0.1,
-    "context": 8000,
-    "reduction": "pca",
-    "seed": 42,
-    "search": "collapsed",
-    "credit": "leaves",
-    "layer_top_k": 5,
-}
-EXAMPLE = (
-    '{"size": 500, "overlap": 50, "max_layers": 3, "cluster_threshold": 0.1, "context": 8000, "reduction": "pca", '
-    '"seed": 42, "search": "collapsed", "credit": "leaves", "layer_top_k": 5}, sizes in characters'
-)
-RANGES: dict[str, tuple[float, float]] = {
-    "max_layers": (1, 10),
-    "cluster_threshold": (0, 1),
-    "context": (100, 1_000_000),
-    "seed": (0, 2**32 - 1),
-    "layer_top_k": (1, 1000),
-}
-CHOICES = {"reduction": REDUCTIONS, "search": ("collapsed", "tree"), "credit": ("leaves", "none")}
 PROMPT = "Write a summary of the following, including as many key details as possible:\n\n{texts}\n\nSummary:"
 EXTRACT = 1000  # characters of a summary that is extracted, as many as common encoders read
 
 
-class RaptorStrategy:
+class RaptorStrategy(TreeStrategy):
     """Chunks are cut section by section. Above them stand summaries of clusters of chunks, above those summaries of
     clusters of summaries, to `max_layers`, or until a layer would not shrink.
 
@@ -67,23 +41,8 @@ class RaptorStrategy:
     another method, under another name.
     """
 
-    levels = 1
-    asks = False
-    of_search = frozenset({"search", "credit", "layer_top_k"})
-
-    def __init__(self, name: str, *, requires_llm: bool) -> None:
-        self.name = name
-        self.requires_llm = requires_llm
-
     def check(self, parameters: Parameters) -> dict[str, Any]:
-        complete = checked(parameters, DEFAULTS, example=EXAMPLE)
-        check_chunk_parameters(size=complete["size"], overlap=complete["overlap"])
-        for name, (least, most) in RANGES.items():
-            if not least <= complete[name] <= most:
-                raise StrategyError(f"{name} is a number from {least} to {most:,}; not {complete[name]}.", field=name)
-        for name, choices in CHOICES.items():
-            if complete[name] not in choices:
-                raise StrategyError(f"{name} is {' or '.join(choices)}; not {complete[name]!r}.", field=name)
+        complete = super().check(parameters)
         if complete["size"] > complete["context"]:
             raise StrategyError(
                 f"A chunk of {complete['size']:,} characters has no room in a context of {complete['context']:,}.",
@@ -136,11 +95,7 @@ class RaptorStrategy:
 
 
 def _near(view: View, query: Asked) -> Callable[[int, Mask | None], ScoredList]:
-    return partial(_nearest, view, query)
-
-
-def _nearest(view: View, query: Asked, depth: int, mask: Mask | None) -> ScoredList:
-    return view.nearest(query.vector[None], depth, [mask])[0]
+    return lambda depth, mask: view.nearest(query.vector[None], depth, [mask])[0]
 
 
 def _without_summaries(view: View, queries: Sequence[Asked]) -> list[Mask | None]:

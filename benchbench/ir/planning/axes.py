@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MAX_TOP_K = 1000
 MAX_DEPTH = 10_000
+LONGEST_MODEL = 60  # characters of a model's name in that of an index or a combination
 
 Values = tuple[Any, ...]
 
@@ -172,6 +173,12 @@ def scaled(weights: Sequence[float] | None) -> tuple[float, float] | None:
 
 def weights_text(weights: Sequence[float] | None) -> str:
     return " + ".join(f"{weight:.3g}" for weight in weights or ())
+
+
+def short_model(name: str) -> str:
+    """The last part of a model's name, cut where it is long."""
+    short = last_part(name) or name
+    return short if len(short) <= LONGEST_MODEL else f"{short[: LONGEST_MODEL - 1]}…"
 
 
 def last_part(name: object) -> str:

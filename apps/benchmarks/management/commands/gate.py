@@ -6,15 +6,16 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from apps.benchmarks.finding import find_run, find_subject
+from apps.benchmarks.finding import find_subject
 from apps.benchmarks.gates.baselines import find_baseline
 from apps.benchmarks.gates.gating import gate
 from apps.benchmarks.gates.reports import facts_of, headline, markdown_of
 from apps.benchmarks.gates.rules import read_rules
-from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.models import Benchmark
 from apps.operations.commands import UseCaseCommand
 from benchbench.errors import BenchbenchError
 from benchbench.ir.gate import Outcome
+from benchbench.reading.strict_json import read_text
 
 
 def run_choice(text: str) -> int | str:
@@ -48,8 +49,8 @@ Prints Markdown for a pull request: the verdict, and each check with what was wa
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
-        rules = read_rules(read(options["rules"]), where=options["rules"].name)
-        subject = chosen(find_subject(options["subject"]), options["run"])
+        rules = read_rules(read_text(options["rules"]), where=options["rules"].name)
+        subject = find_subject(options["subject"], run=options["run"])
         benchmark = subject if isinstance(subject, Benchmark) else subject.benchmark
         named = options["baseline"]
         baseline = find_baseline(named, benchmark.dataset_version.dataset) if named else None
@@ -61,21 +62,6 @@ Prints Markdown for a pull request: the verdict, and each check with what was wa
         self.report(facts_of(result), markdown.rstrip("\n"), as_json=options["json"])
         if result.outcome != Outcome.PASSED:
             raise CommandError(f"{headline(result)}.", returncode=1 if result.outcome == Outcome.FAILED else 2)
-
-
-def chosen(subject: Run | Benchmark, run: int | str | None) -> Run | Benchmark:
-    if run is None:
-        return subject
-    if isinstance(subject, Run):
-        raise BenchbenchError("--run chooses among the runs of a benchmark: give the benchmark, or leave --run out.")
-    return find_run(subject, run) if isinstance(run, int) else subject
-
-
-def read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BenchbenchError(f"The rules {path} cannot be read: {getattr(error, 'strerror', '') or error}.") from None
 
 
 def write(path: Path, markdown: str) -> None:

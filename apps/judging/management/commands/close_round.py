@@ -7,6 +7,7 @@ from django.core.management.base import CommandParser
 from apps.judging.closing import close_round
 from apps.judging.finding import find_round
 from apps.operations.commands import UseCaseCommand
+from benchbench.reading.records import attributes
 
 
 class Command(UseCaseCommand):
@@ -33,10 +34,6 @@ edits, unless an option says what to do with them.
             closed = close_round(round, None, **choices)
         facts = {
             "version": closed.version.number if closed.version else None,
-            "judgments": closed.judgments,
-            "split": closed.split,
-            "outdated": closed.outdated,
-            "judged": closed.judged,
-            "sentence": closed.sentence,
+            **attributes(closed, "judgments", "split", "outdated", "judged", "sentence"),
         }
         self.report(facts, closed.sentence, as_json=options["json"])

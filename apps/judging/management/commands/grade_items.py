@@ -1,6 +1,5 @@
 """Grade items of a judging round from a table of grades."""
 
-import csv
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,14 @@ from apps.judging.grading import grade_item
 from apps.judging.models import Grade, Round
 from apps.operations.commands import UseCaseCommand
 from benchbench.decimals import counted
+from benchbench.files.tables import read_table
 
-COLUMNS = ("query_key", "document_id", "grade", "note")
+COLUMNS = ("query_key", "document_id", "grade")
 WORDS = (Grade.Kind.SKIP.value, Grade.Kind.CANT_TELL.value)
 
 
 class Command(UseCaseCommand):
-    help = """Grade items of a judging round as one of its judges, from a CSV file: all rows or none.
+    help = """Grade items of a judging round as one of its judges, from a table, CSV or JSON Lines: all rows or none.
 
 Columns: query_key, document_id, grade (of the scale, or skip, or cant_tell) and, where there are any, note.
 
@@ -28,53 +28,42 @@ Columns: query_key, document_id, grade (of the scale, or skip, or cant_tell) and
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("round", help="Name (or id) of the round.")
-        parser.add_argument("file", type=Path, metavar="FILE", help="The grades, as CSV.")
+        parser.add_argument("file", type=Path, metavar="FILE", help="The grades.")
         parser.add_argument("--judge", metavar="USER", help="Whose grades they are (default: the only judge).")
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
         round = find_round(options["round"])
         judge = find_judge(round, options["judge"])
-        rows = read_rows(options["file"])
-        grade_rows(round, judge, rows, options["file"].name)
-        text = f'{judge} graded {counted(len(rows), "item")} of the round "{round}".'
-        self.report({"graded": len(rows)}, text, as_json=options["json"])
+        graded = grade_rows(round, judge, options["file"])
+        text = f'{judge} graded {counted(graded, "item")} of the round "{round}".'
+        self.report({"graded": graded}, text, as_json=options["json"])
 
 
 @transaction.atomic
-def grade_rows(round: Round, judge: Any, rows: list[dict[str, str]], where: str) -> None:
-    """Keep the grades of a table; an error names the line."""
-    items = items_named(round)
-    for line, row in enumerate(rows, start=2):
-        pair = (row["query_key"], row["document_id"])
-        if pair not in items:
-            raise RoundError(f"{where}, line {line}: the round has no item of {pair[0]!r} and {pair[1]!r}.")
-        said = row["grade"].strip()
-        grade: dict[str, Any] = {"kind": said} if said in WORDS else {"grade": _whole(said, where, line)}
-        try:
-            grade_item(round, items[pair], judge, note=row.get("note") or "", **grade)
-        except RoundError as error:
-            raise RoundError(f"{where}, line {line}: {error.message}") from error
-
-
-def read_rows(path: Path) -> list[dict[str, str]]:
-    """Return the rows of a CSV file of COLUMNS. Raises RoundError."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            rows = list(reader)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise RoundError(f"{path} cannot be read: {getattr(error, 'strerror', '') or error}.") from None
-    missing = [name for name in COLUMNS[:3] if name not in (reader.fieldnames or ())]
+def grade_rows(round: Round, judge: Any, path: Path) -> int:
+    """Keep the grades of a table, and return how many; an error names the line."""
+    columns, rows = read_table(path)
+    missing = [name for name in COLUMNS if name not in columns]
     if missing:
-        raise RoundError(f"{path.name} has no column {missing[0]}: it needs {', '.join(COLUMNS[:3])}.")
-    for line, row in enumerate(rows, start=2):
-        if any(row[name] is None for name in COLUMNS[:3]):
-            raise RoundError(f"{path.name}, line {line}: the row is too short.")
-    return rows
+        raise RoundError(f"{path.name} has no column {missing[0]}: it needs {', '.join(COLUMNS)}.")
+    items, graded = items_named(round), 0
+    for place, row in rows:
+        where = place.rstrip(",")
+        key, document, said = (str(row.get(name, "")) for name in COLUMNS)
+        if (key, document) not in items:
+            raise RoundError(f"{where}: the round has no item of {key!r} and {document!r}.")
+        said = said.strip()
+        grade: dict[str, Any] = {"kind": said} if said in WORDS else {"grade": _whole(said, where)}
+        try:
+            grade_item(round, items[key, document], judge, note=str(row.get("note") or ""), **grade)
+        except RoundError as error:
+            raise RoundError(f"{where}: {error.message}") from error
+        graded += 1
+    return graded
 
 
-def _whole(text: str, where: str, line: int) -> int:
+def _whole(text: str, where: str) -> int:
     if not text.isascii() or not text.isdecimal():
-        raise RoundError(f"{where}, line {line}: {text!r} is no grade of a scale, and neither skip nor cant_tell.")
+        raise RoundError(f"{where}: {text!r} is no grade of a scale, and neither skip nor cant_tell.")
     return int(text)

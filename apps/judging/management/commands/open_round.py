@@ -1,6 +1,5 @@
 """Open a judging round over runs of a benchmark: what they returned and nobody judged."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from apps.judging.models import Round
 from apps.judging.opening import RoundOptions, open_round
 from apps.operations.commands import UseCaseCommand
 from benchbench.finding import find_named
+from benchbench.reading.strict_json import read_text, read_value
 
 USUAL = RoundOptions(name="")
 
@@ -66,7 +66,7 @@ Judges grade them by the page of the round, the API or `grade_items`; `round_sta
             name=options["name"] or benchmark.name,
             blind=not options["not_blind"],
             scale=read_scale_file(options["scale"]) if options["scale"] else (),
-            guidelines=read(options["guidelines"]) if options["guidelines"] else "",
+            guidelines=read_text(options["guidelines"]) if options["guidelines"] else "",
             **{name: options[name] for name in same},
         )
         judges = find_judges(options["judge"] or [])
@@ -77,18 +77,8 @@ Judges grade them by the page of the round, the API or `grade_items`; `round_sta
         self.report(facts, text, as_json=options["json"])
 
 
-def read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RoundError(f"{path} cannot be read: {getattr(error, 'strerror', '') or error}.") from None
-
-
 def read_scale_file(path: Path) -> list[Any]:
-    try:
-        scale = json.loads(read(path))
-    except ValueError as error:
-        raise RoundError(f"{path} is not JSON: {error}.", field="scale") from None
+    scale = read_value(path)
     if not isinstance(scale, list) or not all(isinstance(entry, dict) for entry in scale):
         raise RoundError(f"{path} must hold a list of objects with grade, name and description.", field="scale")
     return scale

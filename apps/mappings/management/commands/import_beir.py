@@ -12,6 +12,7 @@ from apps.mappings.describing import describe, facts_of
 from apps.operations.commands import UseCaseCommand
 from apps.operations.working import OperationFailedError, wait
 from benchbench.decimals import counted
+from benchbench.reading.records import attributes
 
 
 class Command(UseCaseCommand):
@@ -104,13 +105,9 @@ def _facts(done: BeirImport) -> dict[str, Any]:
         "dataset": {"id": done.version.dataset_id, "version": done.version.number, **done.queries.facts()},
         "mapping": facts_of(done.mapping),
         "index": {
-            "id": index.pk,
-            "version": index.version,
-            "status": index.status,
-            "encoder": index.encoder,
+            **attributes(index, "id", "version", "status", "encoder", "stats"),
             "reused": done.indexed.reused,
             "vectors": asdict(vectors) if vectors else None,
-            "stats": index.stats,
         },
     }
 

@@ -5,12 +5,11 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from apps.benchmarks.finding import find_run, find_subject
-from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.finding import find_subject
+from apps.benchmarks.models import Run
 from apps.operations.commands import UseCaseCommand
 from apps.results.exporters import EXPORTERS
 from apps.results.exporting import export_to, lost_failures
-from benchbench.errors import BenchbenchError
 
 
 def formats() -> str:
@@ -58,7 +57,7 @@ Formats, and what they are of:
         self.add_json_argument(parser)
 
     def act(self, **options: Any) -> None:
-        subject = chosen(find_subject(options["subject"]), options["run"])
+        subject = find_subject(options["subject"], run=options["run"])
         format, version = options["format"], options["dataset_version"]
         with self.busy("Writing"):
             path = export_to(subject, format, options["output"], version=version, force=options["force"])
@@ -70,11 +69,3 @@ Formats, and what they are of:
         facts = {"path": str(path), "format": format, "run": run and run.run_order, "bytes": size}
         facts["warning"] = sentence or None
         self.report(facts, f"Wrote {path}{named}, {size:,} bytes.", as_json=options["json"])
-
-
-def chosen(subject: Benchmark | Run, order: int | None) -> Benchmark | Run:
-    if order is None:
-        return subject
-    if isinstance(subject, Run):
-        raise BenchbenchError("--run chooses among the runs of a benchmark: give the benchmark, or leave --run out.")
-    return find_run(subject, order)

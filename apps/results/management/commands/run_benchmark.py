@@ -25,7 +25,6 @@ from apps.benchmarks.repeating.reproducing import (
     benchmark_from,
     benchmark_of_definition,
     read_definition,
-    read_manifest,
 )
 from apps.benchmarks.repeating.verifying import verify
 from apps.benchmarks.reporting import preview_text
@@ -45,6 +44,7 @@ from benchbench.files.spec002 import LIMIT
 from benchbench.finding import find_named
 from benchbench.ir.planning.configuration import DEFAULTS
 from benchbench.local_files.placing import make_folder
+from benchbench.reading.strict_json import read_value
 
 DEFAULT_TOP_K = DEFAULTS["top_k"]
 STATED = (  # by an experiment or a manifest
@@ -218,7 +218,7 @@ Each option that takes a list multiplies the matrix; one that a mode does not us
 
     def run_again(self, **options: Any) -> None:
         """Run a manifest, and hold what comes of it against what came of it then."""
-        manifest = read_manifest(Path(options["manifest"]))
+        manifest = read_value(Path(options["manifest"]))
         benchmark = benchmark_from(manifest, owner=options["owner"], name=options["name"] or "")
         self.wait_for(launch(benchmark, by=options["owner"]))
         benchmark.refresh_from_db()

@@ -10,8 +10,8 @@ from apps.operations.models import Operation
 from apps.operations.working import wait
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
-from apps.retrieval.strategies import STRATEGIES
 from benchbench.finding import find_named
+from benchbench.ir.planning.strategies import ASKING, STATED, STRATEGIES
 
 
 class Command(UseCaseCommand):
@@ -53,20 +53,12 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
         self.add_json_argument(parser)
 
     def add_strategy_arguments(self, parser: CommandParser) -> None:
+        for name, parameter in STATED.items():
+            kind: Any = {"choices": list(parameter.choices)} if parameter.choices else {"type": int, "metavar": "N"}
+            told = f"{parameter.help.rstrip('.')} (default: {parameter.default})."
+            parser.add_argument(f"--{name.replace('_', '-')}", help=told, **kind)
         parser.add_argument(
-            "--doc-top-k", type=int, metavar="N", help="lod_embed: with how many documents it goes on (default: 5)."
-        )
-        parser.add_argument(
-            "--section-top-k", type=int, metavar="N", help="lod_embed: with how many sections (default: 10)."
-        )
-        parser.add_argument("--max-layers", type=int, metavar="N", help="raptor: layers of summaries (default: 3).")
-        parser.add_argument(
-            "--search",
-            choices=["collapsed", "tree"],
-            help="raptor: chunks and summaries as one list, or layer by layer (default: collapsed).",
-        )
-        parser.add_argument(
-            "--llm", default="", metavar="MODEL", help="lod_llm, raptor: the language model (default: none)."
+            "--llm", default="", metavar="MODEL", help=f"{', '.join(ASKING)}: the language model (default: none)."
         )
         parser.add_argument(
             "--llm-server", metavar="NAME", help="Its server, of those in BENCHBENCH_LLM_SERVERS (default: the first)."
@@ -100,15 +92,13 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
 
     def parameters(self, options: dict[str, Any]) -> dict[str, Any]:
         """The parameters of the strategy, those that the command states."""
-        names = ("size", "overlap", "doc_top_k", "section_top_k", "max_layers", "search")
-        given = {name: options[name] for name in names}
+        given = {name: options[name] for name in ("size", "overlap", *STATED)}
         given |= {"title": options["title"] or None, "sections": options["by_section"] or None}
         given = {name: value for name, value in given.items() if value is not None}
         if options["strategy"] == "flat" and options["size"] is None and given:
             raise self.misuse(
                 "--overlap, --title and --by-section go with --size: whole documents are not cut, and have their "
-                "title. --doc-top-k and --section-top-k go with --strategy lod_embed, --max-layers and "
-                "--search with raptor."
+                f"title. The others go with --strategy {', '.join(name for name in STRATEGIES if name != 'flat')}."
             )
         return given
 

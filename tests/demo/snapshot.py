@@ -1,6 +1,6 @@
 """The source of the demo's collection: the documentation that every Python carries, as gzipped JSON Lines.
 
-    python -m apps.demo.snapshot apps/demo/data/python-docs.jsonl.gz
+    python -m tests.demo.snapshot apps/demo/data/python-docs.jsonl.gz
 
 A document is one module, class, function or language topic. The snapshot is committed, because docstrings change with
 Python's patch version and the judgments beside it were made on these texts. Two runs of one Python write equal bytes.

@@ -1,0 +1,135 @@
+"""Retrieval strategies, declared: the words and the parameters of each, which `apps/retrieval/strategies` go by.
+
+Form, command, API and experiments follow from them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from benchbench.ir.trees.reducing import REDUCTIONS
+from benchbench.reading.kinds import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a strategy: its default, whose type it has, and what it must be besides.
+
+    `of_search`: it shapes a search and no chunk. One with a `label` is asked for by the form and by the command, with
+    the sentence `help`; `choices` says what each of a few values means.
+    """
+
+    default: bool | int | float | str
+    kind: Kind | None = None
+    of_search: bool = False
+    label: str = ""
+    help: str = ""
+    choices: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """A strategy: `words` say with what a query is compared, `notes` what its parameters mean, of which there is an
+    `example`, with an `opening`.
+
+    `levels` is how many its pieces have: 1 where all are chunks. One that `requires_llm` `asks` the language model of
+    its index while it searches, or else while it is built.
+    """
+
+    words: str
+    parameters: Mapping[str, Parameter]
+    notes: str = ""
+    levels: int = 1
+    requires_llm: bool = False
+    asks: bool = False
+    opening: str = ""
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        return {name: parameter.default for name, parameter in self.parameters.items()}
+
+    @property
+    def example(self) -> str:
+        """Its parameters with their defaults, as JSON."""
+        return self.opening + json.dumps(self.defaults)
+
+
+def _whole(least: int, most: int) -> Kind:
+    return Kind(Annotated[int, Field(ge=least, le=most)], f"a whole number from {least:,} to {most:,}")
+
+
+def _either(*words: str) -> Kind:
+    return Kind(Literal[words], " or ".join(words))
+
+
+TOP, SHARE = _whole(1, 1000), Kind(Annotated[float, Field(ge=0, le=1)])
+SIZES = {"size": Parameter(500), "overlap": Parameter(50)}  # of chunks, in characters; they must go together
+WINDOWS = {**SIZES, "title": Parameter(False), "sections": Parameter(False)}
+LEVELS = {
+    **SIZES,
+    "doc_top_k": Parameter(
+        5, TOP, True, "Documents", "Level of detail: with how many of the best documents a search goes on."
+    ),
+    "section_top_k": Parameter(10, TOP, True, "Sections", "Level of detail: with how many of their best sections."),
+}
+TREE = {
+    **SIZES,
+    "max_layers": Parameter(3, _whole(1, 10), False, "Layers", "Tree: how many layers of summaries there are at most."),
+    "cluster_threshold": Parameter(0.1, SHARE),
+    "context": Parameter(8000, _whole(100, 1_000_000)),
+    "reduction": Parameter("pca", _either(*REDUCTIONS)),
+    "seed": Parameter(42, _whole(0, 2**32 - 1)),
+    "search": Parameter(
+        "collapsed",
+        _either("collapsed", "tree"),
+        True,
+        "Search of a tree",
+        "A summary that is found stands for the chunks below it.",
+        {"collapsed": "collapsed: chunks and summaries as one list", "tree": "layer by layer, from the top"},
+    ),
+    "credit": Parameter("leaves", _either("leaves", "none"), of_search=True),
+    "layer_top_k": Parameter(5, TOP, of_search=True),
+}
+OF_LEVELS = "with how many documents and sections a search goes on"
+OF_TREES = (
+    "context is how much is summarised at once; reduction is pca or umap, search collapsed or tree, credit leaves or "
+    "none"
+)
+STRATEGIES = {
+    "flat": Strategy(
+        "flat: with every chunk",
+        WINDOWS,
+        "sections cuts each section by itself",
+        opening="{} for whole documents, or ",
+    ),
+    "lod_embed": Strategy(
+        "level of detail: with documents, then their sections, then the chunks of those", LEVELS, OF_LEVELS, levels=3
+    ),
+    "lod_llm": Strategy(
+        "level of detail by a language model, which picks documents and sections",
+        LEVELS,
+        OF_LEVELS,
+        levels=3,
+        requires_llm=True,
+        asks=True,
+    ),
+    "raptor": Strategy(
+        "tree of summaries by a language model: with chunks, and with summaries of what is near",
+        TREE,
+        OF_TREES,
+        requires_llm=True,
+    ),
+    "raptor_extractive": Strategy("tree of summaries by first sentences, without a language model", TREE, OF_TREES),
+}
+ASKING = [name for name, strategy in STRATEGIES.items() if strategy.requires_llm]
+STATED = {  # of any strategy, that the form and the command ask for
+    name: parameter
+    for strategy in STRATEGIES.values()
+    for name, parameter in strategy.parameters.items()
+    if parameter.label
+}
