@@ -219,8 +219,9 @@ def test_it_refuses_what_it_cannot_hold_against_anything(mapping: Mapping) -> No
     with pytest.raises(GateError, match="is of the dataset other"):
         gate(benchmark, rules=LOSS, baseline=pinned(other.runs.get()))
     Run.objects.filter(benchmark=benchmark).update(status=Run.Status.CANCELLED)
-    for subject in (benchmark, benchmark.runs.get()):
-        with pytest.raises(GateError):
+    told = {benchmark: "has completed: there is nothing to judge", benchmark.runs.get(): "only a completed run can be"}
+    for subject, said in told.items():
+        with pytest.raises(GateError, match=said):
             gate(subject, rules=read_rules("floors: {mrr: 0}"))
 
 

@@ -1,5 +1,7 @@
 """From a matrix to measured runs, through the real queue machinery and the real index."""
 
+from pathlib import Path
+
 import pytest
 
 from apps.benchmarks.cancelling import cancel
@@ -129,14 +131,14 @@ def test_a_cancelled_benchmark_keeps_its_rows_shows_no_means_and_resumes(library
     assert run_key(benchmark) == run_key(undisturbed)
 
 
-def test_a_model_that_is_missing_fails_only_the_runs_that_need_it(library: Mapping) -> None:
+def test_a_model_that_cannot_be_loaded_fails_only_the_runs_that_need_it(library: Mapping, tmp_path: Path) -> None:
     benchmark = benchmark_of(
-        library, {"search_modes": ["dense"], "use_reranker": [False, True], "rerankers": ["/no/such/model"]}
+        library, {"search_modes": ["dense"], "use_reranker": [False, True], "rerankers": [str(tmp_path)]}
     )
     wait(launch(benchmark))
     plain, reranked = benchmark.runs.order_by("run_order")
     assert (plain.status, reranked.status) == (Run.Status.COMPLETED, Run.Status.FAILED)
-    assert "/no/such/model" in reranked.error_message
+    assert f"The model '{tmp_path}' could not be loaded" in reranked.error_message
     assert reranked.query_results.exclude(error="").count() == 12
     benchmark.refresh_from_db()
     assert benchmark.status == "completed"

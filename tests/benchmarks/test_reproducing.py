@@ -161,8 +161,8 @@ def test_a_measure_that_was_added_since_differs_from_nothing(manifest: dict[str,
     assert "the values of single queries are not" in verify(second).differences[0]
 
 
-def test_a_run_that_failed_then_is_expected_to_fail(library: Mapping) -> None:
-    matrix = {"use_reranker": [False, True], "rerankers": ["/no/such/model"]}
+def test_a_run_that_failed_then_is_expected_to_fail(library: Mapping, tmp_path: Path) -> None:
+    matrix = {"use_reranker": [False, True], "rerankers": [str(tmp_path)]}
     first = run(library, matrix=matrix)
     manifest = manifest_of(first)
     assert [one["result"] is None for one in manifest["runs"]] == [False, True]
@@ -174,8 +174,8 @@ def test_a_run_that_failed_then_is_expected_to_fail(library: Mapping) -> None:
     assert "then it completed, here it failed (Every query failed" in told
 
 
-def test_where_nothing_completed_nothing_is_reproduced(library: Mapping) -> None:
-    first = run(library, matrix={"use_reranker": [True], "rerankers": ["/no/such/model"]})
+def test_where_nothing_completed_nothing_is_reproduced(library: Mapping, tmp_path: Path) -> None:
+    first = run(library, matrix={"use_reranker": [True], "rerankers": [str(tmp_path)]})
     verification = verify(again(manifest_of(first)))
     assert not verification.differences
     assert not verification.reproduces

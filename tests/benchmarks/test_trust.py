@@ -2,6 +2,7 @@
 
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -148,9 +149,9 @@ def test_logical_encodings_are_counted_per_run(library: Mapping) -> None:
     assert made_by["libraries"]["numpy"]
 
 
-def test_the_command_fails_when_every_run_failed_and_still_prints_the_report(library: Mapping) -> None:
+def test_the_command_fails_when_every_run_failed_and_still_prints_the_report(library: Mapping, tmp_path: Path) -> None:
     out = io.StringIO()
-    reranker = ("--rerank", "on", "--reranker", "/no/such/model")
+    reranker = ("--rerank", "on", "--reranker", str(tmp_path))
     with pytest.raises(CommandError, match="The benchmark failed"):
         call_command("run_benchmark", "library", "--modes", "dense", *reranker, "--wait", "--json", stdout=out)
     report = json.loads(out.getvalue())

@@ -22,14 +22,14 @@ PROGRAM = re.search(r"```python\n(.*?)```", (CHECKOUT / "README.md").read_text(e
 BLOCKED = "import sys; sys.modules.update(dict.fromkeys(['django', 'numpy', 'redis', 'psycopg', 'yaml']))\n"
 
 
-FAILING = ('"search_modes": ["dense", "hybrid"]', '"use_reranker": [True], "rerankers": ["nobody/no-such-model"]')
+ABSENT = ('"search_modes": ["dense", "hybrid"]', '"use_reranker": [True], "rerankers": ["nobody/no-such-model"]')
 UNDECIDED = "slices: {'category: none': {ndcg@10: 0.8}}"
 # The rules, what of the program is another, its exit status, and the end of what it says on stdout or stderr.
 ENDS = [
     ("floors: {ndcg@10: 0.8}", ("", ""), 0, "## Gate passed"),
     ("floors: {ndcg@10: 0.95}", ("", ""), 1, "## Gate failed"),
     (UNDECIDED, ("", ""), 2, "## Gate"),
-    ("floors: {ndcg@10: 0.8}", FAILING, 2, "has completed: there is nothing to judge."),
+    ("floors: {ndcg@10: 0.8}", ABSENT, 2, "or download it once with `hf download`."),
     ("floors: {ndcg@10: 0.8}", ("Handbook", "Yearbook"), 2, "You see no collection named 'Yearbook'."),
     ("floors: {ndcg@10: 0.8}", ("timeout=3600", "timeout=0"), 2, "After 0 s it goes on. benchmark: "),
 ]
