@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import huggingface_hub
 import pytest
+from huggingface_hub import HfApi, constants
 from huggingface_hub.errors import RepositoryNotFoundError
 
 from apps.benchmarks.defining.previewing import preview
@@ -122,8 +122,8 @@ def test_the_hub_is_asked_for_a_reranker_that_would_be_downloaded(monkeypatch: p
     def is_away(*args: Any, **told: Any) -> Any:
         raise httpx.ConnectError("No route to the hub.")
 
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", knows_none)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(HfApi, "model_info", knows_none)
     assert "knows none of that name" in lack({"reranker": "no/such-reranker"})
-    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", is_away)
+    monkeypatch.setattr(HfApi, "model_info", is_away)
     assert lack({"reranker": "no/such-reranker"}) == "", "a worker may reach what a web process does not"
