@@ -3,8 +3,11 @@
 import io
 import json
 import logging
+import sys
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -166,3 +169,28 @@ def test_a_batch_is_counted_and_named_in_the_log(lines: io.StringIO, transaction
     assert line["level"] == "ERROR"
     (counted,) = [count for count in counters.counted() if count.name == counters.BATCHES]
     assert counted == (counters.BATCHES, (operation.kind, "failed"), 1)
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_a_batch_is_a_span_where_opentelemetry_is_there(
+    installed: bool, transactional_db: None, monkeypatch: Any
+) -> None:
+    spans: list[tuple[str, dict[str, Any]]] = []
+
+    @contextmanager
+    def span(name: str, attributes: dict[str, Any]) -> Iterator[None]:
+        spans.append((name, attributes))
+        yield
+        spans.append((name, {"ended": True}))
+
+    trace = SimpleNamespace(get_tracer=lambda _: SimpleNamespace(start_as_current_span=span))
+    monkeypatch.setitem(sys.modules, "opentelemetry", SimpleNamespace(trace=trace) if installed else None)
+    monkeypatch.setattr(working, "handler_for", lambda _: SimpleNamespace(perform=lambda *_: None))
+    operation = start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=[({}, 1)])
+    batch = operation.batches.get()
+    assert working.perform_batch(batch.pk, owner="me")
+
+    facts = {"operation": str(operation.pk), "batch": batch.ordinal, "worker": "me"}
+    name = f"batch {operation.kind}"
+    told = [(name, {f"benchbench.{key}": fact for key, fact in facts.items()}), (name, {"ended": True})]
+    assert spans == (told if installed else [])
