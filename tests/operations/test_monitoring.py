@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import re
 import sys
 import uuid
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import Permission, User
+from django.db import connection
 from django.test import Client, override_settings
 from django.urls import reverse
 from prometheus_client.parser import text_string_to_metric_families
@@ -25,6 +27,7 @@ from apps.operations.models import Operation
 from apps.operations.monitoring import counters
 from benchbench.errors import BenchbenchError
 from benchbench.logs import FORMATTERS, WithOperation
+from tests.proxy.conftest import COMPOSE
 
 Metrics = dict[tuple[str, frozenset[tuple[str, str]]], float]
 TOKEN = "long and random"
@@ -60,6 +63,20 @@ class TestHealth:
         monkeypatch.setitem(settings.RQ_QUEUES, "default", nowhere)
         answer = client.get("/readyz")
         assert (answer.status_code, answer.json()) == (503, {"database": "ok", "tables": "ok", "redis": "unavailable"})
+
+    @pytest.mark.django_db(transaction=True)
+    def test_it_is_not_ready_without_postgresql(self, client: Client, monkeypatch: Any) -> None:
+        connection.close()
+        for name, value in {"HOST": "127.0.0.1", "PORT": "1"}.items():
+            monkeypatch.setitem(connection.settings_dict, name, value)
+        answer = client.get("/readyz")
+        assert answer.status_code == 503
+        assert answer.json() == {"database": "unavailable", "tables": "unavailable", "redis": "ok"}
+
+    def test_docker_compose_asks_whether_it_is_ready(self) -> None:
+        """What it asks fails with the services: only `/readyz` does."""
+        code = COMPOSE["web"]["healthcheck"]["test"][-1]
+        assert re.findall(r"http://localhost:8000(/[^\"]*)", code) == ["/readyz"]
 
     @override_settings(SECURE_SSL_REDIRECT=True)
     def test_a_probe_from_within_is_not_sent_to_https(self, client: Client) -> None:
