@@ -17,6 +17,7 @@ import psycopg
 import pytest
 import redis
 from django.conf import settings
+from django.contrib.auth.models import Group
 from django.db import connection, transaction
 from django.test import TransactionTestCase
 from hypothesis import settings as hypothesis_settings
@@ -60,6 +61,21 @@ def pytest_collection() -> Generator[None, Any, Any]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes longest: at the end one process would do it while the others had nothing left."""
     items.sort(key=lambda item: item.path.parent.name not in ("browser", "client"))
+
+
+@pytest.fixture(scope="session")
+def groups_of_migrations() -> dict[str, set[str]]:
+    """The groups that migrations made, each with its permissions, as they were before any test."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any, groups_of_migrations: dict[str, set[str]]) -> None:
+    """Make the database of the tests, and look at what the first test may already empty."""
+    with django_db_blocker.unblock():
+        rows = Group.objects.values_list("name", "permissions__content_type__app_label", "permissions__codename")
+        for name, label, codename in rows:
+            groups_of_migrations.setdefault(name, set()).add(f"{label}.{codename}")
 
 
 @functools.cache

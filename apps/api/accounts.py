@@ -15,7 +15,7 @@ from django.http import HttpRequest
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from benchbench.access import ROLES, teams_of
-from benchbench.site.admin import TickedRows
+from benchbench.site.strict import StrictAdmin
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
@@ -52,7 +52,7 @@ def may_manage(user: Any, other: User) -> bool:
 
 
 @admin.register(User)
-class UserAdmin(DjangoUserAdmin, TickedRows):
+class UserAdmin(DjangoUserAdmin, StrictAdmin):
     """Whoever may change users changes those who may do no more than they, and gives them no more."""
 
     form = UserChangeForm
@@ -78,7 +78,7 @@ class UserAdmin(DjangoUserAdmin, TickedRows):
 
 
 @admin.register(Group)
-class GroupAdmin(DjangoGroupAdmin, TickedRows):
+class GroupAdmin(DjangoGroupAdmin, StrictAdmin):
     """Superusers make and change groups; who may look at them sees roles and the teams that they know.
 
     To change a group is to give, or to take, for all its members at once.

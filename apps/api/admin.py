@@ -1,4 +1,4 @@
-"""Admin pages of the tokens that users make for their programs; `accounts` has those of users and groups."""
+"""Admin pages of the tokens of users; `accounts` has those of users and groups, `log` of what they did."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from unfold.decorators import display
 
-from apps.api import accounts, views  # noqa: F401 (accounts registers its pages)
+from apps.api import accounts, log, views  # noqa: F401 (the first two register their pages)
 from apps.api.access.tokens import revoke_token
 from apps.api.models import AccessToken
 from benchbench.site.additions import Page

@@ -10,10 +10,12 @@ from benchbench.reading.strict_json import canonical, fault, kind
 
 # The keys of a reference to a document, in the order in which resolving asks for them.
 DOC_REF_KEYS = ("document_id", "uri", "content_hash", "path", "file_name")
-LENGTHS = {"key": 200, "category": 100, "difficulty": 100, "query_type": 100, "split": 50}
+LENGTHS = {"key": 200, "text": 100_000, "category": 100, "difficulty": 100, "query_type": 100, "split": 50}
+REFERENCE_LENGTH = 2_000  # of each key of a reference, and of a section: what no document is called
 SLICE_LENGTH = 100
 LABEL_LENGTH = 50
 JUDGE_LENGTH = 200
+FIELDS = {"key": "query_key", "text": "query_text"}  # what forms and the API call them
 GRADES = range(-(2**15), 2**15)  # what a column of two bytes holds; narrower scales are the readers' rules
 
 
@@ -100,7 +102,8 @@ def doc_ref_fault(doc_ref: Any) -> tuple[str, str]:
             return f"has the unknown key {key[:40]!a}: known are {known}", key
         if not isinstance(value, str) or not value.strip():
             return f"must hold strings that are not blank: its {key} is {_shown(value)}", key
-    return "", ""
+    key = _too_long(doc_ref)
+    return (f"has more than {REFERENCE_LENGTH:,} characters in its {key}" if key else ""), key
 
 
 def check(record: DatasetRecord) -> None:
@@ -127,19 +130,35 @@ def check_query(query: QueryRecord) -> None:
         raise DatasetError(f"{where} needs a key and a text that are not blank.", field=blank)
     for name, limit in LENGTHS.items():
         if len(getattr(query, name)) > limit:
-            raise DatasetError(f"{where} has more than {limit} characters in its {name}.", field=name)
+            raise DatasetError(
+                f"{where} has more than {limit:,} characters in its {name}.", field=FIELDS.get(name, name)
+            )
     if any(len(name) > SLICE_LENGTH for name in query.slices):
         raise DatasetError(f"{where} has a slice of more than {SLICE_LENGTH} characters.", field="slices")
     judgments = [[getattr(judgment, name) for name in JUDGMENT_FIELDS] for judgment in query.judgments]
     if flaw := fault([[getattr(query, name) for name in QUERY_FIELDS], judgments]):
         raise DatasetError(f"{where} {flaw}.")
     for judgment in query.judgments:
-        if judgment.grade not in GRADES:
-            raise DatasetError(f"{where} has the grade {judgment.grade}, which is out of range.", field="grade")
-        if len(judgment.judge) > JUDGE_LENGTH:
-            raise DatasetError(f"{where} has a judge of more than {JUDGE_LENGTH} characters.", field="judge")
+        _check_judgment(judgment, where)
     if len({canonical(judgment.doc_ref) for judgment in query.judgments}) < len(query.judgments):
         raise DatasetError(f"{where} judges a document twice.", field="judgments")
+
+
+def _check_judgment(judgment: JudgmentRecord, where: str) -> None:
+    if judgment.grade not in GRADES:
+        raise DatasetError(f"{where} has the grade {judgment.grade}, which is out of range.", field="grade")
+    if len(judgment.judge) > JUDGE_LENGTH:
+        raise DatasetError(f"{where} has a judge of more than {JUDGE_LENGTH} characters.", field="judge")
+    if key := _too_long(judgment.doc_ref):
+        raise DatasetError(f"{where} has a {key} of more than {REFERENCE_LENGTH:,} characters.", field="doc_ref")
+    if any(len(section) > REFERENCE_LENGTH for section in judgment.section_refs or ()):
+        raise DatasetError(f"{where} has a section of more than {REFERENCE_LENGTH:,} characters.", field="section_refs")
+
+
+def _too_long(doc_ref: dict[str, Any]) -> str:
+    """Return the key of a reference whose value is too long, "" for none."""
+    long = (key for key, value in doc_ref.items() if isinstance(value, str) and len(value) > REFERENCE_LENGTH)
+    return next(long, "")
 
 
 def _shown(value: Any) -> str:

@@ -8,7 +8,7 @@ from django.contrib import messages
 from django.contrib.admin import RelatedFieldListFilter
 from django.contrib.admin.utils import flatten_fieldsets
 from django.contrib.auth.models import Group
-from django.core.exceptions import BadRequest, PermissionDenied, ValidationError
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Model, Q, QuerySet, TextField
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -16,7 +16,6 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern
 from django.utils.html import strip_tags
 from django.utils.safestring import mark_safe
-from unfold.admin import ModelAdmin
 from unfold.decorators import display
 from unfold.paginator import InfinitePaginator
 from unfold.widgets import UnfoldAdminTextareaWidget
@@ -27,6 +26,7 @@ from benchbench.site.additions import ADDITIONS, Addition, Page
 from benchbench.site.history import note
 from benchbench.site.pages import next_page
 from benchbench.site.panels import Button, Panel, Table, change_url, changelist_url, table
+from benchbench.site.strict import StrictAdmin
 
 # Colours of unfold's labels, by the status of whatever has one.
 STATUS_COLOURS = {
@@ -69,20 +69,7 @@ def unlinked(shown: str) -> str:
     return mark_safe(strip_tags(shown))  # nosec # no tag is left
 
 
-class TickedRows(ModelAdmin):
-    """Refuses actions on ids that no row could have: anybody may have written the form."""
-
-    def response_action(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
-        """Do an action to the rows that were ticked. Raises BadRequest for an id that no row could have."""
-        for id in request.POST.getlist("_selected_action"):
-            try:
-                self.opts.pk.to_python(id)
-            except ValidationError:
-                raise BadRequest(f"{id[:80]!r} is the id of no {self.opts.verbose_name}.") from None
-        return super().response_action(request, queryset)
-
-
-class SiteAdmin(TickedRows):
+class SiteAdmin(StrictAdmin):
     """Shows the rows that `visible` lets the user see: any other is not found.
 
     Subclasses name the buttons, panels and the trail of an object's page, and `pages` beside Django's own; rooms above

@@ -121,6 +121,7 @@ UNFOLD: dict[str, Any] = {
                     {"title": "API", "icon": "code", "link": reverse_lazy("api_docs"), "permission": is_staff},
                     sidebar_item("Users", "person", "auth.user"),
                     sidebar_item("Groups", "group", "auth.group"),
+                    sidebar_item("Log", "history", "admin.logentry") | {"permission": is_superuser},
                 ],
             },
         ],

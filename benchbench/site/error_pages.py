@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.contrib import admin
-from django.core.exceptions import PermissionDenied, RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent
+from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template import loader
@@ -33,11 +33,12 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Answer a request that Django refuses before a view sees it. Of who asks nothing is known."""
+    """Answer a request that cannot be read, or that a page refuses. Of who asks nothing is known."""
     if isinstance(exception, RequestDataTooBig | TooManyFieldsSent | TooManyFilesSent):
         sentence = "Nothing was changed: the form holds more than the site accepts. Go back, and shorten it."
         return _plain(413, {"title": "Too large", "sentence": sentence})
-    sentence = "The request was refused before it was read: the site does not accept the address or a header."
+    unread = "The request was refused before it was read: the site does not accept the address or a header."
+    sentence = _said(exception, BadRequest) or unread
     return _plain(400, {"title": "Refused", "sentence": sentence})
 
 

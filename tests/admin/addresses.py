@@ -11,6 +11,7 @@ from rq.results import Result
 
 from apps.api.access.tokens import issue_token
 from apps.benchmarks.models import Benchmark, QueryResult, Run
+from benchbench.site.history import note
 from tests.api.worlds import worlds
 from tests.pages import Address, addresses
 
@@ -23,6 +24,7 @@ def make_world(owner: User) -> None:
     """Make a small site with a row of everything that has a page, most of it the owner's, and a job on a queue."""
     worlds(owner)
     Group.objects.create(name="team")
+    note(owner, Benchmark.objects.all(), "Started.")
     issue_token(owner, name="ci")
     job = django_rq.get_queue("default", commit_mode="auto").enqueue("apps.operations.tasks.work_batch", 0)
     Result.create(job, Result.Type.SUCCESSFUL, ttl=3600, return_value=None)

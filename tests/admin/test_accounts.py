@@ -173,6 +173,10 @@ def test_roles_have_what_is_written(db: None) -> None:
     assert told["judge"] - told["viewer"] == {"judging.add_grade"}
 
 
+def test_a_site_begins_with_the_roles(groups_of_migrations: dict[str, set[str]]) -> None:
+    assert groups_of_migrations == {role: permissions_of(role) for role in ROLES}
+
+
 def test_a_group_that_has_the_name_of_a_role_gets_nothing(db: None) -> None:
     Group.objects.filter(name="admin").delete()
     Group.objects.create(name="admin")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client, override_settings
+from django.test import Client
 from django.urls import reverse
 
 from apps.api.models import AccessToken
@@ -17,6 +17,7 @@ from benchbench.site.downloads import attachment
 from benchbench.site.policies import CONTENT_SECURITY_POLICY
 from tests.admin.addresses import make_world
 from tests.pages import NO_PAGES, every_address
+from tests.proxy.conftest import COMPOSE
 
 pytestmark = pytest.mark.thorough
 
@@ -115,12 +116,6 @@ def test_no_address_leads_elsewhere(world: Client, target: str) -> None:
         assert here.match(location), (number, location)
 
 
-def test_https_is_for_good(settings: Any) -> None:
-    """With HTTPS=true, as `check --deploy` below has it."""
-    with override_settings(SECURE_SSL_REDIRECT=True, SECURE_HSTS_SECONDS=31_536_000):
-        assert Client().get("/admin/login/")["Location"].startswith("https://")
-
-
 PRODUCTION = {
     "DATABASE_URL": "postgresql://benchbench:password@db.example.org/benchbench",
     "REDIS_URL": "redis://:password@redis.example.org/0",
@@ -133,6 +128,16 @@ from benchbench import settings
 for name in ("DEBUG", "SECURE_SSL_REDIRECT", "SECURE_HSTS_SECONDS", "SECURE_HSTS_INCLUDE_SUBDOMAINS",
              "SESSION_COOKIE_SECURE", "CSRF_COOKIE_SECURE"):
     print(name, getattr(settings, name))
+"""
+
+
+ANSWERED = """
+import django
+django.setup()
+from django.test import Client
+client = Client(headers={"Host": "bench.example.org"})
+print(client.get("/admin/login/")["Location"])
+print(client.get("/healthz", headers={"X-Forwarded-Proto": "https"})["Strict-Transport-Security"])
 """
 
 
@@ -155,6 +160,21 @@ def test_there_is_nothing_to_say_of_production_settings() -> None:
         "SESSION_COOKIE_SECURE True",
         "CSRF_COOKIE_SECURE True",
     ]
+
+
+def test_https_is_for_good() -> None:
+    to, for_how_long = in_production("-c", ANSWERED).splitlines()[:2]  # a log follows
+    assert to == "https://bench.example.org/admin/login/"
+    assert for_how_long == "max-age=31536000; includeSubDomains"
+
+
+def test_the_redis_of_docker_compose_has_a_password() -> None:
+    command = COMPOSE["redis"]["command"]
+    password = command[command.index("--requirepass") + 1]
+    assert re.fullmatch(r"\$\{REDIS_PASSWORD:\?.+\}", password), "Compose refuses to start without one"
+    sites = [service["environment"]["REDIS_URL"] for service in COMPOSE.values() if service.get("env_file")]
+    assert len(sites) >= 4
+    assert set(sites) == {f"redis://:{password}@redis/0"}
 
 
 def test_a_redis_without_a_password_is_told() -> None:

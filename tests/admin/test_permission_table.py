@@ -27,6 +27,7 @@ from apps.api.endpoint import Endpoint
 from apps.judging.models import RoundItem
 from apps.operations.sockets.consumers import PERMISSIONS
 from apps.operations.sockets.routing import websocket_urlpatterns
+from benchbench.site.history import note
 from tests.admin.conftest import make_staff  # noqa: F401
 from tests.admin.test_isolation import FORMATS, POSTED, owner  # noqa: F401 (a fixture)
 from tests.pages import Address, every_address
@@ -169,6 +170,7 @@ def test_who_may_what_is_as_it_is_written(owner: User) -> None:  # noqa: F811
     Group.objects.all().delete()  # the first is asked for: let it be a role, which whoever may see groups sees
     make_roles(apps)
     issue_token(owner, name="ci")
+    note(User.objects.create_user("somebody"), [owner], "Looked at.")  # who did something himself is not deleted
     Group.objects.get_or_create(name="team")
     told = "\n".join(
         [

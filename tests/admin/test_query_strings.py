@@ -1,22 +1,41 @@
 """Query strings that anybody may write: no page fails of them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+from django.contrib import admin
 from django.contrib.auth.models import User
+from django.contrib.postgres.fields import ArrayField
+from django.http import QueryDict
+from django.template.response import SimpleTemplateResponse
 from django.test import Client
 
-from tests.admin.addresses import make_world, paths
-
-pytestmark = pytest.mark.thorough
+from apps.datasets.models import Query
+from benchbench.site.panels import changelist_url
+from tests.admin.addresses import make_world, paths, queries_of, rows_of, value_of
+from tests.pages import every_address
 
 FIELDS = ("dataset", "collection", "run", "runs", "mapping", "benchmark", "index", "round", "version", "kind", "name")
 VALUES = ("x", "%00", "[]", "-1", "9" * 30, "00000000-0000-0000-0000-000000000000")
+LONG = "9" * 5_000  # int() refuses more than 4,300 digits
+LOOKUPS = ("exact", "in", "gte", "isnull", "contains")
+NOT_GET = ("logout", "stop_job", "confirm_action", "actions", "view_on_site")
 
 
 @pytest.fixture
-def pages(transactional_db: None) -> dict[str, str]:
-    ada = User.objects.create_superuser("ada")
+def client(transactional_db: None) -> Client:
+    """Return what asks as a superuser, and hands back the answer where a page fails."""
+    client = Client(raise_request_exception=False)
+    client.force_login(User.objects.create_superuser("ada"))
+    return client
+
+
+@pytest.fixture
+def pages(client: Client) -> dict[str, str]:
+    ada = User.objects.get(username="ada")
     make_world(ada)
     return paths(ada)
 
@@ -25,9 +44,92 @@ def asked(client: Client, path: str, **values: Any) -> int:
     return client.get(path, values).status_code
 
 
-def test_what_is_no_choice_chooses_nothing(pages: dict[str, str]) -> None:
-    client = Client()
-    client.force_login(User.objects.get(username="ada"))
+def columns() -> Iterator[tuple[str, Any]]:
+    """Yield every column of every list, with the address of the list."""
+    for model in admin.site._registry:
+        for field in model._meta.concrete_fields:
+            yield changelist_url(model), field
+
+
+@contextmanager
+def names_read() -> Iterator[set[str]]:
+    """Collect the names of the parameters that pages look for."""
+    names: set[str] = set()
+
+    def recording(method: Any) -> Any:
+        def read(self: QueryDict, key: Any, *args: Any) -> Any:
+            if isinstance(key, str):
+                names.add(key)
+            return method(self, key, *args)
+
+        return read
+
+    kept = {name: getattr(QueryDict, name) for name in ("__getitem__", "__contains__", "getlist")}
+    with patch.multiple(QueryDict, **{name: recording(method) for name, method in kept.items()}):
+        yield names
+
+
+def test_lists_are_not_filtered_by_what_a_column_cannot_hold(client: Client) -> None:
+    arrays = [(path, field.name) for path, field in columns() if isinstance(field, ArrayField)]
+    assert len(arrays) > 6
+    for path, name in arrays:
+        for lookup in ("", "__exact", "__gte", "__in"):
+            assert asked(client, path, **{f"{name}{lookup}": "x"}) in (200, 400), (path, name, lookup)
+
+
+def test_who_filters_so_is_told_it(client: Client) -> None:
+    for asked_for in ("slices__gte=x", "id=x", "dataset__owner__password=x"):
+        page = client.get(f"{changelist_url(Query)}?{asked_for}")
+        assert page.status_code == 400
+        assert "The list of queries cannot be filtered as the address asks" in page.content.decode()
+        assert asked_for in page.content.decode()
+
+
+@pytest.mark.thorough
+def test_no_lookup_of_any_column_makes_a_list_fail(client: Client, pages: dict[str, str]) -> None:
+    failed = []
+    with patch.object(SimpleTemplateResponse, "rendered_content", ""):
+        for path, field in columns():
+            tried = [(lookup, value) for lookup in LOOKUPS for value in ("x", "", LONG)]
+            for lookup, value in (*tried, ("regex", "["), ("year", LONG[:30])):
+                if asked(client, path, **{f"{field.name}__{lookup}": value}) >= 500:
+                    failed.append((path, field.name, lookup, value[:5]))
+    assert not failed
+
+
+@pytest.mark.thorough
+def test_no_value_of_a_parameter_that_a_page_reads_makes_it_fail(client: Client, pages: dict[str, str]) -> None:
+    failed = []
+    for name, path in addresses_read().items():
+        with names_read() as names:
+            client.get(path)
+        known = names - {"csrfmiddlewaretoken", "action"}
+        bare = path.partition("?")[0]
+        for parameter in known:
+            for value in ("x", "", "[]", "-1", LONG):
+                if asked(client, bare, **{parameter: value}) >= 500:
+                    failed.append((name, parameter, value[:5]))
+    assert not failed
+
+
+def addresses_read() -> dict[str, str]:
+    """Return by name a path of every page, part of a page and file; of pages with rows that of one row."""
+    found = {}
+    for address in every_address():
+        name = address.name.rpartition(":")[2]
+        if name in NOT_GET or address.name.startswith("django_rq:"):
+            continue
+        of_row = {"object_id", "query_id", "id", "item_id"} & set(address.parameters)
+        row = rows_of(address)[-1] if of_row and address.model else None
+        if of_row and row is None:
+            continue
+        values = {parameter: value_of(parameter, row) for parameter in address.parameters}
+        found[address.name] = address.url(values.__getitem__) + queries_of(address.name, row)[-1]
+    return found
+
+
+@pytest.mark.thorough
+def test_what_is_no_choice_chooses_nothing(client: Client, pages: dict[str, str]) -> None:
     adding = {name: path for name, path in pages.items() if name.partition(" ")[0].endswith("_add")}
     assert len(adding) > 8
     for path in adding.values():
@@ -35,17 +137,15 @@ def test_what_is_no_choice_chooses_nothing(pages: dict[str, str]) -> None:
             assert asked(client, path, **dict.fromkeys(FIELDS, value)) == 200, (path, value)
 
 
-def test_a_nul_is_refused_before_any_page(pages: dict[str, str]) -> None:
-    client = Client()
-    client.force_login(User.objects.get(username="ada"))
+@pytest.mark.thorough
+def test_a_nul_is_refused_before_any_page(client: Client, pages: dict[str, str]) -> None:
     for path in (path for path in pages.values() if path.startswith("/admin/")):
         for name in ("kind", "status__exact"):
             assert asked(client, path.partition("?")[0], **{name: "\0"}) == 400, path
 
 
-def test_what_is_ticked_is_an_id(pages: dict[str, str]) -> None:
-    client = Client()
-    client.force_login(User.objects.get(username="ada"))
+@pytest.mark.thorough
+def test_what_is_ticked_is_an_id(client: Client, pages: dict[str, str]) -> None:
     lists = {name: path for name, path in pages.items() if name.endswith("_changelist")}
     assert len(lists) > 15
     for name, path in lists.items():

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -14,6 +14,7 @@ from apps.benchmarks.models import Benchmark
 from apps.collections.models import Collection
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
+from benchbench.site.history import note
 from benchbench.site.panels import change_url, changelist_url
 from tests.api.callers import Callers
 from tests.api.conftest import callers, make_staff  # noqa: F401
@@ -105,3 +106,37 @@ def test_who_did_something_is_not_deleted(admin_client: Client, admin_user: User
     LogEntry.objects.log_actions(ada.pk, [collection], 2, "Changed.", single_object=True)
     assert admin_client.post(delete, {"post": "yes"}).status_code == 403
     assert User.objects.filter(pk=ada.pk).exists()
+
+
+def test_superusers_read_what_was_done_to_rows_that_are_gone(admin_client: Client, admin_user: User) -> None:
+    collection = Collection.objects.create(name="<b>fruit</b>")
+    note(admin_user, [collection], "Looked at.")
+    path = change_url(collection)
+    assert admin_client.post(reverse("admin:collections_collection_delete", args=[collection.pk]), {"post": "yes"})
+    every = changelist_url(LogEntry)
+    page = admin_client.get(every).content.decode()
+    assert "Looked at." in page
+    assert "deleted" in page
+    assert "&lt;b&gt;fruit" in page
+    assert page.count(f'href="{path}"') == 1, "of the deletion there is no link"
+    for found, count in (({"q": str(collection.pk)}, 2), ({"q": "nobody"}, 0), ({"action_flag__exact": 3}, 1)):
+        assert len(admin_client.get(every, found).context["cl"].result_list) == count, found
+    entry = LogEntry.objects.latest("pk")
+    assert admin_client.get(change_url(entry)).status_code == 200
+    assert admin_client.post(change_url(entry), {"object_repr": "nothing"}).status_code == 403
+    assert (
+        admin_client.post(reverse("admin:admin_logentry_delete", args=[entry.pk]), {"post": "yes"}).status_code == 403
+    )
+    assert LogEntry.objects.count() == 2
+
+
+def test_only_superusers_read_the_log(callers: Callers) -> None:  # noqa: F811
+    note(callers.owner.user, [Collection.objects.create(name="fruit")], "Looked at.")
+    entry = LogEntry.objects.get()
+    reader = User.objects.create_user("reader", is_staff=True)
+    reader.user_permissions.set(Permission.objects.all())
+    client = Client()
+    client.force_login(reader)
+    for path in (changelist_url(LogEntry), change_url(entry)):
+        assert client.get(path).status_code == 403
+    assert changelist_url(LogEntry) not in client.get(reverse("admin:index")).content.decode()

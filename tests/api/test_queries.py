@@ -154,6 +154,12 @@ def test_it_changes_and_removes_a_judgment(callers: Callers) -> None:
     [
         ({"relevance_grade": 1}, "doc_ref", "doc_ref is missing: state it."),
         ({"relevance_grade": 1, "doc_ref": {"url": "x"}}, "doc_ref.url", "has the unknown key 'url'"),
+        (
+            {"relevance_grade": 1, "doc_ref": {"document_id": "d" * 1_000_000}},
+            "doc_ref.document_id",
+            "2,000 characters",
+        ),
+        ({"relevance_grade": 1, "doc_ref": "u", "section_refs": ["s" * 2_001]}, "section_refs[0]", "2000 characters"),
         ({"relevance_grade": 1, "doc_ref": " "}, "doc_ref", "its uri is blank"),
         ({"relevance_grade": 1, "doc_ref": 7}, "doc_ref", "not a number"),
         ({"relevance_grade": 2**70, "doc_ref": "x"}, "relevance_grade", "at most 32767"),

@@ -186,12 +186,39 @@ def test_it_warns_of_queries_that_nothing_answers() -> None:
             replace(FRUIT, queries=[replace(RED, judgments=[JudgmentRecord({"uri": "u"}, 1, judge="j" * 201)])]),
             "a judge of more than 200",
         ),
+        (replace(FRUIT, queries=[replace(RED, text="a" * 1_000_000)]), "more than 100,000 characters in its text"),
+        (
+            replace(FRUIT, queries=[replace(RED, judgments=[JudgmentRecord({"document_id": "d" * 1_000_000}, 1)])]),
+            "'red' has a document_id of more than 2,000 characters",
+        ),
+        (
+            replace(FRUIT, queries=[replace(RED, judgments=[JudgmentRecord({"uri": "u"}, 1, ["s" * 1_000_000])])]),
+            "'red' has a section of more than 2,000 characters",
+        ),
     ],
 )
 def test_it_refuses_what_cannot_be_stored_and_keeps_nothing(record: DatasetRecord, sentence: str) -> None:
     with pytest.raises(DatasetError, match=sentence):
         import_dataset(record)
     assert not Dataset.objects.exists()
+
+
+def test_the_longest_text_and_reference_are_kept() -> None:
+    longest = replace(RED, text="a" * 100_000, judgments=[JudgmentRecord({"uri": "u" * 2_000}, 1, ["s" * 2_000])])
+    version = import_dataset(replace(FRUIT, queries=[longest])).version
+    assert stored_hash(version) == version.content_hash
+
+
+def test_keys_and_references_that_look_alike_are_kept_apart_and_told() -> None:
+    """Ids are what they were written as: nothing makes two of them one."""
+    apart = [JudgmentRecord({"document_id": "caf\u00e9"}, 1), JudgmentRecord({"document_id": "cafe\u0301"}, 0)]
+    queries = [replace(RED, judgments=apart), replace(RED, key="r\u0435d"), replace(RED, key="Red")]
+    imported = import_dataset(replace(FRUIT, queries=queries))
+    assert set(imported.version.queries.values_list("key", flat=True)) == {"red", "r\u0435d", "Red"}
+    assert imported.version.judgments.filter(query__key="red").count() == 2
+    keys, references = imported.report.warnings
+    assert keys == r"Query keys that look alike, and are different: 'red' and 'r\u0435d'."
+    assert references.startswith("References to documents that look alike, and are different: 'caf")
 
 
 def test_it_imports_adi(shared_data: Path) -> None:

@@ -46,6 +46,8 @@ def test_it_adds_a_query_with_its_judgments(fruit: Dataset) -> None:  # noqa: F8
         (QueryRecord("k", "t", [JudgmentRecord({"url": "x"}, 1)]), "has the unknown key 'url'"),
         (QueryRecord("k", "t", [JudgmentRecord(PEAR, 1), JudgmentRecord(PEAR, 2)]), "judges a document twice"),
         (QueryRecord("k", "t", category="x" * 101), "more than 100 characters in its category"),
+        (QueryRecord("k", "t" * 1_000_000), "more than 100,000 characters in its text"),
+        (QueryRecord("k", "t", [JudgmentRecord({"uri": "u" * 2_001}, 1)]), "a uri of more than 2,000 characters"),
     ],
 )
 def test_it_refuses_what_is_no_new_query(fruit: Dataset, record: QueryRecord, told: str) -> None:  # noqa: F811

@@ -3,13 +3,18 @@
 import io
 import json
 import logging
+import re
+import sys
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import Permission, User
+from django.db import connection
 from django.test import Client, override_settings
 from django.urls import reverse
 from prometheus_client.parser import text_string_to_metric_families
@@ -22,6 +27,7 @@ from apps.operations.models import Operation
 from apps.operations.monitoring import counters
 from benchbench.errors import BenchbenchError
 from benchbench.logs import FORMATTERS, WithOperation
+from tests.proxy.conftest import COMPOSE
 
 Metrics = dict[tuple[str, frozenset[tuple[str, str]]], float]
 TOKEN = "long and random"
@@ -57,6 +63,20 @@ class TestHealth:
         monkeypatch.setitem(settings.RQ_QUEUES, "default", nowhere)
         answer = client.get("/readyz")
         assert (answer.status_code, answer.json()) == (503, {"database": "ok", "tables": "ok", "redis": "unavailable"})
+
+    @pytest.mark.django_db(transaction=True)
+    def test_it_is_not_ready_without_postgresql(self, client: Client, monkeypatch: Any) -> None:
+        connection.close()
+        for name, value in {"HOST": "127.0.0.1", "PORT": "1"}.items():
+            monkeypatch.setitem(connection.settings_dict, name, value)
+        answer = client.get("/readyz")
+        assert answer.status_code == 503
+        assert answer.json() == {"database": "unavailable", "tables": "unavailable", "redis": "ok"}
+
+    def test_docker_compose_asks_whether_it_is_ready(self) -> None:
+        """What it asks fails with the services: only `/readyz` does."""
+        code = COMPOSE["web"]["healthcheck"]["test"][-1]
+        assert re.findall(r"http://localhost:8000(/[^\"]*)", code) == ["/readyz"]
 
     @override_settings(SECURE_SSL_REDIRECT=True)
     def test_a_probe_from_within_is_not_sent_to_https(self, client: Client) -> None:
@@ -166,3 +186,28 @@ def test_a_batch_is_counted_and_named_in_the_log(lines: io.StringIO, transaction
     assert line["level"] == "ERROR"
     (counted,) = [count for count in counters.counted() if count.name == counters.BATCHES]
     assert counted == (counters.BATCHES, (operation.kind, "failed"), 1)
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_a_batch_is_a_span_where_opentelemetry_is_there(
+    installed: bool, transactional_db: None, monkeypatch: Any
+) -> None:
+    spans: list[tuple[str, dict[str, Any]]] = []
+
+    @contextmanager
+    def span(name: str, attributes: dict[str, Any]) -> Iterator[None]:
+        spans.append((name, attributes))
+        yield
+        spans.append((name, {"ended": True}))
+
+    trace = SimpleNamespace(get_tracer=lambda _: SimpleNamespace(start_as_current_span=span))
+    monkeypatch.setitem(sys.modules, "opentelemetry", SimpleNamespace(trace=trace) if installed else None)
+    monkeypatch.setattr(working, "handler_for", lambda _: SimpleNamespace(perform=lambda *_: None))
+    operation = start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=[({}, 1)])
+    batch = operation.batches.get()
+    assert working.perform_batch(batch.pk, owner="me")
+
+    facts = {"operation": str(operation.pk), "batch": batch.ordinal, "worker": "me"}
+    name = f"batch {operation.kind}"
+    told = [(name, {f"benchbench.{key}": fact for key, fact in facts.items()}), (name, {"ended": True})]
+    assert spans == (told if installed else [])

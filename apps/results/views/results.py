@@ -46,7 +46,7 @@ def benchmark_live(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid
 def _board(request: HttpRequest, model_admin: SiteAdmin, benchmark: Benchmark) -> dict[str, Any]:
     """Return what both show: the board at the cutoff asked for, and what can be done to the benchmark now."""
     asked = request.GET.get("k", "")
-    k = int(asked) if asked.isdecimal() and int(asked) in benchmark.k_values else benchmark.primary_k
+    k = {str(k): k for k in benchmark.k_values}.get(asked, benchmark.primary_k)
     number = request.GET.get("version", "")
     version = int(number) if number.isdecimal() and len(number) < 10 else None
     here = reverse("admin:benchmark_results", args=[benchmark.pk])

@@ -9,7 +9,15 @@ from apps.api.fields import AnyValue, Choice, ListOf, Moment, StrictSerializer, 
 from apps.api.paging import Page
 from apps.api.serializers.datasets.queries import StateQuery
 from apps.datasets.models import Judgment
-from apps.datasets.records import DOC_REF_KEYS, GRADES, JUDGE_LENGTH, LENGTHS, as_doc_ref, doc_ref_fault
+from apps.datasets.records import (
+    DOC_REF_KEYS,
+    GRADES,
+    JUDGE_LENGTH,
+    LENGTHS,
+    REFERENCE_LENGTH,
+    as_doc_ref,
+    doc_ref_fault,
+)
 
 MOST_EDITS = 5000
 FILLED = {"type": "string", "pattern": r"\S"}
@@ -46,7 +54,11 @@ class GradeStated(StrictSerializer):
 
     relevance_grade = Whole(**GRADE, help_text="Above 0 is relevant, 0 judged not relevant.")
     section_refs = ListOf(
-        child=Text(), required=False, allow_null=True, default=None, help_text="Ids of sections of the document."
+        child=Text(max_length=REFERENCE_LENGTH),
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Ids of sections of the document.",
     )
     source = Choice(Judgment.Source.values, required=False, default=Judgment.Source.HUMAN.value)
     judge = Text(required=False, allow_blank=True, default="", max_length=JUDGE_LENGTH, help_text="Empty: your name.")

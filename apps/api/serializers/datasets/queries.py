@@ -26,7 +26,7 @@ class QueriesQuery(StateQuery):
 class QueryChange(StrictSerializer):
     """The fields to change; the others stay."""
 
-    query_text = Text(required=False)
+    query_text = Text(required=False, max_length=LENGTHS["text"])
     slices = ListOf(child=Text(max_length=SLICE_LENGTH), required=False)
     category = Text(**BLANK, max_length=LENGTHS["category"])
     difficulty = Text(**BLANK, max_length=LENGTHS["difficulty"])
@@ -43,7 +43,7 @@ class NewQuery(QueryChange):
     """A new query."""
 
     query_key = Text(max_length=LENGTHS["key"])
-    query_text = Text()
+    query_text = Text(max_length=LENGTHS["text"])
 
 
 class QueryFacts(serializers.Serializer):
