@@ -5,7 +5,7 @@
 #   PYTEST_ARGS, DEMO_ARGS  passed on
 #   TEST_PROCESSES=3        how many processes share the tests, each with services of its own; one more than there are
 #                           cores by default, since each waits for its services; 0: one, without sharing
-#   FUZZ_EXAMPLES=200000    how many files `make fuzz` damages for each reader; other ones each time
+#   FUZZ_EXAMPLES=200000    how many files `make fuzz` damages for each reader, and frames it sends; other ones each time
 #   FUZZ_REQUESTS=300       how many requests `make fuzz` makes up of each operation of the API; other ones each time
 #   ADDRESS=127.0.0.1:8000  where `make run` serves
 
@@ -40,9 +40,9 @@ thorough: $(INSTALLED) ## run the tests that take long: in a browser, of every p
 faults: $(INSTALLED) ## break workers, Redis, PostgreSQL, disks and models in every stage, and write the table of it
 	BENCHBENCH_WRITE_FAULTS=1 $(PYTEST) -m faults tests/faults $(PYTEST_ARGS)
 
-fuzz: $(INSTALLED) ## read FUZZ_EXAMPLES damaged files with each reader, import a part, go round with whole ones; try the API
+fuzz: $(INSTALLED) ## read FUZZ_EXAMPLES damaged files with each reader, import a part, go round with whole ones; try API and sockets
 	BENCHBENCH_FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) BENCHBENCH_FUZZ_REQUESTS=$(FUZZ_REQUESTS) \
-	  $(PYTEST) -m "not faults" -k "fuzzing or round_trips or survives or as_its_schema_says" $(PYTEST_ARGS)
+	  $(PYTEST) -m fuzz $(PYTEST_ARGS)
 
 install: $(INSTALLED) ## make the virtual environment .venv with the pinned packages
 

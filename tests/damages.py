@@ -1,8 +1,8 @@
 """Valid files, damaged where their structure is, for tests that a reader raises a sentence or reads something.
 
-The suite damages few files, the same each time. `make fuzz` goes on for longer, with other damages each time:
-BENCHBENCH_FUZZ_EXAMPLES says how many files each reader gets. What it finds becomes a case of its own in the tests of
-the reader. The files lie under the temporary directory of a test.
+The suite damages few files, the same each time. `make fuzz` goes on for longer, with other damages each time, over the
+tests with the marker `fuzz`: BENCHBENCH_FUZZ_EXAMPLES says how many files each reader gets. What it finds becomes a
+case of its own in the tests of the reader. The files lie under the temporary directory of a test.
 """
 
 import copy
@@ -64,6 +64,12 @@ KINDS = ("drop", "repeat", "replace", "add", "cut")
 Damage = tuple[str, int, int]
 SEEDS = st.integers(0, 2**32 - 1)
 FILES = 10  # of each drawn number: hypothesis takes longer to draw a file's damages than a reader to read it
+
+
+def drawn(examples: int, **more: Any) -> settings:
+    """Return the settings of a test whose inputs hypothesis draws: the same in the suite, other ones in `make fuzz`."""
+    whole: dict[str, Any] = {"derandomize": not IS_LONG, "database": None, "suppress_health_check": list(HealthCheck)}
+    return settings(max_examples=examples, **whole, **more)
 
 
 def damages_of(seed: int) -> Iterator[list[Damage]]:
@@ -132,13 +138,7 @@ def writer(folder: Path, files: dict[str, Any]) -> Callable[[list[Damage]], Path
 def fuzz(read: Callable[[Any], Any], write: Callable[[list[Damage]], Any], examples: int = EXAMPLES) -> None:
     """Read damaged files: each gives something, or a sentence."""
 
-    @settings(
-        max_examples=examples // FILES,
-        derandomize=not IS_LONG,
-        database=None,
-        phases=[Phase.generate],  # a seed cannot be made simpler
-        suppress_health_check=[HealthCheck.too_slow],
-    )
+    @drawn(examples // FILES, phases=[Phase.generate])  # a seed cannot be made simpler
     @given(seed=SEEDS)
     def check(seed: int) -> None:
         for damages in damages_of(seed):

@@ -113,6 +113,14 @@ def test_make_without_a_target_lists_the_targets() -> None:
         assert f"make {target} " in listed
 
 
+def test_make_fuzz_takes_every_test_that_draws_its_inputs_by_its_numbers() -> None:
+    modules = {path.relative_to(CHECKOUT): path.read_text() for path in (CHECKOUT / "tests").rglob("test_*.py")}
+    drawing = re.compile(r"^from tests\.damages import|environ.*BENCHBENCH_FUZZ_", re.MULTILINE)
+    fuzzers = {path for path, text in modules.items() if drawing.search(text)}
+    assert Path("tests/files/test_fuzzing.py") in fuzzers
+    assert {str(path) for path in fuzzers if "mark.fuzz" not in modules[path]} == set()
+
+
 def folders() -> dict[Path, list[Path]]:
     """Return the modules of every package but those of migrations, `__init__` left out."""
     modules = [module for room in ("apps", "benchbench") for module in (CHECKOUT / room).rglob("*.py")]

@@ -95,6 +95,7 @@ def test_its_examples_are_done_in_some_world(name: str, made: tuple[Caller, list
         assert any(200 <= status < 300 for status in statuses), (name, media_type, statuses)
 
 
+@pytest.mark.fuzz
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
 def test_at_its_boundaries_it_answers_as_its_schema_says(name: str, made: tuple[Caller, list[World]]) -> None:
     """Made here, and not where tests are collected: that would cost every process of the tests ten seconds."""
@@ -128,6 +129,7 @@ def of_each_type(cases: list[Any]) -> Iterator[Any]:
         yield wrong[crc32(field.encode()) % len(wrong)]
 
 
+@pytest.mark.fuzz
 @schema.parametrize()
 @settings(
     max_examples=FUZZED or FEW,

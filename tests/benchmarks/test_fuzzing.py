@@ -21,7 +21,7 @@ from tests.files.samples import RUN as FLOWBABY
 from tests.files.samples import write_file
 from tests.files.test_fuzzing import TREC_RUN
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.fuzz]
 RUNS: dict[str, Any] = {"bm25.run": TREC_RUN, "run.json": FLOWBABY}
 DATA = {"ground_truth.json": TRUTH, "documents/a.json": DOCUMENT, "documents/z.json": DOCUMENT | {"id": "Z"}}
 

@@ -11,6 +11,7 @@ from apps.collections.sources import open_source
 from tests.collections.test_sectioned import DOCUMENT
 from tests.damages import fuzz, import_each, writer
 
+pytestmark = pytest.mark.fuzz
 SOURCES: dict[str, dict[str, Any]] = {
     "corpus": {
         "corpus.jsonl": b'{"_id": "a", "title": "Pears", "text": "Green.", "uri": "shop:a", "metadata": {"n": 1}}\n'

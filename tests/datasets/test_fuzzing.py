@@ -17,6 +17,7 @@ from tests.datasets.test_readers import DOCUMENT, MODULES, QRELS_TXT, TABLE, TOP
 from tests.datasets.test_schema1 import FULL
 from tests.files.samples import METADATA, QRELS, TOPICS, write_file
 
+pytestmark = pytest.mark.fuzz
 JSON_LINES = [{"query_key": 1, "query_text": "red", "doc_ref": {"document_id": "d", "uri": "u"}, "grade": 2}] * 2
 SOURCES: dict[str, dict[str, Any]] = {
     "benchbench-json": {"a.json": FULL},

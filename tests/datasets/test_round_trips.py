@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 from apps.datasets.content import content_hash
@@ -17,7 +17,7 @@ from apps.datasets.records import DatasetRecord, check
 from apps.datasets.writers import WRITERS
 from apps.datasets.writers.losses import losses
 from benchbench.errors import BenchbenchError
-from tests.damages import EXAMPLES, IS_LONG
+from tests.damages import EXAMPLES, drawn
 from tests.datasets.drawn import records
 from tests.datasets.samples import SAMPLES
 
@@ -72,14 +72,9 @@ def test_import_export_import_gives_the_same_content(format: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("format", WRITERS)
-@settings(
-    max_examples=max(EXAMPLES // 60, 12),
-    derandomize=not IS_LONG,
-    database=None,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
+@drawn(max(EXAMPLES // 60, 12), phases=[Phase.generate])
 @given(data=st.data())
+@pytest.mark.fuzz
 @pytest.mark.thorough
 def test_whatever_a_dataset_holds_is_given_back_told_or_refused(
     format: str, data: st.DataObject, tmp_path: Path

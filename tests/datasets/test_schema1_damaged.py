@@ -5,14 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from apps.datasets.readers.schema1 import read_schema1
 from apps.datasets.records import check
 from benchbench.errors import BenchbenchError
+from tests.damages import EXAMPLES, drawn
 from tests.datasets.test_schema1 import FULL, parse, refusal
 
+DRAWN = drawn(EXAMPLES // 2)
 DAMAGED = {
     "empty": (b"", "The file is empty: JSON is expected."),
     "cut off": (b'{"queries": [', "The file is not JSON: Expecting value (line 1, column 14)."),
@@ -71,7 +73,8 @@ def accepted_or_refused_cleanly(content: bytes) -> bool:
     return True
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.fuzz
+@DRAWN
 @given(st.data())
 def test_whatever_stands_in_place_of_a_value_gives_a_dataset_or_a_sentence(data: st.DataObject) -> None:
     value = json.loads(json.dumps(FULL))
@@ -86,7 +89,8 @@ def test_whatever_stands_in_place_of_a_value_gives_a_dataset_or_a_sentence(data:
     assert accepted_or_refused_cleanly(json.dumps(value).encode())
 
 
-@settings(max_examples=100)
+@pytest.mark.fuzz
+@DRAWN
 @given(st.data())
 def test_whatever_bytes_change_gives_a_dataset_or_a_sentence(data: st.DataObject) -> None:
     content = bytearray(json.dumps(FULL).encode())

@@ -276,6 +276,7 @@ def combine(experiment: Experiment) -> None:
     combinations(experiment, where="e.yaml")
 
 
+@pytest.mark.fuzz
 def test_it_survives_damaged_bytes(tmp_path: Path) -> None:
     content = COMPACT.encode()
     combine(read(tmp_path, content))
@@ -285,5 +286,6 @@ def test_it_survives_damaged_bytes(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.fuzz
 def test_it_survives_damaged_values() -> None:
     fuzz(lambda value: combine(experiment_of(value, where="e.yaml")), lambda damages: damaged_value(FULL, damages))

@@ -23,6 +23,7 @@ TREC_LINES = b"1\twhat is it\n2\twhere\tis it\n"
 BEIR_QRELS = b"query-id\tcorpus-id\tscore\nq1\td1\t1\nq1\td2\t0\nq2\td1\t2\n"
 BEIR_QUERIES = b'{"_id": "q1", "text": "one", "metadata": {"split": "x"}}\n{"_id": 2, "text": "two"}\n'
 ASKED = {"q1", "q2"}
+pytestmark = pytest.mark.fuzz
 
 
 def read_ranked_trec(path: Path) -> None:

@@ -4,7 +4,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchbench.files import trec
@@ -14,21 +15,17 @@ from benchbench.files.flowbaby.summaries import compare_summaries, read_summary
 from benchbench.ir.canonical import Run, RunEntry
 from benchbench.ir.profiles import FLOWBABY_1_0, FLOWBABY_1_1
 from benchbench.reading.strict_json import read_value
-from tests.damages import EXAMPLES, IS_LONG
+from tests.damages import EXAMPLES, drawn
 from tests.datasets.drawn import FILLED
 from tests.files.samples import write_file
 
 SCORES = st.floats(allow_nan=False, allow_infinity=False)
 ENTRIES = st.lists(st.builds(RunEntry, FILLED, FILLED, st.integers(1, 2**70), SCORES), max_size=5)
-DRAWN = settings(
-    max_examples=max(EXAMPLES // 20, 40),
-    derandomize=not IS_LONG,
-    database=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+DRAWN = drawn(max(EXAMPLES // 20, 40))
 COLUMN = st.text(st.characters(exclude_categories=["Cs", "Zs", "Zl", "Zp", "Cc"]), min_size=1, max_size=5)
 
 
+@pytest.mark.fuzz
 @DRAWN
 @given(run_id=FILLED, entries=ENTRIES)
 def test_a_flowbaby_run(run_id: str, entries: list[RunEntry], tmp_path: Path) -> None:
@@ -36,6 +33,7 @@ def test_a_flowbaby_run(run_id: str, entries: list[RunEntry], tmp_path: Path) ->
     assert flowbaby.read_run(path) == Run(run_id, tuple(entries))
 
 
+@pytest.mark.fuzz
 @DRAWN
 @given(truth=st.dictionaries(COLUMN, st.dictionaries(COLUMN, st.integers(-9, 9), min_size=1), min_size=1))
 def test_trec_judgments(truth: dict[str, dict[str, int]], tmp_path: Path) -> None:
