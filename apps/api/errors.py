@@ -41,6 +41,10 @@ def present(error: Exception, context: dict[str, Any]) -> Response | None:
         named = {error.field: [error.message]} if error.field else {}
         headers = {"Retry-After": str(AWAY_SECONDS)} if error.status == 503 else None
         return Response(_body(error.message, error.code, named), status=error.status, headers=headers)
+    if error_pages.is_disk_full(error):
+        set_rollback()
+        logger.error("A disk is full.", exc_info=error)
+        return Response(_body(error_pages.DISK_FULL, "disk_full"), status=507)
     if isinstance(error, AWAY):
         set_rollback()
         return _unavailable(error)
@@ -89,6 +93,8 @@ def server_error(request: HttpRequest) -> HttpResponse:
     reference = uuid.uuid4().hex
     logger.exception("%s %s failed: reference %s", request.method, request.path, reference)
     if not request.path.startswith(ROOT):
+        if error_pages.is_disk_full(sys.exc_info()[1]):
+            return error_pages.disk_full()
         away = isinstance(sys.exc_info()[1], AWAY)
         return error_pages.unavailable(request, AWAY_SECONDS) if away else error_pages.server_error(request, reference)
     body = _body("The server failed. Tell an administrator the reference.", "server_error", reference=reference)

@@ -1,5 +1,6 @@
 """Error pages: not found, not allowed, and failures of the server."""
 
+import errno
 from typing import Any
 
 from django.contrib import admin
@@ -7,8 +8,14 @@ from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooB
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template import loader
+from psycopg.errors import DiskFull
 
 from benchbench.site.pages import next_page
+
+DISK_FULL = (
+    "Nothing was kept: the site has no room on its disk, or the database on its own. Send it again when an "
+    "administrator has made room."
+)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -46,6 +53,17 @@ def server_error(request: HttpRequest, reference: str) -> HttpResponse:
     """Answer a fault of ours. The page asks nothing of the database, which may be what failed."""
     sentence = "This page could not be made. That is a fault of the site, not yours, and it is in the log."
     return _plain(500, {"title": "The server failed", "sentence": sentence, "reference": reference})
+
+
+def is_disk_full(error: BaseException | None) -> bool:
+    """Tell whether an error says that a disk of this machine, or of the database, has no room."""
+    no_room = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return no_room or isinstance(getattr(error, "__cause__", None), DiskFull)
+
+
+def disk_full() -> HttpResponse:
+    """Answer what a disk has no room for; 507 is the status that HTTP has for it."""
+    return _plain(507, {"title": "The disk is full", "sentence": DISK_FULL})
 
 
 def unavailable(request: HttpRequest, seconds: int) -> HttpResponse:

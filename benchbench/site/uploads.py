@@ -24,7 +24,11 @@ class NamelessFileUploadHandler(FileUploadHandler):
         raise StopFutureHandlers
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
-        self.file.write(raw_data)
+        try:
+            self.file.write(raw_data)
+        except OSError:  # such as a full disk, which is to have its room back at once
+            self.file.close()
+            raise
 
     def file_complete(self, file_size: int) -> UploadedFile:
         self.file.seek(0)

@@ -1,6 +1,5 @@
 """Faults of what a worker stands on: Redis, PostgreSQL, clock, disk, files, model. See `planting.py`."""
 
-import ctypes
 import os
 import signal
 import threading
@@ -23,12 +22,12 @@ from apps.retrieval.encoders.keyword import KeywordEncoder
 from benchbench.local_files.packs import OVERHEAD
 from benchbench.local_files.sealed import SEAL_BYTES
 from tests.faults.planting import ACTIONS, action
+from tests.faults.small_disk import mount
 from tests.files.spoiling import Spoil, spoil, ways
 
 THE_TEST = "the test of faults"  # how its session is called in PostgreSQL, which these faults leave alone
 FULL_SECONDS = 3
 DISK_BYTES = 4096
-CLONE_NEWNS = 0x00020000
 
 
 @action
@@ -111,15 +110,7 @@ def have_another_revision() -> None:
 def fill_disk() -> None:
     """Give this process, as its folder of vectors, a disk without room for anything."""
     folder = Path(settings.BENCHBENCH_VECTOR_DIR)
-    folder.mkdir(parents=True, exist_ok=True)
-    library = ctypes.CDLL(None, use_errno=True)
-    for failed in (
-        library.unshare(CLONE_NEWNS),
-        library.mount(b"none", b"/", None, 0x4000 | 0x40000, None),  # nothing mounted here shows elsewhere
-        library.mount(b"none", bytes(folder), b"tmpfs", 0, f"size={DISK_BYTES}".encode()),
-    ):
-        if failed:
-            raise OSError(ctypes.get_errno(), "This process may mount nothing")
+    mount(folder, DISK_BYTES)
     (folder / "full").write_bytes(bytes(DISK_BYTES))
 
 

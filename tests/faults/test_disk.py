@@ -1,14 +1,24 @@
-"""A full disk for vectors: what needs a file says so and leaves none behind, and is done once there is room."""
+"""A full disk: what needs a file says so and leaves none behind, and is done once there is room."""
 
+import json
 import os
+import subprocess
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
+from django.contrib.auth.models import User
 
+from apps.api.access.tokens import issue_token
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.retrying import retry
-from tests.faults.kit import Crew, Scenario, ended, hold, undisturbed
+from apps.datasets.models import Dataset
+from tests.conftest import serving
+from tests.faults.kit import HANG_SECONDS, Crew, Scenario, ended, hold, undisturbed, until
+from tests.faults.small_disk import seen_by
 from tests.faults.work import KINDS
+from tests.sockets import cookie_of
 
 FULL = [
     Scenario("benchmark", "claimed", "fill disk", alone=True),
@@ -18,7 +28,9 @@ FULL = [
 ]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="Only root may mount a small disk.")
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="Only root may mount a small disk.")
+
+
 @pytest.mark.parametrize("scenario", FULL, ids=str)
 def test_a_full_disk_is_named_and_costs_no_more_than_a_retry(crew: Crew, scenario: Scenario, tmp_path: Path) -> None:
     kind = KINDS[scenario.kind]
@@ -34,10 +46,48 @@ def test_a_full_disk_is_named_and_costs_no_more_than_a_retry(crew: Crew, scenari
         assert "No space left on device" in run.error_message
         assert str(folder) in run.error_message
     child = Path(f"/proc/{worker.pid}/task/{worker.pid}/children").read_text().split()[0]
-    mounted = Path(f"/proc/{child}/root{folder}")  # as the worker sees it
+    mounted = seen_by(int(child), folder)
     assert [file.name for file in mounted.rglob("*") if file.is_file() and file.stat().st_size] == ["full"]
     crew.dismiss()
     crew.start(BENCHBENCH_VECTOR_DIR=str(folder))
     again = retry(benchmark)
     ended(again, within=scenario.within)
     hold(kind, again, expected)
+
+
+MIB = 2**20
+MOST = 8 * MIB  # of which daphne, Django and the upload each take the size of what is sent
+
+
+@pytest.mark.parametrize("way", ["page", "API"])
+def test_an_upload_that_has_no_room_is_told_so_and_the_next_is_taken(
+    crew: Crew, way: str, manage: Any, processes: list["subprocess.Popen[bytes]"], tmp_path: Path
+) -> None:
+    folder = tmp_path / "temporary"
+    disk = ("-m", "tests.faults.small_disk", str(folder), str(MOST))
+    site = serving(lambda *command, **more: manage(*disk, *command, **more), TMPDIR=str(folder))
+    user = User.objects.create_superuser("ada")
+    if way == "page":
+        url, csrf = f"{site}/admin/datasets/dataset/add/", "x" * 32
+        headers = {"Cookie": f"{cookie_of(user)}; csrftoken={csrf}", "X-CSRFToken": csrf}
+    else:
+        url, token = f"{site}/api/v2/benchmark-datasets", issue_token(user, name="full", scope="write")[1]
+        headers = {"Authorization": f"Bearer {token}"}
+
+    def sent(size: int) -> httpx.Response:
+        judged = [{"doc_ref": {"uri": "file:///d"}, "relevance_grade": 1}]
+        query = {"query_key": "1", "query_text": "red?", "relevant_docs": judged}
+        stated = json.dumps({"schema_version": "1.0", "metadata": {}, "queries": [query]}).encode()
+        upload = {"file": ("full.json", stated + b" " * size)}
+        return httpx.post(url, data={"name": "full"}, files=upload, headers=headers, timeout=HANG_SECONDS)
+
+    def is_empty() -> bool:
+        state = os.statvfs(seen_by(processes[-1].pid, folder))  # files without a name too
+        return state.f_bfree == state.f_blocks
+
+    answer = sent(3 * MIB)
+    assert (answer.status_code, "has no room on its disk" in answer.text) == (507, True), answer.text
+    until(is_empty, "the room that it had taken")
+    assert not Dataset.objects.exists()
+    assert sent(MIB).status_code in (201, 302)
+    assert Dataset.objects.count() == 1
