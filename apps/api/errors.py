@@ -26,6 +26,7 @@ from rest_framework.views import exception_handler, set_rollback
 from apps.api.sentences import about, of_form, of_refusal
 from benchbench.errors import BenchbenchError
 from benchbench.site import error_pages
+from benchbench.site.error_pages import DISK_FULL
 
 ROOT = "/api/"
 AWAY = (OperationalError, InterfaceError, NoRedisError, SlowRedisError)
@@ -44,7 +45,7 @@ def present(error: Exception, context: dict[str, Any]) -> Response | None:
     if error_pages.is_disk_full(error):
         set_rollback()
         logger.error("A disk is full.", exc_info=error)
-        return Response(_body(error_pages.DISK_FULL, "disk_full"), status=507)
+        return Response(_body(DISK_FULL, "disk_full"), status=507)
     if isinstance(error, AWAY):
         set_rollback()
         return _unavailable(error)
