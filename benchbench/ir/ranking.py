@@ -29,14 +29,12 @@ class RankingError(BenchbenchError):
 def top(scores: Scores, depth: int, *, ids: Positions | None = None) -> ScoredList:
     """The best `depth` of `scores` (n,), by score down, then id up.
 
-    `ids` (n,) names the chunk of each score and may come in any order; without it the chunks are 0..n-1. Linear in n
-    plus the sort of what is kept. Raises RankingError when one of the best is not a number.
+    `ids` (n,), ascending, names the chunk of each score; without it the chunks are 0..n-1. Linear in n plus the sort of
+    what is kept. Raises RankingError when one of the best is not a number.
     """
     chosen = _reaching(scores, depth)
-    kept_scores = scores[chosen]
-    kept_ids = chosen if ids is None else ids[chosen]
-    order = np.lexsort((kept_ids, -kept_scores))[:depth]
-    return ScoredList(kept_ids[order], kept_scores[order])
+    chosen = chosen[(-scores[chosen]).argsort(kind="stable")[:depth]]  # equal scores stay in the order of their ids
+    return ScoredList(chosen if ids is None else ids[chosen], scores[chosen])
 
 
 def nominate(similarities: NDArray[np.float32], depth: int) -> Positions:

@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
+from apps.retrieval import exact
 from apps.retrieval.search.vector_table import VectorTables
 from apps.retrieval.search.vectors import table_store
 from apps.retrieval.stores import STORES
@@ -121,6 +122,14 @@ class TestAStoreThatBreaksItsWord:
     def test_one_that_gives_a_chunk_twice_is_an_error(self, tmp_path):
         with pytest.raises(StoreError, match="gave a chunk twice"):
             self.search(tmp_path, [*range(12), 3])
+
+    @pytest.mark.parametrize("text", ["faiss:exact", "faiss:hnsw"])
+    def test_the_order_in_which_it_names_chunks_does_not_show(self, text, tmp_path):
+        arm = Arm(tmp_path, text, np.repeat(unit(4, 4, 0), 5, axis=0))
+        shuffled = np.random.default_rng(0).permutation(20)
+        arm.kept.collection.nominator = lambda setting, mask: lambda query, depth: shuffled
+        queries = unit(3, 4, 1)
+        assert arm.search(queries, 7) == exact.nearest(arm.vectors, queries, 7)
 
     def test_it_is_asked_for_more_while_the_last_may_be_as_near(self, tmp_path):
         arm = Arm(tmp_path, "faiss:exact", np.repeat(unit(2, 4, 0), [40, 3], axis=0))

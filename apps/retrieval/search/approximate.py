@@ -19,7 +19,7 @@ from apps.retrieval.stores.base import Collection, Nominate, StoreError
 from apps.retrieval.strategies.base import Answer
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.ranking import RESCORE_BAND, pair_scores, top
-from benchbench.ir.records import Positions, ScoredList
+from benchbench.ir.records import Positions, ScoredList, Scores
 
 Vectors = NDArray[np.float32]
 Mask = NDArray[np.bool_]
@@ -96,7 +96,7 @@ class ApproximateView:
             if mask is not None:
                 return self._searched_exactly(query, depth, mask)
             self.notes["short"].append(len(self.seconds))
-        return top(pair_scores(self._vectors[ids], query), depth, ids=ids)
+        return top(self._scores(ids, query), depth, ids=ids)
 
     def _all_that_count(self, nominate: Nominate, query: Vectors, depth: int, mask: Mask | None) -> ScoredList:
         """The best of a store that compares all vectors: exactly those of exact search.
@@ -114,7 +114,7 @@ class ApproximateView:
                     f"{self._setting} gave {len(ids):,} chunks where {min(wanted, admitted):,} were asked for and are "
                     "there: it does not compare all of them. Leave it out, or try another version of the store."
                 )
-            scores = pair_scores(self._vectors[ids], query)
+            scores = self._scores(ids, query)
             best = top(scores, depth, ids=ids)
             if len(ids) == admitted or best.scores[-1] - scores.min() > RESCORE_BAND:
                 return best
@@ -127,11 +127,15 @@ class ApproximateView:
     def _admitted(self, mask: Mask | None) -> int:
         return len(self._vectors) if mask is None else int(np.count_nonzero(mask))
 
+    def _scores(self, ids: Positions, query: Vectors) -> Scores:
+        return pair_scores(self._vectors.take(ids, axis=0), query)  # by brackets it takes half as long again
+
     def _nominated(self, nominate: Nominate, query: Vectors, depth: int, mask: Mask | None) -> Positions:
-        ids = nominate(query, depth)
-        if len(ids) and not (ids.min() >= 0 and ids.max() < len(self._vectors)):
+        """The chunks that the store names, ascending."""
+        ids = np.sort(nominate(query, depth))
+        if len(ids) and not (ids[0] >= 0 and ids[-1] < len(self._vectors)):
             raise incomplete_table(self._index)
-        if len(np.unique(ids)) < len(ids):
+        if np.count_nonzero(ids[1:] == ids[:-1]):
             raise StoreError(f"{self._setting} gave a chunk twice for one query: try another version of the store.")
         # The metadata of a document may have changed since the table was filled.
         return ids if mask is None else ids[mask[ids]]

@@ -18,8 +18,6 @@ from apps.retrieval.stores.base import Nominate, Vectors
 from benchbench.ir.planning.ann import Ann
 from benchbench.ir.records import Positions
 
-Where = tuple[sql.Composable, list[Any]]
-
 ITERATIVE = {"off": "off", "strict": "strict_order", "relaxed": "relaxed_order"}
 FILTERED = {"hnsw": "strict", "ivfflat": "relaxed"}  # the strictest that each has
 LITERAL = re.compile(r"'(\[[^\]']*\]|[01]{9,})'")
@@ -33,7 +31,7 @@ class Among(NamedTuple):
     mask: NDArray[np.bool_] | None = None
 
     @property
-    def condition(self) -> Where:
+    def condition(self) -> tuple[sql.Composable, list[Any]]:
         if self.filter is None and self.mask is not None:
             return sql.SQL("id = ANY(%s)"), [np.flatnonzero(self.mask).tolist()]
         return condition(self.filter or {})
@@ -47,13 +45,13 @@ def nominating(index: Index, setting: Ann, among: Among, depth: int) -> Iterator
     connection.
     """
     with searching(setting, filtered=among.mask is not None) as cursor:
-        where = among.condition
+        statement, parameters = _statement(index, setting, among)
 
         def nominate(query: Vectors, depth: int) -> Positions:
-            cursor.execute(*_statement(index, setting, query, depth, where))
+            cursor.execute(statement, [*parameters, Vector(query).to_text(), depth])
             return np.fromiter((row[0] for row in cursor.fetchall()), np.int64)
 
-        yield nominate, _plan(cursor, index, setting, depth, where)[0]
+        yield nominate, _plan(cursor, index, setting, depth, among)[0]
 
 
 def explain(index: Index, setting: Ann, depth: int) -> dict[str, Any]:
@@ -62,7 +60,7 @@ def explain(index: Index, setting: Ann, depth: int) -> dict[str, Any]:
     Vectors are left out of the plan.
     """
     with searching(setting, filtered=False) as cursor:
-        used, plan = _plan(cursor, index, setting, depth, Among().condition)
+        used, plan = _plan(cursor, index, setting, depth, Among())
         read_back = {}
         for name in _parameters(setting, filtered=False):
             cursor.execute("SELECT current_setting(%s)", [name])
@@ -99,32 +97,31 @@ def _parameters(setting: Ann, *, filtered: bool) -> dict[str, str]:
     }
 
 
-def _plan(cursor: Any, index: Index, setting: Ann, depth: int, where: Where) -> tuple[bool, str]:
+def _plan(cursor: Any, index: Index, setting: Ann, depth: int, among: Among) -> tuple[bool, str]:
     """Whether the search goes as its setting says, and the plan. That does not depend on the query, so any will do."""
     assert index.dimension is not None
-    statement, parameters = _statement(index, setting, np.eye(1, index.dimension, dtype=np.float32)[0], depth, where)
-    cursor.execute(sql.SQL("EXPLAIN ") + statement, parameters)
+    statement, parameters = _statement(index, setting, among)
+    query = Vector(np.eye(1, index.dimension, dtype=np.float32)[0]).to_text()
+    cursor.execute(f"EXPLAIN {statement}", [*parameters, query, depth])
     plan = "\n".join(row[0] for row in cursor.fetchall())
     meant = "Seq Scan on" if setting.compares_all else f"Index Scan using {ann_index_name(index, setting)} on"
     return meant in plan, LITERAL.sub("'…'", plan)
 
 
-def _statement(
-    index: Index, setting: Ann, query: Vectors, depth: int, where: Where
-) -> tuple[sql.Composable, list[Any]]:
+def _statement(index: Index, setting: Ann, among: Among) -> tuple[str, list[Any]]:
+    """The statement of a search, to which its query, as text, and its depth are the last two parameters."""
     assert index.dimension is not None
     storage = STORAGES["vector" if setting.compares_all else setting["storage"]]
-    condition, parameters = where
-    vector, dimension = sql.Literal(Vector(query).to_text()), sql.Literal(index.dimension)
+    condition, parameters = among.condition
+    dimension = sql.Literal(index.dimension)
     statement = sql.SQL(
-        "SELECT id FROM {table} WHERE {mark} AND {where} ORDER BY {column} {operator} {query} LIMIT {depth}"
+        "SELECT id FROM {table} WHERE {mark} AND {where} ORDER BY {column} {operator} {query} LIMIT %s"
     ).format(
         table=sql.Identifier(index.vector_table),
         mark=sql.SQL("true") if setting.compares_all else mark(ann_index_name(index, setting)),
         where=condition,
         column=sql.SQL(storage.column).format(dimension=dimension),
         operator=sql.SQL(storage.operator),
-        query=sql.SQL(storage.query).format(vector=vector, dimension=dimension),
-        depth=sql.Literal(depth),
+        query=sql.SQL(storage.query).format(vector=sql.Placeholder(), dimension=dimension),
     )
-    return statement, parameters
+    return statement.as_string(connection.connection), parameters

@@ -30,8 +30,8 @@ class FaissCollection:
         parameters = self._parameters(setting, mask)
 
         def nominate(query: Vectors, depth: int) -> Positions:
-            _, ids = self._index.search(query[None], depth, params=parameters)
-            return ids[0][ids[0] >= 0]  # where it has fewer, the rest are -1
+            _, (ids,) = self._index.search(query[None], depth, params=parameters)
+            return ids if ids[-1] >= 0 else ids[ids >= 0]  # where it has fewer, the rest are -1
 
         return nominate
 
