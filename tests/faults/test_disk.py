@@ -3,17 +3,20 @@
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import User
 
 from apps.api.access.tokens import issue_token
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.retrying import retry
 from apps.datasets.models import Dataset
+from benchbench.embedded.places import FOR_ROOT
 from tests.conftest import serving
 from tests.faults.kit import HANG_SECONDS, Crew, Scenario, ended, hold, undisturbed, until
 from tests.faults.small_disk import seen_by
@@ -91,3 +94,23 @@ def test_an_upload_that_has_no_room_is_told_so_and_the_next_is_taken(
     assert not Dataset.objects.exists()
     assert sent(MIB).status_code in (201, 302)
     assert Dataset.objects.count() == 1
+
+
+def test_a_full_disk_of_the_data_folder_is_told_and_the_next_upload_is_taken(crew: Crew, tmp_path: Path) -> None:
+    """The part of it that is the embedded database, which has no room for the rows."""
+    disk = ("-m", "tests.faults.small_disk", str(FOR_ROOT), str(256 * MIB))
+    environment = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "REDIS_URL")}
+    done = subprocess.run(
+        [sys.executable, *disk, "-m", "tests.faults.full_data"],
+        cwd=settings.BASE_DIR,
+        env=environment
+        | {"BENCHBENCH_DATA_DIR": str(tmp_path / "data"), "DJANGO_SETTINGS_MODULE": "benchbench.settings"},
+        capture_output=True,
+        text=True,
+        timeout=5 * HANG_SECONDS,
+    )
+    assert done.returncode == 0, done.stderr
+    status, said, kept, next_status, kept_then = json.loads(done.stdout.splitlines()[-1])
+    assert (status, kept) == (507, 0), said
+    assert "the database on its own" in said
+    assert (next_status, kept_then) == (302, 1)
