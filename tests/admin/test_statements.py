@@ -19,6 +19,7 @@ from apps.judging.models import RoundItem
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import wait
+from benchbench.site.history import note
 from tests.benchmarks.gated import pinned
 from tests.created import create_benchmark
 from tests.factories import add_judgment, add_version, make_round
@@ -58,6 +59,7 @@ def benchmark(library: Mapping) -> Benchmark:
         make_round(run)
     issue_token(User.objects.get(username="ada"), name="of ada")
     Group.objects.create(name="search")
+    note(User.objects.get(username="ada"), [made], "Looked at.")
     made.refresh_from_db()
     return made
 
