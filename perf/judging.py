@@ -36,7 +36,6 @@ DATA = Path(os.environ.get("BENCHBENCH_SHARED_DATA") or ROOT.parent / "shared" /
 MEASURE = Measure("nDCG", 10)
 QUERIES, DEPTH, SEEDS = 100, 100, 50
 ORDERS = ("decisive", "depth", "depth, unjudged not relevant")
-FLIPS = 2_000
 GROWTH, FIRST = 1.1, 10  # a state is asked for after so many more grades
 
 
@@ -130,7 +129,7 @@ def drawn(collection: Collection, seed: int, *, runs: int) -> tuple[list, list]:
 def group_of(rankings: list, truths: list, seed: int) -> tuple[int, ...]:
     """The verdict as pages have it: an unjudged document is not relevant."""
     values = [evaluate([MEASURE], GradedRankings.of(run, truths))[0] for run in rankings]
-    return tuple(sorted(verdict(compare(np.stack(values), seed=seed, resamples=FLIPS)).group))
+    return tuple(sorted(verdict(compare(np.stack(values), seed=seed)).group))
 
 
 @dataclass

@@ -23,7 +23,7 @@ from benchbench.ir.statistics.max_t import family_of
 DRAWS = 200
 LEARN_AFTER = 0.05
 FEWEST_GRADES, FEWEST_RELEVANT = 30, 5  # below them nothing is called settled by the model
-FLIPS = 2_000
+FLIPS = 10_000  # as `statistics.compare`: with fewer, near the bar, the last grade alone turns the verdict
 
 
 class Judging:
@@ -213,9 +213,8 @@ class Judging:
         if not self.pool.answered.all():
             values = values[:, :, self.pool.answered]
         if self._critical is None:
-            flips = FLIPS if self._holes.any() else 10_000
             self._critical = critical_value(
-                values.mean(axis=0), self.baseline, alpha=self.alpha, resamples=flips, seed=self.seed
+                values.mean(axis=0), self.baseline, alpha=self.alpha, resamples=FLIPS, seed=self.seed
             )
         return Outcomes.of(values, self.pairs, self._critical)
 
