@@ -54,17 +54,17 @@ def encoder_of(model: str, provider: str) -> str:
 def lack(parts: Mapping[str, str]) -> str:
     """Say which of the parts, names by their kinds, are not to be had here, without a full stop; "" where all are.
 
-    A reranker is looked for by its files alone, and a language model that a search asks, on its server. An encoder, and
-    the language model that an index is made with, are looked for when it is built.
+    A model is looked for by its files alone, a language model on its server. Of an index that is only declared, or is
+    ready, the encoder and the language model need not be here: its vectors may be imported, or are there.
     """
     return "; ".join(filter(None, (CHECKS[kind](name) for kind, name in parts.items())))
 
 
-def parts_of(made_of: MadeOf, *, asked: bool = False) -> dict[str, str]:
-    """Return the parts of an index by their kinds, for `lack`; `asked`: its language model is to answer now."""
-    parts = {"strategy": made_of.strategy, "encoder": made_of.encoder}
+def parts_of(made_of: MadeOf, *, to_build: bool = False) -> dict[str, str]:
+    """Return the parts of an index by their kinds, for `lack`; `to_build`: its models are to do their work now."""
+    parts = {"strategy": made_of.strategy, "loaded encoder" if to_build else "encoder": made_of.encoder}
     if made_of.strategy in STRATEGIES and STRATEGIES[made_of.strategy].requires_llm:
-        parts["asked llm" if asked else "llm"] = full_name(made_of.llm, made_of.llm_parameters)
+        parts["asked llm" if to_build else "llm"] = full_name(made_of.llm, made_of.llm_parameters)
     return parts
 
 
@@ -83,9 +83,9 @@ def parts_of_run(index: Index, configuration: Configuration) -> dict[str, str]:
     return parts
 
 
-def require_available(index: Index, configuration: Configuration | None = None) -> None:
-    """Raise UnavailableError where an index cannot be here what it says it is, or cannot be searched so."""
-    if lacking := lack(parts_of(index)):
+def require_available(index: Index, configuration: Configuration | None = None, *, to_build: bool = False) -> None:
+    """Raise UnavailableError where an index cannot be here what it says it is, cannot be searched so, or not built."""
+    if lacking := lack(parts_of(index, to_build=to_build)):
         raise UnavailableError(f'The index "{index}" is not available here: {lacking}.')
     if configuration and (lacking := lack(parts_of_run(index, configuration))):
         raise UnavailableError(f'"{configuration.label}" is not available here: {lacking}.')
@@ -112,6 +112,12 @@ def _encoder(name: str) -> str:
     return _provider(prefix[0]) if prefix and prefix[0] not in ENCODERS else ""
 
 
+def _loaded_encoder(name: str) -> str:
+    if not name or PREFIX.match(name):
+        return _encoder(name)
+    return lack_of_model(name)
+
+
 def _reranker(name: str) -> str:
     prefix = PREFIX.match(name)
     if prefix:
@@ -131,6 +137,7 @@ CHECKS: dict[str, Callable[[str], str]] = {
     "strategy": _strategy,
     "store": _store,
     "encoder": _encoder,
+    "loaded encoder": _loaded_encoder,
     "reranker": _reranker,
     "llm": lack_of_llm,
     "asked llm": lack_of_answers,

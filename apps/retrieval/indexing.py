@@ -43,7 +43,7 @@ def create_index(
 
     `chunk_parameters` are the strategy's (for flat, none means whole documents). Without an `encoder` it is searched by
     words only, unless vectors are imported into it. `llm` is the model that a strategy asks, on the server that
-    `llm_parameters` name (`llms.servers`). The model is looked for when it is built. Raises IndexingError,
+    `llm_parameters` name (`llms.servers`). The models are looked for when it is to be built. Raises IndexingError,
     UnavailableError for a strategy or a provider that is not here, StrategyError, ChunkingError. Nothing is made that
     would have more than BENCHBENCH_MAX_CHUNKS.
     """
@@ -99,7 +99,7 @@ def build_index(index: Index, *, by: User | None = None) -> Operation:
     index, which never changes, and while it is being built; UnavailableError; QuotaError.
     """
     index.refresh_from_db(from_queryset=Index.objects.select_for_update(no_key=True))  # whoever deletes it waits
-    require_available(index)
+    require_available(index, to_build=True)
     require_bounded(index.collection, index.strategy, index.chunk_parameters)  # by the documents that there are now
     if index.status == Index.Status.READY:
         raise ConflictError(f'The index "{index}" is ready and never changes; make a new version of it instead.')

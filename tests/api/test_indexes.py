@@ -1,6 +1,7 @@
 """Indexes over HTTP: declared, built by an operation that can be watched, deleted."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -147,14 +148,22 @@ def test_a_build_is_an_operation_and_ends_with_the_stats(callers: Callers, index
     assert "never changes" in ready.json()["detail"]
 
 
-def test_a_build_that_failed_says_why_and_goes_on(callers: Callers, fruit: Collection) -> None:
+def test_a_model_that_is_not_here_is_refused(callers: Callers, fruit: Collection) -> None:
     index = create_index(fruit, name="none", encoder="no-such/model", owner=callers.owner.user)
+    answer = callers.owner.post(f"/indexes/{index.pk}/build")
+    assert (answer.status_code, answer.json()["code"]) == (409, "not_here")
+    assert "'no-such/model' is not on this machine" in answer.json()["detail"]
+    assert not Operation.objects.exists()
+
+
+def test_a_build_that_failed_says_why_and_goes_on(callers: Callers, fruit: Collection, tmp_path: Path) -> None:
+    index = create_index(fruit, name="none", encoder=str(tmp_path), owner=callers.owner.user)
     callers.owner.post(f"/indexes/{index.pk}/build")
     with pytest.raises(OperationFailedError):
         wait(Operation.objects.get())
     facts = callers.owner.get(f"/indexes/{index.pk}").json()
     assert (facts["status"], facts["stats"]) == ("failed", None)
-    assert "'no-such/model' is not on this machine" in facts["error"]
+    assert "could not be loaded" in facts["error"]
     assert callers.owner.post(f"/indexes/{index.pk}/build").status_code == 202
 
 

@@ -9,6 +9,8 @@ from apps.collections.models import Collection
 from apps.operations.models import Operation
 from apps.operations.working import OperationFailedError, wait
 from apps.retrieval.availability import UnavailableError, encoder_of
+from apps.retrieval.grids.making import make_grid
+from apps.retrieval.grids.planning import Grid, plan_grid
 from apps.retrieval.importing_vectors import import_vectors
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
@@ -33,6 +35,26 @@ def test_it_is_neither_declared_nor_built(fruit: Collection, absent: dict[str, s
     failed.refresh_from_db()
     assert (failed.status, failed.error) == (Index.Status.FAILED, "It is not here.")
     assert not Operation.objects.exists()
+
+
+def test_a_model_that_is_not_here_builds_nothing(fruit: Collection) -> None:
+    index = create_index(fruit, name="index", encoder="nobody/nothing")
+    said = "'nobody/nothing' is not on this machine, and HF_HUB_OFFLINE forbids to download it: give the path"
+    with pytest.raises(UnavailableError, match=said):
+        build_index(index)
+    index.refresh_from_db()
+    assert (index.status, Operation.objects.count()) == (Index.Status.PENDING, 0)
+
+
+def test_a_grid_says_which_model_is_not_here(fruit: Collection) -> None:
+    grid = Grid([("flat", {})], [KEYWORDS, "nobody/nothing"])
+    assert [cell.state for cell in plan_grid(fruit, grid)] == ["new", "unavailable"]
+    with pytest.raises(UnavailableError, match="'nobody/nothing' is not on this machine"):
+        make_grid(fruit, grid)
+    assert not Index.objects.exists()
+    wait(build_index(create_index(fruit, name="made elsewhere", encoder=KEYWORDS)))
+    Index.objects.update(encoder="nobody/nothing")
+    assert [cell.state for cell in plan_grid(fruit, grid)] == ["new", "ready"]
 
 
 def test_a_build_that_was_begun_makes_it_not_ready(fruit: Collection) -> None:

@@ -118,11 +118,14 @@ class TestBuilding:
         with pytest.raises(OperationActiveError):
             build_index(index)
 
-    def test_a_model_that_is_not_there_fails_it_with_a_sentence(self, fruit):
-        index = create_index(fruit, name="index", encoder="nobody/nothing")
-        with pytest.raises(OperationFailedError, match="'nobody/nothing' is not on this machine"):
-            wait(build_index(index))
-        index.refresh_from_db()
+    def test_a_model_that_went_fails_it_with_a_sentence(self, fruit, tmp_path):
+        folder = tmp_path / "model"
+        folder.mkdir()
+        operation = build_index(create_index(fruit, name="index", encoder=str(folder)))
+        folder.rmdir()
+        with pytest.raises(OperationFailedError, match="is not on this machine"):
+            wait(operation)
+        index = Index.objects.get()
         assert index.status == "failed"
         assert "is not on this machine" in index.error
 

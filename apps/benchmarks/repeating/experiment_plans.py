@@ -105,7 +105,7 @@ def plan_experiment(path: Path, *, preset: str | None = None) -> Planned:
             "(BENCHMARK_MAX_RUNS). Shorten a list."
         )
     lacks = {
-        name: lack({**parts_of(ingredients(combination, experiment), asked=True), "store": combination.backend.name})
+        name: lack({**parts_of(ingredients(combination, experiment), to_build=True), "store": combination.backend.name})
         for name, combination in combined.items()
     }
     return Planned(path, experiment, combined, {name: lack for name, lack in lacks.items() if lack})

@@ -108,7 +108,7 @@ def _expected(record: DatasetRecord) -> set[str]:
 def _build(index: Index, owner: User | None, on_progress: OnProgress | None) -> None:
     """Build an index unless it is ready or lacks a part; wait where it is being built. One that fails says why."""
     index.refresh_from_db()
-    if index.status == Index.Status.READY or lack(parts_of(index)):
+    if index.status == Index.Status.READY or lack(parts_of(index, to_build=True)):
         return
     with contextlib.suppress(OperationFailedError):  # told by the runs that need it
         wait(building_of(index, by=owner), on_progress=on_progress)

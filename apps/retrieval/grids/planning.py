@@ -97,7 +97,9 @@ def plan_cell(collection: Collection, made_of: Ingredients, *, owner: Any, taken
     index = index_there(collection, made_of, owner=owner)
     if index is None:
         require_bounded(collection, made_of.strategy, made_of.chunk_parameters)
-    return Cell(index.name if index else _new_name(collection, made_of, taken), made_of, index)
+    made = index is not None and index.status in (Index.Status.READY, Index.Status.INDEXING)
+    lacking = "" if made else lack(parts_of(made_of, to_build=True))
+    return Cell(index.name if index else _new_name(collection, made_of, taken), made_of, index, lacking)
 
 
 def _new_name(collection: Collection, made_of: Ingredients, taken: Sequence[str]) -> str:

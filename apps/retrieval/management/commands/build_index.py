@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.core.management.base import CommandParser
+from django.db import transaction
 
 from apps.collections.models import Collection
 from apps.operations.commands import UseCaseCommand
@@ -66,18 +67,19 @@ queue `gpu`; with it the command returns when the index is ready, and builds it 
         parser.add_argument("--no-llm-cache", action="store_true", help="Ask the model anew for each query.")
 
     def act(self, **options: Any) -> None:
-        index = create_index(
-            find_named(Collection, options["collection"], owner=options["owner"]),
-            name=options["name"],
-            encoder=options["encoder"],
-            strategy=options["strategy"],
-            chunk_parameters=self.parameters(options),
-            lexical=not options["no_lexical"],
-            llm=options["llm"],
-            llm_parameters=self.llm_parameters(options),
-            owner=options["owner"],
-        )
-        operation = build_index(index)
+        with transaction.atomic():
+            index = create_index(
+                find_named(Collection, options["collection"], owner=options["owner"]),
+                name=options["name"],
+                encoder=options["encoder"],
+                strategy=options["strategy"],
+                chunk_parameters=self.parameters(options),
+                lexical=not options["no_lexical"],
+                llm=options["llm"],
+                llm_parameters=self.llm_parameters(options),
+                owner=options["owner"],
+            )
+            operation = build_index(index)
         if options["wait"]:
             self.wait_for(operation)
             index.refresh_from_db()

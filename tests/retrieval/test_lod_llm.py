@@ -1,0 +1,76 @@
+"""The strategy that has a language model pick documents, then sections: how its answers are read."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.retrieval.encoders.registry import ENCODERS
+from apps.retrieval.models import Index
+from apps.retrieval.search.open_indexes import open_index
+from apps.retrieval.strategies.base import Answer
+from apps.retrieval.strategies.lod_llm import labels, picked
+from tests.retrieval.llm_server import MODEL, LLMServer
+from tests.retrieval.test_strategies import hits
+from tests.retrieval.words import BAG, BagOfWords, import_words
+
+
+@pytest.mark.parametrize(
+    ("answer", "places"),
+    [
+        ("sec_1", [0]),
+        ("sec_11, sec_1.", [1, 0]),
+        ("The best is a/b.md; then `a`, then a again", [3, 2]),
+        ("sec_111, xsec_1, sec_1-2, a/b, a.b, sec_1/x", []),
+        ("(sec_1)\n- a", [0, 2]),
+        ("SEC_1", []),
+        ("", []),
+    ],
+)
+def test_names_count_as_whole_tokens(answer: str, places: list[int]) -> None:
+    assert picked(answer, ["sec_1", "sec_11", "a", "a/b.md"]) == places
+
+
+def test_sections_that_are_called_alike_are_told_apart() -> None:
+    ids = [("A", "s1"), ("B", "s1"), ("B", "s2"), ("C", "")]
+    assert labels(ids, with_sections=True) == ["A/s1", "B/s1", "s2", "C"]
+    assert picked("A/s1, B", labels(ids, with_sections=True)) == [0]
+    assert labels([("A", ""), ("B", "")], with_sections=False) == ["A", "B"]
+
+
+@pytest.mark.django_db
+class TestKnownAnswers:
+    """What a reader can work out by hand (tests/retrieval/words.py)."""
+
+    @pytest.fixture
+    def words(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: LLMServer, built: Any) -> Index:
+        monkeypatch.setitem(ENCODERS, "bag:", BagOfWords)
+        stated = {"strategy": "lod_llm", "llm": MODEL, "chunk_parameters": {"doc_top_k": 1}}
+        return built(import_words(tmp_path), encoder=BAG, **stated)
+
+    def test_the_model_picks_documents_then_sections(self, words: Index, server: LLMServer) -> None:
+        server.answer = lambda prompt: "C" if "documents" in prompt else "sec_3"
+        answer = asked(words)
+        assert hits(words, answer) == [("C", "sec_3", 0.7071)]
+        calls = answer.calls
+        assert (calls.embed, calls.llm, calls.llm_cached, calls.fallback_used) == (1, 2, 0, False)
+        documents, sections = (request["messages"][0]["content"] for request in server.asked)
+        assert "- B: beta doc beta\n" in documents
+        assert "- sec_1: H gamma zeta\n- sec_3: U beta zeta\n" in sections
+        assert asked(words).calls.llm_cached == 2
+        assert len(server.asked) == 2
+
+    def test_where_it_names_nothing_the_nearest_are_gone_on_with(self, words: Index, server: LLMServer) -> None:
+        server.answer = lambda prompt: "none" if "documents" in prompt else "nothing"
+        answer = asked(words)
+        assert hits(words, answer)[0] == ("B", "sec_1", 0.8944)
+        assert (answer.calls.llm, answer.calls.fallback_used) == (2, True)
+
+    def test_only_what_is_offered_counts(self, words: Index, server: LLMServer) -> None:
+        server.answer = lambda prompt: "D, C" if "documents" in prompt else "sec_2, sec_1"
+        assert hits(words, asked(words)) == [("C", "sec_1", 0.0)]
+
+
+def asked(index: Index) -> Answer:
+    opened = open_index(index)
+    return opened.answers(opened.encode(["beta"]), 3, texts=["beta"])[0]
