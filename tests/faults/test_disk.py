@@ -18,7 +18,7 @@ from apps.benchmarks.retrying import retry
 from apps.datasets.models import Dataset
 from benchbench.embedded.places import FOR_ROOT
 from tests.conftest import serving
-from tests.faults.kit import HANG_SECONDS, Crew, Scenario, ended, hold, undisturbed, until
+from tests.faults.kit import HANG_SECONDS, Crew, Scenario, hold, undisturbed, until
 from tests.faults.small_disk import seen_by
 from tests.faults.work import KINDS
 from tests.sockets import cookie_of
@@ -42,7 +42,7 @@ def test_a_full_disk_is_named_and_costs_no_more_than_a_retry(crew: Crew, scenari
     folder = tmp_path / "vectors"
     worker = crew.start(scenario.point, scenario.action, BENCHBENCH_VECTOR_DIR=str(folder))
     worker.wait_for_fault()
-    crew.slowest = ended(operation, within=scenario.within)
+    crew.slowest = crew.sees_the_end_of(operation)
     benchmark = Benchmark.objects.get(pk=operation.subject_id)
     assert benchmark.status == "failed"
     for run in benchmark.runs.all():
@@ -54,7 +54,7 @@ def test_a_full_disk_is_named_and_costs_no_more_than_a_retry(crew: Crew, scenari
     crew.dismiss()
     crew.start(BENCHBENCH_VECTOR_DIR=str(folder))
     again = retry(benchmark)
-    ended(again, within=scenario.within)
+    crew.sees_the_end_of(again)
     hold(kind, again, expected)
 
 

@@ -7,7 +7,7 @@ import pytest
 from apps.benchmarks.cancelling import cancel
 from apps.benchmarks.models import Benchmark
 from apps.operations.models import Operation
-from tests.faults.kit import Crew, Scenario, ended, sessions, survive, until
+from tests.faults.kit import Crew, Scenario, sessions, survive, until
 from tests.faults.work import KINDS
 
 FROZEN = [
@@ -68,6 +68,6 @@ def test_other_work_goes_on_beside_a_frozen_worker(crew: Crew, point: str) -> No
     others = [KINDS[kind].start() for kind in ("benchmark", "index", "resolve")]
     crew.start(**hour)
     for operation in others:
-        crew.slowest = max(crew.slowest, ended(operation, within=60))
+        crew.slowest = max(crew.slowest, crew.sees_the_end_of(operation))
         assert Operation.objects.get(pk=operation.pk).status == "completed"
     until(lambda: sessions() == 1, "only the frozen one to have an open transaction")

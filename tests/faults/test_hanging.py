@@ -6,7 +6,7 @@ from apps.benchmarks.cancelling import cancel
 from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Query
 from apps.operations.models import Operation
-from tests.faults.kit import Crew, Scenario, ended, hold, recover, undisturbed
+from tests.faults.kit import Crew, Scenario, hold, recover, undisturbed
 from tests.faults.work import KINDS, library
 
 SOON = {"BENCHBENCH_BATCH_TIMEOUT_SECONDS": 6}
@@ -33,7 +33,7 @@ def test_a_query_at_which_a_model_hangs_is_its_own_error_alone(crew: Crew, point
     query = Query.objects.filter(dataset=library().dataset).order_by("pk")[4]
     operation = kind.start()
     crew.start(point, "hang", calls=9, about=repr(query.text), BENCHBENCH_CALL_TIMEOUT_SECONDS=5)
-    crew.slowest = ended(operation, within=90)
+    crew.slowest = crew.sees_the_end_of(operation)
     operation.refresh_from_db()
     assert operation.status == "completed", operation.error
     rankings = kind.figures(operation)["rankings"]
@@ -49,7 +49,7 @@ def test_a_query_at_which_a_store_hangs_is_its_own_error_alone(crew: Crew) -> No
     expected = undisturbed(kind)["rankings"]
     operation = kind.start()
     crew.start("store: searching", "hang", BENCHBENCH_CALL_TIMEOUT_SECONDS=5)
-    crew.slowest = ended(operation, within=60)
+    crew.slowest = crew.sees_the_end_of(operation)
     rankings = kind.figures(operation)["rankings"]
     failed = {key: one for key, one in rankings.items() if one[-1]}
     assert len({query_id for _, query_id, _ in failed}) == 1
@@ -63,6 +63,6 @@ def test_a_cancel_frees_a_worker_that_hangs(crew: Crew) -> None:
     operation = KINDS["benchmark"].start()
     crew.start("benchmark: searched", "hang").wait_for_fault()
     cancel(Benchmark.objects.get(pk=operation.subject_id))
-    crew.slowest = ended(after := KINDS["resolve"].start(), within=60)
+    crew.slowest = crew.sees_the_end_of(after := KINDS["resolve"].start())
     hold(KINDS["resolve"], after, undisturbed(KINDS["resolve"]))
     assert Operation.objects.get(pk=operation.pk).status == "cancelled"

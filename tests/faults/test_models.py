@@ -7,7 +7,7 @@ from apps.datasets.models import Query
 from apps.operations.models import Operation
 from apps.retrieval.indexing import build_index
 from apps.retrieval.models import CachedVector, Index
-from tests.faults.kit import Crew, Scenario, ended, hold, undisturbed
+from tests.faults.kit import Crew, Scenario, hold, undisturbed
 from tests.faults.work import KINDS, library
 
 ALWAYS = 1000
@@ -37,7 +37,7 @@ def test_a_query_without_a_vector_fails_alone(crew: Crew, scenario: Scenario) ->
     operation = kind.start()
     worker = crew.start(scenario.point, scenario.action, calls=scenario.calls, about=repr(query.text))
     worker.wait_for_fault()
-    crew.slowest = ended(operation, within=scenario.within)
+    crew.slowest = crew.sees_the_end_of(operation)
     assert Operation.objects.get(pk=operation.pk).status == "completed"
     found = kind.figures(operation)["rankings"]
     hit = {key for key in expected if key[1] == query.pk}
@@ -57,7 +57,7 @@ def test_an_index_is_not_built_of_what_is_no_vector_and_is_once_the_model_is_who
     CachedVector.objects.all().delete()  # or no model would be asked
     operation = kind.start()
     crew.start(scenario.point, scenario.action, calls=scenario.calls).wait_for_fault()
-    crew.slowest = ended(operation, within=scenario.within)
+    crew.slowest = crew.sees_the_end_of(operation)
     operation.refresh_from_db()
     index = Index.objects.get(pk=operation.subject_id)
     assert (operation.status, index.status) == ("failed", "failed")
@@ -67,5 +67,5 @@ def test_an_index_is_not_built_of_what_is_no_vector_and_is_once_the_model_is_who
     crew.dismiss()
     crew.start()
     again = build_index(index)
-    ended(again, within=scenario.within)
+    crew.sees_the_end_of(again)
     hold(kind, again, expected)

@@ -8,7 +8,7 @@ from django.db import connection
 from apps.operations import queueing
 from apps.operations.models import Operation
 from apps.operations.waiting import waiting_for
-from tests.faults.kit import Crew, ended, hold, undisturbed, until
+from tests.faults.kit import Crew, hold, undisturbed, until
 from tests.faults.work import KINDS
 
 NEWEST = ("operations", "0007_measuring")
@@ -56,6 +56,6 @@ def test_a_worker_that_the_tables_do_not_fit_waits(
     assert waiting_for(operation) == f"Waits for a worker. {reason}"
     assert set(operation.batches.values_list("state", "attempts")) == {("pending", 0)}
     mend()  # type: ignore[operator]
-    crew.slowest = ended(operation, within=60)
+    crew.slowest = crew.sees_the_end_of(operation)
     hold(kind, Operation.objects.get(pk=operation.pk), expected)
     assert set(operation.batches.values_list("attempts", flat=True)) == {1}

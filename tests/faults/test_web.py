@@ -9,7 +9,7 @@ from websockets.exceptions import ConnectionClosedError
 from websockets.sync.client import connect
 
 from apps.api.access.tokens import issue_token
-from tests.faults.kit import HANG_SECONDS, Crew, Scenario, ended, hold, undisturbed
+from tests.faults.kit import HANG_SECONDS, Crew, Scenario, hold, undisturbed
 from tests.faults.work import KINDS
 from tests.sockets import make_watcher
 
@@ -42,7 +42,7 @@ def test_whoever_watched_is_right_when_they_come_back(
         with pytest.raises(ConnectionClosedError):
             list(watcher)
     worker.wake()
-    crew.slowest = ended(operation, within=scenario.within)
+    crew.slowest = crew.sees_the_end_of(operation)
     with watch() as watcher:
         assert told(watcher) == "completed"
     hold(kind, operation, expected)
