@@ -23,6 +23,7 @@ from tests.faults.small_disk import seen_by
 from tests.faults.work import KINDS
 from tests.sockets import cookie_of
 
+STATED_SECONDS = 5
 FULL = [
     Scenario("benchmark", "claimed", "fill disk", alone=True),
     Scenario("benchmark", "benchmark: planned", "fill disk", alone=True),

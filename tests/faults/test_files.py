@@ -8,6 +8,7 @@ import pytest
 from tests.faults.kit import Crew, Scenario, survive
 from tests.faults.outages import DAMAGES
 
+STATED_SECONDS = 5
 WAYS = ("second half zeroed", "cut to half", "emptied", "bits flipped", "missing")
 DAMAGED = [
     Scenario("benchmark", "benchmark: searched", damage, alone=True)

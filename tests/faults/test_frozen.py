@@ -10,6 +10,7 @@ from apps.operations.models import Operation
 from tests.faults.kit import Crew, Scenario, sessions, survive, until
 from tests.faults.work import KINDS
 
+STATED_SECONDS = 12
 FROZEN = [
     Scenario("benchmark", "claimed", "freeze"),
     Scenario("benchmark", "benchmark: planned", "freeze"),

@@ -9,6 +9,7 @@ from apps.operations.models import Operation
 from tests.faults.kit import Crew, Scenario, hold, recover, undisturbed
 from tests.faults.work import KINDS, library
 
+STATED_SECONDS = 20
 SOON = {"BENCHBENCH_BATCH_TIMEOUT_SECONDS": 6}
 NEVER = {"BENCHBENCH_LEASE_SECONDS": 3600}
 REPLACED = [

@@ -10,6 +10,7 @@ from apps.retrieval.models import CachedVector, Index
 from tests.faults.kit import Crew, Scenario, hold, undisturbed
 from tests.faults.work import KINDS, library
 
+STATED_SECONDS = 5
 ALWAYS = 1000
 FLAWS = {
     "raises": "RuntimeError: CUDA error: device-side assert triggered",

@@ -5,6 +5,7 @@ from django.db import connection
 
 from tests.faults.kit import Crew, Scenario, call_session, survive, until
 
+STATED_SECONDS = 10
 POINTS = [
     ("benchmark", "claimed"),
     ("benchmark", "benchmark: planned"),

@@ -19,8 +19,9 @@ from apps.retrieval.models import Chunk, Index
 from tests.benchmarks.conftest import make_library
 from tests.created import create_benchmark
 from tests.faults.acts import ACTS, MATRIX
-from tests.faults.kit import HANG_SECONDS, Crew, Worker, until
+from tests.faults.kit import Crew, Worker, until
 
+STATED_SECONDS = 12
 WORKERS = 2
 HISTORIES, STEPS = 15, 30
 FREQUENT = ("make", "start", "start", "start", "cancel", "resolve")
@@ -87,7 +88,7 @@ class Life(RuleBasedStateMachine):
     @rule()
     def rest(self) -> None:
         """Everything ends by itself, whatever a frozen worker holds; and what it says of itself agrees."""
-        until(lambda: not _active(), "the end of all operations", within=HANG_SECONDS)
+        until(lambda: not _active(), "the end of all operations", within=self.crew.limit)
         self.seen["rest"] += 1
         self.rested = self.told
         for operation in Operation.objects.filter(status="completed"):

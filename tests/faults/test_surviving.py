@@ -65,15 +65,16 @@ JUMPED = [
     ("index", "index: commit stored", "back"),
     ("resolve", "resolve: decided", "back"),
 ]
+# What is broken, within how many seconds of that the work ends, and where it is broken.
 FAMILIES = {
-    "A worker killed: another ends what it began": [Scenario(kind, point, "kill") for kind, point in KILLED],
-    "Redis emptied in mid-work: the sweep queues the batches again": [
+    ("A worker killed: another ends what it began", 8): [Scenario(kind, point, "kill") for kind, point in KILLED],
+    ("Redis emptied in mid-work: the sweep queues the batches again", 5): [
         Scenario(kind, point, "flush", alone=True) for kind, point in EMPTIED
     ],
-    "A worker's clock jumps by an hour: leases are kept by the database's": [
+    ("A worker's clock jumps by an hour: leases are kept by the database's", 5): [
         Scenario(kind, point, f"clock an hour {way}") for kind, point, way in JUMPED
     ],
-    "Workers of two revisions of a model: who may not do a batch leaves it to the other": [
+    ("Workers of two revisions of a model: who may not do a batch leaves it to the other", 5): [
         Scenario("benchmark", "claimed", "have another revision"),
         Scenario("benchmark", "benchmark: planned", "have another revision"),
         Scenario("benchmark", "benchmark: committed", "have another revision"),
@@ -86,6 +87,5 @@ ROWS = [(family, row) for family, rows in FAMILIES.items() for row in rows]
 
 
 @pytest.mark.parametrize(("family", "scenario"), ROWS, ids=[str(row) for _, row in ROWS])
-def test_the_work_ends_by_itself_and_nothing_is_lost(crew: Crew, family: str, scenario: Scenario) -> None:
-    crew.family = family
+def test_the_work_ends_by_itself_and_nothing_is_lost(crew: Crew, family: tuple[str, float], scenario: Scenario) -> None:
     survive(crew, scenario)

@@ -11,6 +11,7 @@ from apps.operations.waiting import waiting_for
 from tests.faults.kit import Crew, hold, undisturbed, until
 from tests.faults.work import KINDS
 
+STATED_SECONDS = 5
 NEWEST = ("operations", "0007_measuring")
 
 

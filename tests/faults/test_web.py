@@ -13,6 +13,7 @@ from tests.faults.kit import HANG_SECONDS, Crew, Scenario, hold, undisturbed
 from tests.faults.work import KINDS
 from tests.sockets import make_watcher
 
+STATED_SECONDS = 5
 PATIENT = {"BENCHBENCH_LEASE_SECONDS": 600, "BENCHBENCH_IDLE_TRANSACTION_SECONDS": 600}
 WATCHED = [
     Scenario("benchmark", "benchmark: searched", "kill the site", settings=PATIENT),

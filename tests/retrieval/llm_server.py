@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,16 +13,18 @@ from django.test import override_settings
 from apps.retrieval.llms import asking
 
 MODEL = "llama3"
+DRIPS = object()
 
 
 class LLMServer:
     """`answer` gets the prompt and returns the text, or the status of an error, or bytes: a whole body.
 
-    It may sleep. `asked` are the requests for answers so far; `digest` is the revision of the model that Ollama tells.
+    It may sleep; of DRIPS a byte comes now and then, for ever. `asked` are the requests for answers so far; `digest` is
+    the revision of the model that Ollama tells.
     """
 
     def __init__(self) -> None:
-        self.answer: Callable[[str], str | int | bytes] = lambda prompt: "yes"
+        self.answer: Callable[[str], str | int | bytes | object] = lambda prompt: "yes"
         self.asked: list[dict[str, Any]] = []
         self.url = ""
         self.digest = "d1"
@@ -44,8 +47,10 @@ def llm_server() -> Iterator[LLMServer]:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             told.asked.append({"path": self.path, "key": self.headers["Authorization"], **body})
             text = 404 if body["model"] != MODEL else told.answer(body["messages"][0]["content"])
-            if isinstance(text, bytes):
-                self._send(200, text)
+            if text is DRIPS:
+                self._send(200, [b" "] * 10**6)
+            elif isinstance(text, bytes):
+                self._send(200, [text])
             elif isinstance(text, int):
                 message = f"model '{body['model']}' not found" if text == 404 else f"overloaded, see {told.url}/help"
                 self._say(text, {"error": message if self.path == "/api/chat" else {"message": message}})
@@ -53,15 +58,17 @@ def llm_server() -> Iterator[LLMServer]:
                 self._say(200, ollama_answer(text) if self.path == "/api/chat" else openai_answer(text))
 
         def _say(self, status: int, value: Any) -> None:
-            self._send(status, json.dumps(value).encode())
+            self._send(status, [json.dumps(value).encode()])
 
-        def _send(self, status: int, data: bytes) -> None:
+        def _send(self, status: int, parts: list[bytes]) -> None:
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
+            self.send_header("Content-Length", str(sum(map(len, parts))))
             with suppress(ConnectionError):  # of a client that waited no longer
                 self.end_headers()
-                self.wfile.write(data)
+                for place, data in enumerate(parts):
+                    time.sleep(0.1 if place else 0)
+                    self.wfile.write(data)
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True

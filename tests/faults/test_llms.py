@@ -1,0 +1,90 @@
+"""A language model that never ends its answer, gives none, or is away: an error of its query, or nothing at all."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from apps.datasets.models import Query
+from apps.operations.models import Operation
+from apps.retrieval.models import LLMAnswer
+from tests.faults.kit import Crew, undisturbed
+from tests.faults.work import Kind, benchmark_figures, library, start_benchmark
+from tests.retrieval.llm_server import DRIPS, MODEL, LLMServer, known_server
+
+STATED_SECONDS = 15
+HIT = 4  # the query that is hit, amid the batches
+
+
+def start_rewriting() -> Operation:
+    return start_benchmark(query=["rewrite"], llms=[f"openai:{MODEL}"])
+
+
+REWRITING = Kind("rewriting", start_rewriting, benchmark_figures)
+
+
+@pytest.fixture
+def server(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[LLMServer]:
+    with known_server(settings, monkeypatch) as made:
+        yield made
+
+
+def silent() -> str:
+    time.sleep(5)
+    return "too late"
+
+
+class Away:
+    """Overloaded at first, and then as ever."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def __call__(self) -> int | None:
+        self.times += 1
+        return 503 if self.times <= 2 else None
+
+
+@pytest.mark.parametrize(
+    ("disturb", "said"),
+    [
+        (lambda: DRIPS, "The language model server openai did not answer within 3 s, and was interrupted."),
+        (silent, "The language model server openai does not answer"),
+        (lambda: 500, "The language model server openai answered 500"),
+        (lambda: b"<html>", "answered what is no answer"),
+        (Away(), ""),
+    ],
+    ids=["drips for ever", "says nothing", "fails", "talks nonsense", "is overloaded for a moment"],
+)
+def test_a_query_that_gets_no_answer_is_its_own_error_alone(
+    crew: Crew, server: LLMServer, settings: Any, disturb: Any, said: str
+) -> None:
+    texts = dict(Query.objects.filter(dataset=library().dataset).order_by("pk").values_list("pk", "text"))
+    hit = list(texts)[HIT]
+    server.answer = lambda prompt: next(text for text in texts.values() if text in prompt)
+    expected = undisturbed(REWRITING)["rankings"]
+    LLMAnswer.objects.all().delete()  # or nobody would be asked
+    answer = server.answer
+
+    def disturbed(prompt: str) -> Any:
+        told = disturb() if texts[hit] in prompt else None
+        return answer(prompt) if told is None else told
+
+    server.answer = disturbed
+    operation = REWRITING.start()
+    crew.start(
+        BENCHBENCH_LLM_SERVERS=settings.BENCHBENCH_LLM_SERVERS,
+        BENCHBENCH_LLM_KEYS=settings.BENCHBENCH_LLM_KEYS,
+        BENCHBENCH_LLM_TIMEOUT_SECONDS=1,
+    )
+    crew.slowest = crew.sees_the_end_of(operation)
+    operation.refresh_from_db()
+    assert operation.status == "completed", operation.error
+    rankings = REWRITING.figures(operation)["rankings"]
+    failed = {key: one[-1] for key, one in rankings.items() if one[-1]}
+    assert {query for _, query, _ in failed} == ({hit} if said else set())
+    assert all(said in error for error in failed.values()), failed
+    assert {key: one for key, one in rankings.items() if key not in failed} == {
+        key: one for key, one in expected.items() if key not in failed
+    }
