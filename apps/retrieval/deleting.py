@@ -37,6 +37,23 @@ def delete_index(index: Index) -> None:
     transaction.on_commit(lambda: shutil.rmtree(collections, ignore_errors=True))
 
 
+@transaction.atomic
+def free_cancelled(key: str) -> None:
+    """Delete what a build had made that was cancelled: its vectors, and the chunks and words that no other index uses.
+
+    Of an index that is being built again, is ready, or was deleted nothing goes. The vectors of its texts stay where
+    all builds find them (`encoders.vector_cache`), so that the next one need not encode them again.
+    """
+    index = Index.objects.select_for_update().filter(pk=key, status=Index.Status.CANCELLED).first()
+    if index is None or Operation.active_on(index):
+        return
+    lock_chunk_set(index.chunk_set_id)
+    table_store().delete_collection(index.vector_table)
+    index.chunk_set = index.lexical_index = index.dimension = None
+    index.save(update_fields=["chunk_set", "lexical_index", "dimension", "updated_at"])
+    delete_unused_parts(index.collection)
+
+
 def delete_unused_parts(collection: Collection) -> None:
     """Delete the lexical indexes and chunk sets of a collection that no index uses.
 

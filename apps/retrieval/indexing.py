@@ -93,7 +93,7 @@ def building_of(index: Index, *, by: User | None = None) -> Operation:
 
 @transaction.atomic
 def build_index(index: Index, *, by: User | None = None) -> Operation:
-    """Start the operation that builds an index. One that failed or was cancelled goes on where it stopped.
+    """Start the operation that builds an index. One that failed goes on where it stopped.
 
     It counts against the quota of `by`, or of the index's owner where nobody is named. Raises ConflictError for a ready
     index, which never changes, and while it is being built; UnavailableError; QuotaError.

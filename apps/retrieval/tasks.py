@@ -3,8 +3,8 @@
 One batch chunks the documents (or takes the chunks of an index that chunked alike), measures on the first of them how
 fast this model is here, and cuts the rest into batches of about BENCHBENCH_BATCH_SECONDS; one more builds the lexical
 side. A tree grows level by level, when all below is encoded (`growing`). A batch's vectors are stored in the
-transaction that ends it, so that none is stored twice, and a build that was broken off goes on from the vectors there
-are.
+transaction that ends it, so that none is stored twice, and a build that failed goes on from the vectors there are. What
+one that was cancelled had made is freed at once.
 """
 
 import time
@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 from django.conf import settings
-from django.db import transaction
+from django.db import close_old_connections, transaction
 from django.db.models import F, Sum
 
+from apps.operations import queueing
 from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation, Status
@@ -32,6 +33,7 @@ from apps.retrieval.building import (
     take_chunks,
 )
 from apps.retrieval.chunking import make_chunk_set
+from apps.retrieval.deleting import free_cancelled
 from apps.retrieval.encoders import Encoder, load_encoder
 from apps.retrieval.encoders.encoding import ChunkVectors, chunk_vectors, encoder_for
 from apps.retrieval.encoders.vector_cache import add_vectors, document_space, known_positions, trim_cache
@@ -60,14 +62,29 @@ class IndexHandler(Handler):
         trim_answers()
 
     def stop(self, operation: Operation) -> None:
-        status = Index.Status.CANCELLED if operation.status == Status.CANCELLED else Index.Status.FAILED
-        Index.objects.filter(pk=operation.subject_id).update(status=status, error=operation.error)
+        cancelled, key = operation.status == Status.CANCELLED, operation.subject_id
+        status = Index.Status.CANCELLED if cancelled else Index.Status.FAILED
+        Index.objects.filter(pk=key).update(status=status, error=operation.error)
+        if cancelled:
+            transaction.on_commit(
+                lambda: queueing.enqueue_once(queueing.FREE_INDEX, str(key)) or free_cancelled(str(key))
+            )
 
     def event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
         return "index_progress", progress(operation)
 
 
 handler = IndexHandler()
+
+
+def free_index(key: str) -> None:
+    """Give back what a cancelled build had made. The job `queueing.FREE_INDEX`."""
+    close_old_connections()  # the database may have been restarted since the last job, and RQ does not look
+    try:
+        queueing.begun(queueing.FREE_INDEX, key)
+        free_cancelled(key)
+    finally:
+        close_old_connections()
 
 
 def chunk(index: Index, batch: Batch, lease: Lease) -> None:

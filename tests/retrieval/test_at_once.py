@@ -3,9 +3,10 @@
 from collections.abc import Callable
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 
 from apps.collections.models import Collection
+from apps.operations import queueing
 from apps.operations.launching import cancel_operation
 from apps.operations.leasing import Lease, Stopped, claim, new_owner
 from apps.operations.models import Operation
@@ -17,7 +18,7 @@ from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Chunk, ChunkSet, Index, LexicalIndex
 from apps.retrieval.search.full_text import make_full_text
 from apps.retrieval.search.lexical_indexes import make_lexical_index
-from apps.retrieval.tasks import take_words
+from apps.retrieval.tasks import free_index, take_words
 from tests.factories import make_collection
 from tests.retrieval.conftest import KEYWORDS
 from tests.sessions import elsewhere, until_waited_for
@@ -31,9 +32,15 @@ def few() -> Collection:
     return make_collection("few", [{"external_id": "a", "text": "apple"}, {"external_id": "b", "text": "pear"}])
 
 
-def begun(collection: Collection, name: str = "begun") -> tuple[Index, Operation]:
+@pytest.fixture
+def worker_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It will come to every quick job; the test does these."""
+    monkeypatch.setattr(queueing, "enqueue_once", lambda *_: True)
+
+
+def begun(collection: Collection, name: str = "begun", encoder: str = "") -> tuple[Index, Operation]:
     """An index that has its chunks, and waits for its words."""
-    index = create_index(collection, name=name)
+    index = create_index(collection, name=name, encoder=encoder)
     operation = build_index(index)
     perform_batch(operation.batches.get().pk, owner=new_owner())
     index.refresh_from_db()
@@ -46,16 +53,15 @@ def test_words_that_a_cancelled_build_is_still_at_go_too(
 ) -> None:
     index, operation = begun(few)
     assert index.chunk_set
-    cancel_operation(operation)
     with transaction.atomic():
         make(index.chunk_set)
-        deleting = elsewhere(lambda: delete_index(Index.objects.get()))
-        until_waited_for(deleting)
-    deleting.result(timeout=60)
+        cancelling = elsewhere(lambda: cancel_operation(operation))
+        until_waited_for(cancelling)
+    cancelling.result(timeout=60)
     assert not any(model.objects.exists() for model in PARTS)
 
 
-def test_a_cancelled_build_leaves_no_words(few: Collection) -> None:
+def test_a_cancelled_build_leaves_no_words(few: Collection, worker_is_there: None) -> None:
     index, operation = begun(few)
     batch = claim(operation.batches.get(payload__part="lexical").pk, new_owner())
     assert batch
@@ -63,6 +69,35 @@ def test_a_cancelled_build_leaves_no_words(few: Collection) -> None:
     with pytest.raises(Stopped):
         take_words(index, Lease(batch))
     assert not LexicalIndex.objects.exists()
+    free_index(str(index.pk))
+    assert not any(model.objects.exists() for model in PARTS)
+
+
+def test_a_cancelled_build_gives_back_what_it_took_and_the_next_encodes_nothing_again(few: Collection) -> None:
+    index, operation = begun(few, encoder=KEYWORDS)
+    assert index.vector_table in connection.introspection.table_names()
+    cancel_operation(operation)
+    assert not any(model.objects.exists() for model in PARTS)
+    assert index.vector_table not in connection.introspection.table_names()
+    wait(build_index(index))
+    index.refresh_from_db()
+    assert (index.status, index.stats["num_vectors"], index.stats["cache_hits"]) == ("ready", 2, 2)
+
+
+def test_what_another_index_uses_stays(few: Collection) -> None:
+    wait(build_index(create_index(few, name="other")))
+    _, operation = begun(few)
+    cancel_operation(operation)
+    assert [model.objects.count() for model in PARTS] == [1, 2, 1]
+
+
+def test_a_build_that_goes_on_already_keeps_what_there_is(few: Collection, worker_is_there: None) -> None:
+    index, operation = begun(few)
+    cancel_operation(operation)
+    wait(again := build_index(index))
+    free_index(str(index.pk))
+    assert again.batches.count() == 2
+    assert Chunk.objects.count() == 2
 
 
 def test_chunks_that_another_index_is_taking_stay(few: Collection) -> None:

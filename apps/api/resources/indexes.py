@@ -144,7 +144,7 @@ class IndexBuild(Endpoint):
     @extend_schema(operation_id="build_index", request=None, responses={202: BuildStarted})
     @idempotent
     def post(self, request: Request, index_id: UUID) -> Response:
-        """Have a worker build an index; one that failed or was cancelled goes on where it stopped.
+        """Have a worker build an index; one that failed goes on where it stopped.
 
         409 where it is ready, and so never changes, or is being built, and where you have as many building as one may
         (`quota`).
