@@ -33,6 +33,9 @@ class Handler(Protocol):
     def stop(self, operation: Operation) -> None:
         """Settle the subject of an operation that failed or was cancelled, within the transaction that says so."""
 
+    def tidy(self) -> None:
+        """Give back what operations that ended have left, at each sweep. It must wait for nobody."""
+
     def name(self, operation: Operation) -> str:
         """Name what the operation is about, for people: benchmark "Does hybrid pay?"."""
         return str(operation)
@@ -49,5 +52,9 @@ class Handler(Protocol):
 
 
 def handler_for(operation: Operation) -> Handler:
-    handler: Handler = import_string(HANDLERS[Operation.Kind(operation.kind)])
+    return handler_of(Operation.Kind(operation.kind))
+
+
+def handler_of(kind: Operation.Kind) -> Handler:
+    handler: Handler = import_string(HANDLERS[kind])
     return handler

@@ -16,8 +16,7 @@ from apps.operations.models import Batch, Operation
 log = logging.getLogger(__name__)
 JOB = "apps.operations.tasks.work_batch"
 RENEW_STATE = "apps.judging.tasks.renew_state"
-FREE_INDEX = "apps.retrieval.tasks.free_index"
-JOBS = frozenset({JOB, RENEW_STATE, FREE_INDEX})
+JOBS = frozenset({JOB, RENEW_STATE})
 QUICK = "quick"  # of jobs that take about a second; every worker serves it, before the queues that it is started with
 WAITS_SECONDS = 60  # so long a quick job counts as waiting; a lost one is put there again after that
 OVERDUE_SECONDS = 15

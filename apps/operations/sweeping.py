@@ -4,6 +4,7 @@ import logging
 
 from apps.operations import queueing
 from apps.operations.ending import settle
+from apps.operations.handlers import HANDLERS, handler_of
 from apps.operations.leasing import ACTIVE, claimable
 from apps.operations.models import Batch, Operation
 from apps.operations.workers.limits import break_off_lost
@@ -14,8 +15,8 @@ log = logging.getLogger(__name__)
 
 def sweep() -> int:
     """Enqueue every batch that could be worked on but has no job, fail those whose last attempt expired, end the
-    transactions of those that lost their leases, and conclude operations whose worker died between the last batch and
-    the end. Return how many batches were enqueued.
+    transactions of those that lost their leases, conclude operations whose worker died between the last batch and the
+    end, and have handlers tidy up. Return how many batches were enqueued.
 
     Any process may call it at any time: each step is conditional or harmless when repeated, and waits for no lock.
     """
@@ -31,4 +32,6 @@ def sweep() -> int:
             log.warning("On %s %s without a job, enqueued again.", queue, counted(len(missing), "batch"))
             queueing.pass_on(queue, *missing)  # under other names: a worker may be at a job that was taken for lost
             enqueued += len(missing)
+    for kind in HANDLERS:
+        handler_of(kind).tidy()
     return enqueued

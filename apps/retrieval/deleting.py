@@ -1,5 +1,6 @@
 """Deleting an index, and what only it used."""
 
+import logging
 import shutil
 from collections.abc import Sequence
 from uuid import UUID
@@ -10,12 +11,17 @@ from django.db.models import Q
 from apps.collections.models import Collection
 from apps.operations.launching import OperationActiveError
 from apps.operations.models import Operation
+from apps.operations.workers.limits import HeldError, limited
 from apps.retrieval.models import Chunk, ChunkSet, Index, LexicalIndex
 from apps.retrieval.search import full_text
 from apps.retrieval.search.collections import collections_folder
 from apps.retrieval.search.holding import lock_chunk_set
 from apps.retrieval.search.vectors import table_store, vectors_file
 from benchbench.deleting import delete_rows, delete_unused
+
+log = logging.getLogger(__name__)
+BEGUN = Q(chunk_set__isnull=False) | Q(dimension__isnull=False)
+FREE_LOCK_SECONDS = 1.0  # for so long what is to be freed is waited for
 
 
 @transaction.atomic
@@ -37,13 +43,21 @@ def delete_index(index: Index) -> None:
     transaction.on_commit(lambda: shutil.rmtree(collections, ignore_errors=True))
 
 
-@transaction.atomic
-def free_cancelled(key: str) -> None:
-    """Delete what a build had made that was cancelled: its vectors, and the chunks and words that no other index uses.
+def free_cancelled() -> None:
+    """Delete what cancelled builds had made: their vectors, and the chunks and words that no other index uses.
 
-    Of an index that is being built again, is ready, or was deleted nothing goes. The vectors of its texts stay where
-    all builds find them (`encoders.vector_cache`), so that the next one need not encode them again.
+    The vectors of their texts stay where all builds find them (`encoders.vector_cache`), so that the next one need not
+    encode them again. What somebody holds, such as a worker that stands still, is left to the next time.
     """
+    for key in Index.objects.filter(BEGUN, status=Index.Status.CANCELLED).values_list("pk", flat=True):
+        try:
+            with limited(lock_seconds=FREE_LOCK_SECONDS):
+                _free(key)
+        except HeldError:
+            log.info("What the cancelled build of index %s had made is held by another process.", key)
+
+
+def _free(key: UUID) -> None:
     index = Index.objects.select_for_update().filter(pk=key, status=Index.Status.CANCELLED).first()
     if index is None or Operation.active_on(index):
         return

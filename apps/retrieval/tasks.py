@@ -4,7 +4,7 @@ One batch chunks the documents (or takes the chunks of an index that chunked ali
 fast this model is here, and cuts the rest into batches of about BENCHBENCH_BATCH_SECONDS; one more builds the lexical
 side. A tree grows level by level, when all below is encoded (`growing`). A batch's vectors are stored in the
 transaction that ends it, so that none is stored twice, and a build that failed goes on from the vectors there are. What
-one that was cancelled had made is freed at once.
+one that was cancelled had made is freed by the next sweep.
 """
 
 import time
@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 from django.conf import settings
-from django.db import close_old_connections, transaction
+from django.db import transaction
 from django.db.models import F, Sum
 
-from apps.operations import queueing
 from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
 from apps.operations.models import Batch, Operation, Status
@@ -62,29 +61,17 @@ class IndexHandler(Handler):
         trim_answers()
 
     def stop(self, operation: Operation) -> None:
-        cancelled, key = operation.status == Status.CANCELLED, operation.subject_id
-        status = Index.Status.CANCELLED if cancelled else Index.Status.FAILED
-        Index.objects.filter(pk=key).update(status=status, error=operation.error)
-        if cancelled:
-            transaction.on_commit(
-                lambda: queueing.enqueue_once(queueing.FREE_INDEX, str(key)) or free_cancelled(str(key))
-            )
+        status = Index.Status.CANCELLED if operation.status == Status.CANCELLED else Index.Status.FAILED
+        Index.objects.filter(pk=operation.subject_id).update(status=status, error=operation.error)
+
+    def tidy(self) -> None:
+        free_cancelled()
 
     def event(self, operation: Operation) -> tuple[str, dict[str, Any]]:
         return "index_progress", progress(operation)
 
 
 handler = IndexHandler()
-
-
-def free_index(key: str) -> None:
-    """Give back what a cancelled build had made. The job `queueing.FREE_INDEX`."""
-    close_old_connections()  # the database may have been restarted since the last job, and RQ does not look
-    try:
-        queueing.begun(queueing.FREE_INDEX, key)
-        free_cancelled(key)
-    finally:
-        close_old_connections()
 
 
 def chunk(index: Index, batch: Batch, lease: Lease) -> None:

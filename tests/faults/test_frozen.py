@@ -6,7 +6,9 @@ import pytest
 
 from apps.benchmarks.cancelling import cancel
 from apps.benchmarks.models import Benchmark
+from apps.operations.launching import cancel_operation
 from apps.operations.models import Operation
+from apps.retrieval.models import Index
 from tests.faults.kit import Crew, Scenario, sessions, survive, until
 from tests.faults.work import KINDS
 
@@ -54,6 +56,22 @@ def test_a_cancel_does_not_wait_for_a_frozen_worker(crew: Crew, point: str) -> N
     crew.slowest = time.monotonic() - started
     assert crew.slowest < 20  # two seconds, and what a busy machine makes of them
     assert Operation.objects.get(pk=operation.pk).status == "cancelled"
+
+
+@pytest.mark.parametrize("point", ["index: words", "index: commit stored"])
+def test_a_cancelled_build_of_a_frozen_worker_holds_nobody_up_and_is_freed(crew: Crew, point: str) -> None:
+    """Its transaction stays open until this test lets it go: the sweep leaves what it holds to a later one."""
+    hour = {"BENCHBENCH_LEASE_SECONDS": 3600, "BENCHBENCH_IDLE_TRANSACTION_SECONDS": 3600}
+    operation = KINDS["index"].start()
+    frozen = crew.start(point, "freeze", **hour)
+    frozen.wait_for_fault()
+    cancel_operation(operation)
+    crew.start(**hour)
+    crew.slowest = max(crew.sees_the_end_of(KINDS[kind].start()) for kind in ("resolve", "benchmark", "index"))
+    frozen.kill()
+    index = Index.objects.filter(pk=operation.subject_id)
+    until(lambda: index.get().chunk_set_id is None, "what was cancelled to be freed", within=crew.limit)
+    assert index.get().status == "cancelled"
 
 
 def sessions_that_wait() -> int:

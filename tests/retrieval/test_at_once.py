@@ -6,10 +6,10 @@ import pytest
 from django.db import connection, transaction
 
 from apps.collections.models import Collection
-from apps.operations import queueing
 from apps.operations.launching import cancel_operation
 from apps.operations.leasing import Lease, Stopped, claim, new_owner
 from apps.operations.models import Operation
+from apps.operations.sweeping import sweep
 from apps.operations.working import perform_batch, wait
 from apps.retrieval.building import take_chunks
 from apps.retrieval.chunking import make_chunk_set
@@ -18,7 +18,7 @@ from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Chunk, ChunkSet, Index, LexicalIndex
 from apps.retrieval.search.full_text import make_full_text
 from apps.retrieval.search.lexical_indexes import make_lexical_index
-from apps.retrieval.tasks import free_index, take_words
+from apps.retrieval.tasks import take_words
 from tests.factories import make_collection
 from tests.retrieval.conftest import KEYWORDS
 from tests.sessions import elsewhere, until_waited_for
@@ -30,12 +30,6 @@ PARTS = (ChunkSet, Chunk, LexicalIndex)
 @pytest.fixture
 def few() -> Collection:
     return make_collection("few", [{"external_id": "a", "text": "apple"}, {"external_id": "b", "text": "pear"}])
-
-
-@pytest.fixture
-def worker_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It will come to every quick job; the test does these."""
-    monkeypatch.setattr(queueing, "enqueue_once", lambda *_: True)
 
 
 def begun(collection: Collection, name: str = "begun", encoder: str = "") -> tuple[Index, Operation]:
@@ -53,15 +47,16 @@ def test_words_that_a_cancelled_build_is_still_at_go_too(
 ) -> None:
     index, operation = begun(few)
     assert index.chunk_set
+    cancel_operation(operation)
     with transaction.atomic():
         make(index.chunk_set)
-        cancelling = elsewhere(lambda: cancel_operation(operation))
-        until_waited_for(cancelling)
-    cancelling.result(timeout=60)
+        elsewhere(sweep).result(timeout=60)
+        assert all(model.objects.exists() for model in PARTS), "what is held is left to the next time"
+    sweep()
     assert not any(model.objects.exists() for model in PARTS)
 
 
-def test_a_cancelled_build_leaves_no_words(few: Collection, worker_is_there: None) -> None:
+def test_a_cancelled_build_leaves_no_words(few: Collection) -> None:
     index, operation = begun(few)
     batch = claim(operation.batches.get(payload__part="lexical").pk, new_owner())
     assert batch
@@ -69,7 +64,7 @@ def test_a_cancelled_build_leaves_no_words(few: Collection, worker_is_there: Non
     with pytest.raises(Stopped):
         take_words(index, Lease(batch))
     assert not LexicalIndex.objects.exists()
-    free_index(str(index.pk))
+    sweep()
     assert not any(model.objects.exists() for model in PARTS)
 
 
@@ -77,6 +72,7 @@ def test_a_cancelled_build_gives_back_what_it_took_and_the_next_encodes_nothing_
     index, operation = begun(few, encoder=KEYWORDS)
     assert index.vector_table in connection.introspection.table_names()
     cancel_operation(operation)
+    sweep()
     assert not any(model.objects.exists() for model in PARTS)
     assert index.vector_table not in connection.introspection.table_names()
     wait(build_index(index))
@@ -88,14 +84,15 @@ def test_what_another_index_uses_stays(few: Collection) -> None:
     wait(build_index(create_index(few, name="other")))
     _, operation = begun(few)
     cancel_operation(operation)
+    sweep()
     assert [model.objects.count() for model in PARTS] == [1, 2, 1]
 
 
-def test_a_build_that_goes_on_already_keeps_what_there_is(few: Collection, worker_is_there: None) -> None:
+def test_a_build_that_goes_on_already_keeps_what_there_is(few: Collection) -> None:
     index, operation = begun(few)
     cancel_operation(operation)
     wait(again := build_index(index))
-    free_index(str(index.pk))
+    sweep()
     assert again.batches.count() == 2
     assert Chunk.objects.count() == 2
 
