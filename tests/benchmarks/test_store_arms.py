@@ -6,6 +6,7 @@ import pytest
 
 from apps.benchmarks.launching import launch
 from apps.benchmarks.retrying import retry
+from apps.datasets.models import Query
 from apps.mappings.models import Mapping
 from apps.operations.leasing import UnfitWorkerError
 from apps.operations.working import wait
@@ -102,3 +103,15 @@ def test_what_it_fills_is_announced_and_goes_with_the_index(library: Mapping) ->
     assert folder.exists()
     delete_index(index)
     assert not folder.exists()
+
+
+def test_a_run_whose_store_mostly_found_too_little_has_no_figures_of_its_own(transactional_db: None) -> None:
+    arms = ["faiss:exact", "faiss:hnsw(m=2, ef_search=1)"]
+    library = make_library(filtered=True)
+    Query.objects.update(filters={"colour": "green"})
+    benchmark = benchmark_of(library, ann=arms)
+    wait(launch(benchmark))
+    whole, narrow = (run_of(benchmark, ann) for ann in arms)
+    assert (whole.status, whole.warnings) == ("completed", [])
+    assert narrow.status == "failed"
+    assert "were searched exactly: its figures would be those of exact search" in narrow.error_message

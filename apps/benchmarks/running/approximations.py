@@ -93,6 +93,21 @@ def ann_warnings(facts: Facts | None) -> list[str]:
     return warnings
 
 
+def not_itself(facts: Facts | None, queries: int) -> str:
+    """Say why the figures of a run would be those of exact search, in a sentence; "" where most are of its own setting.
+
+    Of so many `queries` its store found too few chunks that a filter admits in more than half.
+    """
+    exactly = facts["notes"].get("searched_exactly", 0) if facts else 0
+    if facts is None or 2 * exactly <= queries:
+        return ""
+    return (
+        f"In {exactly:,} of {counted(queries, 'query')} {facts['setting']} found fewer chunks than their filter "
+        "admits, and they were searched exactly: its figures would be those of exact search. Let it look at more "
+        "(ef_search, probes), or choose another store."
+    )
+
+
 def ann_text(facts: Facts | None) -> str:
     """Return in one line what the approximation misses and costs; "" for a run that searched exactly."""
     if not facts:

@@ -16,7 +16,7 @@ from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.planning import plan_of
 from apps.benchmarks.progress import partials
 from apps.benchmarks.provenance import provenance_of
-from apps.benchmarks.running.approximations import ann_warnings, approximations_of
+from apps.benchmarks.running.approximations import ann_warnings, approximations_of, not_itself
 from apps.benchmarks.running.outcomes import STALLS, Notes
 from apps.benchmarks.running.timing import CallTotals, calls_of, timings_of
 from apps.mappings.filters import filter_warnings
@@ -74,6 +74,8 @@ def finish(operation: Operation) -> None:
         if run.status == Run.Status.FAILED:
             first = run.query_results.exclude(error="").values_list("error", flat=True).first()
             run.error_message = f"Every query failed; the first: {first}"
+        if reason := not_itself(approximation, len(evaluations[run.pk].query_ids)):
+            run.status, run.error_message = Run.Status.FAILED, reason
         run.completed_at = operation.finished_at
         run.save(update_fields=[*RESULT_FIELDS, "updated_at"])
     forget_values(runs)  # their evaluations hold them now
