@@ -35,6 +35,7 @@ class Handler(Protocol):
 
     def tidy(self) -> None:
         """Give back what operations that ended have left, at each sweep. It must wait for nobody."""
+        return None
 
     def name(self, operation: Operation) -> str:
         """Name what the operation is about, for people: benchmark "Does hybrid pay?"."""

@@ -15,6 +15,7 @@ from apps.operations.sockets import events
 from apps.operations.subjects import subject_of
 from benchbench.access import seen_by_all_who_see
 
+NOBODY = "None serves the queue {}: start one with `benchbench worker`."
 TELL_SECONDS = 1.0  # batches that follow one another wait for less; that is not worth a word
 
 
@@ -47,11 +48,12 @@ def waiting_for(operation: Operation) -> str | None:
 
 
 def _waiting_worker(queue: str) -> str | None:
-    """Return why no worker serves a queue, where one says so; Redis may be away, and then nobody says anything."""
+    """Return why no worker serves a queue; None where one does, or where Redis is away, which nobody can ask then."""
     with suppress(RedisError):
+        if queueing.workers_on(queue):
+            return None
         reasons = queueing.waiting_workers(queue)
-        if reasons and not queueing.workers_on(queue):
-            return f"Waits for a worker. {next(iter(reasons.values()))}"
+        return f"Waits for a worker. {next(iter(reasons.values()), NOBODY.format(queue))}"
     return None
 
 

@@ -13,6 +13,7 @@ from django.db import connections
 from django.utils import timezone
 
 from apps.collections.models import Collection
+from apps.operations import queueing
 from apps.operations.hosts import share_of_host
 from apps.operations.launching import cancel_operation, start_operation
 from apps.operations.leasing import claim
@@ -91,8 +92,21 @@ def test_it_names_the_isolated_work_that_runs_alone_and_forgets_it_at_the_end(
     assert waiting_for(timed) is None
     held.set()
     until(lambda: other.batches.get().state == "done")
+    other.refresh_from_db()
     assert waiting_for(other) is None
     assert other.batches.get().waits_for == ""
+
+
+def test_what_nobody_serves_says_so(db: None) -> None:
+    operation = start()
+    nobody = "Waits for a worker. None serves the queue default: start one with `benchbench worker`."
+    assert waiting_for(operation) == nobody
+    queueing.announce_worker("me", ["default"])
+    try:
+        assert waiting_for(operation) is None
+    finally:
+        queueing.retire_worker("me", ["default"])
+    assert waiting_for(operation) == nobody
 
 
 def test_what_must_be_alone_says_that_it_waits_for_quiet(held: Any, begun: threading.Event, work: Any) -> None:

@@ -29,20 +29,26 @@ SIGN_OF_LIFE_SECONDS = 5
 AWAY_SECONDS = 1.0  # before a worker that lost Redis tries again
 
 
+class Stop:
+    """Whether a worker was told to stop. No `threading.Event`: a signal amid its `set` waits for the lock of that."""
+
+    told = False
+
+
 class QueueWorker(SimpleWorker):
     """RQ's worker that does its jobs itself, each once the tables of the database are those of this code.
 
     It ends at any error of Redis, and so says whether somebody told it to.
     """
 
-    told_to_stop: threading.Event
+    stop: Stop
 
     def execute_job(self, job: Any, queue: Any) -> None:
         wait_until_it_fits()
         super().execute_job(job, queue)
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:
-        self.told_to_stop.set()
+        self.stop.told = True
         super().request_stop(signum, frame)
 
 
@@ -92,33 +98,33 @@ judging rounds) are done by every worker, before the others.
 
     def work(self, queues: list[str], *, burst: bool) -> None:
         """Work until told to stop, or with `burst` until the queues are empty. Redis away for a while ends nothing."""
-        told_to_stop = threading.Event()
+        stop = Stop()
         while True:
             # `kill` must run the exit handlers too, outside a job; RQ has its own, gentler handlers while it works.
             signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.signal(signal.SIGTERM, signal.default_int_handler)
             why = "see above"
             try:
-                work_with_redis(queues, told_to_stop, burst=burst)
+                work_with_redis(queues, stop, burst=burst)
             except RedisError as error:
                 if burst:
                     raise
                 why = str(error)
-            if burst or told_to_stop.is_set():
+            if burst or stop.told:
                 return
             self.stderr.write(f"This worker ended at an error ({why}) and begins again in a moment.")
             time.sleep(AWAY_SECONDS)
 
 
-def work_with_redis(queues: list[str], told_to_stop: threading.Event, *, burst: bool) -> None:
-    """Work the queues until `told_to_stop`, or until an error of Redis, which RQ raises or ends at without a word."""
+def work_with_redis(queues: list[str], stop: Stop, *, burst: bool) -> None:
+    """Work the queues until told to `stop`, or until an error of Redis, which RQ raises or ends at without a word."""
     worker = QueueWorker(
         [django_rq.get_queue(name) for name in queues],
         connection=django_rq.get_connection("default"),
         job_class=queueing.OwnJob,
         serializer=JSONSerializer,
     )
-    worker.told_to_stop = told_to_stop
+    worker.stop = stop
     turns.SERVED[:] = queues
     worker.work(burst=burst, logging_level="WARNING")
 
