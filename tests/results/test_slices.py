@@ -102,6 +102,8 @@ def test_the_queries_of_a_run_are_filtered_by_slice(admin_client: Client, benchm
     assert len(found.context["rows"]) == HARD
     assert "difficulty: hard: 15 of 40 queries" in text_of(found)
     assert "slice=difficulty" in admin_client.get(url, {"slice": "difficulty: easy", "q": "What"}).content.decode()
+    kept = admin_client.get(url, {"version": "1", "page": "2"}).content.decode()
+    assert 'href="?version=1&amp;slice=difficulty%3A+hard#queries"' in kept, "the link of a slice keeps the version"
 
 
 def test_values_of_a_truth_that_is_gone_are_not_told_by_slice(admin_client: Client, benchmark: Benchmark) -> None:
