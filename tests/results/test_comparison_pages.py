@@ -75,7 +75,7 @@ def test_a_version_that_is_not_there_is_not_found(
     assert page(admin_client, benchmark=benchmark.pk, **asked).status_code == 404
     if "version" in asked:
         assert admin_client.get(results_url(benchmark, "verdict"), asked).status_code == 404
-    assert admin_client.get(results_url(benchmark), asked).status_code == 200
+        assert admin_client.get(results_url(benchmark), asked).status_code == 404
 
 
 @pytest.mark.parametrize("status", ["running", "cancelled", "failed", "pending"])

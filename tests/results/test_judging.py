@@ -120,7 +120,13 @@ def test_run_and_query_pages_follow_the_version(admin_client: Client, finished: 
     assert '<input type="hidden" name="version" value="2">' in page
     assert f'href="{change_url(run)}?version=2"' in admin_client.get(f"{change_url(result)}?version=2").content.decode()
     for nonsense in ("7", "x", "-1"):
-        assert admin_client.get(change_url(run), {"version": nonsense}).context["evaluation"] == values[1]
+        refused = admin_client.get(change_url(run), {"version": nonsense})
+        assert refused.status_code == 404
+        assert (
+            f"has no values on version {nonsense} of its dataset; versions with values: 1, 2."
+            in refused.content.decode()
+        )
+        assert admin_client.get(change_url(result), {"version": nonsense}).status_code == 404
 
 
 def test_a_missing_document_is_judged_where_it_is_missed(admin_client: Client, ranking: QueryResult) -> None:
