@@ -23,7 +23,13 @@ from apps.results.comparison.comparing import (
 from apps.results.comparison.holes import MOST_RUNS as MOST_TESTED
 from apps.results.comparison.holes import holes_of
 from apps.results.comparison.page import choices, comparison_context, other_pairs
-from apps.results.comparison.sentences import disorder_sentence, family_sentence, trials_told, verdict_sentence
+from apps.results.comparison.sentences import (
+    disorder_sentence,
+    family_sentence,
+    holes_sentence,
+    trials_told,
+    verdict_sentence,
+)
 from apps.results.configurations import shared
 from benchbench.access import visible
 from benchbench.decimals import counted
@@ -98,7 +104,8 @@ def holes_fragment(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse
             raise ComparingError(f"What unjudged documents could change is looked at for at most {MOST_TESTED} runs.")
         comparison = _compared(request, runs, baseline, version)
         context: dict[str, Any] = {"comparison": comparison, "holes": holes_of(comparison, request.user)}
-        context["trials"] = trials_told(comparison, context["holes"].stress)
+        stress = context["holes"].stress
+        context |= {"line": holes_sentence(comparison, stress), "trials": trials_told(comparison, stress)}
     except BenchbenchError as error:
         context = {"error": error.message}
     return render(request, "results/holes.html", context)
