@@ -65,6 +65,12 @@ def test_the_verdict_leads_to_the_rounds_that_the_reader_sees(
     shown = client.get(results_url(benchmark, "verdict")).content.decode()
     assert f'<a href="{change_url(Round.objects.get(name="ours"))}">ours</a> (open)' in shown
     assert "theirs" not in shown
+    assert "more: how far" not in shown
+    for number in range(4):
+        make_round(benchmark.runs.order_by("run_order")[0], name=f"further {number}", items=0)
+    many = text_of(client.get(results_url(benchmark, "verdict")))
+    assert many.count("(open)") == 3
+    assert "(open) and 2 more: how far" in many
 
 
 @pytest.mark.parametrize("asked", [{"version": "7"}, {"version": "9" * 5000}, {"version": "x"}, {"seed": "9" * 5000}])

@@ -124,8 +124,7 @@ def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: uu
         "missing": benchmark.total_runs - len(runs),
         "weaker": len(runs) - len(compared),
         "most": MOST_RUNS,
-        "rounds": _rounds(request, benchmark),
-    }
+    } | _rounds(request, benchmark)
     try:
         comparison = compare_runs(compared, slice=request.GET.get("slice") or None, version=version)
     except BenchbenchError as error:
@@ -142,12 +141,14 @@ def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: uu
     return render(request, "results/verdict.html", context)
 
 
-def _rounds(request: HttpRequest, benchmark: Benchmark) -> list[Round]:
-    """The latest judging rounds of the benchmark's runs that the reader sees."""
+def _rounds(request: HttpRequest, benchmark: Benchmark) -> dict[str, Any]:
+    """The latest judging rounds of the benchmark's runs that the reader sees, and how many more there are."""
     if not request.user.has_perm("judging.view_round"):
-        return []
+        return {}
     of_runs = RoundRun.objects.filter(run__benchmark=benchmark).values("round")
-    return list(visible(Round.objects.filter(pk__in=of_runs), request.user)[:SHOWN_ROUNDS])
+    rounds = visible(Round.objects.filter(pk__in=of_runs), request.user)
+    shown = list(rounds[:SHOWN_ROUNDS])
+    return {"rounds": shown, "more_rounds": rounds.count() - len(shown) if len(shown) == SHOWN_ROUNDS else 0}
 
 
 def _standings(comparison: RunComparison) -> list[tuple[Run, str]]:
