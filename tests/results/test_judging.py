@@ -82,6 +82,7 @@ def test_from_an_edited_judgment_to_the_value_that_it_changes(admin_client: Clie
     assert "Measured 2 runs on questions v2; nothing was searched." in messages_of(rescored)
     assert rescored.redirect_chain[-1][0] == f"{results_url(finished)}?version=2"
     assert steps_of(admin_client.get(page)) == ["Values on v2"]
+    assert steps_of(admin_client.get(page, {"version": "2"})) == [], "they are shown"
 
     after = Evaluation.objects.get(run=run, dataset_version__number=2)
     old, new = by_query(before), by_query(after)

@@ -93,7 +93,7 @@ def query_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> 
     result: QueryResult = model_admin.viewed(request, object_id)
     at = version_asked(request, result.run.benchmark)
     context = query_context(result, at=at, against=run_against(request))
-    context["judging"] = judging_of(result, request.user)
+    context["judging"] = judging_of(result, request.user, shown=at.version)
     return model_admin.page(request, "results/query.html", context, original=result)
 
 
