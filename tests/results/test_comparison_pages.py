@@ -221,6 +221,10 @@ def test_runs_of_two_benchmarks_are_compared(admin_client: Client, benchmark: Be
     )
     assert posted.status_code == 302
     assert len(admin_client.get(posted["Location"]).context["rows"]) == 4
+    alone = {"action": "compare_selected", "_selected_action": [str(benchmark.runs.all()[0].pk)]}
+    told = admin_client.post(changelist_url(Run), alone, follow=True)
+    assert told.redirect_chain[-1][0].partition("?")[0] == changelist_url(Run)
+    assert "takes two runs or more" in told.content.decode()
 
 
 def test_what_cannot_be_compared_says_why_and_the_way_out(admin_client: Client, benchmark: Benchmark) -> None:
