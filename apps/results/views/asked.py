@@ -1,4 +1,4 @@
-"""What addresses of the pages of results ask for. What there is not is not found, with a sentence that says what is."""
+"""Parameters of the addresses of pages of results; a value that there is not is not found, and it is said what is."""
 
 from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest
