@@ -58,8 +58,9 @@ def load_model(kind: str, name: str, *, device: str | None = None) -> tuple[Any,
     except Exception as error:  # the library raises whatever its layers do
         log.warning("The model %r could not be loaded from %s.", name, folder, exc_info=True)
         raise ModelError(
-            f"The model {name!r} could not be loaded: {without_folders(str(error))} Check its name, or give the path "
-            "of a folder that sentence-transformers has saved; what of a download is missing `hf download` adds.",
+            f"The model {name!r} could not be loaded: {without_folders(str(error))} Check its name, or by a command "
+            "give the path of a folder that sentence-transformers has saved; what of a download is missing "
+            "`hf download` adds.",
             field="model",
         ) from error
     return model, revision_of(folder)
