@@ -34,6 +34,7 @@ MOST_SEED = 2**31 - 1
 USUAL_SECONDS = 10.0  # of a grade, before there is one
 PACE_OF = 200  # grades
 BATCH = 5000
+SHARES = {"uniform_share": "The share of the uniform sample", "overlap": "How much of the items is shared by judges"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,12 +206,16 @@ def _check(options: RoundOptions, judges: Sequence[User], depth: int) -> None:
         raise RoundError("A budget is at least 1 item; leave it out for the whole pool.", field="budget")
     if not 0 <= options.seed <= MOST_SEED:
         raise RoundError(f"The seed is a whole number from 0 to {MOST_SEED:,}.", field="seed")
-    for name in ("uniform_share", "overlap"):
+    for name, told in SHARES.items():
         share = getattr(options, name)
         if not 0 <= share <= 1:
-            raise RoundError(f"{name} is a share from 0 to 1, not {share}.", field=name)
+            raise RoundError(f"{told} ({name}) is a share from 0 to 1, not {share}.", field=name)
     if not 2 <= options.overlap_judges <= 10:
-        raise RoundError("An item is shared by 2 to 10 judges: change overlap_judges.", field="overlap_judges")
+        raise RoundError(
+            f"An item is shared by 2 to 10 judges, not {options.overlap_judges}: change how many grade a shared one "
+            "(overlap_judges).",
+            field="overlap_judges",
+        )
     require_judges(judges, overlap_judges=options.overlap_judges if options.overlap else 1)
 
 

@@ -78,6 +78,7 @@ def test_resolving_by_button(client_of_ada: Client, unresolved: Mapping) -> None
     assert unresolved.status == Mapping.Status.PARTIAL
     assert response.redirect_chain[-1][0] == change_url(unresolved)
     assert "1 of 2 judgments" in messages_of(response)
+    assert "The others, listed on the page of the mapping, count as documents" in messages_of(response)
 
 
 def test_a_link_never_acts(client_of_ada: Client, unresolved: Mapping) -> None:

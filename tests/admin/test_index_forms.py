@@ -77,6 +77,12 @@ def test_several_indexes_are_built_from_one_form(transactional_db: None, admin_c
     assert Operation.objects.count() == 4
     shown = admin_client.post(reverse("admin:index_grid_preview"), fields).content.decode()
     assert (shown.count("will be made"), shown.count("still to be built")) == (0, 4)
+    for index, status in zip(Index.objects.all(), ("failed", "cancelled"), strict=False):
+        Index.objects.filter(pk=index.pk).update(status=status)
+    shown = admin_client.post(reverse("admin:index_grid_preview"), fields).content.decode()
+    for told in ("failed before, will be built again", "was cancelled, will be built again"):
+        assert shown.count(told) == 1
+    assert shown.count("still to be built") == 2
 
 
 def test_a_form_of_several_indexes_says_what_is_wrong(client_of_ada: Client) -> None:

@@ -52,6 +52,9 @@ def test_a_dataset_becomes_the_users_and_the_page_counts_it(client_of_ada: Clien
     assert (made.name, made.owner, made.description) == ("Fruit", ada, "By hand.")
     assert Judgment.objects.get().grade == 3
     assert "Imported 1 query with 1 judgment as Fruit v1" in response.content.decode()
+    again = upload(client_of_ada, DATASET, "fruit.json", json.dumps(dataset()).encode()).content.decode()
+    assert "Fruit v1 holds exactly this already: nothing was changed." in again
+    assert "Imported" not in again
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 from django.contrib.auth.models import User
 from django.urls import reverse
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from apps.benchmarks.models import Benchmark
 from apps.datasets.models import Query
@@ -14,6 +14,25 @@ pytestmark = pytest.mark.thorough
 
 LONG = "How does the bill of a hospital change where a patient is moved to another ward before the end of the day?"
 SCROLLED = "areas => areas.filter(area => area.scrollWidth > area.clientWidth).map(area => area.ariaLabel)"
+
+
+def test_runs_are_compared_once_two_are_ticked(page: Page) -> None:
+    def make() -> Benchmark:
+        benchmark = search(make_gated(), GOOD, POOR)
+        Benchmark.objects.update(owner=User.objects.get(username="ada"))
+        return benchmark
+
+    benchmark = outside(make)
+    page.goto(reverse("admin:benchmark_results", args=[benchmark.pk]))
+    compare = page.get_by_role("button", name="Compare selected")
+    expect(compare).to_be_disabled()
+    for ticked, run in enumerate(page.locator("input[name=run]").all(), 1):
+        run.check()
+        expect(compare).to_be_enabled(enabled=ticked > 1)
+    page.reload()
+    compare = page.get_by_role("button", name="Compare selected")
+    ticks = page.locator("input[name=run]:checked").count()
+    expect(compare).to_be_enabled(enabled=ticks > 1)
 
 
 def test_no_column_of_two_runs_is_clipped_and_queries_are_readable(page: Page) -> None:

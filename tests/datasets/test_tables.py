@@ -80,7 +80,8 @@ class TestTable:
             ("query_key,query_text,uri,uri,grade\n", "t.csv has the column 'uri' more than once."),
             (
                 "query_key,query_text,uri\nq1,red,u\n",
-                "t.csv has no column grade: it has query_key, query_text, uri. Say which column holds it (--column",
+                "t.csv has no column grade: it has query_key, query_text, uri. Say which column holds it: "
+                "grade=COLUMN, under Columns on the page, or --column grade=COLUMN by the command.",
             ),
             ("query_key,query_text,grade\nq1,red,1\n", "t.csv has no column doc_ref (nor one of document_id, uri, "),
             ("query_key,query_text,doc_ref,grade\nq1,red,{,1\n", "t.csv, line 2, doc_ref is not JSON"),

@@ -126,6 +126,16 @@ def test_closing_is_refused_in_a_sentence_and_leads_to_the_new_leaderboard(
     assert "is closed" in again.content.decode()
 
 
+def test_closing_leads_to_the_values_that_there_are_where_the_new_version_has_none_yet(
+    client_of_olga: Client, split: Round, settings: Any
+) -> None:
+    settings.BENCHMARK_MAPPING_RESOLVE_SYNC_MAX_REFS = 0  # left to the queue, and re-scoring to whoever comes after
+    url = reverse("admin:round_close", args=[split.pk])
+    closed = client_of_olga.post(url, {"leave_out_split": "on"}, follow=True)
+    assert closed.status_code == 200
+    assert "re-score the benchmarks after that" in closed.content.decode()
+
+
 def test_many_grades_are_taken_back_at_once(client: Client, split: Round, ada: User) -> None:
     signed_in(client, ada)
     url = reverse("admin:round_grades", args=[split.pk])

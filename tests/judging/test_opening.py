@@ -137,6 +137,7 @@ def test_options_that_cannot_be_are_refused(
     with pytest.raises(RoundError) as refused:
         open_for(benchmark, [ada], **options)
     assert refused.value.field == field
+    assert not refused.value.message.startswith(field), "the sentence says what it is, not the field alone"
     assert not Round.objects.exists()
 
 

@@ -65,6 +65,12 @@ def test_the_verdict_leads_to_the_rounds_that_the_reader_sees(
     shown = client.get(results_url(benchmark, "verdict")).content.decode()
     assert f'<a href="{change_url(Round.objects.get(name="ours"))}">ours</a> (open)' in shown
     assert "theirs" not in shown
+    assert "more: how far" not in shown
+    for number in range(4):
+        make_round(benchmark.runs.order_by("run_order")[0], name=f"further {number}", items=0)
+    many = text_of(client.get(results_url(benchmark, "verdict")))
+    assert many.count("(open)") == 3
+    assert "(open) and 2 more: how far" in many
 
 
 @pytest.mark.parametrize("asked", [{"version": "7"}, {"version": "9" * 5000}, {"version": "x"}, {"seed": "9" * 5000}])
@@ -75,7 +81,7 @@ def test_a_version_that_is_not_there_is_not_found(
     assert page(admin_client, benchmark=benchmark.pk, **asked).status_code == 404
     if "version" in asked:
         assert admin_client.get(results_url(benchmark, "verdict"), asked).status_code == 404
-    assert admin_client.get(results_url(benchmark), asked).status_code == 200
+        assert admin_client.get(results_url(benchmark), asked).status_code == 404
 
 
 @pytest.mark.parametrize("status", ["running", "cancelled", "failed", "pending"])
@@ -215,6 +221,10 @@ def test_runs_of_two_benchmarks_are_compared(admin_client: Client, benchmark: Be
     )
     assert posted.status_code == 302
     assert len(admin_client.get(posted["Location"]).context["rows"]) == 4
+    alone = {"action": "compare_selected", "_selected_action": [str(benchmark.runs.all()[0].pk)]}
+    told = admin_client.post(changelist_url(Run), alone, follow=True)
+    assert told.redirect_chain[-1][0].partition("?")[0] == changelist_url(Run)
+    assert "takes two runs or more" in told.content.decode()
 
 
 def test_what_cannot_be_compared_says_why_and_the_way_out(admin_client: Client, benchmark: Benchmark) -> None:

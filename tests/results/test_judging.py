@@ -82,6 +82,7 @@ def test_from_an_edited_judgment_to_the_value_that_it_changes(admin_client: Clie
     assert "Measured 2 runs on questions v2; nothing was searched." in messages_of(rescored)
     assert rescored.redirect_chain[-1][0] == f"{results_url(finished)}?version=2"
     assert steps_of(admin_client.get(page)) == ["Values on v2"]
+    assert steps_of(admin_client.get(page, {"version": "2"})) == [], "they are shown"
 
     after = Evaluation.objects.get(run=run, dataset_version__number=2)
     old, new = by_query(before), by_query(after)
@@ -120,7 +121,13 @@ def test_run_and_query_pages_follow_the_version(admin_client: Client, finished: 
     assert '<input type="hidden" name="version" value="2">' in page
     assert f'href="{change_url(run)}?version=2"' in admin_client.get(f"{change_url(result)}?version=2").content.decode()
     for nonsense in ("7", "x", "-1"):
-        assert admin_client.get(change_url(run), {"version": nonsense}).context["evaluation"] == values[1]
+        refused = admin_client.get(change_url(run), {"version": nonsense})
+        assert refused.status_code == 404
+        assert (
+            f"has no values on version {nonsense} of its dataset; versions with values: 1, 2."
+            in refused.content.decode()
+        )
+        assert admin_client.get(change_url(result), {"version": nonsense}).status_code == 404
 
 
 def test_a_missing_document_is_judged_where_it_is_missed(admin_client: Client, ranking: QueryResult) -> None:

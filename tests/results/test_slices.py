@@ -101,7 +101,11 @@ def test_the_queries_of_a_run_are_filtered_by_slice(admin_client: Client, benchm
     assert {row.query.difficulty for row in found.context["rows"]} == {"hard"}
     assert len(found.context["rows"]) == HARD
     assert "difficulty: hard: 15 of 40 queries" in text_of(found)
+    none = admin_client.get(url, {"slice": "difficulty: none such"})
+    assert "have no slice “difficulty: none such”: all of them are listed" in text_of(none)
     assert "slice=difficulty" in admin_client.get(url, {"slice": "difficulty: easy", "q": "What"}).content.decode()
+    kept = admin_client.get(url, {"version": "1", "page": "2"}).content.decode()
+    assert 'href="?version=1&amp;slice=difficulty%3A+hard#queries"' in kept, "the link of a slice keeps the version"
 
 
 def test_values_of_a_truth_that_is_gone_are_not_told_by_slice(admin_client: Client, benchmark: Benchmark) -> None:

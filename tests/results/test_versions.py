@@ -66,7 +66,12 @@ def test_the_reader_re_scores_and_chooses_whose_values_to_see(admin_client: Clie
     assert "live/?k=5&amp;version=2" in page
     assert "version=2&amp;k=10" in page, "the cutoff keeps the version"
     for nonsense in ("7", "x", "-1"):
-        assert admin_client.get(results_url(finished), {"version": nonsense}).context["board"].version.number == 1
+        refused = admin_client.get(results_url(finished), {"version": nonsense})
+        assert refused.status_code == 404
+        assert "versions with values: 1, 2." in refused.content.decode()
+    cut = admin_client.get(results_url(finished), {"k": "7"})
+    assert cut.status_code == 404
+    assert "has no values at k = 7; there are k = 5, 10." in cut.content.decode()
 
 
 def test_a_re_scored_benchmark_shows_what_moved(admin_client: Client, finished: Benchmark) -> None:

@@ -39,7 +39,7 @@ def test_it_is_neither_declared_nor_built(fruit: Collection, absent: dict[str, s
 
 def test_a_model_that_is_not_here_builds_nothing(fruit: Collection) -> None:
     index = create_index(fruit, name="index", encoder="nobody/nothing")
-    said = "'nobody/nothing' is not on this machine, and HF_HUB_OFFLINE forbids to download it: give the path"
+    said = "'nobody/nothing' is not on this machine, and HF_HUB_OFFLINE forbids to download it: download it once"
     with pytest.raises(UnavailableError, match=said):
         build_index(index)
     index.refresh_from_db()

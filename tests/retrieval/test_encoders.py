@@ -73,7 +73,7 @@ class TestSentenceTransformerEncoder:
         assert find_model("all-MiniLM-L6-v2") == find_model("sentence-transformers/all-MiniLM-L6-v2") is not None
 
     def test_a_model_that_is_not_here_is_not_fetched_but_named(self):
-        with pytest.raises(ModelError, match=r"'nobody/nothing' is not on this machine.*give the path"):
+        with pytest.raises(ModelError, match=r"'nobody/nothing' is not on this machine.*by a command give the path"):
             load_encoder("nobody/nothing")
 
     def test_a_folder_that_is_no_model_is_named(self, tmp_path):

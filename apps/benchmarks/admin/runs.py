@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -33,7 +33,10 @@ class RunAdmin(FactAdmin):
         return super().get_queryset(request).select_related("benchmark__mapping", "benchmark__dataset_version", "index")
 
     @admin.action(description="Compare", permissions=["view"])
-    def compare_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse:
+    def compare_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
+        if len(queryset) < 2:
+            self.message_user(request, "A comparison takes two runs or more: tick another.", messages.ERROR)
+            return None
         asked = urlencode({"run": list(queryset.values_list("pk", flat=True))}, doseq=True)
         return redirect(f"{reverse('admin:run_compare')}?{asked}")
 

@@ -160,7 +160,8 @@ def _warnings(benchmark: Benchmark, run: Run, short: int, stalls: int) -> list[s
     if short:
         warnings.append(
             f"In {counted(short, 'query')} the chunks kept hold fewer than {max(benchmark.k_values)} documents, "
-            "though there may be more: raise top_k_values, or candidates and rerank_depths where they are lower."
+            "though there may be more: keep more chunks (top_k_values), or more candidates "
+            "and a deeper reranking (candidates, rerank_depths)."
         )
     if run.failed_queries:
         warnings.append(

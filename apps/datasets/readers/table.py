@@ -79,10 +79,12 @@ def _require_columns(path: Path, names: list[str], columns: Mapping[str, str]) -
         missing.append("doc_ref")
         wanted.append(f"doc_ref (nor one of {', '.join(DOC_REF_KEYS)})")
     if missing:
-        options = " ".join(f"--column {name}=COLUMN" for name in missing)
+        options = " ".join(f"{name}=COLUMN" for name in missing)
+        by_command = " ".join(f"--column {name}=COLUMN" for name in missing)
         raise DatasetError(
             f"{path.name} has no column {', no '.join(wanted)}: it has {', '.join(names)[:200]}. Say which column "
-            f"holds {'it' if len(missing) == 1 else 'each'} ({options}); the upload asks for it.",
+            f"holds {'it' if len(missing) == 1 else 'each'}: {options}, under Columns on the page, or {by_command} "
+            "by the command.",
             field="columns",
         )
 
@@ -92,8 +94,9 @@ def _refuse_unknown(where: str, names: Iterable[str], known: Collection[str]) ->
     if unknown:
         said = ", ".join(f"{name[:60]!a}" for name in unknown[:SHOWN])
         raise DatasetError(
-            f"{where.rstrip(',')} has a column that holds no field: {said}. Say which field it holds (--column "
-            "FIELD=COLUMN), or that it is to be left out (--ignore-column COLUMN); the upload asks for both.",
+            f"{where.rstrip(',')} has a column that holds no field: {said}. Say which field it holds, FIELD=COLUMN, "
+            "or that it is to be left out, =COLUMN, under Columns on the page, or --column FIELD=COLUMN and "
+            "--ignore-column COLUMN by the command.",
             field="columns",
         )
 

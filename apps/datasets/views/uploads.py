@@ -9,7 +9,7 @@ from django.shortcuts import redirect
 from django.template.defaultfilters import pluralize
 from django.views.decorators.http import require_POST
 
-from apps.datasets.importing import DatasetReport, foresee, import_dataset
+from apps.datasets.importing import DatasetImport, DatasetReport, foresee, import_dataset
 from apps.datasets.previewing import preview
 from apps.datasets.readers.formats import FORMATS
 from apps.datasets.upload_forms import DatasetForm
@@ -26,16 +26,10 @@ def upload_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespons
             imported = import_dataset(
                 form.record(), description=values["description"], owner=staff(request), **form.target()
             )
-        version, report = imported.version, imported.report
-        messages.success(
-            request,
-            f"Imported {counted(version.query_count, 'query')} with {counted(version.judgment_count, 'judgment')} "
-            f"as {version}"
-            f"{_besides(report)}. Next: map the dataset to the collection in which its documents are.",
-        )
-        for warning in report.warnings:
+        messages.success(request, _sentence(imported))
+        for warning in imported.report.warnings:
             messages.warning(request, warning)
-        return redirect(change_url(version.dataset))
+        return redirect(change_url(imported.version.dataset))
 
     return form_page(
         request,
@@ -66,6 +60,17 @@ def preview_dataset(request: HttpRequest, model_admin: ModelAdmin) -> HttpRespon
 
     awaited = () if "file" in request.FILES else ("file",)
     return preview_page(request, "datasets/preview.html", form, look, awaited=awaited)
+
+
+def _sentence(imported: DatasetImport) -> str:
+    """Say what came of an import, and what to do next."""
+    version, report = imported.version, imported.report
+    if report.outcome == "unchanged":
+        return f"{version} holds exactly this already: nothing was changed."
+    return (
+        f"Imported {counted(version.query_count, 'query')} with {counted(version.judgment_count, 'judgment')} "
+        f"as {version}{_besides(report)}. Next: map the dataset to the collection in which its documents are."
+    )
 
 
 def _besides(report: DatasetReport) -> str:

@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.safestring import mark_safe
 
-from apps.benchmarks.models import Run
+from apps.benchmarks.models import Evaluation, Run
 from apps.datasets.records import LABEL_LENGTH
 from apps.judging.closing import close_round
 from apps.judging.judges import is_judge, may_lead, require_lead, require_open, sees_others
@@ -142,7 +142,9 @@ def close_page(request: HttpRequest, model_admin: SiteAdmin, object_id: UUID) ->
         benchmark = round.runs.values_list("benchmark", flat=True).first()
         if closed.version is None or benchmark is None:
             return redirect(change_url(round))
-        return redirect(f"{reverse('admin:benchmark_results', args=[benchmark])}?version={closed.version.number}")
+        scored = Evaluation.objects.filter(run__benchmark=benchmark, dataset_version=closed.version).exists()
+        shown = f"?version={closed.version.number}" if scored else ""
+        return redirect(f"{reverse('admin:benchmark_results', args=[benchmark])}{shown}")
 
     try:
         require_open(round)

@@ -43,4 +43,4 @@ def sentence(resolved: Resolved) -> str:
     summary = f"{mapping.mapped_count:,} of {mapping.total_count:,} judgments found their document."
     if mapping.status == Mapping.Status.RESOLVED:
         return f"{summary} Next: make a benchmark."
-    return f"{summary} Look at the others below: they count as documents that cannot be found."
+    return f"{summary} The others, listed on the page of the mapping, count as documents that cannot be found."

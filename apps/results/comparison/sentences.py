@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from apps.results.comparison.choosing import Costs
 from apps.results.comparison.comparing import RunComparison
 from benchbench.decimals import counted, figure
-from benchbench.ir.judging.stress import Filling, Stress, Trial
+from benchbench.ir.judging.stress import IF_HOLES, Filling, Stress, Trial
 from benchbench.ir.slices import Reversal
 
 MOST_NAMED = 3
@@ -158,6 +158,15 @@ def trials_told(comparison: RunComparison, stress: Stress) -> list[tuple[str, st
     """Return for each filling of the holes how the holes are filled, the verdict under it or why there is none, and
     whether that is the verdict as it stands."""
     return [(FILLINGS[trial.filling], _trial(comparison, trial), _same(trial)) for trial in stress.trials]
+
+
+def holes_sentence(comparison: RunComparison, stress: Stress) -> str:
+    """Return what filling the holes does to the verdict; where that tells no runs apart, what it becomes."""
+    others = [trial for trial in stress.trials if _same(trial) is False]
+    if not stress.claims_nothing or not others:
+        return stress.line
+    told = [f"{IF_HOLES[trial.filling]} ({_trial(comparison, trial)})" for trial in others]
+    return f"The verdict becomes another if unjudged documents {', or '.join(told)}."
 
 
 def _same(trial: Trial) -> bool | None:

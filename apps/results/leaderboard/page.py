@@ -3,7 +3,6 @@
 from typing import Any
 
 from apps.benchmarks.gates.baselines import baseline_names
-from apps.benchmarks.measuring.rescoring import scored_versions
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.progress import stage_of
 from apps.benchmarks.repeating.verifying import verify
@@ -21,19 +20,17 @@ from apps.results.leaderboard.made_of import built, differ_in_making, searched_b
 from apps.results.leaderboard.moving import moved
 from apps.results.leaderboard.runs import Leaderboard, Row, leaderboard, measures_at
 from apps.results.leaderboard.slicing import slicing_or_why
+from apps.results.leaderboard.versions import VersionShown
 
 ENDED = (Status.COMPLETED, Status.FAILED)
 
 
-def board_context(benchmark: Benchmark, k: int, *, version: int | None = None, within: str = "") -> dict[str, Any]:
+def board_context(benchmark: Benchmark, k: int, *, at: VersionShown, within: str = "") -> dict[str, Any]:
     """Return the leaderboard of `benchmark` at cutoff `k`, its progress while it runs, its figure once it is done.
 
-    `version` is the number of the dataset version whose values are shown; its own where it has none on that. `within`
-    names the slice over whose queries the means are.
+    `at` is the dataset version whose values are shown. `within` names the slice over whose queries the means are.
     """
-    versions = scored_versions(benchmark)
-    chosen = next((choice for choice in versions if choice.number == version), None)
-    board = leaderboard(benchmark, version=chosen, within=within)
+    board = leaderboard(benchmark, version=at.version, within=within)
     slicing, unsliced = slicing_or_why(benchmark, board.evaluation)
     configs = [row.run.config for row in board.rows]
     differ = varying(configs)
@@ -43,9 +40,9 @@ def board_context(benchmark: Benchmark, k: int, *, version: int | None = None, w
     return {
         "benchmark": benchmark,
         "board": board,
-        "versions": versions,
+        "versions": at.choices,
         "rescored": board.evaluation if board.version != benchmark.dataset_version else None,
-        "moved": moved(benchmark, board, versions) if not board.slice else None,
+        "moved": moved(benchmark, board, at.choices) if not board.slice else None,
         "verification": verify(benchmark) if benchmark.manifest and benchmark.status in ENDED else None,
         "slices": slicing.slices if slicing else (),
         "unsliced": unsliced,

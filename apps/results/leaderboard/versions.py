@@ -1,11 +1,14 @@
 """The dataset version on which the values of a benchmark are shown."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from apps.benchmarks.measuring.rescoring import scored_versions
 from apps.benchmarks.models import Benchmark
 from apps.datasets.models import DatasetVersion
 from benchbench.errors import BenchbenchError
+
+MOST_SHOWN = 20  # characters of what was asked for
 
 
 class NoValuesError(BenchbenchError):
@@ -33,10 +36,14 @@ class VersionShown:
 
 
 def version_shown(benchmark: Benchmark, asked: str) -> VersionShown:
-    """Return the version that `?version=` asks for; the benchmark's own where it has no values on that."""
-    choices = scored_versions(benchmark)
-    own = benchmark.dataset_version
-    return VersionShown(next((choice for choice in choices if str(choice.number) == asked), own), own, choices)
+    """Return the version that `?version=` asks for, the benchmark's own by default; raise NoValuesError as below."""
+    choices, own = scored_versions(benchmark), benchmark.dataset_version
+    if not asked or asked == str(own.number):
+        return VersionShown(own, own, choices)
+    for choice in choices:
+        if asked == str(choice.number):
+            return VersionShown(choice, own, choices)
+    raise _no_values(benchmark, asked[:MOST_SHOWN], choices)
 
 
 def version_with_values(benchmark: Benchmark, number: int | None) -> DatasetVersion:
@@ -46,10 +53,14 @@ def version_with_values(benchmark: Benchmark, number: int | None) -> DatasetVers
         return own
     scored = {version.number: version for version in scored_versions(benchmark)}
     if number not in scored:
-        there = ", ".join(map(str, scored)) or "none"
-        raise NoValuesError(
-            f'"{benchmark}" has no values on version {number} of its dataset; versions with values: {there}. '
-            "Re-score it (`manage.py rescore`) to have more.",
-            field="version",
-        )
+        raise _no_values(benchmark, number, scored.values())
     return scored[number]
+
+
+def _no_values(benchmark: Benchmark, asked: object, scored: Iterable[DatasetVersion]) -> NoValuesError:
+    there = ", ".join(str(version.number) for version in scored) or "none"
+    return NoValuesError(
+        f'"{benchmark}" has no values on version {asked} of its dataset; versions with values: {there}. '
+        "Re-score it (`manage.py rescore`) to have more.",
+        field="version",
+    )

@@ -5,7 +5,7 @@ from typing import Any
 
 from apps.benchmarks.models import QueryResult
 from apps.datasets.editing.drafts import draft_of
-from apps.datasets.models import Judgment
+from apps.datasets.models import DatasetVersion, Judgment
 from apps.mappings.repairing.judging import stated_for
 from apps.results.triage.next_steps import Step, next_steps
 from benchbench.access import may_change, visible
@@ -40,8 +40,11 @@ def may_judge(result: QueryResult, user: Any) -> bool:
     return result.query.until is None and may_change(result.run.benchmark.mapping.dataset, user)
 
 
-def judging_of(result: QueryResult, user: Any) -> Judging:
-    """Return what a reader may judge of a ranking. Where the dataset is not theirs to see, nothing."""
+def judging_of(result: QueryResult, user: Any, *, shown: DatasetVersion | None = None) -> Judging:
+    """Return what a reader may judge of a ranking. Where the dataset is not theirs to see, nothing.
+
+    `shown` is the version whose values the page shows.
+    """
     mapping = result.run.benchmark.mapping
     dataset = mapping.dataset
     permitted = may_judge(result, user)
@@ -52,5 +55,5 @@ def judging_of(result: QueryResult, user: Any) -> Judging:
         result,
         permitted=permitted,
         drafted=stated_for(mapping, draft, result.query) if draft and result.query.until is None else None,
-        steps=next_steps(dataset, user, draft=draft, benchmark=result.run.benchmark),
+        steps=next_steps(dataset, user, draft=draft, benchmark=result.run.benchmark, shown=shown),
     )

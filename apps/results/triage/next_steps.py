@@ -32,12 +32,18 @@ class Step:
 
 
 def next_steps(
-    dataset: Dataset, user: Any, *, draft: DatasetVersion | None, benchmark: Benchmark | None = None
+    dataset: Dataset,
+    user: Any,
+    *,
+    draft: DatasetVersion | None,
+    benchmark: Benchmark | None = None,
+    shown: DatasetVersion | None = None,
 ) -> list[Step]:
     """Return what is left to do between the edits of a dataset, its `draft`, and values on them, in that order.
 
     Of all mappings and benchmarks of the dataset that the user may see (the latest few), or of `benchmark` and its
-    mapping; then also where its values on the newest version are. Buttons are those that the user may press.
+    mapping; then also where its values on the newest version are, unless they are those `shown`. Buttons are those
+    that the user may press.
     """
     steps = [_draft_step(draft, user)] if draft else []
     newest = dataset.versions.filter(frozen_at__isnull=False).order_by("-number").first()
@@ -52,7 +58,7 @@ def next_steps(
         *steps,
         *(_resolve_step(mapping, newest, user) for mapping in stale),
         *(_rescore_step(outdated, newest, user) for outdated in benchmarks[:SHOWN]),
-        *(_values_steps(benchmark, newest) if benchmark else ()),
+        *(_values_steps(benchmark, newest) if benchmark and shown != newest else ()),
     ]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from apps.benchmarks.models import QueryResult, Run
 from apps.benchmarks.provenance import llm_revisions
 from apps.results.leaderboard.runs import primary_measure
-from apps.results.leaderboard.versions import version_shown
+from apps.results.leaderboard.versions import VersionShown
 from apps.results.triage import queries
 from apps.results.triage.paths import paths_of
 from apps.results.triage.side_by_side import side_by_side
@@ -16,13 +16,12 @@ SHOWN_HITS = 20
 SHOWN_LOST = 50
 
 
-def query_context(result: QueryResult, *, version: str = "", against: Run | None = None) -> dict[str, Any]:
-    """Return what the page of a ranking shows: grades and values on `version`, the number that was asked for, if any.
+def query_context(result: QueryResult, *, at: VersionShown, against: Run | None = None) -> dict[str, Any]:
+    """Return what the page of a ranking shows: grades and values on the version of `at`.
 
     `against` is a run whose ranking of the same query stands beside it.
     """
     benchmark = result.run.benchmark
-    at = version_shown(benchmark, version)
     grades = queries.grades_of(result, version=at.version)
     paths = paths_of(result, grades, hits=result.document_ids[:SHOWN_HITS], shown=SHOWN_LOST)
     other = _same_query(against, result) if against else None

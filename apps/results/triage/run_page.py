@@ -14,7 +14,7 @@ from apps.results.configurations import keys_of, phrases
 from apps.results.leaderboard.coverage import is_coverage, judged_name
 from apps.results.leaderboard.runs import measures_at, primary_measure
 from apps.results.leaderboard.slicing import slicing_or_why
-from apps.results.leaderboard.versions import version_shown
+from apps.results.leaderboard.versions import VersionShown
 from apps.results.triage import queries
 from apps.results.triage.by_slice import slices_context
 from apps.results.triage.content import has_content
@@ -26,15 +26,14 @@ PER_PAGE = 25
 ORDERS = ("worst", "best", "difference")
 
 
-def run_context(run: Run, asked: Mapping[str, str], *, against: Run | None = None) -> dict[str, Any]:
+def run_context(run: Run, asked: Mapping[str, str], *, at: VersionShown, against: Run | None = None) -> dict[str, Any]:
     """Return what the page of `run` shows, as the query string asks: text `q`, measure `by`, `order`, `slice`, `cause`,
-    `version`, `page`.
+    `page`; its values are those on the version of `at`.
 
     `against` is another run, with whose values those of this one are compared query by query; not where these were
     measured against another truth, which `refusals` then says.
     """
     benchmark = run.benchmark
-    at = version_shown(benchmark, asked.get("version", ""))
     evaluation = queries.evaluation_of(run, version=at.version)
     losses = losses_of(run, evaluation) if evaluation else None
     against, other, refusals = _beside(run, against, at.version)
@@ -58,6 +57,7 @@ def run_context(run: Run, asked: Mapping[str, str], *, against: Run | None = Non
         **slices_context(evaluation, slicing, names),
         "unsliced": unsliced,
         "chosen": chosen,
+        "no_slice": asked.get("slice", "") if slicing and not chosen else "",
         "measures": names,
         "columns": columns,
         "measure": measure,

@@ -23,7 +23,13 @@ from apps.results.comparison.comparing import (
 from apps.results.comparison.holes import MOST_RUNS as MOST_TESTED
 from apps.results.comparison.holes import holes_of
 from apps.results.comparison.page import choices, comparison_context, other_pairs
-from apps.results.comparison.sentences import disorder_sentence, family_sentence, trials_told, verdict_sentence
+from apps.results.comparison.sentences import (
+    disorder_sentence,
+    family_sentence,
+    holes_sentence,
+    trials_told,
+    verdict_sentence,
+)
 from apps.results.configurations import shared
 from benchbench.access import visible
 from benchbench.decimals import counted
@@ -98,7 +104,8 @@ def holes_fragment(request: HttpRequest, model_admin: SiteAdmin) -> HttpResponse
             raise ComparingError(f"What unjudged documents could change is looked at for at most {MOST_TESTED} runs.")
         comparison = _compared(request, runs, baseline, version)
         context: dict[str, Any] = {"comparison": comparison, "holes": holes_of(comparison, request.user)}
-        context["trials"] = trials_told(comparison, context["holes"].stress)
+        stress = context["holes"].stress
+        context |= {"line": holes_sentence(comparison, stress), "trials": trials_told(comparison, stress)}
     except BenchbenchError as error:
         context = {"error": error.message}
     return render(request, "results/holes.html", context)
@@ -117,8 +124,7 @@ def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: uu
         "missing": benchmark.total_runs - len(runs),
         "weaker": len(runs) - len(compared),
         "most": MOST_RUNS,
-        "rounds": _rounds(request, benchmark),
-    }
+    } | _rounds(request, benchmark)
     try:
         comparison = compare_runs(compared, slice=request.GET.get("slice") or None, version=version)
     except BenchbenchError as error:
@@ -135,12 +141,14 @@ def verdict_fragment(request: HttpRequest, model_admin: SiteAdmin, object_id: uu
     return render(request, "results/verdict.html", context)
 
 
-def _rounds(request: HttpRequest, benchmark: Benchmark) -> list[Round]:
-    """The latest judging rounds of the benchmark's runs that the reader sees."""
+def _rounds(request: HttpRequest, benchmark: Benchmark) -> dict[str, Any]:
+    """The latest judging rounds of the benchmark's runs that the reader sees, and how many more there are."""
     if not request.user.has_perm("judging.view_round"):
-        return []
+        return {}
     of_runs = RoundRun.objects.filter(run__benchmark=benchmark).values("round")
-    return list(visible(Round.objects.filter(pk__in=of_runs), request.user)[:SHOWN_ROUNDS])
+    rounds = visible(Round.objects.filter(pk__in=of_runs), request.user)
+    shown = list(rounds[:SHOWN_ROUNDS])
+    return {"rounds": shown, "more_rounds": rounds.count() - len(shown) if len(shown) == SHOWN_ROUNDS else 0}
 
 
 def _standings(comparison: RunComparison) -> list[tuple[Run, str]]:

@@ -12,11 +12,11 @@ from apps.benchmarks.models import Evaluation, Run
 from apps.datasets.models import Dataset
 from apps.results.leaderboard.coverage import CoverageError, coverage_of
 from apps.results.leaderboard.slicing import slicing_of_version
-from apps.results.leaderboard.versions import version_shown
 from apps.results.triage import queries
 from apps.results.triage.content import ContentError, content_of
 from apps.results.triage.kept import KeptError
 from apps.results.triage.sections import section_means
+from apps.results.views.asked import version_asked
 from benchbench.ir.measures.definitions import DEFINITIONS
 from benchbench.ir.measures.library import catalogue
 from benchbench.ir.slices import MINIMUM
@@ -84,8 +84,7 @@ def _part(request: HttpRequest, name: str, context_of: Callable[[], dict[str, An
 
 def _measured(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.UUID) -> Evaluation:
     run: Run = model_admin.viewed(request, object_id)
-    at = version_shown(run.benchmark, request.GET.get("version", ""))
-    evaluation = queries.evaluation_of(run, version=at.version)
+    evaluation = queries.evaluation_of(run, version=version_asked(request, run.benchmark).version)
     if evaluation is None:
         raise Http404(f"{run} has not been measured.")
     return evaluation

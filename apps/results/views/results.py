@@ -3,8 +3,7 @@
 import uuid
 from typing import Any
 
-from django.core.exceptions import ValidationError
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -20,6 +19,7 @@ from apps.results.leaderboard.start import start_context
 from apps.results.triage.judging import judging_of
 from apps.results.triage.query_page import query_context
 from apps.results.triage.run_page import run_context
+from apps.results.views.asked import cutoff_asked, run_against, version_asked
 from benchbench.access import visible
 from benchbench.site.admin import SiteAdmin
 from benchbench.site.panels import Button, change_url, changelist_url
@@ -45,16 +45,13 @@ def benchmark_live(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid
 
 def _board(request: HttpRequest, model_admin: SiteAdmin, benchmark: Benchmark) -> dict[str, Any]:
     """Return what both show: the board at the cutoff asked for, and what can be done to the benchmark now."""
-    asked = request.GET.get("k", "")
-    k = {str(k): k for k in benchmark.k_values}.get(asked, benchmark.primary_k)
-    number = request.GET.get("version", "")
-    version = int(number) if number.isdecimal() and len(number) < 10 else None
+    k, at = cutoff_asked(request, benchmark), version_asked(request, benchmark)
     here = reverse("admin:benchmark_results", args=[benchmark.pk])
     acts = [button for button in model_admin.offered(request, benchmark) if button.href != here]
     may_add = request.user.has_perm("benchmarks.add_benchmark")
     edit = "Edit" if model_admin.has_change_permission(request) else "Details"
     return {
-        **board_context(benchmark, k, version=version, within=request.GET.get("slice", "")),
+        **board_context(benchmark, k, at=at, within=request.GET.get("slice", "")),
         "original": benchmark,
         "buttons": [
             Button(edit, "edit", href=change_url(benchmark)),
@@ -86,7 +83,7 @@ def links_of(benchmark: Benchmark) -> list[Button]:
 def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
     """A run: its configuration, means and times, what it lost, and its queries, worst first."""
     run: Run = model_admin.viewed(request, object_id)
-    context = run_context(run, request.GET, against=_against(request))
+    context = run_context(run, request.GET, at=version_asked(request, run.benchmark), against=run_against(request))
     context |= {"buttons": model_admin.offered(request, run), "exporters": exporters_of(run)}
     return model_admin.page(request, "results/run.html", context, original=run)
 
@@ -94,8 +91,9 @@ def run_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> Ht
 def query_page(request: HttpRequest, model_admin: SiteAdmin, object_id: str) -> HttpResponse:
     """One ranking: what stands where, how it was judged and came there, what is lost and why; or two side by side."""
     result: QueryResult = model_admin.viewed(request, object_id)
-    context = query_context(result, version=request.GET.get("version", ""), against=_against(request))
-    context["judging"] = judging_of(result, request.user)
+    at = version_asked(request, result.run.benchmark)
+    context = query_context(result, at=at, against=run_against(request))
+    context["judging"] = judging_of(result, request.user, shown=at.version)
     return model_admin.page(request, "results/query.html", context, original=result)
 
 
@@ -115,14 +113,3 @@ def history_page(request: HttpRequest, model_admin: SiteAdmin, object_id: uuid.U
         "trail": [dataset],
     }
     return model_admin.page(request, "results/history.html", context, original=dataset)
-
-
-def _against(request: HttpRequest) -> Run | None:
-    """Return the run that `?against=` names. One that is not there, or not for this user to see, is not found."""
-    asked = request.GET.get("against", "")
-    if not asked:
-        return None
-    try:
-        return visible(Run.objects.select_related("benchmark"), request.user, through="benchmark").get(pk=asked)
-    except (Run.DoesNotExist, ValidationError):
-        raise Http404(f"There is no run {asked} that you may see.") from None

@@ -58,8 +58,9 @@ def load_model(kind: str, name: str, *, device: str | None = None) -> tuple[Any,
     except Exception as error:  # the library raises whatever its layers do
         log.warning("The model %r could not be loaded from %s.", name, folder, exc_info=True)
         raise ModelError(
-            f"The model {name!r} could not be loaded: {without_folders(str(error))} Check its name, or give the path "
-            "of a folder that sentence-transformers has saved; what of a download is missing `hf download` adds.",
+            f"The model {name!r} could not be loaded: {without_folders(str(error))} Check its name, or by a command "
+            "give the path of a folder that sentence-transformers has saved; what of a download is missing "
+            "`hf download` adds.",
             field="model",
         ) from error
     return model, revision_of(folder)
@@ -136,8 +137,8 @@ def fetch_model(name: str) -> Path:
     except Exception as error:  # of whichever HTTP library it uses, and of the file system
         raise ModelError(
             f"{here}, and could not be downloaded from {constants.ENDPOINT}: {type(error).__name__}: "
-            f"{without_folders(str(error)).rstrip('.')}. Is the name right? Try again when that answers, give the path "
-            "of its folder, or download it once with `hf download`.",
+            f"{without_folders(str(error)).rstrip('.')}. Is the name right? Try again when that answers, download it "
+            "once with `hf download`, or by a command give the path of its folder.",
             field="model",
         ) from error
     return Path(folder)
@@ -149,11 +150,14 @@ def _require_fetchable(name: str) -> None:
 
     here = f"The model {name!r} is not on this machine"
     if not PUBLISHED.fullmatch(name):
-        raise ModelError(f"{here}: there is no such folder. Give the path of one, or a published name.", field="model")
+        raise ModelError(
+            f"{here}: there is no such folder. Give a published name, or by a command the path of a folder.",
+            field="model",
+        )
     if constants.HF_HUB_OFFLINE:
         raise ModelError(
-            f"{here}, and HF_HUB_OFFLINE forbids to download it: give the path of its folder, or download it once with "
-            "`hf download`.",
+            f"{here}, and HF_HUB_OFFLINE forbids to download it: download it once with `hf download`, or by a "
+            "command give the path of its folder.",
             field="model",
         )
 
@@ -180,7 +184,8 @@ def _look_up(name: str, *, within: float = LOOK_UP_SECONDS) -> tuple[str, list[s
         return repository, [file.rfilename for file in info.siblings or ()]
     raise ModelError(
         f"The model {name!r} is not on this machine, and the Hugging Face hub knows none of that name: check the name, "
-        "give the path of its folder (./… where it is below the current one), or set HF_TOKEN where it is private.",
+        "set HF_TOKEN where it is private, or by a command give the path of its folder (./… where it is below the "
+        "current one).",
         field="model",
     )
 

@@ -17,6 +17,11 @@ from apps.retrieval.reusing import Ingredients, complete, index_there
 from apps.retrieval.strategies import STRATEGIES
 from benchbench.names import MAX_LENGTH, free_name
 
+BEFORE: Mapping[str, str] = {
+    Index.Status.FAILED: "failed before, will be built again",
+    Index.Status.CANCELLED: "was cancelled, will be built again",
+}
+
 
 @dataclass(frozen=True)
 class Grid:
@@ -55,6 +60,13 @@ class Cell:
         if self.index is None:
             return "new"
         return "ready" if self.index.status == Index.Status.READY else "begun"
+
+    @property
+    def told(self) -> str:
+        """What is to be done, as pages say it; "" of one that cannot be made."""
+        if self.index is not None and self.state == "begun":
+            return BEFORE.get(self.index.status, "is there, still to be built")
+        return {"ready": "is there", "new": "will be made"}.get(self.state, "")
 
     def as_dict(self) -> dict[str, Any]:
         made_of = {name: value for name, value in asdict(self.made_of).items() if name != "lexical"}

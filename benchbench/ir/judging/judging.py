@@ -64,6 +64,7 @@ class Judging:
         self.grades = pool.grades(truths)
         self._outside = pool.outside(truths)
         self._teaching = ~np.isnan(self.grades)
+        self._teaches_apart = taught is not None
         if taught is not None:
             self._teaching[:] = False
             for query, place in map(pool.place, taught):
@@ -196,10 +197,13 @@ class Judging:
         judged, relevant = int(self._teaching.sum()), int((self._teaching & (self.grades > 0)).sum())
         if not self._holes.any() or (judged >= FEWEST_GRADES and relevant >= FEWEST_RELEVANT):
             return None
-        return (
-            f"Nothing is called settled before {FEWEST_GRADES} pairs are judged and {FEWEST_RELEVANT} of them are "
-            f"relevant; here are {judged} and {relevant}."
-        )
+        told = f"Nothing is called settled before {FEWEST_GRADES} pairs are judged and {FEWEST_RELEVANT} are relevant"
+        if self._teaches_apart:
+            return (
+                f"{told}; by grades of this round, which alone count since the dataset states relevant documents only, "
+                f"these are {judged} and {relevant}."
+            )
+        return f"{told}; here are {judged} and {relevant}."
 
     def _outcomes(self) -> Outcomes:
         """The outcomes of the fillings, redrawn where grades came; by a new model where they grew by a twentieth."""

@@ -6,7 +6,8 @@
   by the vectors given, weighted by closeness (in the manner of Büttcher, Clarke, Yeung and Soboroff, SIGIR 2007, who
   train a classifier on the judged documents);
 - `model`: the grades of a model, where they are given; what it has not graded stays not relevant;
-- `worst case`: for each claim of the verdict the least difference over every filling (`differences`).
+- `worst case`: for each claim of the verdict the least difference over every filling (`differences`); a verdict that
+  tells no runs apart claims nothing, and has none.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from benchbench.ir.statistics.significance import compare
 from benchbench.ir.statistics.verdict import verdict
 
 NEIGHBOURS = 3
+NO_CLAIM = "The verdict says of no run that it is better: there is nothing to overturn."
 Filling = Literal["not relevant", "left out", "nearest judged", "model", "worst case"]
 
 
@@ -49,6 +51,11 @@ class Stress:
 
     trials: tuple[Trial, ...]
     line: str
+
+    @property
+    def claims_nothing(self) -> bool:
+        """Whether the verdict as it stands calls no run better or worse than another."""
+        return self.trials[-1].skipped == NO_CLAIM
 
     @property
     def holds(self) -> bool:
@@ -96,7 +103,7 @@ def stress(
 
 
 HOLDS = "The verdict holds under every filling of the holes."
-_IF: dict[Filling, str] = {
+IF_HOLES: dict[Filling, str] = {
     "left out": "are left out",
     "nearest judged": "are as relevant as the judged ones nearest to them",
     "model": "get the model's grades",
@@ -106,9 +113,10 @@ _IF: dict[Filling, str] = {
 
 def _line(trials: Sequence[Trial]) -> str:
     tried = [trial for trial in trials if trial.skipped is None]
-    fallen = [_IF[trial.filling] for trial in tried if not trial.same]
+    fallen = [IF_HOLES[trial.filling] for trial in tried if not trial.same]
     if fallen:
-        return f"The verdict falls if unjudged documents {', or '.join(fallen)}."
+        falls = "becomes another" if trials[-1].skipped == NO_CLAIM else "falls"
+        return f"The verdict {falls} if unjudged documents {', or '.join(fallen)}."
     if len(tried) == len(trials):
         return HOLDS
     return f"The verdict holds under every filling of the holes that could be tried ({len(tried)} of {len(trials)})."
@@ -186,6 +194,8 @@ def _worst_case(
     rankings: list[list[list[Any]]],
 ) -> Trial:
     """The claims of the verdict against the bounds: a run that is said to be better has to stay ahead in its mean."""
+    if not any(now.group) if settings.baseline is not None else len(now.group) == pool.runs:
+        return Trial("worst case", (), (), False, NO_CLAIM)
     try:
         require_measure(settings.measure)
     except JudgingError as error:

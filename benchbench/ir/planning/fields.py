@@ -71,7 +71,7 @@ class Fields:
         option="--reranker",
         section=RERANKING,
         label="Reranker",
-        help="A sentence-transformers CrossEncoder, by name or local path. Empty: late-interaction, by the tokens of "
+        help="The name of a sentence-transformers CrossEncoder. Empty: late-interaction, by the tokens of "
         "the index's own encoder.",
         touches=lambda run: run.use_reranker,
         phrase=axes.last_part,

@@ -6,7 +6,7 @@ from scipy.stats import kendalltau
 
 from benchbench.ir.judging.calibration import calibrate, kendall, order_effect
 from benchbench.ir.judging.pool import JudgingError, Pool
-from benchbench.ir.judging.stress import HOLDS, nearest_judged, stress
+from benchbench.ir.judging.stress import HOLDS, NO_CLAIM, nearest_judged, stress
 from benchbench.ir.measures import Measure
 
 P3 = Measure("P", 3)
@@ -23,6 +23,11 @@ def test_a_verdict_that_rests_on_holes_falls_and_the_line_says_when():
     told = stress(pool, P3, truths, [0, 1], seed=1, model=model)
     groups = {trial.filling: trial.group for trial in told.trials if trial.skipped is None}
     assert groups["not relevant"] == (0, 1)  # every query has the same difference: nothing to judge by
+    against = stress(pool, P3, truths, [0, 1], seed=1, baseline=1)
+    for none_better, tried in ((told, 3), (against, 2)):
+        assert none_better.claims_nothing
+        assert none_better.trials[-1].skipped == NO_CLAIM
+        assert f"could be tried ({tried} of 5)" in none_better.line
     truths[0]["c"] = truths[1]["b"] = 1
     truths[2]["a"] = 0
     told = stress(pool, P3, truths, [0, 1], seed=1, model=model)
