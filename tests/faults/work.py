@@ -91,6 +91,14 @@ def index_figures(operation: Operation) -> Any:
     }
 
 
+def start_tree() -> Operation:
+    collection = library().collection
+    number = collection.indexes.count()
+    cut = {"size": 1000 + number}  # new: nothing is there to be shared
+    parts = {"strategy": "raptor_extractive", "encoder": ENCODER, "chunk_parameters": cut}
+    return build_index(create_index(collection, name=f"faults {number}", **parts))
+
+
 def start_resolving() -> Operation:
     mapping = library()
     refs = mapping.resolutions.count()
@@ -117,6 +125,7 @@ KINDS = {
         Kind("store", start_in_store, benchmark_figures),
         Kind("isolated", start_isolated, benchmark_figures),
         Kind("index", start_index, index_figures),
+        Kind("tree", start_tree, index_figures),
         Kind("resolve", start_resolving, resolutions),
         Kind("measure", start_measuring, benchmark_figures),
     )

@@ -1,5 +1,6 @@
 """Collections in folders of this machine: filled whole or not at all, verified when they are opened."""
 
+import atexit
 import fcntl
 import json
 import logging
@@ -24,6 +25,7 @@ log = logging.getLogger(__name__)
 
 MARKER = "filled.json"
 LEFT_SECONDS = 3600
+WAIT_SECONDS = 60.0  # for another process that fills: one that stands still holds up nobody for longer
 BLOCK_BYTES = 2**20
 
 
@@ -42,7 +44,8 @@ def kept_collection(folder: Path, store: Store, setting: Ann, vectors: Vectors, 
 
     It is filled anew where it is not what was filled for `holds`, by this version of the store and in this way; where
     it does not hold n vectors of d dimensions; where a file of a store that keeps its files as they are is damaged. Of
-    several processes one fills and the others wait. Raises StoreError, OutputError, and what the store raises.
+    several processes one fills and the others wait, WAIT_SECONDS at most: then they fill a folder of their own. Raises
+    StoreError, OutputError, and what the store raises.
     """
     make_folder(folder.parent)
     identity = {
@@ -50,7 +53,8 @@ def kept_collection(folder: Path, store: Store, setting: Ann, vectors: Vectors, 
         "version": installed_version(store),
         "shape": list(vectors.shape),
     }
-    with _alone(folder.parent):
+    with _alone(folder.parent) as alone:
+        folder = folder if alone else _own(folder)
         return _opened(folder, store, setting, identity) or _filled(folder, store, setting, vectors, identity)
 
 
@@ -136,11 +140,31 @@ def _tidy(folder: Path) -> None:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Let one process at a time look at, and fill, the collections of an index; a killed one gives the lock back."""
-    lock = os.open(folder / "lock", os.O_RDONLY | os.O_CREAT, 0o666)
+def _alone(folder: Path) -> Iterator[bool]:
+    """Let one process at a time look at, and fill, the collections of an index; a killed one gives the lock back.
+
+    Tells whether this one is alone: not where another has had the lock for WAIT_SECONDS.
+    """
+    lock, until = os.open(folder / "lock", os.O_RDONLY | os.O_CREAT, 0o666), time.monotonic() + WAIT_SECONDS
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        while not (alone := _locked(lock)) and time.monotonic() < until:
+            time.sleep(0.1)
+        yield alone
     finally:
         os.close(lock)
+
+
+def _locked(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _own(folder: Path) -> Path:
+    """Return a folder for this process alone, which goes with it, or else with the index."""
+    log.warning("%s is held by another process for %g s: it is filled once more for this one.", folder, WAIT_SECONDS)
+    own = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f"own.{folder.name}."))
+    atexit.register(shutil.rmtree, own, ignore_errors=True)
+    return own / folder.name
