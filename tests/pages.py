@@ -34,6 +34,17 @@ NO_PAGES = {
     "benchmark_manifest": "a file",
     "metrics": "figures for a monitor, in its own format",
 }
+# By path and view, those that have no name, and that nothing which visits all addresses visits.
+UNNAMED = {
+    ("", "RedirectView"): "sends on to the admin",
+    ("healthz", "healthz"): "for a monitor: tests/operations/test_monitoring.py",
+    ("readyz", "readyz"): "for a monitor: tests/operations/test_monitoring.py",
+    ("metrics", "metrics"): "for a monitor: tests/operations/test_monitoring.py",
+    ("admin/MODEL/<path:object_id>/", "RedirectView"): "sends on from where Django had the page of a row until 1.8",
+    ("admin/(?P<url>.*)$", "catch_all_view"): "finds nothing",
+    ("api/v2/", "unknown"): "finds nothing",
+    ("^api(?!/docs$)(?:/|$)", "unknown"): "finds nothing",
+}
 # Parts of pages, asked for by themselves.
 FRAGMENTS = {
     "search",
@@ -84,12 +95,27 @@ def every_address() -> Iterator[Address]:
     yield from _walk(get_resolver(), models)
 
 
+def unnamed(resolver: URLResolver | None = None, above: str = "") -> Iterator[tuple[str, str]]:
+    """Yield path and view of each pattern without a name, of the API too; MODEL stands for any of the admin."""
+    for pattern in (resolver or get_resolver()).url_patterns:
+        path = above + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            model = path.removeprefix("admin/").rstrip("/")
+            yield from unnamed(pattern, "admin/MODEL/" if model in _models() else path)
+        elif not pattern.name:
+            yield path, getattr(pattern.callback, "view_class", pattern.callback).__name__
+
+
+def _models() -> set[str]:
+    return {model._meta.label_lower.replace(".", "/") for model in apps.get_models()}
+
+
 def _walk(
     resolver: URLResolver, models: dict[str, type[Model]], space: str = "", model: type[Model] | None = None
 ) -> Iterator[Address]:
     for pattern in resolver.url_patterns:
         if isinstance(pattern, URLPattern):
-            if pattern.name:  # what has none sends on
+            if pattern.name:  # what has none is of UNNAMED
                 yield Address(space + pattern.name, tuple(pattern.pattern.regex.groupindex), model)
         elif pattern.namespace != "api":
             inner = f"{space}{pattern.namespace}:" if pattern.namespace else space

@@ -1,21 +1,31 @@
 """A run's ranking is the first documents of a list: any cut of a shared list is what the run finds alone."""
 
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from apps.benchmarks.launching import launch
+from apps.benchmarks.models import Benchmark
 from apps.benchmarks.running.outcomes import Outcome
 from apps.benchmarks.running.rankings import final_lists
 from apps.benchmarks.sources import SharedList
+from apps.mappings.models import Mapping
+from apps.operations.working import wait
+from apps.retrieval.indexing import build_index, create_index
 from benchbench.ir.planning.configuration import Configuration
+from benchbench.ir.planning.matrix import BY_KEY, Matrix
 from benchbench.ir.planning.plan import RunPlan, plan
 from benchbench.ir.ranking import collapse, cut, unit_scores
 from benchbench.ir.records import ScoredList
+from tests.benchmarks.conftest import ENCODER, run_key
+from tests.benchmarks.test_isolated import values_of
+from tests.created import create_benchmark
 
 MODES = ("dense", "sparse", "cross-encoder", "late-interaction")
 CHUNKS = 40
@@ -83,3 +93,58 @@ def test_a_threshold_on_other_scores_than_those_that_order_makes_a_list_of_its_o
         [(str(uuid4()), configuration(mode, top_k, threshold)) for top_k in (10, 20) for threshold in (None, 0.5)]
     )
     assert len({run.list_key for run in runs.runs}) == lists
+
+
+@pytest.fixture
+def pieces(library: Mapping) -> Mapping:
+    """A library with an index besides that cuts each document into two or three chunks."""
+    options = {"encoder": ENCODER, "chunk_parameters": {"size": 20, "overlap": 0}}
+    wait(build_index(create_index(library.collection, name="pieces", **options)))
+    return library
+
+
+def some(*values: Any) -> st.SearchStrategy[list[Any]]:
+    return st.lists(st.sampled_from(values), min_size=1, max_size=2, unique=True)
+
+
+OF_PIECES = {"indexes": ["pieces"], "k_values_for_metrics": [1, 3], "primary_k": 3}
+MATRICES = st.fixed_dictionaries(
+    {
+        "search_modes": st.sampled_from([["hybrid"], ["dense", "hybrid"], ["hybrid", "sparse"]]),
+        "top_k_values": some(3, 10, 20),
+        "score_thresholds": some(None, 0.3, 0.6),
+        "rrf_k_values": st.permutations([5, 60]),
+        "candidates": some(None, 25),
+        "use_reranker": some(False, True),
+    }
+)
+
+
+@settings(
+    max_examples=6,
+    derandomize=True,
+    database=None,
+    phases=[Phase.generate],  # to shrink a matrix takes minutes
+    suppress_health_check=list(HealthCheck),
+)
+@given(matrix=MATRICES, draw=st.randoms(use_true_random=False))
+def test_a_run_of_a_matrix_is_what_a_benchmark_of_its_own_finds(
+    pieces: Mapping, matrix: dict[str, list[Any]], draw: Random
+) -> None:
+    together = completed(pieces, matrix)
+    rankings, values = run_key(together), values_of(together)
+    configurations = Matrix.parse({**OF_PIECES, **matrix}).configurations()
+    assert len(values) == len(configurations)
+    for one in draw.sample(configurations, min(4, len(configurations))):
+        alone = completed(pieces, {key: [getattr(one, BY_KEY[key].field)] for key in matrix})
+        assert set(values_of(alone)) == {one.hash}
+        assert run_key(alone) == {key: found for key, found in rankings.items() if key[0] == one.hash}
+        assert values_of(alone)[one.hash] == values[one.hash]
+    Benchmark.objects.all().delete()
+
+
+def completed(mapping: Mapping, matrix: dict[str, list[Any]]) -> Benchmark:
+    benchmark = create_benchmark(mapping, name="b", matrix={**OF_PIECES, **matrix})
+    wait(launch(benchmark))
+    assert not benchmark.runs.exclude(status="completed", failed_queries=0).exists()
+    return benchmark

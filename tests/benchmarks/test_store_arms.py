@@ -65,6 +65,9 @@ def test_filters_apply_inside_the_search(transactional_db: None) -> None:
     kept = {ann: [len(ids) for ids in rankings] for ann, rankings in found.items()}
     assert kept["faiss:hnsw(ef_search=1000)"] == kept["exact"]
     assert set(kept["exact"]) == {15, 20}, "of 30 documents, every second is green"
+    for ann in ("sqlite_vec:exact", "pgvector:exact"):  # which themselves find all that a filter admits
+        run = run_of(benchmark, ann)
+        assert (run.warnings, run.provenance["ann"]["notes"]) == ([], {})
 
 
 def test_a_store_that_could_not_hold_the_vectors_is_refused(library: Mapping) -> None:

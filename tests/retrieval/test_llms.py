@@ -17,7 +17,7 @@ from apps.retrieval.availability import UnavailableError
 from apps.retrieval.indexing import IndexingError, build_index, create_index
 from apps.retrieval.llms import asking
 from apps.retrieval.llms.answers import keep_answer, passing_by_answers, trim_answers
-from apps.retrieval.llms.asking import ask
+from apps.retrieval.llms.asking import BACKOFF_SECONDS, ask  # as it was before fixtures let nobody wait
 from apps.retrieval.llms.base import LLMError
 from apps.retrieval.llms.servers import checked_llm, servers
 from apps.retrieval.models import Index, LLMAnswer
@@ -56,6 +56,22 @@ class TestAServer:
         server.answer = lambda prompt: next(statuses, "there")
         assert ask(index, "Which?").text == "there"
         assert len(server.asked) == 3
+
+    def test_each_further_attempt_waits_twice_as_long(
+        self, index: Index, server: LLMServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        waited: list[tuple[int, float]] = []  # after how many attempts, and for how long
+
+        class Clock:
+            monotonic, perf_counter = staticmethod(time.monotonic), staticmethod(time.perf_counter)
+            sleep = staticmethod(lambda seconds: waited.append((len(server.asked), seconds)))
+
+        monkeypatch.setattr(asking, "time", Clock)
+        monkeypatch.setattr(asking, "BACKOFF_SECONDS", BACKOFF_SECONDS)
+        server.answer = lambda prompt: 503
+        with pytest.raises(LLMError, match="answered 503"):
+            ask(index, "Which?")
+        assert waited == [(1, 0.5), (2, 1.0)]
 
     def test_a_server_that_never_ends_its_answer_is_overdue(self, index: Index, server: LLMServer, kind: str) -> None:
         """Its own limit is of the wait for a byte; the pool of the worker looks at the board."""

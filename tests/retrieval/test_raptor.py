@@ -1,6 +1,9 @@
 """Trees of summaries: grown level by level, resumed, shared, and searched with known answers."""
 
+import re
 import time
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +13,10 @@ import pytest
 from apps.collections.models import Collection
 from apps.operations.working import OperationFailedError, perform_batch, wait
 from apps.retrieval import growing
+from apps.retrieval.encoders.base import Kind, Vectors
 from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.indexing import IndexingError, build_index, create_index
-from apps.retrieval.models import Chunk, Index, LLMAnswer
+from apps.retrieval.models import Chunk, ChunkSet, Index, LLMAnswer
 from apps.retrieval.search.crediting import summaries_behind
 from apps.retrieval.search.open_indexes import open_index
 from apps.retrieval.strategies import StrategyError, get_strategy
@@ -77,15 +81,6 @@ class TestGrowing:
         assert index.chunk_set.completed_at
         assert levels(built(orchard, name="low", chunk_parameters={"max_layers": 1}, **EXTRACTIVE)) == [36, 3]
 
-    def test_the_same_seed_grows_the_same_tree(self, orchard: Collection, built: Any) -> None:
-        first = built(orchard, **EXTRACTIVE)
-        texts = [*first.chunk_set.chunks.order_by("position").values_list("text", flat=True)]
-        Index.objects.all().delete()
-        first.chunk_set.delete()
-        again = built(orchard, **EXTRACTIVE)
-        assert [*again.chunk_set.chunks.order_by("position").values_list("text", flat=True)] == texts
-        assert [children(again, 36), children(again, 39)] == [list(range(12)), [36, 37, 38]]
-
     def test_indexes_of_one_tree_share_it_and_other_models_have_their_own(
         self, words: Collection, built: Any, server: LLMServer
     ) -> None:
@@ -146,6 +141,53 @@ class TestGrowing:
     def test_it_goes_by_vectors(self, words: Collection) -> None:
         with pytest.raises(IndexingError, match="raptor_extractive goes by vectors; name an encoder"):
             create_index(words, name="i", **EXTRACTIVE)
+
+
+class Ring:
+    """Texts lie on a circle by the first number in each: no clusters, so that where they are cut is for the seed."""
+
+    revision = "1"
+    dimension = 2
+    angles = np.random.default_rng(3).uniform(0, 2 * np.pi, 160)
+
+    def __init__(self, model_name: str) -> None:
+        self.model_name = model_name
+
+    def embed_batch(self, texts: Sequence[str], *, kind: Kind = "document") -> Vectors:
+        angles = self.angles[[int(re.findall(r"\d+", text)[0]) for text in texts]]
+        return np.stack([np.cos(angles), np.sin(angles)], 1).astype(np.float32)
+
+
+class TestWhereNothingIsClear:
+    @pytest.fixture
+    def grown(self, db: None, built: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+        """Grow one level above texts on a ring, and return each summary with its children."""
+        monkeypatch.setitem(ENCODERS, "ring:", Ring)
+        ring = make_collection("ring", [{"external_id": f"{n}", "text": f"Number {n}."} for n in range(160)])
+
+        def grow(**parameters: Any) -> list[tuple[str, list[int]]]:
+            index = built(ring, encoder="ring:", chunk_parameters={"max_layers": 1, **parameters}, **EXTRACTIVE)
+            summaries = index.chunk_set.chunks.filter(level=1).order_by("position")
+            tree = [(summary.text, children(index, summary.position)) for summary in summaries]
+            index.delete()
+            ChunkSet.objects.all().delete()
+            return tree
+
+        return grow
+
+    def test_the_same_seed_grows_the_same_tree_and_another_seed_another(self, grown: Any) -> None:
+        tree = grown()
+        assert len(tree) > 5
+        assert grown() == grown(seed=42) == tree
+        assert grown(seed=1) != tree
+
+    def test_a_chunk_is_in_each_summary_that_it_reaches_the_threshold_of(self, grown: Any) -> None:
+        counts = {}
+        for threshold in (0.1, 0.4, 0.99):
+            of = Counter(child for _, below in grown(cluster_threshold=threshold) for child in below)
+            assert of.keys() == set(range(160))
+            counts[threshold] = sum(of.values())
+        assert counts[0.1] > counts[0.4] > counts[0.99] == 160
 
 
 class TestSearching:

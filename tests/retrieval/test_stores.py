@@ -97,6 +97,16 @@ class TestACollection:
     def test_it_counts(self, arm):
         assert arm.kept.collection.shape == (300, 8)
 
+    def test_a_filter_applies_inside_its_search(self, arm):
+        """What the store itself names, before anything is done about what is missing or should not be there."""
+        mask = np.arange(300) % 3 == 1
+        nominate = arm.kept.collection.nominator(arm.setting, mask)
+        for query in unit(10, 8, 1):
+            assert sorted(nominate(query, 100).tolist()) == np.flatnonzero(mask).tolist()
+            few = nominate(query, 7)
+            assert (len(set(few.tolist())), len(few), mask[few].all()) == (7, 7, True)
+        assert len(arm.kept.collection.nominator(arm.setting, np.zeros(300, bool))(query, 5)) == 0
+
     def test_it_tells_its_options_as_it_has_them(self, arm):
         told = arm.kept.collection.read_back(arm.setting)
         if arm.setting.store == "lancedb":  # which tells no options
