@@ -12,7 +12,7 @@ from apps.benchmarks.measuring.evaluating import evaluate_runs
 from apps.benchmarks.measuring.first_hashes import first_rankings_hashes
 from apps.benchmarks.measuring.hashes import VERSION, rankings_hashes
 from apps.benchmarks.measuring.rescoring import scored_versions
-from apps.benchmarks.models import Benchmark, Run
+from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.planning import plan_of
 from apps.benchmarks.progress import partials
 from apps.benchmarks.provenance import provenance_of
@@ -68,19 +68,24 @@ def finish(operation: Operation) -> None:
         run.embed_calls, run.llm_calls = calls[run.pk].embed, calls[run.pk].llm
         own = _warnings(benchmark, run, len(short.get(str(run.pk), ())), stalls[str(run.pk)])
         run.warnings = own + _fallback_warnings(calls[run.pk]) + unfound + ann_warnings(approximation)
-        # A sample is a search that succeeded. A run without queries has none either, and did not fail.
-        worked = run.timing["samples"] or not evaluations[run.pk].query_ids
-        run.status = Run.Status.COMPLETED if worked else Run.Status.FAILED
-        if run.status == Run.Status.FAILED:
-            first = run.query_results.exclude(error="").values_list("error", flat=True).first()
-            run.error_message = f"Every query failed; the first: {first}"
-        if reason := not_itself(approximation, len(evaluations[run.pk].query_ids)):
-            run.status, run.error_message = Run.Status.FAILED, reason
+        run.error_message = _why_failed(run, evaluations[run.pk], approximation)
+        run.status = Run.Status.FAILED if run.error_message else Run.Status.COMPLETED
         run.completed_at = operation.finished_at
         run.save(update_fields=[*RESULT_FIELDS, "updated_at"])
     forget_values(runs)  # their evaluations hold them now
     completed = benchmark.runs.filter(status=Run.Status.COMPLETED).exists()
     _end(benchmark, Status.COMPLETED if completed else Status.FAILED)
+
+
+def _why_failed(run: Run, evaluation: Evaluation, approximation: dict[str, Any] | None) -> str:
+    """Say why a run has no figures, in a sentence; "" where it has.
+
+    A sample of its times is a search that succeeded. A run without queries has none either, and did not fail.
+    """
+    if evaluation.query_ids and not run.timing["samples"]:
+        first = run.query_results.exclude(error="").values_list("error", flat=True).first()
+        return f"Every query failed; the first: {first}"
+    return not_itself(approximation, len(evaluation.query_ids))
 
 
 def _hashes(benchmark: Benchmark, runs: list[Run]) -> dict[UUID, str]:
