@@ -1,6 +1,7 @@
 """The forms of an index and of several: what is sent, what is built, and what is refused."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from apps.retrieval.models import Index
 from benchbench.site.panels import change_url
 from tests.benchmarks.conftest import ENCODER
 from tests.factories import make_collection
+from tests.retrieval.llm_server import llm_server
 
 
 def test_an_index_is_built_from_the_form(transactional_db: None, admin_client: Client) -> None:
@@ -33,8 +35,15 @@ def test_an_index_is_built_from_the_form(transactional_db: None, admin_client: C
     assert "data-live" not in admin_client.get(change_url(index)).content.decode()
 
 
-def test_the_form_of_an_index_states_a_strategy(transactional_db: None, admin_client: Client, settings: Any) -> None:
-    settings.BENCHBENCH_LLM_SERVERS = ["here=ollama+http://127.0.0.1:1"]
+@pytest.fixture
+def here(settings: Any) -> Iterator[None]:
+    """A server of a language model that answers."""
+    with llm_server() as made:
+        settings.BENCHBENCH_LLM_SERVERS = [f"here=ollama+{made.url}"]
+        yield
+
+
+def test_the_form_of_an_index_states_a_strategy(transactional_db: None, admin_client: Client, here: None) -> None:
     collection = make_collection("library", [{"title": "apple", "text": "apple pear"}])
     fields = {"collection": collection.pk, "encoder": ENCODER, "strategy": "lod_embed", "section_top_k": "3"}
     admin_client.post(reverse("admin:retrieval_index_add"), {**fields, "name": "lod"})
@@ -97,8 +106,7 @@ def test_a_form_of_several_indexes_says_what_is_wrong(client_of_ada: Client) -> 
     assert not Index.objects.exists()
 
 
-def test_the_form_of_an_index_states_a_tree(transactional_db: None, admin_client: Client, settings: Any) -> None:
-    settings.BENCHBENCH_LLM_SERVERS = ["here=ollama+http://127.0.0.1:1"]
+def test_the_form_of_an_index_states_a_tree(transactional_db: None, admin_client: Client, here: None) -> None:
     collection = make_collection("library", [{"title": "apple", "text": "apple pear"}])
     fields = {"collection": collection.pk, "encoder": ENCODER, "llm_server": "here", "max_layers": "2"}
     add = reverse("admin:retrieval_index_add")
@@ -147,9 +155,11 @@ def test_a_folder_of_the_server_is_no_model(
     assert "folders of the server are named by commands only" in str(answer.context["form"].errors["file"])
 
 
-def test_the_folder_that_is_the_default_is_a_model(transactional_db: None, admin_client: Client, settings: Any) -> None:
-    settings.BENCHBENCH_DEFAULT_MODEL = "/models/ours"
+def test_the_folder_that_is_the_default_is_a_model(
+    transactional_db: None, admin_client: Client, settings: Any, tmp_path: Path
+) -> None:
+    settings.BENCHBENCH_DEFAULT_MODEL = str(tmp_path)
     collection = make_collection("library", [{"title": "apple", "text": "apple pear"}])
-    fields = {"collection": collection.pk, "name": "ours", "encoder": "/models/ours"}
+    fields = {"collection": collection.pk, "name": "ours", "encoder": str(tmp_path)}
     admin_client.post(reverse("admin:retrieval_index_add"), fields)
-    assert Index.objects.get().encoder == "/models/ours"
+    assert Index.objects.get().encoder == str(tmp_path)
