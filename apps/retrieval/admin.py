@@ -109,7 +109,8 @@ class IndexAdmin(OwnedAdmin):
 
     @display(description="chunks", ordering="chunk_set__chunk_count", empty_value="–")
     def chunks(self, index: Index) -> str | None:
-        return f"{index.chunk_set.chunk_count:,}" if index.chunk_set else None
+        freed = index.status == Index.Status.CANCELLED  # by the next sweep, if not yet
+        return f"{index.chunk_set.chunk_count:,}" if index.chunk_set and not freed else None
 
     def trail(self, obj: Index) -> list[Any]:
         return [obj.collection]

@@ -64,7 +64,8 @@ def _free(key: UUID) -> None:
     lock_chunk_set(index.chunk_set_id)
     table_store().delete_collection(index.vector_table)
     index.chunk_set = index.lexical_index = index.dimension = None
-    index.save(update_fields=["chunk_set", "lexical_index", "dimension", "updated_at"])
+    index.encoder_revision, index.stats = "", {}
+    index.save(update_fields=["chunk_set", "lexical_index", "dimension", "encoder_revision", "stats", "updated_at"])
     delete_unused_parts(index.collection)
 
 

@@ -29,7 +29,7 @@ ENDS = [
     ("floors: {ndcg@10: 0.8}", ("", ""), 0, "## Gate passed"),
     ("floors: {ndcg@10: 0.95}", ("", ""), 1, "## Gate failed"),
     (UNDECIDED, ("", ""), 2, "## Gate"),
-    ("floors: {ndcg@10: 0.8}", ABSENT, 2, "or download it once with `hf download`."),
+    ("floors: {ndcg@10: 0.8}", ABSENT, 2, "or by a command give the path of its folder."),
     ("floors: {ndcg@10: 0.8}", ("Handbook", "Yearbook"), 2, "You see no collection named 'Yearbook'."),
     ("floors: {ndcg@10: 0.8}", ("timeout=3600", "timeout=0"), 2, "After 0 s it goes on. benchmark: "),
 ]

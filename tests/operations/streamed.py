@@ -6,6 +6,7 @@ from collections.abc import Callable
 from tempfile import mkdtemp
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
@@ -74,7 +75,7 @@ def make_operations(library: Mapping, owner: User) -> dict[tuple[str, str], Oper
 
 
 def _index(library: Mapping, owner: User, end: str) -> Operation:
-    encoder = "/no/such/model" if end == "failed" else ENCODER
+    encoder = str(settings.BASE_DIR / "docs") if end == "failed" else ENCODER
     return build_index(create_index(library.collection, name=f"to be {end}", encoder=encoder), by=owner)
 
 

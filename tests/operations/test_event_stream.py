@@ -98,7 +98,7 @@ def test_every_event_is_sent_to_its_end_and_is_as_documented(
     printed = printing.result()
     assert [line[0] for line in printed] == [*range(1, 6), "completed"]
     assert "freeze its draft" in told["benchmark_mapping_resolution_progress", "failed"][-1]["data"]["error"]
-    assert "/no/such/model" in told["index_progress", "failed"][-1]["data"]["error"]
+    assert "could not be loaded" in told["index_progress", "failed"][-1]["data"]["error"]
     assert "answered 400" in told["llm_judging_progress", "failed"][-1]["data"]["error"]
     assert_documented([message for messages in told.values() for message in messages])
     ((seen, state),) = late

@@ -196,6 +196,14 @@ class TestKeptAnswers:
         assert not ask(index, "What?").is_cached
         assert (len(server.asked), LLMAnswer.objects.count()) == (3, 3)
 
+    def test_another_address_of_a_server_that_tells_no_revision_is_asked_anew(
+        self, index: Index, server: LLMServer, settings: Any
+    ) -> None:
+        index.llm_parameters = checked_llm({"provider": "openai"})
+        assert [ask(index, "Which?").is_cached for _ in range(2)] == [False, True]
+        settings.BENCHBENCH_LLM_SERVERS = [f"openai=openai+{server.url}/v1/"]
+        assert not ask(index, "Which?").is_cached
+
     def test_another_revision_of_a_model_is_asked_anew(
         self, index: Index, server: LLMServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:

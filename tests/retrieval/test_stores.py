@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -114,6 +115,16 @@ class TestACollection:
             return
         assert told
         assert {name: told[name] for name, _ in arm.setting.options} == dict(arm.setting.options)
+
+
+@pytest.mark.parametrize(("free", "told"), [(0, "No space left on device. Free its disk"), (2**40, "division by zero")])
+def test_a_full_disk_is_named(monkeypatch, tmp_path, free, told):
+    require_installed("sqlite_vec:exact")
+    monkeypatch.setattr(STORES["sqlite_vec"], "fill", lambda *_: 1 / 0)  # any error of its own
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+    with pytest.raises(Exception, match=told):
+        keep(tmp_path, "sqlite_vec:exact", unit(3, 8, 0))
+    assert [path.name for path in tmp_path.iterdir()] == ["lock"]
 
 
 @pytest.mark.parametrize("name", LEARNS)

@@ -84,10 +84,14 @@ def kept_text(model: str, parameters: Parameters, revision: str, prompt: str) ->
 
 
 def _known(model: str, parameters: Parameters, revision: str, prompt: str) -> dict[str, Any]:
-    """What an answer is known by. In another context the server may cut the prompt elsewhere."""
+    """What an answer is known by. In another context the server may cut the prompt elsewhere; where it tells no
+    revision, another address may be another model.
+    """
     server, told = parameters["provider"], {name: parameters[name] for name in ASKS}
     if context := servers()[server].context:
         told["context"] = context
+    if not revision:
+        told["address"] = fingerprint(url=servers()[server].url)[:16]
     return {"provider": server, "model": model, "revision": revision, "prompt": prompt, "parameters": told}
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.stores.base import Collection, Store, StoreError, Vectors
 from benchbench.ir.planning.ann import Ann
-from benchbench.local_files.placing import make_folder, place_pieces
+from benchbench.local_files.placing import OutputError, make_folder, place_pieces
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +27,7 @@ MARKER = "filled.json"
 LEFT_SECONDS = 3600
 WAIT_SECONDS = 60.0  # for another process that fills: one that stands still holds up nobody for longer
 BLOCK_BYTES = 2**20
+FULL_BYTES = 2**20  # of a disk on which less is free
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,8 @@ def _filled(folder: Path, store: Store, setting: Ann, vectors: Vectors, identity
     part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
     try:
         started = time.perf_counter()
-        store.fill(part, vectors, setting)
+        with _naming_a_full_disk(part, folder):
+            store.fill(part, vectors, setting)
         seconds = round(time.perf_counter() - started, 3)
         files = _files(part)
         size = sum(size for size, _ in files.values())
@@ -116,6 +118,20 @@ def _filled(folder: Path, store: Store, setting: Ann, vectors: Vectors, identity
             f"{count:,} of {dimension:,} dimensions: it is not searched. Try another version of it."
         )
     return Kept(collection, identity["version"], size, seconds)
+
+
+@contextmanager
+def _naming_a_full_disk(part: Path, folder: Path) -> Iterator[None]:
+    """Say in a sentence that the disk is full, for which each store has its own error."""
+    try:
+        yield
+    except Exception as error:
+        if shutil.disk_usage(part).free > FULL_BYTES:
+            raise
+        raise OutputError(
+            f"{folder} cannot be written: No space left on device. Free its disk, then try again; or have "
+            "BENCHBENCH_VECTOR_DIR name a folder on another."
+        ) from error
 
 
 def _files(folder: Path) -> dict[str, list[int]]:
