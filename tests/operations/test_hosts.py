@@ -1,9 +1,13 @@
 import fcntl
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from apps.operations.hosts import share_of_host
 
@@ -49,3 +53,39 @@ def test_batches_share_a_host_unless_one_must_be_alone(tmp_path: Path, settings:
         thread.join()
     assert set(log[2:4]) == {"a out", "b out"}
     assert log[4:] == ["timed in", "timed out", "late in", "late out"]
+
+
+def give_up(_: float) -> None:
+    raise TimeoutError
+
+
+HOLD = """
+import fcntl, os, signal, sys
+lock = os.open(sys.argv[1], os.O_RDONLY | os.O_CREAT)
+fcntl.flock(lock, fcntl.LOCK_EX)
+print("held", flush=True)
+os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
+
+@pytest.mark.parametrize("name", ["host", "turnstile"])
+def test_a_process_that_stands_still_keeps_the_host_from_nobody(tmp_path: Path, settings: Any, name: str) -> None:
+    settings.BENCHBENCH_LOCK_DIR = tmp_path
+    command = [sys.executable, "-c", HOLD, str(tmp_path / f"benchbench-{name}.lock")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as frozen:
+        try:
+            assert frozen.stdout
+            assert frozen.stdout.readline() == b"held\n"
+            waits: list[float] = []
+
+            def wait(seconds: float) -> None:
+                waits.append(seconds)
+                assert len(waits) < 600
+                time.sleep(0.05)
+
+            with share_of_host(alone=True, wait=wait):
+                with pytest.raises(TimeoutError), share_of_host(alone=False, wait=give_up):
+                    pytest.fail("whoever is alone is alone")
+            assert waits
+        finally:
+            frozen.kill()
