@@ -83,9 +83,12 @@ def test_a_process_that_stands_still_keeps_the_host_from_nobody(tmp_path: Path, 
                 assert len(waits) < 600
                 time.sleep(0.05)
 
-            with share_of_host(alone=True, wait=wait):
-                with pytest.raises(TimeoutError), share_of_host(alone=False, wait=give_up):
-                    pytest.fail("whoever is alone is alone")
+            with (
+                share_of_host(alone=True, wait=wait),
+                pytest.raises(TimeoutError),
+                share_of_host(alone=False, wait=give_up),
+            ):
+                pytest.fail("whoever is alone is alone")
             assert waits
         finally:
             frozen.kill()
