@@ -103,6 +103,8 @@ POINTS = {
     "tree: stored": Point("apps.retrieval.growing", "_store", "after"),
     "tree: level grown": Point("apps.retrieval.tasks", "grow", "after"),
     "judging: asked": Point("apps.judging.tasks", "read_answer"),
+    "judging: graded": Point("apps.judging.tasks", "_grade", "after"),
+    "judging: finished": Point("apps.judging.tasks", "trim_answers", "after"),
     "resolve: decided": Point("apps.mappings.tasks", "store_rulings"),
     "isolated: searched": Point("apps.benchmarks.running.isolated", "run_queries", "after"),
     "resolve: stored": Point("apps.mappings.tasks", "store_rulings", "after"),

@@ -2,15 +2,20 @@
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 
 from apps.datasets.models import Query
+from apps.judging.llm.launching import start_judging
+from apps.judging.models import Grade, Round
 from apps.operations.models import Operation
 from apps.retrieval.models import LLMAnswer
-from tests.faults.kit import Crew, undisturbed
-from tests.faults.work import Kind, benchmark_figures, library, start_benchmark
+from tests.factories import make_benchmark, make_round
+from tests.faults.kit import Crew, Scenario, survive, undisturbed
+from tests.faults.work import KINDS, Kind, benchmark_figures, library, start_benchmark
 from tests.retrieval.llm_server import DRIPS, MODEL, LLMServer, known_server
 
 STATED_SECONDS = 15
@@ -21,6 +26,24 @@ def start_rewriting() -> Operation:
     return start_benchmark(query=["rewrite"], llms=[f"openai:{MODEL}"])
 
 
+def start_judging_by_model() -> Operation:
+    owner = User.objects.get_or_create(username="judge")[0]
+    run = make_benchmark(library(), [0.5], name=f"judged {Round.objects.count()}").runs.get()
+    opened = make_round(run, judges=[owner], items=6, owner=owner, name=f"round {Round.objects.count()}")
+    return start_judging(opened, f"ollama:{MODEL}", owner)[1]
+
+
+def grades(operation: Operation) -> Any:
+    rows = Grade.objects.filter(item__round=operation.subject_id, source="llm").order_by("item__place")
+    return list(rows.values_list("item__place", "kind", "grade", "judge_name"))
+
+
+KINDS["judging"] = Kind("judging", start_judging_by_model, grades)
+BROKEN = [
+    Scenario("judging", point, action)
+    for point in ("claimed", "judging: asked", "judging: graded", "judging: finished")
+    for action in ("kill", "freeze")
+]
 REWRITING = Kind("rewriting", start_rewriting, benchmark_figures)
 
 
@@ -88,3 +111,12 @@ def test_a_query_that_gets_no_answer_is_its_own_error_alone(
     assert {key: one for key, one in rankings.items() if key not in failed} == {
         key: one for key, one in expected.items() if key not in failed
     }
+
+
+@pytest.mark.parametrize("scenario", BROKEN, ids=str)
+def test_a_model_that_judges_goes_on_with_another_worker(
+    crew: Crew, server: LLMServer, settings: Any, scenario: Scenario
+) -> None:
+    server.answer = lambda prompt: "2"
+    named = {name: getattr(settings, name) for name in ("BENCHBENCH_LLM_SERVERS", "BENCHBENCH_LLM_KEYS")}
+    survive(crew, replace(scenario, settings=named))
