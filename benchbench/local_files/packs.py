@@ -77,6 +77,8 @@ class Packs:
             with (self.folder / name).open("ab") as pack:
                 pack.write(record)
         except OSError as error:
+            if not start:  # a new one, with nothing whole in it
+                (self.folder / name).unlink(missing_ok=True)
             raise OutputError(
                 f"{self.folder / name} cannot be written: {error.strerror or error}. Make room for "
                 f"{len(record):,} bytes there, or keep such files in another folder."
