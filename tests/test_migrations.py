@@ -1,33 +1,18 @@
 """Migrations of a database that is not empty: every table of the first ones has a row, and it is there at the end."""
 
-import os
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
-from django.conf import settings
-from django.db import connection
 from psycopg.rows import dict_row
 
-from benchbench import embedded
+from tests.old_database import add, migrate, old_database, python
 from tests.test_upgrades import BEFORE
 
 pytestmark = pytest.mark.thorough
 
-DEFAULTS: dict[str, Any] = {
-    "uuid": uuid.UUID(int=1),
-    "jsonb": "{}",
-    "ARRAY": [],
-    "boolean": False,
-    "text": "",
-    "character varying": "x",
-    "timestamp with time zone": "2026-01-01T00:00Z",
-    "bytea": b"",
-}
 STATED: dict[str, dict[str, Any]] = {  # what checks of the tables want
     "api_accesstoken": {"scope": "read"},
     "collections_collection": {"kind": "documents"},
@@ -49,13 +34,6 @@ STATED: dict[str, dict[str, Any]] = {  # what checks of the tables want
     "judging_round": {"order": "random", "overlap_judges": 2, "state": "open"},
     "judging_grade": {"kind": "grade", "grade": 1, "source": "human", "judge_name": "x", "judge_id": 1},
 }
-MIGRATE = """
-import sys, django
-django.setup()
-from django.core.management import call_command
-for app in sys.argv[1:]:
-    call_command("migrate", *app.split(), verbosity=0)
-"""
 READ = """
 import django
 django.setup()
@@ -73,42 +51,14 @@ MOVED = {
     *("retrieval_index.store", "retrieval_index.store_parameters"),
     "operations_operation.stage",
 }
-NEEDED = (
-    "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = %s AND is_nullable = 'NO' "
-    "AND column_default IS NULL AND is_identity = 'NO'"
-)
 
 
 @pytest.fixture
 def old(db: None) -> Iterator[psycopg.Connection[Any]]:
     """A database of the first migrations."""
-    name = f"old_{uuid.uuid4().hex}"
-    with psycopg.connect(embedded.database_url(str(connection.settings_dict["NAME"])), autocommit=True) as here:
-        here.execute(f"CREATE DATABASE {name}")
-        try:
-            migrate(name, *(f"{app} 0001" for app in BEFORE if app != "judging"))  # whose first asks for later ones
-            with psycopg.connect(embedded.database_url(name), autocommit=True) as there:
-                yield there
-        finally:
-            here.execute(f"DROP DATABASE {name} WITH (FORCE)")
-
-
-def migrate(database: str, *apps: str) -> None:
-    python(database, MIGRATE, *apps)
-
-
-def python(database: str, program: str, *arguments: str) -> str:
-    """Run a program of this code on a database; return what it prints."""
-    environment = os.environ | {
-        "DJANGO_SETTINGS_MODULE": "benchbench.settings",
-        "DATABASE_URL": embedded.database_url(database),
-        "REDIS_URL": settings.REDIS_URL,
-        "SECRET_KEY": settings.SECRET_KEY,
-    }
-    command = [sys.executable, "-c", program, *arguments]
-    return subprocess.run(
-        command, cwd=settings.BASE_DIR, env=environment, check=True, timeout=300, stdout=subprocess.PIPE, text=True
-    ).stdout
+    # The first of judging asks for later ones of others.
+    with old_database(*(f"{app} 0001" for app in BEFORE if app != "judging")) as there:
+        yield there
 
 
 def populate(there: psycopg.Connection[Any]) -> None:
@@ -118,10 +68,7 @@ def populate(there: psycopg.Connection[Any]) -> None:
         there.execute("SET CONSTRAINTS ALL DEFERRED")
         for table in tables:
             if there.execute(f"SELECT 1 FROM {table}").fetchone() is None:
-                row = {name: DEFAULTS.get(kind, 1) for name, kind in there.execute(NEEDED, [table])}
-                row |= STATED.get(table, {})
-                names, places = ", ".join(f'"{name}"' for name in row), ", ".join(["%s"] * len(row))
-                there.execute(f"INSERT INTO {table} ({names}) VALUES ({places})", list(row.values()))
+                add(there, table, **STATED.get(table, {}))
 
 
 def is_ours(table: str) -> bool:

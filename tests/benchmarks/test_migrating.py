@@ -1,32 +1,17 @@
 """Benchmarks of before lists were shared and values packed: both are the same to the last bit."""
 
-import os
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
-from django.conf import settings
-from django.db import connection
 
 from apps.benchmarks.models.values import unpacked, with_none
-from benchbench import embedded
+from tests.old_database import add, migrate, old_database
 
 pytestmark = pytest.mark.thorough
 
-DEFAULTS: dict[str, Any] = {
-    "uuid": uuid.UUID(int=1),
-    "jsonb": "{}",
-    "ARRAY": [],
-    "boolean": False,
-    "text": "",
-    "character varying": "",
-    "timestamp with time zone": "2026-01-01T00:00Z",
-}
 COLUMNS = "document_ids, chunk_ids, scores, encode_ms, total_ms, error"
 RANKINGS = [
     ([3, 1, 2], [30, 10, 20], [1 / 3, 0.1, -0.0], 7.25, 1 / 7, ""),
@@ -39,39 +24,9 @@ VALUES = [[[1 / 3, None, -0.0], [5e-324, None, 1.0]], []]
 @pytest.fixture
 def old(db: None) -> Iterator[psycopg.Connection[Any]]:
     """A database as it was before, whose foreign keys are not checked."""
-    name = f"old_{uuid.uuid4().hex}"
-    with psycopg.connect(embedded.database_url(str(connection.settings_dict["NAME"])), autocommit=True) as here:
-        here.execute(f"CREATE DATABASE {name}")
-        try:
-            migrate(name, "0003")
-            with psycopg.connect(embedded.database_url(name), autocommit=True) as there:
-                there.execute("SET session_replication_role = replica")
-                yield there
-        finally:
-            here.execute(f"DROP DATABASE {name} WITH (FORCE)")
-
-
-def migrate(database: str, to: str) -> None:
-    environment = os.environ | {
-        "DJANGO_SETTINGS_MODULE": "benchbench.settings",
-        "DATABASE_URL": embedded.database_url(database),
-        "REDIS_URL": settings.REDIS_URL,
-        "SECRET_KEY": settings.SECRET_KEY,
-    }
-    command = [sys.executable, "manage.py", "migrate", "benchmarks", to, "--verbosity", "0"]
-    subprocess.run(command, cwd=Path(settings.BASE_DIR), env=environment, check=True, timeout=300)
-
-
-def add(there: psycopg.Connection[Any], table: str, **row: Any) -> None:
-    """Insert a row; what it needs besides is made up."""
-    needed = there.execute(
-        "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = %s AND is_nullable = 'NO' "
-        "AND column_default IS NULL AND is_identity = 'NO'",
-        [table],
-    )
-    row = {name: DEFAULTS.get(kind, 1) for name, kind in needed} | row
-    names, places = ", ".join(f'"{name}"' for name in row), ", ".join(["%s"] * len(row))
-    there.execute(f"INSERT INTO {table} ({names}) VALUES ({places})", list(row.values()))
+    with old_database("benchmarks 0003") as there:
+        there.execute("SET session_replication_role = replica")
+        yield there
 
 
 def test_rankings_and_values_of_before_are_what_they_were(old: psycopg.Connection[Any]) -> None:
@@ -97,7 +52,7 @@ def test_rankings_and_values_of_before_are_what_they_were(old: psycopg.Connectio
     add(old, "benchmarks_run", id=unsearched, index_id=index, status="failed", **known)
     asked = f"SELECT run_id, query_id, repetition, {COLUMNS} FROM benchmarks_queryresult ORDER BY run_id, query_id"
     before = old.execute(asked).fetchall()
-    migrate(old.info.dbname, "0006")
+    migrate(old.info.dbname, "benchmarks 0006")
     assert repr(old.execute(asked).fetchall()) == repr(before), "-0.0 too"
     assert len(before) == 5
     kept = old.execute(
@@ -105,14 +60,14 @@ def test_rankings_and_values_of_before_are_what_they_were(old: psycopg.Connectio
         "ON source.id = list.source_id WHERE list.lengths IS NULL"
     )
     assert kept.fetchall() == [("dense(exact)", [30, 10, 20, 40])]
-    migrate(old.info.dbname, "0007")
+    migrate(old.info.dbname, "benchmarks 0007")
     assert repr(old.execute(asked).fetchall()) == repr(before)
     calls = old.execute(
         "SELECT DISTINCT run.run_order, result.embed_calls, result.llm_calls, result.fallback_used "
         "FROM benchmarks_queryresult AS result JOIN benchmarks_run AS run ON run.id = result.run_id ORDER BY 1"
     )
     assert calls.fetchall() == [(1, 0, 0, None), (2, 1, 0, None)], "words alone take no encoding"
-    migrate(old.info.dbname, "0008")
+    migrate(old.info.dbname, "benchmarks 0008")
     told = old.execute("SELECT config ->> 'ann', label FROM benchmarks_run WHERE id = %s", [unsearched]).fetchone()
     assert told == ("chromadb:hnsw", "dense · chromadb:hnsw · top 100"), "the store that its index named"
     evaluations = old.execute('SELECT "values" FROM benchmarks_evaluation ORDER BY run_id').fetchall()
