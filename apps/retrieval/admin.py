@@ -64,7 +64,7 @@ class IndexAdmin(OwnedAdmin):
     def build_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         def build(index: Index) -> str:
             build_index(index, by=staff(request))
-            return f'The index "{index}" is being built.'
+            return f'The index "{index}" will be built: its page shows how far it is.'
 
         return self.each(request, queryset, build)
 

@@ -39,7 +39,7 @@ def add_index(request: HttpRequest, model_admin: ModelAdmin) -> HttpResponse:
                 owner=staff(request),
             )
             build_index(index, by=staff(request))
-        messages.success(request, f'The index "{index}" is being built by a worker; this page shows how far it is.')
+        messages.success(request, f'The index "{index}" will be built by a worker; this page shows how far it is.')
         return redirect(change_url(index))
 
     return form_page(
