@@ -12,7 +12,7 @@ from apps.operations.leasing import add_batches
 from apps.operations.models import Operation, Status
 from apps.operations.quotas import require_room
 from apps.operations.sockets import events
-from apps.operations.workers.limits import pressing
+from apps.operations.workers.limits import HeldError, pressing
 from benchbench.errors import ConflictError
 
 
@@ -58,9 +58,12 @@ def start_operation(
 def cancel_operation(operation: Operation) -> None:
     """End an active operation as cancelled. Workers notice between parts; what is committed stays.
 
-    Raises ConflictError when it has ended already.
+    Raises ConflictError when it has ended already, or somebody else keeps changing it.
     """
-    with pressing():  # a worker that stands still in the midst of a commit holds the row
-        ended = end_operation(operation, Status.CANCELLED, error="")
+    try:
+        with pressing():  # a worker that stands still in the midst of a commit holds the row
+            ended = end_operation(operation, Status.CANCELLED, error="")
+    except HeldError as error:
+        raise ConflictError(f"Somebody else is changing the {operation} at this moment. Try again.") from error
     if not ended:
         raise ConflictError(f"The {operation} has already ended ({operation.status}); there is nothing to cancel.")

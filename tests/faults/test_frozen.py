@@ -3,11 +3,13 @@
 import time
 
 import pytest
+from django.db import connection
 
 from apps.benchmarks.cancelling import cancel
 from apps.benchmarks.models import Benchmark
 from apps.operations.launching import cancel_operation
 from apps.operations.models import Operation
+from apps.operations.workers.limits import WORKER
 from apps.retrieval.models import Index
 from tests.faults.kit import Crew, Scenario, sessions, survive, until
 from tests.faults.work import KINDS
@@ -60,6 +62,7 @@ def test_a_cancel_does_not_wait_for_a_frozen_worker(crew: Crew, point: str) -> N
     operation = KINDS["benchmark"].start()
     crew.start(point, "freeze").wait_for_fault()
     until(sessions_that_wait, "the frozen transaction")
+    assert of_workers()
     started = time.monotonic()
     cancel(Benchmark.objects.get(pk=operation.subject_id))
     crew.slowest = time.monotonic() - started
@@ -81,6 +84,12 @@ def test_a_cancelled_build_of_a_frozen_worker_holds_nobody_up_and_is_freed(crew:
     index = Index.objects.filter(pk=operation.subject_id)
     until(lambda: index.get().chunk_set_id is None, "what was cancelled to be freed", within=crew.limit)
     assert index.get().status == "cancelled"
+
+
+def of_workers() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT FROM pg_stat_activity WHERE starts_with(application_name, %s)", [WORKER])
+        return int(cursor.rowcount)
 
 
 def sessions_that_wait() -> int:

@@ -16,7 +16,8 @@ from django.db import Error, InterfaceError, OperationalError, connection, trans
 
 log = logging.getLogger(__name__)
 PRESSING_SECONDS = 2.0  # for so long a cancel lets others end by themselves what holds it up
-AT_WORK = "benchbench batch "  # and the batch's key, a dot, the attempt: how its session is called in PostgreSQL
+WORKER = "benchbench worker"  # how a worker's session is called in PostgreSQL
+AT_WORK = f"{WORKER} "  # and the batch's key, a dot, the attempt
 ENDED = ("08", "57P", "25P03", "25P04")  # beginnings of SQLSTATE: the connection is gone, or was ended
 SET_LIMITS = """
     SELECT set_config('lock_timeout', %s, true), set_config('idle_in_transaction_session_timeout', %s, true),
@@ -33,8 +34,16 @@ BREAK_OFF_LOST = """
           AND batch.state = 'running' AND batch.lease_until > now()
       )
 """
-BREAK_OFF_BLOCKERS = """
-    SELECT count(pg_terminate_backend(blocker)) FROM unnest(pg_blocking_pids(%s)) blocker WHERE blocker > 0
+# Only who holds up all the others, and waits for nobody: a second cancel waits in the same queue.
+BREAK_OFF_HOLDERS = """
+    WITH RECURSIVE blocker (pid) AS (
+        SELECT unnest(pg_blocking_pids(%s)) UNION SELECT unnest(pg_blocking_pids(pid)) FROM blocker
+    )
+    SELECT count(pg_terminate_backend(pid)) FROM blocker JOIN pg_stat_activity session USING (pid)
+    WHERE pg_blocking_pids(pid) = '{}' AND (
+        starts_with(session.application_name, %s)
+        OR session.state LIKE 'idle in transaction%%' AND session.state_change < now() - %s * interval '1 s'
+    )
 """
 
 
@@ -81,17 +90,13 @@ def was_ended(error: Exception) -> bool:
 @contextmanager
 def at_work_on(batch_id: int, attempt: int) -> Iterator[None]:
     """Name the session after an attempt at a batch, to break it off once that has lost its lease."""
-    _call_session(f"{AT_WORK}{batch_id}.{attempt}")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('application_name', %s, false)", [f"{AT_WORK}{batch_id}.{attempt}"])
     try:
         yield
     finally:
-        with suppress(Error):  # a connection that is gone has no name either
-            _call_session("")
-
-
-def _call_session(name: str) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT set_config('application_name', %s, false)", [name])
+        with suppress(Error), connection.cursor() as cursor:  # a connection that is gone has no name either
+            cursor.execute("RESET application_name")
 
 
 def break_off_lost() -> int:
@@ -109,7 +114,9 @@ def break_off_lost() -> int:
 
 @contextmanager
 def pressing() -> Iterator[None]:
-    """Break off, in this block, whoever holds a lock that this connection waits for longer than PRESSING_SECONDS."""
+    """Break off, in this block, workers that hold a lock which this connection waits for longer than PRESSING_SECONDS,
+    and any other process that stands still with it. One that is at work, as a colleague's request, is waited for.
+    """
     connection.ensure_connection()
     ended = threading.Event()
     pid = connection.connection.info.backend_pid
@@ -126,7 +133,7 @@ def _press(pid: int, ended: threading.Event) -> None:
     while not ended.wait(PRESSING_SECONDS):
         try:
             with connection.cursor() as cursor:
-                cursor.execute(BREAK_OFF_BLOCKERS, [pid])
+                cursor.execute(BREAK_OFF_HOLDERS, [pid, WORKER, PRESSING_SECONDS])
                 (count,) = cursor.fetchone()
             if count:
                 log.warning("%d transactions that held up a cancel were ended.", count)

@@ -1,5 +1,6 @@
 """Work the queues until stopped."""
 
+import os
 import signal
 import threading
 import time
@@ -21,6 +22,7 @@ from apps.operations.commands import UseCaseCommand
 from apps.operations.leasing import this_worker
 from apps.operations.sweeping import sweep
 from apps.operations.workers import turns
+from apps.operations.workers.limits import WORKER
 from apps.operations.workers.pool import Pool
 from apps.operations.workers.schema import wait_until_it_fits, why_it_waits
 from apps.operations.working import release
@@ -73,6 +75,7 @@ judging rounds) are done by every worker, before the others.
         parser.add_argument("--burst", action="store_true", help="End when the queues are empty.")
 
     def act(self, **options: Any) -> None:
+        os.environ["PGAPPNAME"] = WORKER  # by which PostgreSQL calls its sessions, of child processes too
         queues = list(dict.fromkeys([queueing.QUICK, *options["queues"]]))
         Pool(queues, serve=partial(self.serve, queues), release=release).start(
             burst=options["burst"], logging_level="WARNING"

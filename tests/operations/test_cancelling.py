@@ -1,0 +1,107 @@
+"""Cancels beside others that hold the operation: who stands still is broken off, who is at work is waited for."""
+
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connection, transaction
+
+from apps.operations.launching import cancel_operation, start_operation
+from apps.operations.models import Operation, Status
+from apps.operations.workers import limits
+from benchbench.errors import ConflictError
+from tests.operations.conftest import Adding
+from tests.sessions import elsewhere
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def operation(handler: Adding, monkeypatch: pytest.MonkeyPatch) -> Operation:
+    monkeypatch.setattr(limits, "PRESSING_SECONDS", 0.3)
+    return start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=[({"number": 1}, 1)])
+
+
+@contextmanager
+def held(operation: Operation, statement: str = "", *, called: str = "", until: threading.Event) -> Iterator[Any]:
+    """Hold an operation in another session that says nothing more, or repeats a statement, until the event."""
+    locked = threading.Event()
+
+    def hold() -> None:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SELECT set_config('application_name', %s, false)", [called])
+            Operation.objects.filter(pk=operation.pk).update(error="")
+            locked.set()
+            while not until.wait(0.05):
+                if statement:
+                    cursor.execute(statement)
+
+    holder = elsewhere(hold)
+    try:
+        assert locked.wait(60)
+        yield holder
+    finally:
+        until.set()
+        holder.exception(60)
+
+
+def test_two_cancels_beside_one_that_stands_still_break_off_that_one_alone(operation: Operation) -> None:
+    with held(operation, until=threading.Event()) as holder:
+        cancels = [elsewhere(lambda: cancel_operation(Operation.objects.get(pk=operation.pk))) for _ in range(3)]
+        errors = [cancel.exception(60) for cancel in cancels]
+    assert isinstance(holder.exception(), OperationalError)
+    assert errors.count(None) == 1
+    assert [str(error) for error in errors if error is not None] == [
+        f"The {operation} has already ended (cancelled); there is nothing to cancel."
+    ] * 2
+
+
+def test_a_cancel_breaks_off_a_worker_amid_a_statement(operation: Operation) -> None:
+    with held(operation, "SELECT pg_sleep(60)", called=limits.WORKER, until=threading.Event()) as holder:
+        started = time.monotonic()
+        cancel_operation(operation)
+        assert time.monotonic() - started < 50  # of a minute
+    assert isinstance(holder.exception(), OperationalError)
+
+
+def test_a_cancel_waits_for_a_colleague_who_is_at_work(operation: Operation) -> None:
+    ended = threading.Event()
+    with held(operation, "SELECT pg_sleep(.01)", until=ended) as holder:
+        cancelled = elsewhere(lambda: cancel_operation(Operation.objects.get(pk=operation.pk)))
+        with pytest.raises(TimeoutError):
+            cancelled.result(2)  # it has pressed six times
+        ended.set()
+        assert cancelled.result(60) is None
+    assert holder.exception() is None
+    operation.refresh_from_db()
+    assert operation.status == Status.CANCELLED
+
+
+def test_a_cancel_that_waits_too_long_says_so(operation: Operation, settings: Any) -> None:
+    settings.BENCHBENCH_LOCK_SECONDS = 1
+    told = pytest.raises(ConflictError, match="Somebody else is changing the resolve")
+    with held(operation, "SELECT pg_sleep(.01)", until=threading.Event()), told:
+        cancel_operation(operation)
+    assert Operation.objects.get(pk=operation.pk).status == Status.PENDING
+
+
+def test_a_worker_s_sessions_bear_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch has a name of its own while it is at work; after it the worker's comes back."""
+    monkeypatch.setenv("PGAPPNAME", limits.WORKER)
+
+    def names() -> list[str]:
+        with limits.at_work_on(5, 2):
+            during = session_name()
+        return [during, session_name()]
+
+    assert elsewhere(names).result(60) == [f"{limits.WORKER} 5.2", limits.WORKER]
+
+
+def session_name() -> str:
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW application_name")
+        return str(cursor.fetchone()[0])
