@@ -84,7 +84,8 @@ def take_chunks(index: Index, chunk_set: ChunkSet) -> None:
     lock_chunk_set(index.chunk_set_id)
     index.chunk_set, index.lexical_index = chunk_set, None
     index.dimension = None  # the vectors that there are belong to other chunks: `prepare_table` drops them
-    index.save(update_fields=["chunk_set", "lexical_index", "dimension", "updated_at"])
+    index.stats = {}
+    index.save(update_fields=["chunk_set", "lexical_index", "dimension", "stats", "updated_at"])
     delete_unused_parts(index.collection)
 
 
@@ -131,11 +132,23 @@ def insert_vectors(index: Index, positions: Positions, vectors: NDArray[np.float
     table_store().insert(index.vector_table, positions, vectors, metadata)
 
 
-def count_hits(index: Index, hits: int) -> None:
-    """Add to the vectors of an index that the cache had. For the transaction that stores them."""
+def add_vectors_cost(index: Index, *, seconds: float, hits: int) -> None:
+    """Add to what the vectors of an index cost, and to how many the cache had. For the transaction that stores them."""
     locked = Index.objects.select_for_update(no_key=True).only("stats").get(pk=index.pk)
+    locked.stats["vectors_sec"] = locked.stats.get("vectors_sec", 0.0) + seconds
     locked.stats["cache_hits"] = locked.stats.get("cache_hits", 0) + hits
     locked.save(update_fields=["stats"])
+
+
+def cost_of(index: Index) -> float:
+    """Return the seconds of work that an index costs, added up over the workers: of its chunks and summaries, its
+    vectors and its words.
+
+    What it shares with other indexes, and what caches had, costs it what that took when it was made; loading models
+    and waiting cost nothing. So it does not hang on what was built before.
+    """
+    parts = [part.made_sec for part in (index.chunk_set, index.lexical_index) if part is not None]
+    return sum(parts) + float(index.stats.get("vectors_sec", 0.0))
 
 
 def ranges(positions: Positions, new: NDArray[np.bool_], size: int) -> Sequence[tuple[int, int]]:
@@ -151,7 +164,7 @@ def ranges(positions: Positions, new: NDArray[np.bool_], size: int) -> Sequence[
 def finish(index: Index, *, duration_sec: float) -> None:
     """Make an index ready whose parts are all stored, with its fingerprint and stats.
 
-    Raises IndexingError if not, UnavailableError for what no build here makes.
+    `duration_sec` is what its work took. Raises IndexingError if not, UnavailableError for what no build here makes.
     """
     require_available(index)
     assert index.chunk_set is not None

@@ -1,5 +1,6 @@
 """Chunk sets: the chunks of one state of a collection, made once and shared by the indexes that chunk alike."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -62,6 +63,7 @@ def make_chunk_set(
     if existing:
         return existing
     require_bounded(locked, strategy, parameters)
+    begun = time.perf_counter()
     made = ChunkSet.objects.create(
         collection=locked,
         collection_fingerprint=locked.fingerprint,
@@ -72,7 +74,8 @@ def make_chunk_set(
     counts = _add_levels(made, on_part)
     made.chunk_count, made.summary_count = counts[0], sum(counts[1:])
     made.completed_at = None if strategy in TREES else timezone.now()
-    made.save(update_fields=["chunk_count", "summary_count", "completed_at", "updated_at"])
+    made.made_sec = time.perf_counter() - begun
+    made.save(update_fields=["chunk_count", "summary_count", "completed_at", "made_sec", "updated_at"])
     return made
 
 

@@ -75,24 +75,27 @@ def grow(index: Index, batch: Batch, lease: Lease) -> None:
     """Make the summaries of one level, or take those of an index that is made of the same."""
     assert index.chunk_set is not None
     level = batch.payload["level"]
+    begun = time.perf_counter()
+    kept_ms: list[float] = []
     is_made = _is_there(index.chunk_set, level)
-    made: Summaries | None = [] if is_made else _summaries(index, index.chunk_set, level, lease)
-    if made is None:
+    made: Summaries | None = [] if is_made else _summaries(index, index.chunk_set, level, lease, kept_ms)
+    if made is None:  # what it took, it will have taken the next time
         with lease.commit(batches=[(batch.payload, 1)]):
             return
     with lease.commit(then=partial(next_parts, index, batch.operation)):
         locked = ChunkSet.objects.select_for_update(no_key=True).get(pk=index.chunk_set.pk)
         if not is_made and not _is_there(locked, level):
-            _store(locked, level, made)
+            _store(locked, level, made, time.perf_counter() - begun + sum(kept_ms) / 1000)
 
 
 def _is_there(chunk_set: ChunkSet, level: int) -> bool:
     return chunk_set.completed_at is not None or chunk_set.chunks.filter(level=level).exists()
 
 
-def _summaries(index: Index, chunk_set: ChunkSet, level: int, lease: Lease) -> Summaries | None:
+def _summaries(index: Index, chunk_set: ChunkSet, level: int, lease: Lease, kept_ms: list[float]) -> Summaries | None:
     """The summaries of a level; none where the tree ends below. None instead of a list where time is up: those that
-    were asked for are kept, and come at once next time."""
+    were asked for are kept, and come at once next time. What kept ones took when they were made goes to `kept_ms`.
+    """
     tree = TREES[index.strategy]
     rows = chunk_set.chunks.filter(level=level - 1).order_by("position")
     positions = np.array(rows.values_list("position", flat=True), np.int64)
@@ -103,12 +106,19 @@ def _summaries(index: Index, chunk_set: ChunkSet, level: int, lease: Lease) -> S
     # Kept whatever the index says of its searches: a level that is asked for again must be the same.
     asked = Index(llm=index.llm, llm_parameters={**index.llm_parameters, "cache": True})
     started = time.monotonic()
+
+    def answer(prompt: str) -> str:
+        reply = ask(asked, prompt)
+        if reply.is_cached:
+            kept_ms.append(reply.ms)
+        return reply.text
+
     made: Summaries = []
     for part in members:
         lease.check()
         if tree.requires_llm and time.monotonic() - started > PART_SECONDS:
             return None
-        text = tree.summary([texts[row] for row in part.tolist()], lambda prompt: ask(asked, prompt).text).strip()
+        text = tree.summary([texts[row] for row in part.tolist()], answer).strip()
         if not text:
             raise IndexingError(
                 f'A summary for the index "{index}" came out empty: name another language model than {index.llm!r}.'
@@ -123,8 +133,8 @@ def _vectors(index: Index, positions: Positions) -> Vectors:
     return table_store().of(index.vector_table, index.dimension, positions.tolist())[1]
 
 
-def _store(chunk_set: ChunkSet, level: int, made: Summaries) -> None:
-    """Store a level of a locked chunk set; one without summaries ends the tree."""
+def _store(chunk_set: ChunkSet, level: int, made: Summaries, seconds: float) -> None:
+    """Store a level of a locked chunk set, which took some seconds; one without summaries ends the tree."""
     first = chunk_set.vector_count
     rows = [
         (chunk_set.pk, first + ordinal, None, None, level, ordinal, text, text_hash(text), 0, 0)
@@ -134,4 +144,5 @@ def _store(chunk_set: ChunkSet, level: int, made: Summaries) -> None:
     store_pieces(chunk_set, rows, links)
     chunk_set.summary_count += len(made)
     chunk_set.completed_at = None if made else timezone.now()
-    chunk_set.save(update_fields=["summary_count", "completed_at", "updated_at"])
+    chunk_set.made_sec += seconds
+    chunk_set.save(update_fields=["summary_count", "completed_at", "made_sec", "updated_at"])

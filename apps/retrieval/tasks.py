@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Sum
+from django.db.models import Sum
 
 from apps.operations.handlers import Handler
 from apps.operations.leasing import Lease
@@ -24,7 +24,8 @@ from apps.operations.progress import progress_of
 from apps.operations.sockets.snapshots import common_fields
 from apps.retrieval.building import (
     MOST_AT_ONCE,
-    count_hits,
+    add_vectors_cost,
+    cost_of,
     finish,
     insert_vectors,
     missing_positions,
@@ -57,7 +58,7 @@ class IndexHandler(Handler):
 
     def finalise(self, operation: Operation) -> None:
         index = Index.objects.select_related("chunk_set", "lexical_index").get(pk=operation.subject_id)
-        finish(index, duration_sec=seconds_spent(index))
+        finish(index, duration_sec=cost_of(index))
         trim_answers()
 
     def stop(self, operation: Operation) -> None:
@@ -84,6 +85,7 @@ def chunk(index: Index, batch: Batch, lease: Lease) -> None:
     if encoder is None:
         with lease.commit(batches=batches):
             return
+    begun = time.perf_counter()
     missing = missing_positions(index, chunk_set, revision=encoder.revision)
     new = ~np.isin(missing, known_positions(document_space(encoder), chunk_set))
     tried = min(int(np.searchsorted(np.cumsum(new), TRIAL, side="right")), MOST_AT_ONCE)
@@ -95,7 +97,7 @@ def chunk(index: Index, batch: Batch, lease: Lease) -> None:
     batches += encode_parts(rest, new[tried:], size)
     with lease.commit({"size": size}, batches=batches, then=further(index, batch)):
         prepare_table(index, chunk_set, revision=encoder.revision, dimension=encoder.dimension)
-        store_chunks(index, trial, vectors, encoder)
+        store_chunks(index, trial, vectors, encoder, begun)
     trim_cache()
 
 
@@ -119,9 +121,10 @@ def encode(index: Index, batch: Batch, lease: Lease) -> None:
     assert index.chunk_set is not None
     positions = np.arange(batch.payload["start"], batch.payload["end"])
     encoder = encoder_for(index)
+    begun = time.perf_counter()
     vectors = encode_chunks(index.chunk_set, positions, encoder, lease)
     with lease.commit(then=further(index, batch)):
-        store_chunks(index, positions, vectors, encoder)
+        store_chunks(index, positions, vectors, encoder, begun)
     trim_cache()
 
 
@@ -130,11 +133,15 @@ def further(index: Index, batch: Batch) -> Callable[[], Parts] | None:
     return partial(next_parts, index, batch.operation) if index.strategy in TREES else None
 
 
-def store_chunks(index: Index, positions: Positions, vectors: ChunkVectors, encoder: Encoder) -> None:
-    """Store the vectors of chunks with the index, and those that are new in the cache."""
+def store_chunks(index: Index, positions: Positions, vectors: ChunkVectors, encoder: Encoder, begun: float) -> None:
+    """Store the vectors of chunks with the index, and those that are new in the cache.
+
+    The work, `begun` at that time of the performance counter, costs the index what it would without the cache.
+    """
     insert_vectors(index, positions, vectors.vectors)
-    add_vectors(document_space(encoder), vectors.made)
-    count_hits(index, len(positions) - len(vectors.made))
+    add_vectors(document_space(encoder), vectors.made, vectors.made_ms)
+    seconds = time.perf_counter() - begun + vectors.kept_ms / 1000
+    add_vectors_cost(index, seconds=seconds, hits=len(positions) - len(vectors.made))
 
 
 def encode_chunks(chunk_set: ChunkSet, positions: Positions, encoder: Encoder, lease: Lease) -> ChunkVectors:
@@ -162,13 +169,6 @@ def take_words(index: Index, lease: Lease) -> None:
     lexical_index = make_lexical_index(index.chunk_set)
     with lease.holding():
         Index.objects.filter(pk=index.pk).update(lexical_index=lexical_index)
-
-
-def seconds_spent(index: Index) -> float:
-    """Return how long the index was worked on, attempts that were broken off included."""
-    operations = Operation.objects.filter(kind=Operation.Kind.INDEX, subject_id=index.pk)
-    spent = operations.aggregate(spent=Sum(F("finished_at") - F("started_at")))["spent"]
-    return float(spent.total_seconds()) if spent else 0.0
 
 
 def progress(operation: Operation) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from tests.retrieval.conftest import KEYWORDS
 from tests.retrieval.test_indexing import stored_vectors
 
 pytestmark = pytest.mark.django_db
+TOOK = {text_hash(str(n)): 1.0 for n in range(5_000)}
 
 
 @pytest.fixture
@@ -121,7 +122,7 @@ class TestBuilding:
         assert CachedVector.objects.count() == 5
 
     def test_what_another_worker_made_anew_meanwhile_stays(self, space):
-        add_vectors(space, vectors_of(1))
+        add_vectors(space, vectors_of(1), TOOK)
         (key,) = vectors_of(1)
         assert sound_vectors(space, {key: bytes(4 * space.dimension)}) == {}  # as it was read before
         assert find_vectors(space, [key]).keys() == {key}
@@ -129,7 +130,7 @@ class TestBuilding:
 
 class TestTheBound:
     def test_what_was_used_longest_ago_goes_first_and_pinned_and_queries_stay(self, space, settings):
-        add_vectors(space, vectors_of(100))
+        add_vectors(space, vectors_of(100), TOOK)
         old = timezone.now() - timedelta(days=9)
         aged = [text_hash(str(n)) for n in range(60)]
         CachedVector.objects.filter(text_hash__in=aged).update(used_at=old)
@@ -152,8 +153,8 @@ class TestTheBound:
 
     def test_thousands_are_kept_and_found_whole(self, space):
         vectors = vectors_of(5_000)
-        add_vectors(space, vectors)
-        add_vectors(space, {key: vector[::-1] for key, vector in vectors.items()})  # what is there stays
+        add_vectors(space, vectors, TOOK)
+        add_vectors(space, {key: vector[::-1] for key, vector in vectors.items()}, TOOK)  # what is there stays
         found = find_vectors(space, [*vectors, "unknown"])
         assert found.keys() == vectors.keys()
         assert all(np.array_equal(found[key], vectors[key]) for key in vectors)

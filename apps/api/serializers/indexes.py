@@ -131,7 +131,11 @@ class GridPlan(serializers.Serializer):
 class IndexStats(serializers.Serializer):
     """What building took and made."""
 
-    duration_sec = serializers.FloatField(min_value=0)
+    duration_sec = serializers.FloatField(
+        min_value=0,
+        help_text="The work that it costs, over all workers. What it shares, and what caches had, costs it what that "
+        "took when it was made; loading models and waiting cost nothing.",
+    )
     num_documents = serializers.IntegerField(min_value=0)
     num_chunks = serializers.IntegerField(min_value=0)
     num_vectors = serializers.IntegerField(min_value=0, help_text="Of chunks, and of summaries above them.")

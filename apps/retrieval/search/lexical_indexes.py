@@ -1,5 +1,6 @@
 """Lexical indexes in PostgreSQL: one for each chunk set, in pieces, so that any worker on any machine can load it."""
 
+import time
 from hashlib import sha256
 
 from django.db import transaction
@@ -29,6 +30,7 @@ def make_lexical_index(chunk_set: ChunkSet) -> LexicalIndex:
     existing = LexicalIndex.objects.filter(fingerprint=key).first()
     if existing:
         return existing
+    begun = time.perf_counter()
     texts = list(chunk_set.leaves.order_by("position").values_list("text", flat=True))
     data = Bm25.build(texts).to_bytes()
     made = LexicalIndex.objects.create(
@@ -38,6 +40,7 @@ def make_lexical_index(chunk_set: ChunkSet) -> LexicalIndex:
         fingerprint=key,
         size_bytes=len(data),
         completed_at=timezone.now(),
+        made_sec=time.perf_counter() - begun,
     )
     for ordinal, start in enumerate(range(0, len(data), PIECE_BYTES)):
         piece = data[start : start + PIECE_BYTES]
