@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db.models import Count, Q, QuerySet
 
+from apps.benchmarks.measuring.losses import ann_of
 from apps.benchmarks.models import Benchmark, Run
 from benchbench.ir.measures import Measure
 from benchbench.ir.planning.configuration import Configuration
@@ -22,8 +23,11 @@ def with_run_counts(benchmarks: QuerySet[Benchmark]) -> QuerySet[Benchmark]:
     return benchmarks.annotate(**counts).defer("manifest", "experiment", "matrix")
 
 
-def run_facts(run: Run, means: Mapping[str, float | None]) -> dict[str, Any]:
-    """Return what may be told of a run: its own columns, and its `means`, by measure, where they are final."""
+def run_facts(run: Run, means: Mapping[str, float | None], truth: str = "") -> dict[str, Any]:
+    """Return what may be told of a run: its own columns, and its `means`, by measure, where they are final.
+
+    `truth`: the hash of what these were measured by.
+    """
     metrics = flat(means)
     return {
         "id": str(run.pk),
@@ -33,7 +37,7 @@ def run_facts(run: Run, means: Mapping[str, float | None]) -> dict[str, Any]:
         "metrics": nested(metrics),
         "metrics_flat": metrics,
         **attributes(run, "timing", "failed_queries", "warnings"),
-        "ann": run.provenance.get("ann"),
+        "ann": ann_of(run, truth),
         "error_message": run.error_message or None,
     }
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from apps.benchmarks.measuring.losses import ann_of
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.reporting import shared_warnings
 from apps.benchmarks.running.approximations import ann_text
@@ -60,7 +61,7 @@ def _lines(row: Row, measures: tuple[str, ...], width: int, shared: list[str]) -
     yield f"{head}  {numbers} {'–' if ms is None else f'{ms:.1f}'}"
     notes = [
         row.unranked,
-        ann_text(run.provenance.get("ann")),
+        ann_text(ann_of(run, row.truth)),
         *(warning for warning in run.warnings if warning not in shared),
     ]
     yield from (f"{'':11}{note}" for note in notes if note)

@@ -111,5 +111,10 @@ class TestRecall:
     def test_the_share_of_the_exact_top_that_was_found(self, ids, scores, k, share):
         assert recall(ScoredList(np.array(ids, np.int64), np.array(scores, float)), self.TRUTH, k) == share
 
+    def test_where_other_chunks_were_looked_at_only_those_of_the_exact_list_count(self):
+        nearer = ScoredList(np.array([5, 2]), np.array([0.95, 0.8]))
+        assert recall(nearer, self.TRUTH, 2) == 1
+        assert recall(nearer, self.TRUTH, 2, of_same_set=False) == 1 / 2
+
     def test_nothing_to_find_is_all_found(self):
         assert recall(ScoredList.empty(), ScoredList.empty(), 10) == 1

@@ -13,6 +13,7 @@ from django.contrib.auth.models import User
 
 from apps.benchmarks.measuring.batch_values import Valued, forget_values, keep_measured
 from apps.benchmarks.measuring.evaluating import evaluate_runs, measured, truth_of
+from apps.benchmarks.measuring.losses import keep_losses
 from apps.benchmarks.measuring.reading import by_source, documents_by_query
 from apps.benchmarks.models import Benchmark, Evaluation, Run, StageList
 from apps.datasets.models import DatasetVersion
@@ -98,6 +99,7 @@ def measure_again(
         made = evaluate_runs(benchmark, runs, version=version)
         if any(one.unsearched_queries for one in made) and not any(one.query_count for one in made):
             raise _never_asked(benchmark, version)
+        keep_losses(benchmark, runs, made, version)
     return made
 
 

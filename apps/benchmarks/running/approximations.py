@@ -1,27 +1,20 @@
 """Recall of approximate search: its lists compared with the exact lists that were made beside them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from statistics import fmean
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
-import numpy as np
-from numpy.typing import NDArray
-
-from apps.benchmarks.measuring.evaluating import truth_of
-from apps.benchmarks.measuring.stage_lists import documents_of, read_lists
-from apps.benchmarks.models import Benchmark, Evaluation
-from apps.benchmarks.models.values import unpacked
+from apps.benchmarks.measuring.losses import lists_of
+from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.running.outcomes import Notes
 from apps.datasets.models import Query
-from apps.mappings.truth import Truth
 from apps.operations.models import Operation
+from apps.retrieval.strategies import get_strategy, has_summaries
 from benchbench.decimals import counted, signed
-from benchbench.ir.measures import EmptyQueries, GradedRankings, Measure, evaluate, mean
 from benchbench.ir.planning.ann import Ann, recall
-from benchbench.ir.planning.plan import Plan, RunPlan
+from benchbench.ir.planning.plan import Plan
 from benchbench.ir.planning.stages import DenseStage
-from benchbench.ir.ranking import collapse, cut, unit_scores
 from benchbench.ir.records import ScoredList
 
 Facts = dict[str, Any]
@@ -29,20 +22,18 @@ Lists = Mapping[int, ScoredList]  # by query; chunks by primary key
 
 
 def approximations_of(
-    operation: Operation, benchmark: Benchmark, plan: Plan, evaluations: Mapping[UUID, Evaluation], notes: Notes
+    operation: Operation, runs: Mapping[UUID, Run], benchmark: Benchmark, plan: Plan, notes: Notes
 ) -> dict[UUID, Facts]:
     """Return, for each run of the plan that searched approximately, how it did so and what that cost.
 
     The facts: `setting` and `depth`; the `index` with its `bytes` and `build_seconds`, the `settings` read back, the
     `plan` and whether the index was used at all (`index_used`), as the preparing batch found them; `notes`, counts of
-    queries (see `Approximation`); `recall` of the dense list at primary_k and at the depth; `ndcg` at primary_k beside
-    that of the same configuration with exact search.
+    queries (see `Approximation`); `recall` of the dense list at primary_k and at the depth.
     """
     if not plan.truths:
         return {}
     by_key = {run.run_key: run for run in plan.runs}
     prepared = _prepared(operation)
-    ground_truth = truth_of(benchmark, benchmark.dataset_version)
     facts = {}
     for truth in plan.truths:
         run_id, stage = UUID(truth.run_key), by_key[truth.run_key].dense
@@ -53,8 +44,7 @@ def approximations_of(
             "depth": stage.depth,
             **prepared.get(stage.key, {}),
             "notes": dict(notes.get(stage.key, {})),
-            "recall": _recalls(benchmark, stage, truth.dense),
-            "ndcg": _ndcg(benchmark, evaluations[run_id], truth, ground_truth),
+            "recall": _recalls(benchmark, stage, truth.dense, of_same_set=_compares_all(runs[run_id])),
         }
     return facts
 
@@ -126,15 +116,23 @@ def _prepared(operation: Operation) -> dict[str, Facts]:
     return (result or {}).get("prepared", {})
 
 
-def _recalls(benchmark: Benchmark, approximate: DenseStage, exact: DenseStage) -> list[Facts]:
+def _compares_all(run: Run) -> bool:
+    """Tell whether a run's strategy has all chunks compared, whatever it found before."""
+    assert run.index is not None
+    strategy = get_strategy(run.index.strategy)
+    return not (has_summaries(strategy) or strategy.asks)
+
+
+def _recalls(benchmark: Benchmark, approximate: DenseStage, exact: DenseStage, *, of_same_set: bool) -> list[Facts]:
     """Return mean and worst recall over the queries, at primary_k and at the depth, where that is another."""
-    lists, truth = _lists(benchmark, approximate.key), _lists(benchmark, exact.key)
+    lists, truth = lists_of(benchmark, approximate.key), lists_of(benchmark, exact.key)
     queries = sorted(lists.keys() & truth.keys())
     if not queries:
         return []
     measured = []
+    wanted = {query: truth[query].head(approximate.depth) for query in queries}
     for k in sorted({min(benchmark.primary_k, approximate.depth), approximate.depth}):
-        shares = [recall(lists[query], truth[query].head(approximate.depth), k) for query in queries]
+        shares = [recall(lists[query], wanted[query], k, of_same_set=of_same_set) for query in queries]
         worst = shares.index(min(shares))
         measured.append(
             {
@@ -146,44 +144,3 @@ def _recalls(benchmark: Benchmark, approximate: DenseStage, exact: DenseStage) -
             }
         )
     return measured
-
-
-def _ndcg(benchmark: Benchmark, evaluation: Evaluation, truth: RunPlan, ground_truth: Truth) -> Facts:
-    """Return the mean nDCG at primary_k of the run and of its exact counterpart, over the queries that both answered.
-
-    `cost` is what the approximation loses; each mean is None where there is no such query.
-    """
-    measure = Measure("nDCG", benchmark.primary_k)
-    approximate = unpacked(cast(bytes, evaluation.values))[evaluation.measures.index(str(measure))]
-    rankings = dict(_rankings(benchmark, truth))
-    graded = GradedRankings.of(
-        [rankings.get(query, np.empty(0, np.int64)) for query in evaluation.query_ids],
-        [ground_truth.grades[query] for query in evaluation.query_ids],
-    )
-    pairs = np.stack([approximate, evaluate([measure], graded)[0]])
-    failed = np.isnan(pairs[0]) | np.array([query not in rankings for query in evaluation.query_ids], bool)
-    means = mean(
-        np.nan_to_num(pairs),
-        has_relevant=graded.has_relevant,
-        failed=failed,
-        empty=cast(EmptyQueries, benchmark.empty_queries),
-    )
-    if not means.counted:
-        return {"measure": str(measure), "approximate": None, "exact": None, "cost": None}
-    mine, exact = means.values.tolist()
-    return {"measure": str(measure), "approximate": mine, "exact": exact, "cost": exact - mine}
-
-
-def _rankings(benchmark: Benchmark, run: RunPlan) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Yield the documents that a planned run ranks for each query, from the stored lists of its last stage."""
-    lists = {query: scored.head(run.candidates) for query, scored in _lists(benchmark, run.final).items()}
-    documents = documents_of(lists.values())
-    for query, scored in lists.items():
-        scores = unit_scores(run.unit_kind, scored.compared_scores)
-        kept = cut(scored, unit_scores=scores, threshold=run.threshold, top_k=run.top_k)
-        ranked = np.array([documents[chunk] for chunk in kept.ids.tolist()], np.int64)
-        yield query, ranked[collapse(ranked)]
-
-
-def _lists(benchmark: Benchmark, stage_key: str) -> Lists:
-    return {query: lists[stage_key] for query, lists in read_lists(benchmark, [stage_key]).items()}

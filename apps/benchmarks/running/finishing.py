@@ -11,6 +11,7 @@ from apps.benchmarks.measuring.batch_values import forget_values
 from apps.benchmarks.measuring.evaluating import evaluate_runs
 from apps.benchmarks.measuring.first_hashes import first_rankings_hashes
 from apps.benchmarks.measuring.hashes import VERSION, rankings_hashes
+from apps.benchmarks.measuring.losses import keep_losses
 from apps.benchmarks.measuring.rescoring import scored_versions
 from apps.benchmarks.models import Benchmark, Evaluation, Run
 from apps.benchmarks.planning import plan_of
@@ -46,17 +47,18 @@ def finish(operation: Operation) -> None:
     # The others too: the mapping may have been resolved again since they completed, and one page holds them together.
     others = list(benchmark.runs.filter(status=Run.Status.COMPLETED))
     hashes = _hashes(benchmark, runs)
-    evaluations = {evaluation.run_id: evaluation for evaluation in evaluate_runs(benchmark, runs)}
+    made = {benchmark.dataset_version: evaluate_runs(benchmark, runs)}
+    evaluations = {evaluation.run_id: evaluation for evaluation in made[benchmark.dataset_version]}
     if others:
-        evaluate_runs(benchmark, others)
+        made[benchmark.dataset_version] += evaluate_runs(benchmark, others)
     # A retry adds runs to a benchmark that was re-scored: a page of that version would lack them.
     for version in scored_versions(benchmark):
         if version != benchmark.dataset_version:
-            evaluate_runs(benchmark, [*runs, *others], version=version)
+            made[version] = evaluate_runs(benchmark, [*runs, *others], version=version)
     notes = notes_of(benchmark)
     plan = plan_of(runs)
     stalls = stalls_of(plan, notes)
-    approximations = approximations_of(operation, benchmark, plan, evaluations, notes)
+    approximations = approximations_of(operation, {run.pk: run for run in runs}, benchmark, plan, notes)
     made_by, timings, calls = made_by_run(operation), timings_of(runs), calls_of(runs)
     unfound = filter_warnings(benchmark.mapping, benchmark.dataset_version) if runs else []
     for run in runs:
@@ -72,6 +74,8 @@ def finish(operation: Operation) -> None:
         run.status = Run.Status.FAILED if run.error_message else Run.Status.COMPLETED
         run.completed_at = operation.finished_at
         run.save(update_fields=[*RESULT_FIELDS, "updated_at"])
+    for version, of_version in made.items():
+        keep_losses(benchmark, [*runs, *others], of_version, version)
     forget_values(runs)  # their evaluations hold them now
     completed = benchmark.runs.filter(status=Run.Status.COMPLETED).exists()
     _end(benchmark, Status.COMPLETED if completed else Status.FAILED)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from apps.benchmarks.gates.baselines import baseline_names
+from apps.benchmarks.measuring.losses import ann_of
 from apps.benchmarks.models import Benchmark, Run
 from apps.benchmarks.progress import stage_of
 from apps.benchmarks.repeating.verifying import verify
@@ -94,7 +95,7 @@ def _shown(row: Row, board: Leaderboard, names: list[str], differ: list[str]) ->
         "share": 100 * primary / top if primary is not None and top else 0,
         "judged": row.values.get(judged_name(board.primary)),
         "cells": [(row.values.get(name), row.values.get(judged_name(name))) for name in names],
-        "ann": ann_text(row.run.provenance.get("ann")),
+        "ann": ann_text(ann_of(row.run, row.truth)),
         "made_of": searched_by(row.run),
         "chips": phrases(row.run.config, differ),
         "times": times_of(row.run.timing),

@@ -1,7 +1,7 @@
 """The runs of a benchmark, best first."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db.models import F
@@ -26,7 +26,7 @@ class Row:
 
     `rank` counts from 1 and is shared by equal values (`tied`); None where there is no value, and where `unranked` says
     why the value has none. `behind` is the difference to the best, at most 0. `so_far` is how many queries provisional
-    values rest on; None where they are final.
+    values rest on; None where they are final. `truth`: the hash of what the values, over all queries, were measured by.
     """
 
     run: Run
@@ -36,6 +36,7 @@ class Row:
     behind: float | None = None
     so_far: int | None = None
     unranked: str = ""
+    truth: str = ""
 
     @property
     def provisional(self) -> bool:
@@ -44,7 +45,10 @@ class Row:
     @property
     def facts(self) -> dict[str, Any]:
         """What may be told of the run, with its means where they are final."""
-        return {**run_facts(self.run, {} if self.provisional else self.values), "unranked": self.unranked or None}
+        return {
+            **run_facts(self.run, {} if self.provisional else self.values, self.truth),
+            "unranked": self.unranked or None,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,8 @@ def leaderboard(benchmark: Benchmark, *, version: DatasetVersion | None = None, 
     for run in benchmark.runs.select_related("index").order_by("run_order"):
         values, queries = _values(run, evaluations, so_far)
         unranked = evaluations[run.pk].unranked if run.pk in evaluations else ""
-        rows.append(Row(run, values, so_far=queries, unranked=unranked))
+        truth = evaluations[run.pk].truth_hash if run.pk in evaluations and not chosen else ""
+        rows.append(Row(run, values, so_far=queries, unranked=unranked, truth=truth))
     return Leaderboard(primary, version, ranked(rows, primary), final, chosen)
 
 
@@ -179,13 +184,11 @@ def ranked(rows: list[Row], primary: str) -> list[Row]:
     valued.sort(key=lambda row: -_value(row, primary))
     numbers = [_value(row, primary) for row in valued]
     placed = [
-        Row(
-            row.run,
-            row.values,
+        replace(
+            row,
             rank=numbers.index(number) + 1,
             tied=numbers.count(number) > 1,
             behind=number - numbers[0],
-            so_far=row.so_far,
         )
         for row, number in zip(valued, numbers, strict=True)
     ]

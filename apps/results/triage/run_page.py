@@ -7,6 +7,7 @@ from django.core.paginator import Paginator
 
 from apps.benchmarks.comparability import differences
 from apps.benchmarks.gates.baselines import baseline_names
+from apps.benchmarks.measuring.losses import ann_of
 from apps.benchmarks.models import Evaluation, Run
 from apps.benchmarks.running.approximations import ann_text
 from apps.datasets.models import DatasetVersion
@@ -90,7 +91,6 @@ def _about(run: Run) -> dict[str, Any]:
         "baselines": baseline_names(run.benchmark).get(run.pk, []),
         "facts": phrases(run.config, keys_of([run.config])),
         "file": run.provenance.get("file"),
-        "ann": ann_text(run.provenance.get("ann")),
     }
 
 
@@ -98,6 +98,7 @@ def _measured(run: Run, evaluation: Evaluation | None) -> dict[str, Any]:
     """Return the means of a run, what else can be measured of its rankings, and the runs to hold them against."""
     return {
         "evaluation": evaluation,
+        "ann": ann_text(ann_of(run, evaluation.truth_hash if evaluation else "")),
         "means": _means(evaluation) if evaluation else [],
         "has_sections": evaluation is not None and names_sections(evaluation),
         "has_content": evaluation is not None and has_content(evaluation),

@@ -107,16 +107,21 @@ class Ann:
         return STORES[self.store][self.method]
 
 
-def recall(retrieved: ScoredList, truth: ScoredList, k: int) -> float:
+def recall(retrieved: ScoredList, truth: ScoredList, k: int, *, of_same_set: bool = True) -> float:
     """The share of the first `k` of the exact list that an approximate one has among its first `k`; 1 where none is.
 
     Both are scored alike, and a chunk counts when its score reaches that of the last of the exact ones: of chunks that
-    are equally near, any will do.
+    are equally near, any will do. Where they were not searched for in the same set (a strategy that went on below
+    another document looks at other chunks, nearer ones perhaps), one that is nearer must be in the exact list as well.
     """
     wanted = min(k, len(truth))
     if not wanted:
         return 1.0
-    return min(int(np.sum(retrieved.head(k).scores >= truth.scores[wanted - 1])), wanted) / wanted
+    first = retrieved.head(k)
+    counts = first.scores >= truth.scores[wanted - 1]
+    if not of_same_set:
+        counts &= np.isin(first.ids, truth.ids) | (first.scores == truth.scores[wanted - 1])
+    return min(int(np.sum(counts)), wanted) / wanted
 
 
 def _known(store: Any, method: Any) -> tuple[str, str]:

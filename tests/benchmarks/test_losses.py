@@ -1,0 +1,108 @@
+"""What approximate search loses: by the judgments whose values are shown, and by the chunks that exact search found."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from apps.benchmarks.describing import run_facts
+from apps.benchmarks.launching import launch
+from apps.benchmarks.measuring.rescoring import rescore
+from apps.benchmarks.models import Benchmark, Evaluation, Run
+from apps.datasets.editing.drafts import freeze
+from apps.datasets.models import DatasetVersion
+from apps.mappings.models import Mapping
+from apps.mappings.resolving import resolve
+from apps.operations.working import wait
+from apps.retrieval.search.approximate import ApproximateView
+from benchbench.decimals import signed
+from benchbench.ir.records import ScoredList
+from tests.benchmarks.approximated import NARROW, benchmark_of, run_of
+from tests.benchmarks.test_strategies import measured  # noqa: F401
+from tests.created import create_benchmark
+from tests.drafts import set_judgment
+from tests.retrieval.arms import require_installed
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def judge_what_was_missed_as_useless(benchmark: Benchmark) -> DatasetVersion:
+    """Freeze a version by which the approximate run has missed nothing, and resolve it."""
+    exact, narrow = (run_of(benchmark, ann) for ann in ("exact", NARROW))
+    mapping, documents = benchmark.mapping, benchmark.mapping.collection.documents
+    for query in benchmark.dataset_version.queries.order_by("key"):
+        found = set(narrow.query_results.get(query=query).document_ids)
+        for pk in exact.query_results.get(query=query).document_ids:
+            name = documents.get(pk=pk).external_id
+            set_judgment(mapping.dataset, query.key, {"document_id": name}, 1 if pk in found else 0)
+    version = freeze(mapping.dataset)
+    resolve(mapping)
+    return version
+
+
+def mean_of(run: Run, version: DatasetVersion) -> float | None:
+    means: dict[str, float | None] = Evaluation.objects.get(run=run, dataset_version=version).means
+    return means["nDCG@10"]
+
+
+def told(client: Client, benchmark: Benchmark, version: DatasetVersion) -> list[str]:
+    page = client.get(reverse("admin:benchmark_results", args=[benchmark.pk]), {"version": version.number})
+    return re.findall(r"against exact search[^<]*", page.content.decode())
+
+
+def test_the_loss_is_that_by_the_judgments_whose_values_are_shown(library: Mapping, admin_client: Client) -> None:
+    benchmark = benchmark_of(library, ann=["exact", NARROW])
+    wait(launch(benchmark))
+    first, second = benchmark.dataset_version, judge_what_was_missed_as_useless(benchmark)
+    rescore(Benchmark.objects.get(pk=benchmark.pk))
+    for version in (first, second):
+        exact, narrow = (run_of(benchmark, ann) for ann in ("exact", NARROW))
+        values = mean_of(narrow, version), mean_of(exact, version)
+        evaluation = Evaluation.objects.get(run=narrow, dataset_version=version)
+        ndcg = run_facts(narrow, evaluation.means, evaluation.truth_hash)["ann"]["ndcg"]
+        assert (ndcg["approximate"], ndcg["exact"]) == pytest.approx(values)
+        assert ndcg["cost"] > 0 or version == second
+        (text,) = told(admin_client, benchmark, version)
+        assert f"nDCG@10 {signed(-ndcg['cost'])}" in text
+
+
+def test_by_judgments_that_it_was_not_measured_by_no_loss_is_told(library: Mapping) -> None:
+    benchmark = benchmark_of(library, ann=["exact", NARROW])
+    wait(launch(benchmark))
+    ann = run_facts(run_of(benchmark, NARROW), {}, "another")["ann"]
+    assert ann["ndcg"] == {"measure": "nDCG@10", "approximate": None, "exact": None, "cost": None}
+    assert ann["recall"]
+
+
+def farthest(nearest: Any) -> Any:
+    """Return what finds the last of few positions that a strategy goes on with, and not the nearest."""
+
+    def search(self: Any, queries: Any, depth: int, *, mask: Any = None) -> list[ScoredList]:
+        if mask is None or mask.sum() > 3:
+            return list(nearest(self, queries, depth, mask=mask))
+        last = np.sort(np.flatnonzero(mask)[-depth:])
+        return [ScoredList(last, np.zeros(len(last)))]
+
+    return search
+
+
+def test_chunks_below_another_document_are_not_those_that_exact_search_found(
+    measured: Benchmark,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    require_installed("sqlite_vec:exact")
+    (lod,) = measured.mapping.collection.indexes.filter(strategy="lod_embed")
+    monkeypatch.setattr(ApproximateView, "nearest", farthest(ApproximateView.nearest))
+    ks = {"top_k_values": [1], "k_values_for_metrics": [1], "primary_k": 1}
+    matrix = {"indexes": [lod.name], "ann": ["exact", "sqlite_vec:exact"], **ks}
+    benchmark = create_benchmark(measured.mapping, name="through a store", matrix=matrix)
+    wait(launch(benchmark))
+    exact, store = benchmark.runs.order_by("run_order")
+    found = [[row.chunk_ids for row in run.query_results.order_by("query_id")] for run in (exact, store)]
+    assert not any(set(one) & set(other) for one, other in zip(*found, strict=True))
+    at_one = store.provenance["ann"]["recall"][0]
+    assert (at_one["k"], at_one["mean"]) == (1, pytest.approx(1 / 3)), "one is as near to the last bit"
+    assert any("found other chunks than exact search" in warning for warning in store.warnings)
