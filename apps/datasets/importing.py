@@ -11,7 +11,7 @@ from apps.datasets.content import content_hash
 from apps.datasets.editing.versions import write_version
 from apps.datasets.models import Dataset, DatasetVersion
 from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, check
-from benchbench.decimals import some_of
+from benchbench.decimals import counted, some_of
 from benchbench.errors import ConflictError
 from benchbench.names import checked_name
 from benchbench.reading.alike import alike_sentence
@@ -30,6 +30,13 @@ class DatasetReport:
 
     def facts(self) -> dict[str, Any]:
         return asdict(self)
+
+    @property
+    def sentences(self) -> list[str]:
+        """The warnings, and how much the source states twice or points at nothing."""
+        counts = ((self.duplicates, "duplicate"), (self.dangling, "dangling reference"))
+        besides = [counted(count, what) for count, what in counts if count]
+        return [*self.warnings, *([f"Found besides: {', '.join(besides)}."] if besides else [])]
 
 
 @dataclass(frozen=True)

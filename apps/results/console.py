@@ -81,13 +81,14 @@ class Console:
 
 
 def write_baselines(benchmark: Benchmark, folder: Path, *, limit: int = LIMIT) -> dict[Any, Path]:
-    """Write the baseline file of every completed run, and return where each is, by the id of its run.
+    """Write the baseline file of every run that completed or failed, and return where each is, by the id of its run.
 
     The folder is made. Of several runs each has its own within it, `run-2`: the prescribed names tell only seconds.
     Raises ExportError and OutputError.
     """
     paths = {}
-    for run in benchmark.runs.filter(status=Run.Status.COMPLETED).order_by("run_order"):
+    ended = (Run.Status.COMPLETED, Run.Status.FAILED)
+    for run in benchmark.runs.filter(status__in=ended).order_by("run_order"):
         place = folder / f"run-{run.run_order}" if benchmark.total_runs > 1 else folder
         make_folder(place)
         content = content_of(run, benchmark.dataset_version, limit=limit)

@@ -64,8 +64,8 @@ def baseline(
             **(SHARED if any(answer.shared for answer in answers) else {}),
         },
         "aggregate_metrics": _means(metrics),
-        "per_category": _by_kind(metrics, [answer.category for answer in valid]),
-        "per_difficulty": _by_kind(metrics, [answer.difficulty for answer in valid]),
+        "per_category": _by_kind(answers, metrics, [answer.category for answer in answers]),
+        "per_difficulty": _by_kind(answers, metrics, [answer.difficulty for answer in answers]),
         "detailed_results": _details(answers, metrics, limit),
     }
 
@@ -92,11 +92,16 @@ def _means(metrics: Sequence[Mapping[str, float]]) -> dict[str, float | None]:
     return {name: math.fsum(of[name] for of in metrics) / len(metrics) if metrics else None for name in MEASURES}
 
 
-def _by_kind(metrics: Sequence[Mapping[str, float]], kinds: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _by_kind(
+    answers: Sequence[Answer], metrics: Sequence[Mapping[str, float]], kinds: Sequence[str]
+) -> dict[str, dict[str, Any]]:
     """Means by kind over the queries that did not fail, which `count` counts."""
+    remaining = iter(metrics)
     groups: dict[str, list[Mapping[str, float]]] = {}
-    for of, kind in zip(metrics, kinds, strict=True):
-        groups.setdefault(kind or "unknown", []).append(of)
+    for answer, kind in zip(answers, kinds, strict=True):
+        group = groups.setdefault(kind or "unknown", [])
+        if answer.error is None:
+            group.append(next(remaining))
     return {kind: {"count": len(group), **_means(group)} for kind, group in sorted(groups.items())}
 
 

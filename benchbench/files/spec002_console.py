@@ -89,6 +89,7 @@ def _cut_short(limit: int) -> list[str]:
 
 
 def _by_difficulty(groups: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    groups = {name: group for name, group in groups.items() if group["count"]}
     if not groups:
         return []
     names = [name for name in DIFFICULTIES if name in groups] + [name for name in groups if name not in DIFFICULTIES]

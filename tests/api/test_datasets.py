@@ -81,6 +81,13 @@ def test_it_says_what_looks_wrong_in_a_file(callers: Callers) -> None:
         assert answer.json()["warnings"] == ["Queries without a judgment: b."]
 
 
+def test_it_says_how_much_a_file_states_twice(callers: Callers) -> None:
+    content = questions("a")
+    content["queries"][0]["relevant_docs"] = ["x", "x", {"doc_ref": {"uri": "x"}}]
+    answer = callers.owner.upload(PATH, content, name="support")
+    assert answer.json()["warnings"] == ["Found besides: 2 duplicates."]
+
+
 def test_it_tells_what_a_file_of_a_known_name_did(callers: Callers) -> None:
     def upload(*keys: str, version: str = "") -> Any:
         return callers.owner.upload(PATH, questions(*keys, version=version), name="support")

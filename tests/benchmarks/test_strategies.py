@@ -15,6 +15,7 @@ from apps.benchmarks.models import Benchmark, QueryResult, StageList
 from apps.benchmarks.repeating.experiment_plans import plan_experiment
 from apps.benchmarks.repeating.experiments import prepare_experiment
 from apps.operations.working import wait
+from apps.results.exporters import strategy
 from apps.results.exporters.results_json import query_results
 from apps.results.exporters.tables import write_run
 from apps.results.exporting import export_to
@@ -163,7 +164,12 @@ def test_a_language_model_is_asked_query_by_query(
     assert (results["q1"].llm_calls, results["q1"].fallback_used, results["q1"].error) == (2, False, "")
     assert results["q2"].fallback_used
     assert {tuple(made["llms"]) for made in three.provenance["made_by"]} == {(f"here:{MODEL}",)}
-    assert "answered 400" in results["q3"].error
+    assert ("answered 400" in results["q3"].error, results["q3"].total_ms) == (True, None)
+    table = "".join(strategy.files(benchmark, benchmark.dataset_version)["search_results.csv"])
+    counts = {
+        (row["query_id"], row["llm_calls"], row["search_time_ms"] == "") for row in csv.DictReader(StringIO(table))
+    }
+    assert counts == {("q1", "2", False), ("q2", "2", False), ("q3", "", True)}
     assert [warning for warning in three.warnings if "1 query the language model named nothing" in warning]
     (stops,) = paths_of(results["q1"], {}, hits=results["q1"].document_ids, shown=1).stops.values()
     assert (stops[0].stage, stops[0].rank) == ("by language model", 1)

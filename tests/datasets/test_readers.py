@@ -167,7 +167,7 @@ def test_what_is_no_dataset_is_named_with_the_way_out(tmp_path: Path) -> None:
         ("qrels.json", json.dumps(QRELS), "qrels.json is a part of a Flowbaby dataset"),
         ("queries.jsonl", '{"_id": "q1", "text": "red"}\n', "queries.jsonl is a part of a BEIR dataset"),
         ("a.json", json.dumps(DOCUMENT), "a.json is a document"),
-        ("notes.txt", "some words\nno more\n", "notes.txt has no known format: name it (--format,"),
+        ("notes.txt", "some words\nno more\n", "notes.txt has no known format: name its format, one of"),
         ("empty", "", "empty is empty."),
     ]:
         assert said(write_file(tmp_path / name, content)).startswith(sentence)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from benchbench.files.spec002 import Answer, baseline, file_name
+from benchbench.files.spec002 import MEASURES, Answer, baseline, file_name
 
 WHEN = datetime(2026, 3, 1, 12, 0, 5, tzinfo=UTC)
 
@@ -46,7 +46,8 @@ def test_a_query_that_timed_out_is_in_no_mean() -> None:
     assert content["detailed_results"][4]["metrics"] is None
     assert content["detailed_results"][2]["metrics"]["first_relevant_position"] is None
     assert {name: of["count"] for name, of in content["per_difficulty"].items()} == {"easy": 3, "hard": 1}
-    assert list(content["per_category"]) == ["a"]
+    assert content["per_category"]["late"] == {"count": 0, **dict.fromkeys(MEASURES)}
+    assert content["per_category"]["a"]["count"] == 4
 
 
 def test_only_what_the_limit_returns_counts() -> None:

@@ -17,7 +17,7 @@ from apps.collections.records import DocumentRecord
 from apps.mappings.missing import MissingModulesError, missing_modules
 from apps.mappings.models import Mapping
 from apps.operations.working import wait
-from apps.results.console import Console
+from apps.results.console import Console, write_baselines
 from apps.retrieval.indexing import build_index, create_index
 from benchbench.files.spec002_console import BLOCKS
 from tests.kept import made_once
@@ -170,6 +170,25 @@ def test_a_run_that_failed_says_why(odoo: None, queries: Path) -> None:
     lines: list[str] = []
     Console(Benchmark.objects.get(), lines.append).close({})
     assert lines[-1] == "The run failed: The index is gone."
+
+
+def test_a_run_that_failed_has_a_file_with_its_error_and_no_figure(odoo: None, queries: Path, tmp_path: Path) -> None:
+    run("--queries", queries, "--collection", "odoo", "--wait")
+    Run.objects.update(status=Run.Status.FAILED, error_message="The index is gone.")
+    (path,) = write_baselines(Benchmark.objects.get(), tmp_path / "out").values()
+    content = json.loads(path.read_text())
+    assert [content["metadata"][name] for name in ("valid_queries", "failed_queries")] == [0, 2]
+    assert {row["error"] for row in content["detailed_results"]} == {"The index is gone."}
+    assert set(content["aggregate_metrics"].values()) == {None}
+    assert {kind: of["count"] for kind, of in content["per_category"].items()} == {"sales": 0, "stock": 0}
+
+
+def test_the_time_of_a_query_that_failed_is_part_of_the_whole(odoo: None, queries: Path, tmp_path: Path) -> None:
+    run("--queries", queries, "--collection", "odoo", "--wait")
+    change_rankings(QueryResult.objects.filter(query__key="2"), error="Too slow.", document_ids=[], scores=[])
+    StageList.objects.filter(lengths__isnull=False, query__key="2").update(total_ms=60_000)
+    (path,) = write_baselines(Benchmark.objects.get(), tmp_path / "out").values()
+    assert json.loads(path.read_text())["metadata"]["execution_time_seconds"] >= 60
 
 
 def test_missing_modules_stop_a_run_until_they_are_allowed(odoo: None, tmp_path: Path) -> None:

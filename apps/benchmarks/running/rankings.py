@@ -109,7 +109,7 @@ def _final_list(
     run, made = shared.plans[0], done[-1][1]
     timings = _timings(done)
     calls = sum((outcome.calls for _, outcome in done), NO_CALLS)
-    error = next((outcome.error for _, outcome in done if outcome.error), "") or _too_slow(timings["total_ms"])
+    error = next((outcome.error for _, outcome in done if outcome.error), "") or _too_slow(timings.get("total_ms", 0.0))
     key = shared.source, shared.run_ids, *asked
     nothing = (0,) * len(shared.plans)
     if made.error or made.value is None:
@@ -155,11 +155,13 @@ def _limit(run: RunPlan) -> int:
 
 
 def _timings(done: Sequence[Timed]) -> dict[str, float]:
-    """Sum what the stages cost, by what they do."""
+    """Sum what the stages cost, by what they do; there is no total where one failed without a time."""
     timings: dict[str, float] = {}
     for name, outcome in done:
         if outcome.ms is not None:
             timings[name] = timings.get(name, 0.0) + outcome.ms
+    if any(outcome.error and outcome.ms is None for _, outcome in done):
+        return timings
     return {**timings, "total_ms": sum(timings.values())}
 
 

@@ -35,7 +35,7 @@ def detect(path: Path) -> str:
     if not any(chunk.strip() for chunk in raw_chunks(path)):
         raise DatasetError(f"{path.name} is empty.")
     raise DatasetError(
-        f"{path.name} has no known format: name it (--format, or the field of the upload), one of "
+        f"{path.name} has no known format: name its format, one of "
         f"{', '.join(sorted(name for name, format in FORMATS.items() if format.kind))}.",
         field="format",
     )

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
+from django.db.models import Sum
+
 from apps.benchmarks.measuring.evaluating import truth_of
 from apps.benchmarks.models import Benchmark, QueryResult, Run
-from apps.benchmarks.running.timing import cost_ms
 from apps.datasets.facts import version_text
 from apps.datasets.models import DatasetVersion, Query
 from apps.results.exporters.outcomes import AT_ONCE, NOT_ASKED, measured, names_in
@@ -27,12 +28,15 @@ def text_of(content: dict[str, Any]) -> str:
 
 
 def content_of(run: Run, version: DatasetVersion, *, limit: int = spec002.LIMIT) -> dict[str, Any]:
-    """Return what the file of a completed run holds; raise an ExportError for one without values on `version`.
+    """Return what the file of a run holds that has ended; raise an ExportError for one without values on `version`.
+
+    Of a run that failed every query has its error, or the run's.
 
     Of each query the first `limit` documents that it returned are looked at; the file states fewer where the run kept
     fewer chunks: its recall@10 is then of so many.
     """
-    measured(run, version)
+    if run.status != Run.Status.FAILED:
+        measured(run, version)
     limit = min(limit, run.config.get("top_k") or limit)
     questions = Questions(run.benchmark, version)
     answers = [
@@ -40,12 +44,12 @@ def content_of(run: Run, version: DatasetVersion, *, limit: int = spec002.LIMIT)
         for start in range(0, len(questions.query_ids), AT_ONCE)
         for answer in questions.answers(run, questions.query_ids[start : start + AT_ONCE])
     ]
-    took = cost_ms(run)
+    took = run.query_results.aggregate(ms=Sum("total_ms"))["ms"]  # of those that failed too
     content = spec002.baseline(
         answers,
         when=ended(run),
         search_mode=run.config.get("search_mode", "external"),
-        seconds=None if took is None else took / 1000,
+        seconds=None if took is None else round(took) / 1000,
         limit=limit,
     )
     if version != run.benchmark.dataset_version:
@@ -82,11 +86,12 @@ class Questions:
         queries = Query.objects.in_bulk(query_ids)
         results = results_by_query(run, list(query_ids), rankings=True)
         names = names_in(results.values())
-        return [self._answer(queries[query_id], results.get(query_id), names) for query_id in query_ids]
+        failed = run.error_message if run.status == Run.Status.FAILED else ""
+        return [self._answer(queries[query_id], results.get(query_id), names, failed) for query_id in query_ids]
 
-    def _answer(self, query: Query, result: QueryResult | None, names: dict[int, str]) -> spec002.Answer:
+    def _answer(self, query: Query, result: QueryResult | None, names: dict[int, str], failed: str) -> spec002.Answer:
         version = query.metadata.get("version") or query.filters.get("version")
-        error = NOT_ASKED if result is None else result.error
+        error = (result.error if result else "") or failed or ("" if result else NOT_ASKED)
         return spec002.Answer(
             query_id=int(query.key) if INTEGER.fullmatch(query.key) else query.key,
             query=query.text,

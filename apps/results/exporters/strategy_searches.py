@@ -115,6 +115,7 @@ def _searches(
 ) -> Iterator[Search]:
     error = error or (NOT_ASKED if result is None else result.error)
     ranked = tuple(result.document_ids[: max(asked.benchmark.k_values)]) if result and not error else ()
+    counted = result if result and not (error and not (result.embed_calls or result.llm_calls)) else None
     content = {k: of_k[query.pk] for k, of_k in told.content.items() if query.pk in of_k}
     for expected in asked.expected.get(query.pk, [None]):
         sections = told.sections.get(expected.judgment_id) if expected and not error else None
@@ -129,8 +130,8 @@ def _searches(
             content={} if error else content,
             documents=ranked,
             search_time_ms=result.total_ms if result and not error else None,
-            embed_calls=result.embed_calls if result else None,
-            llm_calls=result.llm_calls if result else None,
+            embed_calls=counted.embed_calls if counted else None,
+            llm_calls=counted.llm_calls if counted else None,
             error=error,
             execution=execution_of(asked.benchmark, result.total_ms) if result and not error else None,
         )

@@ -109,8 +109,8 @@ def _refusal(name: str, moment: int) -> str:
         require_safe(name, _look_up(name, within=LOOK_SECONDS)[1])
     except ModelError as error:
         return _as_clause(error)
-    except Exception:  # of whichever HTTP library it uses
-        log.warning("The hub did not say whether there is a model %r.", name, exc_info=True)
+    except Exception as error:  # of whichever HTTP library it uses
+        log.warning("The hub did not say whether there is a model %r: %s", name, error)
     return ""
 
 

@@ -116,8 +116,8 @@ def read_dataset(directory: Path) -> Dataset:
     """Return the dataset in a directory; metadata.json may be missing, and each file may be a `.gz`.
 
     Raises a sentence for an unknown canonicalization version, a judgment of a query that topics.json lacks, and an item
-    judged twice with different grades, besides whatever is not as docs/formats.md says. An undeclared slice and an
-    expected_positive_count that the judgments contradict are warnings.
+    judged twice with different grades, besides whatever is not as docs/formats.md says. An undeclared slice, an
+    expected_positive_count that the judgments contradict and a missing metadata.json are warnings.
     """
     if not directory.is_dir():
         raise FileFormatError(f"{directory} is not a directory: a Flowbaby dataset is one with topics.json in it.")
@@ -128,7 +128,13 @@ def read_dataset(directory: Path) -> Dataset:
         what = f"has the query_id {repeated[0][:60]!a} more than once" if repeated else "holds no topic"
         raise FileFormatError(f"topics.json {what}.", field="query_id")
     qrels, duplicates = _qrels(_value(directory, "qrels.json"), {topic.key for topic in topics})
-    return Dataset(metadata, topics, qrels, duplicates, tuple(_warnings(metadata, topics, qrels)))
+    warnings = [*_warnings(metadata, topics, qrels)]
+    if _path(directory, "metadata.json") is None:
+        warnings.append(
+            "There is no metadata.json: the folder's name is the dataset's, and its ids are taken for those of "
+            f"canonicalization version {metadata.canonicalization_version}."
+        )
+    return Dataset(metadata, topics, qrels, duplicates, tuple(warnings))
 
 
 def read_qrels(path: Path) -> dict[str, dict[str, int]]:

@@ -63,7 +63,7 @@ class Datasets(Endpoint):
                 next_of=before,
             )
         dataset = with_query_count(Dataset.objects.all()).get(pk=imported.version.dataset_id)
-        facts = {**DatasetFacts(dataset).data, "warnings": list(imported.report.warnings)}
+        facts = {**DatasetFacts(dataset).data, "warnings": imported.report.sentences}
         return Response(facts, status=200 if imported.report.outcome == "unchanged" else 201)
 
 
