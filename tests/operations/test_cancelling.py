@@ -91,9 +91,11 @@ def test_a_cancel_that_waits_too_long_says_so(operation: Operation, settings: An
 
 def test_a_worker_s_sessions_bear_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch has a name of its own while it is at work; after it the worker's comes back."""
-    monkeypatch.setenv("PGAPPNAME", limits.WORKER)
+    options = connection.settings_dict["OPTIONS"]
+    monkeypatch.setitem(options, "application_name", options.get("application_name", ""))  # as it was, afterwards
 
     def names() -> list[str]:
+        limits.call_sessions(limits.WORKER)
         with limits.at_work_on(5, 2):
             during = session_name()
         return [during, session_name()]

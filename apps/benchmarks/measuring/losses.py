@@ -1,4 +1,4 @@
-"""What approximate search loses in nDCG, beside the same configuration with exact search, by one truth or another."""
+"""Losses of approximate search in nDCG, beside the same configuration with exact search, by one truth or another."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast

@@ -12,7 +12,15 @@ from contextlib import contextmanager, suppress
 
 import psycopg
 from django.conf import settings
-from django.db import Error, InterfaceError, OperationalError, connection, transaction
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    Error,
+    InterfaceError,
+    OperationalError,
+    connection,
+    connections,
+    transaction,
+)
 
 log = logging.getLogger(__name__)
 PRESSING_SECONDS = 2.0  # for so long a cancel lets others end by themselves what holds it up
@@ -85,6 +93,12 @@ def was_ended(error: Exception) -> bool:
     if not isinstance(cause, psycopg.OperationalError):
         return False
     return cause.sqlstate is None or cause.sqlstate.startswith(ENDED)
+
+
+def call_sessions(name: str) -> None:
+    """Let PostgreSQL know the sessions of this process, which are begun from now on, by a name."""
+    connections.settings[DEFAULT_DB_ALIAS]["OPTIONS"]["application_name"] = name
+    connection.close()
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """Work the queues until stopped."""
 
-import os
 import signal
 import threading
 import time
@@ -22,7 +21,7 @@ from apps.operations.commands import UseCaseCommand
 from apps.operations.leasing import this_worker
 from apps.operations.sweeping import sweep
 from apps.operations.workers import turns
-from apps.operations.workers.limits import WORKER
+from apps.operations.workers.limits import WORKER, call_sessions
 from apps.operations.workers.pool import Pool
 from apps.operations.workers.schema import wait_until_it_fits, why_it_waits
 from apps.operations.working import release
@@ -75,7 +74,6 @@ judging rounds) are done by every worker, before the others.
         parser.add_argument("--burst", action="store_true", help="End when the queues are empty.")
 
     def act(self, **options: Any) -> None:
-        os.environ["PGAPPNAME"] = WORKER  # by which PostgreSQL calls its sessions, of child processes too
         queues = list(dict.fromkeys([queueing.QUICK, *options["queues"]]))
         Pool(queues, serve=partial(self.serve, queues), release=release).start(
             burst=options["burst"], logging_level="WARNING"
@@ -83,6 +81,7 @@ judging rounds) are done by every worker, before the others.
 
     def serve(self, queues: list[str], burst: bool) -> None:
         """Be a worker of the pool."""
+        call_sessions(WORKER)
         owner = this_worker()
         stop = threading.Event()
         signs = threading.Thread(target=give_signs, args=(owner, queues, stop), name="signs", daemon=True)
