@@ -226,3 +226,11 @@ def test_a_preview_counts_and_keeps_nothing(dataset: Dataset, run_file: Path) ->
     report = preview_run(run_file, version=dataset.versions.get())
     assert (report.answered, report.missing, report.unknown) == (2, 1, 1)
     assert not Collection.objects.exists()
+
+
+def test_a_run_that_was_imported_keeps_its_id_in_flowbaby_s_files(dataset: Dataset, tmp_path: Path) -> None:
+    entries = [{"query_id": "q1", "canonical_item_id": "a", "rank": 1, "score": 1.0}]
+    path = write(tmp_path / "run.json", json.dumps({"run_id": "baseline-2025-01-18", "entries": entries}))
+    ((run, _),) = imported(dataset, path, name="elsewhere").runs
+    for format in ("flowbaby-run", "flowbaby-summary-1.1"):
+        assert json.loads("".join(map(str, export(run, format))))["run_id"] == "baseline-2025-01-18"

@@ -9,7 +9,7 @@ from apps.benchmarks.measuring.reading import rankings_of
 from apps.benchmarks.models import Run
 from apps.benchmarks.running.timing import cost_ms, execution_of
 from apps.datasets.models import DatasetVersion
-from apps.results.exporters.outcomes import NOT_ASKED, measured
+from apps.results.exporters.outcomes import NOT_ASKED, measured, run_id_of
 from apps.results.exporters.spec002 import ended
 from apps.results.triage.queries import results_by_query
 from benchbench.files.flowbaby import results as files
@@ -45,7 +45,7 @@ def write_summary(run: Run, version: DatasetVersion, *, profile: Profile) -> Ite
     content = _content(run, version, profile)
     metadata = version.dataset.metadata
     about = files.Provenance(
-        run_id=str(run.pk),
+        run_id=run_id_of(run),
         timestamp=timestamp(ended(run)),
         dataset_id=str(metadata.get("dataset_id") or version.dataset.name),
         dataset_version=version.label or str(version.number),

@@ -7,7 +7,7 @@ from typing import Any
 from apps.benchmarks.models import Run
 from apps.collections.models import Document
 from apps.datasets.models import DatasetVersion
-from apps.results.exporters.outcomes import AT_ONCE, Outcome, measured, outcomes_of
+from apps.results.exporters.outcomes import AT_ONCE, Outcome, measured, outcomes_of, run_id_of
 from apps.results.exporters.trec import strictly_falling
 from benchbench.files.flowbaby.reading import written_run
 from benchbench.ir.canonical import CURRENT, RunEntry, export_retrieval_results_to_run
@@ -29,7 +29,7 @@ def write(run: Run, version: DatasetVersion) -> Iterator[str]:
     rules = str(dataset.metadata.get("canonicalization_version") or CURRENT)
     outcomes = outcomes_of(run, measured(run, version))
     entries = _entries(outcomes, rules, resolved_by_id=dataset.source_format == FORMAT)
-    yield from written_run(str(run.pk), entries)
+    yield from written_run(run_id_of(run), entries)
 
 
 def _entries(outcomes: Iterator[Outcome], rules: str, *, resolved_by_id: bool) -> Iterator[RunEntry]:

@@ -40,6 +40,11 @@ def measured(run: Run, version: DatasetVersion) -> Evaluation:
     return evaluation
 
 
+def run_id_of(run: Run) -> str:
+    """Return the id of a run: that which its file states where it was imported, for others to find it by."""
+    return run.label if run.is_external else str(run.pk)
+
+
 def outcomes_of(run: Run, evaluation: Evaluation) -> Iterator[Outcome]:
     """Yield every query that `evaluation` has a place for, in its order, some hundred at a time from the database."""
     for start in range(0, len(evaluation.query_ids), AT_ONCE):
