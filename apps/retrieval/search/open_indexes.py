@@ -206,6 +206,13 @@ class OpenIndex:
             self._truncated[dimensions] = TruncatedView(self._required_vectors(), dimensions)
         return self._truncated[dimensions]
 
+    def prepare(self, dimensions: int | None = None) -> None:
+        """Read and make what searches by vectors, or by the first dimensions of them, need of the index."""
+        if has_summaries(self._strategy):
+            _ = self.layout
+        if dimensions is not None:
+            self.truncated_to(dimensions)
+
     def texts(self, positions: Sequence[int]) -> list[str]:
         """Return the texts of chunks in the order of `positions`."""
         wanted = [int(position) for position in positions]
