@@ -2,7 +2,6 @@
 
 import csv
 import json
-import time
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
@@ -25,8 +24,6 @@ from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.llms import asking
 from apps.retrieval.search.approximate import ApproximateView
-from apps.retrieval.search.layouts import Layout
-from apps.retrieval.search.open_indexes import OpenIndex, close_indexes
 from apps.retrieval.strategies.lod_llm import OFFERED
 from benchbench.ir.records import ScoredList
 from tests.benchmarks.laboratory import write
@@ -202,30 +199,6 @@ def test_no_measured_query_is_answered_by_the_warm_up(measured: Benchmark, known
     wait(launch(benchmark))
     results = QueryResult.objects.filter(run__benchmark=benchmark)
     assert set(results.values_list("llm_calls", "llm_cached")) == {(2, 0)}
-
-
-@pytest.mark.parametrize("execution", ["shared", "isolated"])
-def test_what_is_read_once_costs_no_query(
-    measured: Benchmark, known: LLMServer, settings: Any, monkeypatch: pytest.MonkeyPatch, execution: str
-) -> None:
-    """By a clock on which to open an index takes a thousand seconds, and to read its layout as many."""
-    known.answer = lambda prompt: "nothing"
-    wait(build_index(create_index(measured.mapping.collection, name="llm", encoder=BAG, strategy="lod_llm", llm=MODEL)))
-    names = [index.name for index in measured.mapping.collection.indexes.all()]
-    matrix = {"indexes": names, "top_k_values": [3], "k_values_for_metrics": [1, 3], "primary_k": 3}
-    arms = {"ann": ["exact", "pgvector:exact"]}
-    benchmark = create_benchmark(measured.mapping, name="b", matrix={**matrix, **arms}, execution=execution)
-    clock, open_it, read_layout, late = time.perf_counter, OpenIndex.__init__, Layout.of, []
-    monkeypatch.setattr(time, "perf_counter", lambda: clock() + 1000 * len(late))
-    monkeypatch.setattr(OpenIndex, "__init__", lambda *given: late.append(1) or open_it(*given))
-    monkeypatch.setattr(Layout, "of", lambda *given: late.append(1) or read_layout(*given))
-    settings.BENCHBENCH_RESIDENT_BYTES = 1
-    close_indexes()
-    wait(launch(benchmark))
-    results = QueryResult.objects.filter(run__benchmark=benchmark)
-    assert set(results.values_list("error", flat=True)) == {""}
-    assert len(late) > len(names)
-    assert results.filter(search_ms__lt=1_000_000).count() == 6 * len(QUESTIONS)
 
 
 def test_what_a_store_misses_is_told_where_a_language_model_is_asked(

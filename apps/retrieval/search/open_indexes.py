@@ -178,7 +178,8 @@ class OpenIndex:
             view = ApproximateView(self.index, vectors, setting, None, collection)
             started = time.perf_counter()
             (answer,) = self._by_strategy(view.nearest, queries[[number]], depth, mask, texts and [texts[number]])
-            costs[number] = (time.perf_counter() - started) * 1000 if answer.ms is None else answer.ms
+            ms = (time.perf_counter() - started) * 1000 if answer.ms is None else answer.ms
+            costs[number] = ms - view.apart * 1000
             for name in view.notes:
                 notes[name].append(number)
             return answer
