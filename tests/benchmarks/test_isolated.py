@@ -13,10 +13,12 @@ from apps.benchmarks.progress import benchmark_event, completions
 from apps.benchmarks.running import isolated
 from apps.operations.leasing import Lease
 from apps.operations.models import Operation
+from apps.operations.workers import watchdog
+from apps.operations.workers.watchdog import Board
 from apps.operations.working import OperationFailedError, wait
 from apps.results.leaderboard.runs import leaderboard
 from apps.retrieval.encoders.keyword import KeywordEncoder
-from tests.benchmarks.conftest import make_library, make_wide, run_key
+from tests.benchmarks.conftest import ENCODER, make_library, make_wide, run_key
 from tests.created import create_benchmark
 
 RUNS, QUERIES = 18, 2
@@ -118,3 +120,23 @@ def test_a_model_that_encodes_otherwise_than_before_is_found_out(
     run = benchmark.runs.get()
     told = {result.error.partition(" for ")[0] for result in run.query_results.all()}
     assert told == {"Encoding a query again gave another vector than the one kept"}, run.error_message
+
+
+def test_a_model_that_does_not_encode_a_query_again_is_overdue(
+    transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    board, embed, seen = Board(), KeywordEncoder.embed_batch, []
+
+    def seen_by(encoder: KeywordEncoder, *texts: Any, **how: Any) -> Any:
+        if how.get("kind") == "query":
+            seen.append(board.note())
+        return embed(encoder, *texts, **how)
+
+    benchmark = create_benchmark(
+        make_library(documents=12, queries=2), name="b", matrix={"search_modes": ["dense"]}, execution="isolated"
+    )
+    monkeypatch.setattr(watchdog._watch, "board", board)
+    monkeypatch.setattr(KeywordEncoder, "embed_batch", seen_by)
+    wait(launch(benchmark))
+    told = [note.get("sentence", "").partition(" did not")[0] for note in seen]
+    assert told == [f"The encoder {ENCODER}"] * 4, "to keep the vector, then for the time"

@@ -196,6 +196,17 @@ def test_what_asks_a_language_model_searches_through_a_store(measured: Benchmark
             assert rankings(run) == rankings(exact), run.label
 
 
+def test_no_measured_query_is_answered_by_the_warm_up(measured: Benchmark, known: LLMServer) -> None:
+    known.answer = lambda prompt: "nothing"
+    index = create_index(measured.mapping.collection, name="llm", encoder=BAG, strategy="lod_llm", llm=MODEL)
+    wait(build_index(index))
+    matrix = {"indexes": ["llm"], "top_k_values": [3], "k_values_for_metrics": [1, 3], "primary_k": 3}
+    benchmark = create_benchmark(measured.mapping, name="asked", matrix=matrix, execution="isolated")
+    wait(launch(benchmark))
+    results = QueryResult.objects.filter(run__benchmark=benchmark)
+    assert set(results.values_list("llm_calls", "llm_cached")) == {(2, 0)}
+
+
 def test_what_a_store_misses_is_told_where_a_language_model_is_asked(
     measured: Benchmark, known: LLMServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -143,6 +143,8 @@ class TestFilters:
         index.collection.documents.filter(external_id__in=["d000", "d010"]).update(metadata={"colour": "blue"})
         found = recalls(index, queries, "hnsw(ef_search=400)", COUNT, [{"colour": "red"}] * len(queries))
         assert found == (1, {})
+        (first, *_) = open_index(index).approximate(queries, COUNT, Ann.parse("hnsw"), [{"colour": "red"}] * 20).lists
+        assert sorted(first.ids) == list(range(20, COUNT, 10))
         assert recalls(index, queries, "hnsw", 5, [{"colour": "blue"}] * 20) == (1, {"searched_exactly": 20})
 
 

@@ -16,7 +16,7 @@ from apps.operations.workers.watchdog import Board
 from apps.retrieval.availability import UnavailableError
 from apps.retrieval.indexing import IndexingError, build_index, create_index
 from apps.retrieval.llms import asking
-from apps.retrieval.llms.answers import keep_answer, passing_by_answers, trim_answers
+from apps.retrieval.llms.answers import passing_by_answers, trim_answers
 from apps.retrieval.llms.asking import BACKOFF_SECONDS, ask  # as it was before fixtures let nobody wait
 from apps.retrieval.llms.base import LLMError
 from apps.retrieval.llms.servers import checked_llm, servers
@@ -52,10 +52,12 @@ class TestAServer:
         assert asked["path"] == ("/api/chat" if kind == "ollama" else "/v1/chat/completions")
 
     def test_what_may_pass_is_asked_again(self, index: Index, server: LLMServer) -> None:
-        statuses = iter([503, 429])
-        server.answer = lambda prompt: next(statuses, "there")
-        assert ask(index, "Which?").text == "there"
-        assert len(server.asked) == 3
+        statuses = iter([503, 429, "there"] * 3)
+        server.answer = lambda prompt: next(statuses)
+        assert {ask(index, prompt).text for prompt in ("a", "b", "c")} == {"there"}, (
+            "six failed, but never five in a row"
+        )
+        assert len(server.asked) == 9
 
     def test_each_further_attempt_waits_twice_as_long(
         self, index: Index, server: LLMServer, monkeypatch: pytest.MonkeyPatch
@@ -223,10 +225,14 @@ class TestKeptAnswers:
         assert ask(index, "Which?").text == "yes"
         assert LLMAnswer.objects.count() == 1
 
-    def test_of_two_that_are_kept_at_once_the_first_stays(self) -> None:
-        told = {"key": "k", "model": MODEL, "prompt": "Which?", "parameters": {}, "ms": 1.0}
-        assert keep_answer(LLMAnswer(**told, text="first")).text == "first"
-        assert keep_answer(LLMAnswer(**told, text="second")).text == "first"
+    def test_of_two_that_are_kept_at_once_the_first_stays(
+        self, index: Index, server: LLMServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(asking, "find_answer", lambda key: None)
+        assert ask(index, "Which?").text == "yes"
+        server.answer = lambda prompt: "no"
+        assert ask(index, "Which?").text == LLMAnswer.objects.get().text == "yes"
+        assert len(server.asked) == 2
 
     def test_the_longest_unused_go(self, index: Index, server: LLMServer, settings: Any) -> None:
         for prompt in ("a", "b", "c"):

@@ -1,12 +1,14 @@
 """The strategy that has a language model pick documents, then sections: how its answers are read."""
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from apps.retrieval.encoders.registry import ENCODERS
-from apps.retrieval.models import Index
+from apps.retrieval.llms import asking
+from apps.retrieval.models import Index, LLMAnswer
 from apps.retrieval.search.open_indexes import open_index
 from apps.retrieval.strategies.base import Answer
 from apps.retrieval.strategies.lod_llm import labels, picked
@@ -59,6 +61,18 @@ class TestKnownAnswers:
         assert "- sec_1: H gamma zeta\n- sec_3: U beta zeta\n" in sections
         assert asked(words).calls.llm_cached == 2
         assert len(server.asked) == 2
+
+    def test_a_kept_answer_costs_what_the_model_took(
+        self, words: Index, server: LLMServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """And not what looking it up takes: a thousand seconds, by this clock."""
+        asked(words)
+        LLMAnswer.objects.update(ms=3_000_000)
+        clock, find, late = time.perf_counter, asking.find_answer, []
+        monkeypatch.setattr(time, "perf_counter", lambda: clock() + 1000 * len(late))
+        monkeypatch.setattr(asking, "find_answer", lambda key: late.append(1) or find(key))
+        assert asked(words).ms == pytest.approx(6_000_000, abs=500_000)
+        assert len(late) == 2
 
     def test_where_it_names_nothing_the_nearest_are_gone_on_with(self, words: Index, server: LLMServer) -> None:
         server.answer = lambda prompt: "none" if "documents" in prompt else "nothing"

@@ -95,7 +95,8 @@ class TestGrowing:
     def test_a_build_that_was_broken_off_goes_on(self, orchard: Collection, settings: Any, server: LLMServer) -> None:
         settings.BENCHBENCH_LEASE_SECONDS = 3600
         server.answer = lambda prompt: 400 if "plum plum" in prompt else prompt.split("\n\n")[1]
-        index = create_index(orchard, name="i", encoder="keyword:apple,pear,plum", **LLM)
+        stated = {"llm_parameters": {"cache": False}, **LLM}  # which is meant for searches
+        index = create_index(orchard, name="i", encoder="keyword:apple,pear,plum", **stated)
         with pytest.raises(OperationFailedError, match="answered 400"):
             wait(build_index(index))
         index.refresh_from_db()
@@ -105,6 +106,21 @@ class TestGrowing:
         index.refresh_from_db()
         assert (index.status, levels(index), index.stats["llm_calls"]) == ("ready", [36, 3, 1], 4)
         assert len(server.asked) == 5, "those that were answered are not asked again"
+
+    def test_of_two_that_grow_one_tree_at_once_the_first_stores_a_level(
+        self, orchard: Collection, built: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        summaries, others = growing._summaries, []
+
+        def overtaken(index: Index, *given: Any) -> Any:
+            made = summaries(index, *given)
+            if not others:
+                others.append(index)
+                built(orchard, name="other", **EXTRACTIVE)
+            return made
+
+        monkeypatch.setattr(growing, "_summaries", overtaken)
+        assert levels(built(orchard, **EXTRACTIVE)) == levels(Index.objects.get(name="other")) == [36, 3, 1]
 
     def test_a_level_that_takes_long_goes_on_in_another_batch(
         self, orchard: Collection, settings: Any, server: LLMServer, monkeypatch: pytest.MonkeyPatch

@@ -11,6 +11,7 @@ from apps.collections.models import Collection, Section
 from apps.collections.records import DocumentRecord, SectionRecord
 from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.models import Chunk, Index
+from apps.retrieval.search.approximate import ApproximateView
 from apps.retrieval.search.open_indexes import OpenIndex, open_index
 from apps.retrieval.strategies import STRATEGIES, StrategyError, get_strategy
 from apps.retrieval.strategies.base import Answer
@@ -211,6 +212,16 @@ class TestKnownAnswers:
         assert (index.stats["num_chunks"], index.stats["num_vectors"], answer.calls.embed) == (6, 15, 3)
         assert index.stats["embed_calls"] == 15
         assert (index.stats["num_documents"], answer.calls.llm) == (3, 0)
+
+    def test_what_a_store_missed_on_a_level_is_told(
+        self, words: Collection, built: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        index = built(words, encoder=BAG, strategy="lod_embed")
+        opened = open_index(index)
+        queries = opened.encode(["beta", "zeta"])
+        monkeypatch.setattr(ApproximateView, "_nominated", lambda *given: np.empty(0, np.int64))
+        found = opened.approximate(queries, 3, Ann.parse("pgvector:exact"))
+        assert (found.lists, found.notes) == (opened.dense(queries, 3), {"searched_exactly": [0, 1]})
 
     def test_two_searches_of_one_set_of_chunks_share_it(self, words: Collection, built: Any) -> None:
         narrow, wide = (

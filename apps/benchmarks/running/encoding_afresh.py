@@ -5,6 +5,7 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
+from apps.operations.workers.watchdog import calling
 from apps.retrieval.encoders.base import Kind, flawed_vector, vector_flaws
 from apps.retrieval.search.open_indexes import OpenIndex
 from benchbench.errors import BenchbenchError
@@ -27,7 +28,8 @@ def time_encoding_afresh(index: OpenIndex, texts: list[str], kept: NDArray[np.fl
     """
     encoder = index.encoder
     started = time.perf_counter()
-    vectors = encoder.embed_batch(texts, kind=kind)
+    with calling(f"The encoder {encoder.model_name}"):
+        vectors = encoder.embed_batch(texts, kind=kind)
     ms = (time.perf_counter() - started) * 1000 / len(texts)
     for row, flaw in vector_flaws(encoder, vectors, len(texts)).items():
         raise flawed_vector(encoder.model_name, f"the query {texts[row][:80]!r}", flaw)

@@ -36,8 +36,9 @@ def run_queries(work: Work, measuring: Measuring) -> tuple[list[FinalList], dict
     notes: Noted = {}
     telling = Telling(lease, measuring)
     done = 0
-    for plan in plans.values():
-        work.stages(queries[:1], tolerant=True, faults=None).run(plan)
+    with passing_by_answers():  # else the first query measured would be answered with the time of a cold model
+        for key, plan in plans.items():
+            work.stages(queries[:1], tolerant=True, faults=None).run(plan.only([key], truth=False))
     for repetition, (number, query) in product(range(1, benchmark.runs_per_query + 1), enumerate(queries)):
         for key in _shuffled(list(plans), benchmark.seed, query, repetition):
             stages = work.stages([query], encode_afresh=True)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from apps.retrieval.models import Index
 from apps.retrieval.search.open_indexes import OpenIndex, open_index
+from benchbench.ir.planning.stages import DenseStage, LexicalStage
 
 
 class OpenIndexes(Mapping[str | None, OpenIndex]):
@@ -23,3 +24,11 @@ class OpenIndexes(Mapping[str | None, OpenIndex]):
 
     def __len__(self) -> int:
         return len(self._indexes)
+
+
+def opened_for(stage: DenseStage | LexicalStage, indexes: Mapping[str | None, OpenIndex]) -> OpenIndex:
+    """Return the index that a stage searches, with all that is read of it once: that is no part of a query's cost."""
+    index = indexes[stage.index]
+    if isinstance(stage, DenseStage):
+        index.prepare(stage.dimensions)
+    return index

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from apps.benchmarks.running.checking import check_lists, left_out
 from apps.benchmarks.running.encoding_afresh import StageError, time_encoding_afresh
 from apps.benchmarks.running.fusing import fuse
+from apps.benchmarks.running.open_indexes import opened_for
 from apps.benchmarks.running.outcomes import Noted, Outcome, note, settle
 from apps.benchmarks.running.pairs import Pairs
 from apps.benchmarks.running.pinning import PinnedRerankers
@@ -46,6 +47,7 @@ from benchbench.ir.planning.stages import (
 from benchbench.ir.ranking import RankingError, top
 from benchbench.ir.records import Calls, ScoredList
 
+Search = Callable[[OpenIndex, list[int]], list[Answer]]
 OF_ONE_QUERY = (EncoderError, RankingError, StageError, QueryTruncationError)  # errors that one query of many may bring
 
 
@@ -203,12 +205,10 @@ class Stages:
     def _dense(self, stage: DenseStage, numbers: list[int]) -> list[Outcome]:
         if stage.ann != "exact":
             return self._approximate(stage, numbers)
-        if stage.dimensions is not None:
-            self.indexes[stage.index].truncated_to(stage.dimensions)  # before any query: it is no part of their cost
-        return self._timed(partial(self._answers, stage), numbers)
+        return self._timed(stage, partial(self._answers, stage), numbers)
 
     def _approximate(self, stage: DenseStage, numbers: list[int]) -> list[Outcome]:
-        found = self.indexes[stage.index].approximate(
+        found = opened_for(stage, self.indexes).approximate(
             self._vectors(stage, numbers),
             stage.depth,
             Ann.parse(stage.ann),
@@ -220,8 +220,8 @@ class Stages:
         costed = zip(found.answers, found.costs, strict=True)
         return [Outcome(answer.ranked, ms, calls=answer.calls) for answer, ms in costed]
 
-    def _answers(self, stage: DenseStage, numbers: list[int]) -> list[Answer]:
-        return self.indexes[stage.index].answers(
+    def _answers(self, stage: DenseStage, index: OpenIndex, numbers: list[int]) -> list[Answer]:
+        return index.answers(
             self._vectors(stage, numbers),
             stage.depth,
             self._filters(numbers),
@@ -237,24 +237,23 @@ class Stages:
         with about(stage.key, [self.queries[number].pk]):
             if stage.ann != "exact":
                 return self._approximate(stage, [number])[0]
+            index = opened_for(stage, self.indexes)
             started = time.perf_counter()
-            (answer,) = self._answers(stage, [number])
+            (answer,) = self._answers(stage, index, [number])
         ms = (time.perf_counter() - started) * 1000 if answer.ms is None else answer.ms
         return Outcome(answer.ranked, ms, calls=answer.calls)
 
     def _lexical(self, stage: LexicalStage, numbers: list[int]) -> list[Outcome]:
-        index = self.indexes[stage.index]
-
-        def search(some: list[int]) -> list[Answer]:
+        def search(index: OpenIndex, some: list[int]) -> list[Answer]:
             lists = index.lexical(
                 self._texts(stage.wording, some), stage.depth, self._filters(some), engine=stage.engine
             )
             return [Answer(ranked) for ranked in lists]
 
-        return self._timed(search, numbers, apart=stage.engine == full_text.ENGINE)
+        return self._timed(stage, search, numbers, apart=stage.engine == full_text.ENGINE)
 
     def _timed(
-        self, search: Callable[[list[int]], list[Answer]], numbers: list[int], *, apart: bool = False
+        self, stage: DenseStage | LexicalStage, search: Search, numbers: list[int], *, apart: bool = False
     ) -> list[Outcome]:
         """Search for queries together, each at an equal share of the time; or `apart`, each at its own.
 
@@ -264,10 +263,11 @@ class Stages:
             alone = []
             for number in numbers:
                 self._on_part()
-                alone += self._timed(search, [number])
+                alone += self._timed(stage, search, [number])
             return alone
+        index = opened_for(stage, self.indexes)
         started = time.perf_counter()
-        answers = search(numbers)
+        answers = search(index, numbers)
         ms = (time.perf_counter() - started) * 1000
         alone_ms = ms / len(numbers)
         outcomes = [Outcome(answer.ranked, alone_ms, calls=answer.calls) for answer in answers]
@@ -275,7 +275,7 @@ class Stages:
             return outcomes
 
         def timed(number: int) -> Callable[[], float]:
-            return lambda: self._timed(search, [number])[0].ms or 0.0
+            return lambda: self._timed(stage, search, [number])[0].ms or 0.0
 
         return [
             replace(outcome, together_ms=ms, time=timed(number))

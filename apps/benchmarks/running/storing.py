@@ -68,12 +68,14 @@ def store_stage_lists(
         if not outcome.error and (sources[stage.key], query_id) not in others
     ]
     chunks_of = cache(partial(_chunk_ids, indexes))  # each index is looked up once, not for every list
+    # All before the COPY: an index that was put out meanwhile is read again, by the same connection.
+    chunk_ids = [chunks_of(stage)[outcome.value.ids] for stage, _, outcome in made]
     compared = [_compared(outcome.value.scores, outcome.value.threshold_scores) for _, _, outcome in made]
     rows = zip(
         (binary.int8(sources[stage.key]) for stage, _, _ in made),
         (binary.int8(query_id) for _, query_id, _ in made),
         (binary.int2(1) for _ in made),
-        binary.int8_arrays(chunks_of(stage)[outcome.value.ids] for stage, _, outcome in made),
+        binary.int8_arrays(chunk_ids),
         binary.float8_arrays(outcome.value.scores for _, _, outcome in made),
         _optional(binary.float8_arrays, compared),
         (binary.float8(outcome.ms) for _, _, outcome in made),

@@ -49,9 +49,9 @@ class Approximation:
 class ApproximateView:
     """An open index as a strategy sees it, for one setting and one filter; `seconds` is what each search has cost.
 
-    What is done once for a connection or a filter, before any query, is not in it. Without a `collection` it is a
-    setting of pgvector, which filters by the metadata in its table; without a `filter`, by the positions of the mask,
-    which may then be any.
+    What is done once for a connection or a filter, before any query, is not in it; `apart` is the seconds that the
+    former took. Without a `collection` it is a setting of pgvector, which filters by the metadata in its table; without
+    a `filter`, by the positions of the mask, which may then be any.
     """
 
     def __init__(
@@ -63,6 +63,7 @@ class ApproximateView:
         self._filter = filter
         self._collection = collection
         self.seconds: list[float] = []
+        self.apart = 0.0
         self.notes: defaultdict[str, list[int]] = defaultdict(list)  # by their places among all that were asked
 
     def nearest(self, queries: Vectors, depth: int, *, mask: Mask | None = None) -> list[ScoredList]:
@@ -86,7 +87,8 @@ class ApproximateView:
             return
         among = Among(self._filter, mask)
         search = pgvector_search.nominating(self._index, self._setting, among, depth)
-        with search as (nominate, uses_index):
+        with search as (nominate, uses_index, apart):
+            self.apart += apart
             if not uses_index:
                 self.notes["without_index"] += range(len(self.seconds), len(self.seconds) + queries)
             yield nominate

@@ -178,7 +178,8 @@ class OpenIndex:
             view = ApproximateView(self.index, vectors, setting, None, collection)
             started = time.perf_counter()
             (answer,) = self._by_strategy(view.nearest, queries[[number]], depth, mask, texts and [texts[number]])
-            costs[number] = (time.perf_counter() - started) * 1000 if answer.ms is None else answer.ms
+            ms = (time.perf_counter() - started) * 1000 if answer.ms is None else answer.ms
+            costs[number] = ms - view.apart * 1000
             for name in view.notes:
                 notes[name].append(number)
             return answer
@@ -205,6 +206,13 @@ class OpenIndex:
         if dimensions not in self._truncated:
             self._truncated[dimensions] = TruncatedView(self._required_vectors(), dimensions)
         return self._truncated[dimensions]
+
+    def prepare(self, dimensions: int | None = None) -> None:
+        """Read and make what searches by vectors, or by the first dimensions of them, need of the index."""
+        if has_summaries(self._strategy):
+            _ = self.layout
+        if dimensions is not None:
+            self.truncated_to(dimensions)
 
     def texts(self, positions: Sequence[int]) -> list[str]:
         """Return the texts of chunks in the order of `positions`."""

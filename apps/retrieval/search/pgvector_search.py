@@ -1,6 +1,7 @@
 """Search by pgvector: by one of its approximate indexes, or all vectors of the table."""
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -38,20 +39,24 @@ class Among(NamedTuple):
 
 
 @contextmanager
-def nominating(index: Index, setting: Ann, among: Among, depth: int) -> Iterator[tuple[Nominate, bool]]:
-    """Open a transaction for searches of one setting among the same; give the search, and whether it uses its index.
+def nominating(index: Index, setting: Ann, among: Among, depth: int) -> Iterator[tuple[Nominate, bool, float]]:
+    """Open a transaction for searches of one setting among the same; give the search, whether it uses its index, and
+    the seconds that checking that took, and setting PostgreSQL's parameters.
 
-    Checking that, and setting PostgreSQL's parameters, is no part of a search's cost: a service does it once for a
-    connection.
+    They are no part of a search's cost: a service does it once for a connection.
     """
+    started = time.perf_counter()
     with searching(setting, filtered=among.mask is not None) as cursor:
+        apart = time.perf_counter() - started
         statement, parameters = _statement(index, setting, among)
 
         def nominate(query: Vectors, depth: int) -> Positions:
             cursor.execute(statement, [*parameters, Vector(query).to_text(), depth])
             return np.fromiter((row[0] for row in cursor.fetchall()), np.int64)
 
-        yield nominate, _plan(cursor, index, setting, depth, among)[0]
+        started = time.perf_counter()
+        uses_index = _plan(cursor, index, setting, depth, among)[0]
+        yield nominate, uses_index, apart + time.perf_counter() - started
 
 
 def explain(index: Index, setting: Ann, depth: int) -> dict[str, Any]:

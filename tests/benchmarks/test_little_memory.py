@@ -1,0 +1,81 @@
+"""Benchmarks on a machine whose memory holds one index at a time."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+from psycopg.pq import TransactionStatus
+
+from apps.benchmarks.launching import launch
+from apps.benchmarks.models import QueryResult
+from apps.mappings.models import Mapping
+from apps.operations.working import wait
+from apps.retrieval.indexing import build_index, create_index
+from apps.retrieval.models import Index
+from apps.retrieval.search import pgvector_search
+from apps.retrieval.search.layouts import Layout
+from apps.retrieval.search.open_indexes import OpenIndex, close_indexes
+from tests.benchmarks.conftest import ENCODER, make_library
+from tests.created import create_benchmark
+from tests.retrieval.llm_server import MODEL, known_server
+
+
+@pytest.fixture(autouse=True)
+def one_index_at_a_time(settings: Any) -> Iterator[None]:
+    settings.BENCHBENCH_RESIDENT_BYTES = 1
+    close_indexes()
+    yield
+    close_indexes()
+
+
+def test_an_index_is_never_read_in_the_midst_of_a_copy(library: Mapping, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rows would come over the connection that waits for the rest of the lists."""
+    wait(build_index(create_index(library.collection, name="other", encoder=ENCODER)))
+    opened: list[str] = []
+    open_it = OpenIndex.__init__
+
+    def watched(self: OpenIndex, index: Index) -> None:
+        assert connection.connection.info.transaction_status != TransactionStatus.ACTIVE
+        opened.append(index.name)
+        open_it(self, index)
+
+    monkeypatch.setattr(OpenIndex, "__init__", watched)
+    matrix = {"indexes": ["keywords", "other"], "search_modes": ["hybrid"]}
+    benchmark = create_benchmark(library, name="b", matrix=matrix)
+    wait(launch(benchmark))
+    assert {run.status for run in benchmark.runs.all()} == {"completed"}
+    assert opened.count("keywords") > 3, "more often than once a batch"
+
+
+@pytest.mark.parametrize("execution", ["shared", "isolated"])
+def test_what_is_read_once_costs_no_query(
+    transactional_db: None, settings: Any, monkeypatch: pytest.MonkeyPatch, execution: str
+) -> None:
+    """By a clock on which it takes a thousand seconds to open an index, to read its layout, and to ready PostgreSQL."""
+    library = make_library(documents=12, queries=3)
+    once = [(OpenIndex, "__init__"), (Layout, "of"), (pgvector_search, "_plan"), (pgvector_search, "_parameters")]
+    with known_server(settings, monkeypatch):
+        for name, llm in (("lod_embed", ""), ("lod_llm", MODEL)):
+            stated = {"name": name, "strategy": name, "llm": llm}
+            wait(build_index(create_index(library.collection, encoder=ENCODER, **stated)))
+        names, arms = ["keywords", "lod_embed", "lod_llm"], ["exact", "pgvector:exact"]
+        benchmark = create_benchmark(library, name="b", matrix={"indexes": names, "ann": arms}, execution=execution)
+        clock, late = time.perf_counter, []
+        monkeypatch.setattr(time, "perf_counter", lambda: clock() + 1000 * len(late))
+        for owner, name in once:
+            monkeypatch.setattr(owner, name, slowed(getattr(owner, name), late))
+        wait(launch(benchmark))
+    results = QueryResult.objects.filter(run__benchmark=benchmark)
+    assert set(results.values_list("error", flat=True)) == {""}
+    assert results.filter(search_ms__lt=1_000_000).count() == len(names) * len(arms) * 3
+    assert len(late) > results.count()
+
+
+def slowed(work: Any, late: list[int]) -> Any:
+    def slow(*given: Any, **how: Any) -> Any:
+        late.append(1)
+        return work(*given, **how)
+
+    return slow
