@@ -205,6 +205,14 @@ def test_no_measured_query_is_answered_by_the_warm_up(measured: Benchmark, known
     wait(launch(benchmark))
     results = QueryResult.objects.filter(run__benchmark=benchmark)
     assert set(results.values_list("llm_calls", "llm_cached")) == {(2, 0)}
+    asked = len(known.asked)
+    assert asked == 2 * len(QUESTIONS) + 2
+    again = create_benchmark(measured.mapping, name="again", matrix=matrix, execution="isolated")
+    wait(launch(again))
+    results = QueryResult.objects.filter(run__benchmark=again)
+    assert (set(results.values_list("llm_calls", "llm_cached")), len(known.asked)) == ({(2, 2)}, asked), (
+        "a repeat is free"
+    )
 
 
 def test_what_a_store_misses_is_told_where_a_language_model_is_asked(

@@ -2,7 +2,8 @@
 
 import random
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from itertools import product
 
@@ -15,9 +16,12 @@ from apps.benchmarks.running.work import Work
 from apps.benchmarks.sources import shared_lists
 from apps.datasets.models import Query
 from apps.operations.leasing import Lease
-from apps.retrieval.llms.answers import passing_by_answers
+from apps.retrieval.llms.answers import keeping_no_answers, passing_by_answers
+from benchbench.ir.planning.plan import Plan
+from benchbench.ir.planning.stages import AskStage, RewriteStage
 
 TOLD_SECONDS = 2  # seldom: nothing else is to disturb what is timed
+_asked_before: deque[str] = deque(maxlen=256)  # runs whose language model this process has asked for warming up
 
 
 def run_queries(work: Work, measuring: Measuring) -> tuple[list[FinalList], dict[str, list[Outcome]], Noted]:
@@ -36,9 +40,7 @@ def run_queries(work: Work, measuring: Measuring) -> tuple[list[FinalList], dict
     notes: Noted = {}
     telling = Telling(lease, measuring)
     done = 0
-    with passing_by_answers():  # else the first query measured would be answered with the time of a cold model
-        for key, plan in plans.items():
-            work.stages(queries[:1], tolerant=True, faults=None).run(plan.only([key], truth=False))
+    _warm_up(work, plans)
     for repetition, (number, query) in product(range(1, benchmark.runs_per_query + 1), enumerate(queries)):
         for key in _shuffled(list(plans), benchmark.seed, query, repetition):
             stages = work.stages([query], encode_afresh=True)
@@ -53,6 +55,16 @@ def run_queries(work: Work, measuring: Measuring) -> tuple[list[FinalList], dict
                     note(notes, stage_key, name, more)
         telling.tell(lists, done)
     return lists, outcomes, notes
+
+
+def _warm_up(work: Work, plans: Mapping[str, Plan]) -> None:
+    """Do the first query once, unmeasured. A language model, which may cost money, is asked so once in this process."""
+    with keeping_no_answers():  # else the first query measured would be answered with the time of a cold model
+        for key, plan in plans.items():
+            if key not in _asked_before:
+                work.stages(work.queries[:1], tolerant=True, faults=None).run(plan.only([key], truth=False))
+            if any(isinstance(stage, AskStage | RewriteStage) for stage in plan.stages):
+                _asked_before.append(key)
 
 
 class Telling:

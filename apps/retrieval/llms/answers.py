@@ -26,6 +26,7 @@ TRIM = """
 """
 
 _passed_by: ContextVar[bool] = ContextVar("answers_passed_by", default=False)
+_not_kept: ContextVar[bool] = ContextVar("answers_not_kept", default=False)
 
 
 @contextmanager
@@ -40,6 +41,20 @@ def passing_by_answers() -> Iterator[None]:
 
 def are_passed_by() -> bool:
     return _passed_by.get()
+
+
+@contextmanager
+def keeping_no_answers() -> Iterator[None]:
+    """Keep nothing of what is answered while this lasts; what was kept before still answers."""
+    token = _not_kept.set(True)
+    try:
+        yield
+    finally:
+        _not_kept.reset(token)
+
+
+def are_kept() -> bool:
+    return not _not_kept.get()
 
 
 def find_answer(key: str) -> LLMAnswer | None:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from apps.operations.workers.watchdog import GRACE_SECONDS, calling
 from apps.retrieval.fingerprints import fingerprint
-from apps.retrieval.llms.answers import are_passed_by, find_answer, keep_answer
+from apps.retrieval.llms.answers import are_kept, are_passed_by, find_answer, keep_answer
 from apps.retrieval.llms.base import LLM, LLMError, PassingLLMError, Reply
 from apps.retrieval.llms.looking import require_model
 from apps.retrieval.llms.servers import ASKS, checked_llm, load_llm, servers
@@ -71,6 +71,8 @@ def ask_llm(model: str, parameters: Parameters, prompt: str) -> Reply:
     if kept is not None:
         return Reply(kept.text, kept.ms, _since(started), True)
     text, ms = _generate(llm, server, prompt, told)
+    if not are_kept():
+        return Reply(text, ms, _since(started), False)
     kept = keep_answer(LLMAnswer(key=key, text=text, ms=ms, **known))
     return Reply(kept.text, kept.ms, _since(started), False)
 
