@@ -1,6 +1,5 @@
 """Collections in folders of this machine: filled whole or not at all, verified when they are opened."""
 
-import atexit
 import fcntl
 import json
 import logging
@@ -10,9 +9,10 @@ import tempfile
 import time
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from benchbench.local_files.placing import OutputError, make_folder, place_piece
 log = logging.getLogger(__name__)
 
 MARKER = "filled.json"
+OWN = "own."  # with what the name of a folder begins that one process has for itself
 LEFT_SECONDS = 3600
 WAIT_SECONDS = 60.0  # for another process that fills: one that stands still holds up nobody for longer
 BLOCK_BYTES = 2**20
@@ -55,6 +56,8 @@ def kept_collection(folder: Path, store: Store, setting: Ann, vectors: Vectors, 
         "shape": list(vectors.shape),
     }
     with _alone(folder.parent) as alone:
+        if alone:
+            _tidy(folder)
         folder = folder if alone else _own(folder)
         return _opened(folder, store, setting, identity) or _filled(folder, store, setting, vectors, identity)
 
@@ -95,7 +98,6 @@ def _opened(folder: Path, store: Store, setting: Ann, identity: dict[str, Any]) 
 
 
 def _filled(folder: Path, store: Store, setting: Ann, vectors: Vectors, identity: dict[str, Any]) -> Kept:
-    _tidy(folder)
     part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
     try:
         started = time.perf_counter()
@@ -149,10 +151,20 @@ def _checksum(path: Path) -> int:
 
 
 def _tidy(folder: Path) -> None:
-    """Delete what a process that was killed while it filled `folder` has left."""
-    for left in folder.parent.glob(f".{folder.name}.*"):
-        if left.stat().st_mtime < time.time() - LEFT_SECONDS:
-            shutil.rmtree(left, ignore_errors=True)
+    """Delete what a process that was killed has left: while it filled `folder`, or had one of its own instead."""
+    for left in (*folder.parent.glob(f".{folder.name}.*"), *folder.parent.glob(f"{OWN}{folder.name}.*")):
+        with suppress(FileNotFoundError):  # it went with its process
+            if left.stat().st_mtime < time.time() - LEFT_SECONDS and not _is_held(left):
+                shutil.rmtree(left, ignore_errors=True)
+
+
+def _is_held(folder: Path) -> bool:
+    """Whether a process that lives has a folder for itself."""
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        return not _locked(lock)
+    finally:
+        os.close(lock)
 
 
 @contextmanager
@@ -179,8 +191,10 @@ def _locked(lock: int) -> bool:
 
 
 def _own(folder: Path) -> Path:
-    """Return a folder for this process alone, which goes with it, or else with the index."""
+    """Return a folder for this process alone, which goes with it; where it is killed, with the next that looks."""
     log.warning("%s is held by another process for %g s: it is filled once more for this one.", folder, WAIT_SECONDS)
-    own = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f"own.{folder.name}."))
-    atexit.register(shutil.rmtree, own, ignore_errors=True)
+    own = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f"{OWN}{folder.name}."))
+    _locked(os.open(own, os.O_RDONLY))  # until this process ends
+    # A worker is a child of multiprocessing's, which calls no function of atexit's.
+    Finalize(None, shutil.rmtree, (own,), {"ignore_errors": True}, exitpriority=0)
     return own / folder.name
