@@ -78,3 +78,29 @@ def test_a_folder_of_a_process_that_lives_stays(tmp_path: Path, monkeypatch: pyt
     os.utime(own, (0, 0))
     keep(tmp_path, TEXT, unit(5, 8, 0))
     assert own.exists()
+
+
+@pytest.mark.parametrize("text", ["sqlite_vec:exact", "chromadb:hnsw", "faiss:hnsw", "lancedb:exact"])
+def test_two_versions_of_a_store_leave_each_other_s_open_collections_alone(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_installed(text)
+    rows, setting = unit(50, 8, 0), Ann.parse(text)
+    versions = iter("121")
+    monkeypatch.setattr(filling, "installed_version", lambda _: next(versions))
+    first, second = keep(tmp_path, text, rows), keep(tmp_path, text, rows)
+    assert (first.version, second.version) == ("1", "2")
+    for kept in (first, second):
+        assert kept.collection.nominator(setting, None)(rows[7], 1).tolist() == [7]
+    again = keep(tmp_path, text, rows)  # by a third process, of the first version
+    assert (again.version, again.build_seconds) == ("1", first.build_seconds)
+
+
+def test_a_collection_that_is_open_no_more_is_filled_anew_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions = iter("12")
+    monkeypatch.setattr(filling, "installed_version", lambda _: next(versions))
+    keep(tmp_path, TEXT, unit(50, 8, 0))
+    assert keep(tmp_path, TEXT, unit(50, 8, 0)).version == "2"
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["lock", collection_name(Ann.parse(TEXT))])

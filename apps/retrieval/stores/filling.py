@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 import time
+import weakref
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -46,8 +47,9 @@ def kept_collection(folder: Path, store: Store, setting: Ann, vectors: Vectors, 
 
     It is filled anew where it is not what was filled for `holds`, by this version of the store and in this way; where
     it does not hold n vectors of d dimensions; where a file of a store that keeps its files as they are is damaged. Of
-    several processes one fills and the others wait, WAIT_SECONDS at most: then they fill a folder of their own. Raises
-    StoreError, OutputError, and what the store raises.
+    several processes one fills and the others wait, WAIT_SECONDS at most: then they fill a folder of their own, as they
+    do where another has the collection open, maybe by another version of the store, and may read its files at any
+    time. Raises StoreError, OutputError, and what the store raises.
     """
     make_folder(folder.parent)
     identity = {
@@ -59,7 +61,12 @@ def kept_collection(folder: Path, store: Store, setting: Ann, vectors: Vectors, 
         if alone:
             _tidy(folder)
         folder = folder if alone else _own(folder)
-        return _opened(folder, store, setting, identity) or _filled(folder, store, setting, vectors, identity)
+        kept = _opened(folder, store, setting, identity)
+        if kept is None:
+            folder = _own(folder) if _is_held(folder) else folder
+            kept = _filled(folder, store, setting, vectors, identity)
+        _hold(folder, kept.collection)
+        return kept
 
 
 def collection_name(setting: Ann) -> str:
@@ -159,12 +166,21 @@ def _tidy(folder: Path) -> None:
 
 
 def _is_held(folder: Path) -> bool:
-    """Whether a process that lives has a folder for itself."""
+    """Whether a folder is there that is a process's own, or a collection that is open; by a process that lives."""
+    if not folder.exists():
+        return False
     lock = os.open(folder, os.O_RDONLY)
     try:
         return not _locked(lock)
     finally:
         os.close(lock)
+
+
+def _hold(folder: Path, collection: Collection) -> None:
+    """Let others see that a collection is open, as long as it is."""
+    lock = os.open(folder, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    weakref.finalize(collection, os.close, lock)
 
 
 @contextmanager
@@ -192,7 +208,7 @@ def _locked(lock: int) -> bool:
 
 def _own(folder: Path) -> Path:
     """Return a folder for this process alone, which goes with it; where it is killed, with the next that looks."""
-    log.warning("%s is held by another process for %g s: it is filled once more for this one.", folder, WAIT_SECONDS)
+    log.warning("%s is in use by another process: it is filled once more for this one.", folder)
     own = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f"{OWN}{folder.name}."))
     _locked(os.open(own, os.O_RDONLY))  # until this process ends
     # A worker is a child of multiprocessing's, which calls no function of atexit's.
