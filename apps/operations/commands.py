@@ -16,11 +16,13 @@ from django.core.management.base import (
     DjangoHelpFormatter,
     SystemCheckError,
 )
+from django.db import Error, InterfaceError, OperationalError
 from redis.exceptions import RedisError
 
+from apps.operations.workers.limits import was_ended
 from benchbench.busy import busy
 from benchbench.errors import BenchbenchError
-from benchbench.printable import printable
+from benchbench.printable import on_one_line, printable
 
 FILE_SECONDS = 10
 
@@ -86,6 +88,8 @@ class UseCaseCommand(BaseCommand):
                 f"Redis does not answer: {error} Start it, or mend REDIS_URL; a worker goes on with what was begun."
             )
             raise CommandError(printable(sentence), returncode=self.error_status) from error
+        except (OperationalError, InterfaceError) as error:
+            raise CommandError(_told_of_postgresql(error), returncode=self.error_status) from error
         except KeyboardInterrupt:
             raise CommandError("Interrupted.", returncode=130) from None
 
@@ -120,6 +124,15 @@ class UseCaseCommand(BaseCommand):
     def progress(self, noun: str, total: int | None = None) -> "Progress":
         """Return what shows on stderr how much is done, once it is entered. `noun` is plural: "documents"."""
         return Progress(sys.stderr, noun, total)
+
+
+def _told_of_postgresql(error: Error) -> str:
+    """Return what whoever can mend it shall know of an error of PostgreSQL's."""
+    said = on_one_line(str(error))
+    said += "" if said.endswith((".", "?")) else "."
+    if not was_ended(error):
+        return f"PostgreSQL could not do it: {said} Its log says more."
+    return f"PostgreSQL does not answer: {said} Start it, or mend DATABASE_URL; a worker goes on with what was begun."
 
 
 def find_owner(username: str | None) -> Any:

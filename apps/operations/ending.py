@@ -37,8 +37,9 @@ def end_operation(operation: Operation, status: Status, *, error: str) -> bool:
 def conclude(operation: Operation) -> bool:
     """Complete the operation if every batch is done: once, whoever comes last. Return whether this call did it.
 
-    Two workers that end the last two batches both come here after their commits, so at least one sees both done. Where
-    another is at it, or the connection breaks, nothing is changed: the sweep comes again.
+    Two workers that end the last two batches both come here after their commits, so at least one sees both done. One
+    that cannot be finalised fails. Where another is at it, or the connection breaks, nothing is changed: the sweep
+    comes again.
     """
     if Batch.objects.filter(operation=operation).exclude(state=Batch.State.DONE).exists():
         return False
@@ -54,14 +55,14 @@ def conclude(operation: Operation) -> bool:
             operation.refresh_from_db()
             handler_for(operation).finalise(operation)
     except HeldError:
+        operation.refresh_from_db()
         return False
     except Exception as error:
         if was_ended(error):
             log.warning("%s could not be ended, the sweep will: %s", operation, error)
             return False
         log.exception("Could not finalise %s.", operation)
-        end_operation(operation, Status.FAILED, error=told(error))
-        return True
+        return _fail_unless_held(operation, told(error))
     events.publish(operation.pk, always=True)
     return True
 
@@ -83,13 +84,25 @@ def settle(operation: Operation, *, patient: bool = True) -> bool:
             Batch.objects.filter(pk__in=lost).update(
                 state=Batch.State.FAILED, error=LOST, lease_until=None, finished_at=Now()
             )
-            failed = operation.batches.filter(state=Batch.State.FAILED).first()
-            if failed is not None:
-                return end_operation(operation, Status.FAILED, error=failed.error)
+        failed = operation.batches.filter(state=Batch.State.FAILED).first()
+        if failed is not None:
+            return _fail_unless_held(operation, failed.error)
     if operation.unfit_workers and not _awaited(operation, patient=patient):
         reason = [*operation.unfit_workers.values()][-1]
-        return end_operation(operation, Status.FAILED, error=f"No worker can do it. {reason}")
+        return _fail_unless_held(operation, f"No worker can do it. {reason}")
     return conclude(operation)
+
+
+def _fail_unless_held(operation: Operation, error: str) -> bool:
+    """Fail an operation where nobody holds it or what belongs to it. Return whether this call did it."""
+    try:
+        with limited():
+            if _hold(operation):
+                return end_operation(operation, Status.FAILED, error=error)
+    except HeldError as held:
+        log.warning("%s could not be failed, the sweep will: %s", operation, held)
+    operation.refresh_from_db()  # it may still say how a transaction that was undone left it
+    return False
 
 
 def _hold(operation: Operation) -> bool:

@@ -7,7 +7,7 @@ from apps.operations.ending import settle
 from apps.operations.handlers import HANDLERS, handler_of
 from apps.operations.leasing import ACTIVE, claimable
 from apps.operations.models import Batch, Operation
-from apps.operations.workers.limits import break_off_lost
+from apps.operations.workers.limits import break_off_lost, was_ended
 from benchbench.decimals import counted
 
 log = logging.getLogger(__name__)
@@ -23,8 +23,13 @@ def sweep() -> int:
     break_off_lost()
     waiting: dict[str, list[Batch]] = {}
     for operation in Operation.objects.filter(status__in=ACTIVE):
-        if not settle(operation):
-            waiting.setdefault(operation.queue, []).extend(claimable(operation.batches.all()))
+        try:
+            if not settle(operation):
+                waiting.setdefault(operation.queue, []).extend(claimable(operation.batches.all()))
+        except Exception as error:
+            if was_ended(error):
+                raise
+            log.exception("Could not see to %s, the next sweep will; going on with the others.", operation)
     enqueued = 0
     for queue, batches in waiting.items():
         present = queueing.queued_job_ids(queue) if batches else set()

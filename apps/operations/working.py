@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from django.conf import settings
+from django.db import connection
 from django.db.models import F
 from django.db.models.functions import Now
 from redis.exceptions import RedisError
@@ -22,11 +23,12 @@ from apps.operations.monitoring.watching import watched
 from apps.operations.sockets import events
 from apps.operations.waiting import hold_host
 from apps.operations.workers import watchdog
-from apps.operations.workers.limits import HeldError, at_work_on, limited
+from apps.operations.workers.limits import HeldError, at_work_on, limited, was_ended
 from apps.operations.workers.watchdog import Note
 from benchbench.database.cursors import closing_cursors
 from benchbench.errors import BenchbenchError, told
 from benchbench.models import with_key
+from benchbench.printable import on_one_line
 
 log = logging.getLogger(__name__)
 POLL_SECONDS = 0.25
@@ -168,6 +170,7 @@ def _work_where_nobody_does(operation: Operation, owner: str, tick: Callable[[],
 def wait(operation: Operation, *, on_progress: Callable[[dict[str, Any]], None] | None = None) -> Operation:
     """Return the operation once it has ended; while no worker serves its queue, work its batches here.
 
+    Where Redis or PostgreSQL is away it waits for them, unless it was called in a transaction, which is lost then.
     `on_progress` gets the data of its events about twice a second. Raises OperationFailedError with the stored error.
     """
     owner = new_owner()
@@ -178,15 +181,20 @@ def wait(operation: Operation, *, on_progress: Callable[[dict[str, Any]], None] 
             on_progress(handler_for(operation).event(operation)[1])
 
     while True:
-        tick()
-        operation.refresh_from_db()
-        if not operation.is_active:
-            break
+        worked = False
         try:
+            tick()
+            operation.refresh_from_db()
+            if not operation.is_active:
+                break
             worked = _work_where_nobody_does(operation, owner, tick)
         except RedisError as error:  # whether a worker serves the queue cannot be known
             log.warning("Redis does not answer: %s Waiting for it.", error)
-            worked = False
+        except Exception as error:
+            if connection.in_atomic_block or not was_ended(error):
+                raise
+            log.warning("PostgreSQL does not answer: %s. Waiting for it.", on_one_line(str(error)).rstrip("."))
+            connection.close()
         if not worked:
             time.sleep(POLL_SECONDS)
     if operation.status != Status.COMPLETED:

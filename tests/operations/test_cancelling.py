@@ -4,6 +4,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
@@ -26,12 +27,29 @@ def operation(handler: Adding, monkeypatch: pytest.MonkeyPatch) -> Operation:
     return start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=[({"number": 1}, 1)])
 
 
+@pytest.fixture
+def other_role(operation: Operation) -> Iterator[str]:
+    """The name and the password of another role of the server, which may change operations."""
+    role, tables = f"other_{uuid.uuid4().hex}", Operation._meta.db_table
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE ROLE {role} LOGIN PASSWORD '{role}'")
+        cursor.execute(f"GRANT SELECT, UPDATE ON {tables} TO {role}")
+    yield role
+    with connection.cursor() as cursor:
+        cursor.execute(f"REVOKE ALL ON {tables} FROM {role}")
+        cursor.execute(f"DROP ROLE {role}")
+
+
 @contextmanager
-def held(operation: Operation, statement: str = "", *, called: str = "", until: threading.Event) -> Iterator[Any]:
+def held(
+    operation: Operation, statement: str = "", *, called: str = "", role: str = "", until: threading.Event
+) -> Iterator[Any]:
     """Hold an operation in another session that says nothing more, or repeats a statement, until the event."""
     locked = threading.Event()
 
     def hold() -> None:
+        if role:
+            connection.settings_dict = connection.settings_dict | {"USER": role, "PASSWORD": role}
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SELECT set_config('application_name', %s, false)", [called])
             Operation.objects.filter(pk=operation.pk).update(error="")
@@ -81,6 +99,31 @@ def test_a_cancel_waits_for_a_colleague_who_is_at_work(operation: Operation) -> 
     assert operation.status == Status.CANCELLED
 
 
+def test_a_cancel_leaves_a_worker_alone_that_waits_itself(operation: Operation) -> None:
+    """Behind one that stands still, and before the cancel: only that one is ended."""
+
+    def wait() -> None:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SELECT set_config('application_name', %s, false)", [limits.WORKER])
+            Operation.objects.filter(pk=operation.pk).update(error="")
+
+    with held(operation, until=threading.Event()) as holder:
+        worker = elsewhere(wait)
+        until_waits(limits.WORKER, worker)
+        cancel_operation(operation)
+        assert worker.result(60) is None
+    assert isinstance(holder.exception(), OperationalError)
+
+
+def test_a_cancel_leaves_a_session_of_another_role_alone(operation: Operation, other_role: str, settings: Any) -> None:
+    """To end it takes rights that a site need not have, and an error for one would leave all others as they are."""
+    settings.BENCHBENCH_LOCK_SECONDS = 1
+    told = pytest.raises(ConflictError, match="Somebody else is changing the resolve")
+    with held(operation, role=other_role, until=threading.Event()) as holder, told:
+        cancel_operation(operation)
+    assert holder.exception() is None
+
+
 def test_a_cancel_that_waits_too_long_says_so(operation: Operation, settings: Any) -> None:
     settings.BENCHBENCH_LOCK_SECONDS = 1
     told = pytest.raises(ConflictError, match="Somebody else is changing the resolve")
@@ -101,6 +144,14 @@ def test_a_worker_s_sessions_bear_its_name(monkeypatch: pytest.MonkeyPatch) -> N
         return [during, session_name()]
 
     assert elsewhere(names).result(60) == [f"{limits.WORKER} 5.2", limits.WORKER]
+
+
+def until_waits(name: str, future: Future[Any]) -> None:
+    """Return once a session of this name waits for a lock, which is what the future does."""
+    waits = "SELECT FROM pg_stat_activity WHERE application_name = %s AND wait_event_type = 'Lock'"
+    with connection.cursor() as cursor:
+        while not cursor.execute(waits, [name]).rowcount:
+            assert not future.done(), future.result()
 
 
 def session_name() -> str:

@@ -4,9 +4,11 @@ import io
 import re
 from typing import Any
 
+import psycopg
 import pytest
 from django.core.management import CommandError, call_command
 from django.core.management.base import CommandParser
+from django.db import InterfaceError, OperationalError
 
 from apps.operations.commands import Progress, UseCaseCommand
 from benchbench.errors import BenchbenchError, ConflictError
@@ -70,6 +72,41 @@ def test_errors_and_interrupts_end_a_command_with_a_sentence() -> None:
     with pytest.raises(CommandError, match=r"^Interrupted\.$") as caught:
         Failing().handle(failure=KeyboardInterrupt())
     assert caught.value.returncode == 130
+
+
+def lost() -> OperationalError:
+    error = OperationalError("the connection is lost\nIs the server running?\n")
+    error.__cause__ = psycopg.OperationalError()
+    return error
+
+
+@pytest.mark.parametrize(
+    ("failure", "sentence"),
+    [
+        (
+            lost(),
+            "PostgreSQL does not answer: the connection is lost Is the server running? Start it, or mend DATABASE_URL; "
+            "a worker goes on with what was begun.",
+        ),
+        (
+            InterfaceError("the connection is closed"),
+            "PostgreSQL does not answer: the connection is closed. Start it, or mend DATABASE_URL; a worker goes on "
+            "with what was begun.",
+        ),
+        (
+            OperationalError("could not extend file: No space left on device"),
+            "PostgreSQL could not do it: could not extend file: No space left on device. Its log says more.",
+        ),
+    ],
+)
+def test_a_postgresql_that_fails_ends_a_command_with_a_sentence(failure: Exception, sentence: str) -> None:
+    class Failing(UseCaseCommand):
+        def act(self, **options: Any) -> None:
+            raise failure
+
+    with pytest.raises(CommandError) as caught:
+        Failing().handle()
+    assert (str(caught.value), caught.value.returncode) == (sentence, 1)
 
 
 @pytest.mark.parametrize(

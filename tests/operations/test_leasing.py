@@ -4,6 +4,7 @@ import time
 import uuid
 from datetime import timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import psycopg
 import pytest
@@ -18,6 +19,7 @@ from apps.operations.leasing import Lease, Stopped, claim
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.sweeping import sweep
 from apps.operations.tasks import work_batch
+from apps.operations.workers.limits import HeldError
 from apps.operations.working import OperationFailedError, perform_batch, wait
 from benchbench.errors import BenchbenchError, ConflictError
 from tests.operations.conftest import Adding
@@ -228,6 +230,19 @@ def test_an_operation_without_work_is_complete_at_once(handler: Adding) -> None:
     operation = start()
     operation.refresh_from_db()
     assert (operation.status, handler.finalised) == (Status.COMPLETED, 1)
+
+
+def test_one_that_cannot_be_finalised_nor_failed_now_is_left_to_the_sweep(
+    handler: Adding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handler, "finalise", Mock(side_effect=ArithmeticError("of its figures")))
+    with monkeypatch.context() as held:
+        held.setattr(handler, "stop", Mock(side_effect=HeldError("of its figures")))
+        operation = start()  # as a web request does
+    assert operation.is_active
+    sweep()
+    operation.refresh_from_db()
+    assert (operation.status, operation.error) == (Status.FAILED, "ArithmeticError: of its figures")
 
 
 def test_waiting_without_a_worker_ends_what_a_killed_process_left_open(handler: Adding) -> None:

@@ -6,16 +6,19 @@ import os
 import socket
 import subprocess
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import Mock
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 import redis
 from django.contrib.auth.models import User
+from django.db import InterfaceError, connection
 from django.test import Client
 from django.urls import reverse
 from websockets.exceptions import ConnectionClosedError
@@ -30,7 +33,9 @@ from apps.operations.models import Operation
 from apps.retrieval.models import Index
 from benchbench.embedded.redis_server import program
 from tests.factories import make_collection, make_dataset, make_mapping
+from tests.operations.conftest import Adding
 from tests.results.exported import make_exported
+from tests.sessions import elsewhere
 from tests.sockets import make_watcher
 
 SECONDS = 120
@@ -150,3 +155,41 @@ def test_a_command_that_waits_waits_for_redis_too_and_ends_in_no_traceback(
     assert operation is not None
     assert working.wait(operation).status == "completed"
     assert caplog.text.count("Redis does not answer: Connection refused. Waiting for it.") == 2
+
+
+def test_a_command_that_waits_waits_for_postgresql_too(
+    transactional_db: None, handler: Adding, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is stopped between two looks, away at the next two, and then there again."""
+    operation = start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=[({"number": 1}, 1)])
+    at_work = [{"somebody"}]
+    there = connection.settings_dict["HOST"]
+
+    def stop() -> None:
+        own = connection.connection.info.backend_pid
+        elsewhere(lambda: connection.cursor().execute("SELECT pg_terminate_backend(%s)", [own])).result(60)
+        monkeypatch.setitem(connection.settings_dict, "HOST", "/nowhere")
+
+    def start() -> None:
+        monkeypatch.setitem(connection.settings_dict, "HOST", there)
+        at_work.clear()
+
+    pauses = iter([stop, lambda: None, start])
+    monkeypatch.setattr(working, "fit_workers", lambda _: at_work)
+    monkeypatch.setattr(working.time, "sleep", lambda _: next(pauses)())
+    assert working.wait(operation).status == "completed"
+    told = [record.getMessage() for record in caplog.records if "PostgreSQL does not answer" in record.getMessage()]
+    assert len(told) == 2
+    assert "terminating connection" in told[0]
+    assert "/nowhere" in told[1]
+
+
+def test_a_command_that_waits_in_a_transaction_does_not_leave_it_without_a_word(
+    db: None, handler: Adding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operation = start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=[({"number": 1}, 1)])
+    monkeypatch.setattr(working, "fit_workers", Mock(side_effect=[InterfaceError("the connection is closed")]))
+    monkeypatch.setattr(working.time, "sleep", Mock(side_effect=AssertionError("It goes on.")))
+    with pytest.raises(InterfaceError):
+        working.wait(operation)
+    operation.refresh_from_db()

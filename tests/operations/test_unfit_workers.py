@@ -2,10 +2,14 @@
 
 import uuid
 from datetime import timedelta
+from typing import Any
+from unittest.mock import Mock
 
 import django_rq
 import pytest
+from django.db import connection, transaction
 from django.db.models.functions import Now
+from django.test.utils import CaptureQueriesContext
 
 from apps.operations import leasing, queueing, tasks
 from apps.operations.launching import start_operation
@@ -13,8 +17,10 @@ from apps.operations.leasing import Lease, UnfitWorkerError
 from apps.operations.models import Batch, Operation, Status
 from apps.operations.sweeping import sweep
 from apps.operations.waiting import waiting_for
+from apps.operations.workers.limits import HeldError
 from apps.operations.working import OperationFailedError, perform_batch, wait
 from tests.operations.conftest import Adding
+from tests.sessions import elsewhere
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SENTENCE = "The model m is wanted in revision 1; here it is 2."
@@ -82,6 +88,40 @@ def test_it_fails_with_the_reason_where_nobody_else_is(operation: Operation) -> 
     assert (operation.status, operation.error) == (Status.FAILED, f"No worker can do it. {SENTENCE}")
 
 
+def test_the_sweep_waits_for_no_lock_to_fail_it_and_sees_to_the_others(
+    operation: Operation, handler: Adding, settings: Any
+) -> None:
+    settings.BENCHBENCH_LOCK_SECONDS = 1
+    take(operation, "unfit")
+    leave_for(operation, seconds=90)
+    other = another()
+
+    def sweep_elsewhere() -> int:
+        with CaptureQueriesContext(connection) as asked:
+            enqueued = sweep()
+        assert not [query for query in asked if query["sql"].startswith('UPDATE "operations_operation"')]
+        return enqueued
+
+    with transaction.atomic():
+        Operation.objects.select_for_update().get(pk=operation.pk)
+        assert elsewhere(sweep_elsewhere).result(60) == 3  # two of this one, and the other's
+    assert is_queued(other)
+
+
+@pytest.mark.parametrize("error", [HeldError("of its index"), RuntimeError("of its handler")])
+def test_the_sweep_sees_to_the_others_where_it_cannot_be_failed(
+    operation: Operation, handler: Adding, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    take(operation, "unfit")
+    leave_for(operation, seconds=90)
+    other = another()
+    monkeypatch.setattr(handler, "stop", Mock(side_effect=error))
+    assert sweep() >= 1
+    assert is_queued(other)
+    operation.refresh_from_db()
+    assert operation.is_active
+
+
 @pytest.mark.parametrize("why", ["given back just now", "another serves the queue", "another is at work"])
 def test_it_waits_while_another_may_come(operation: Operation, why: str) -> None:
     take(operation, "unfit")
@@ -116,6 +156,19 @@ def test_a_command_whose_own_process_is_unfit_fails_at_once(
     monkeypatch.setattr("apps.operations.working.new_owner", lambda: "unfit")
     with pytest.raises(OperationFailedError, match=r"No worker can do it\. The model m is wanted in revision 1"):
         wait(operation)
+
+
+def another() -> Operation:
+    """An older operation, which the sweep comes to later, and whose job Redis has forgotten."""
+    other = start_operation(Operation.Kind.RESOLVE, subject_id=uuid.uuid4(), batches=[({"number": 3}, 1)])
+    Operation.objects.filter(pk=other.pk).update(created_at=Now() - timedelta(days=1))
+    django_rq.get_queue("default").empty()
+    return other
+
+
+def is_queued(operation: Operation) -> bool:
+    names = django_rq.get_queue("default").get_job_ids()
+    return any(name.startswith(f"batch-{operation.batches.get().pk}-") for name in names)
 
 
 def leave_for(operation: Operation, *, seconds: int) -> None:

@@ -42,16 +42,19 @@ BREAK_OFF_LOST = """
           AND batch.state = 'running' AND batch.lease_until > now()
       )
 """
-# Only who holds up all the others, and waits for nobody: a second cancel waits in the same queue.
+# Only who holds up all the others, and waits for nobody: a second cancel waits in the same queue. All are found before
+# the first is ended, or whoever waited for that one would be found to wait for nobody.
 BREAK_OFF_HOLDERS = """
     WITH RECURSIVE blocker (pid) AS (
         SELECT unnest(pg_blocking_pids(%s)) UNION SELECT unnest(pg_blocking_pids(pid)) FROM blocker
     )
-    SELECT count(pg_terminate_backend(pid)) FROM blocker JOIN pg_stat_activity session USING (pid)
-    WHERE pg_blocking_pids(pid) = '{}' AND (
-        starts_with(session.application_name, %s)
-        OR session.state LIKE 'idle in transaction%%' AND session.state_change < now() - %s * interval '1 s'
-    )
+    SELECT count(pg_terminate_backend(found)) FROM unnest(ARRAY(
+        SELECT pid FROM blocker JOIN pg_stat_activity session USING (pid)
+        WHERE session.usename = current_user AND pg_blocking_pids(pid) = '{}' AND (
+            starts_with(session.application_name, %s)
+            OR session.state LIKE 'idle in transaction%%' AND session.state_change < now() - %s * interval '1 s'
+        )
+    )) AS found
 """
 
 

@@ -1,6 +1,5 @@
 """Collections in folders of this machine: filled whole or not at all, verified when they are opened."""
 
-import atexit
 import fcntl
 import json
 import logging
@@ -8,11 +7,13 @@ import os
 import shutil
 import tempfile
 import time
+import weakref
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from benchbench.local_files.placing import OutputError, make_folder, place_piece
 log = logging.getLogger(__name__)
 
 MARKER = "filled.json"
+OWN = "own."  # with what the name of a folder begins that one process has for itself
 LEFT_SECONDS = 3600
 WAIT_SECONDS = 60.0  # for another process that fills: one that stands still holds up nobody for longer
 BLOCK_BYTES = 2**20
@@ -45,8 +47,9 @@ def kept_collection(folder: Path, store: Store, setting: Ann, vectors: Vectors, 
 
     It is filled anew where it is not what was filled for `holds`, by this version of the store and in this way; where
     it does not hold n vectors of d dimensions; where a file of a store that keeps its files as they are is damaged. Of
-    several processes one fills and the others wait, WAIT_SECONDS at most: then they fill a folder of their own. Raises
-    StoreError, OutputError, and what the store raises.
+    several processes one fills and the others wait, WAIT_SECONDS at most: then they fill a folder of their own, as they
+    do where another has the collection open, maybe by another version of the store, and may read its files at any
+    time. Raises StoreError, OutputError, and what the store raises.
     """
     make_folder(folder.parent)
     identity = {
@@ -55,8 +58,15 @@ def kept_collection(folder: Path, store: Store, setting: Ann, vectors: Vectors, 
         "shape": list(vectors.shape),
     }
     with _alone(folder.parent) as alone:
+        if alone:
+            _tidy(folder)
         folder = folder if alone else _own(folder)
-        return _opened(folder, store, setting, identity) or _filled(folder, store, setting, vectors, identity)
+        kept = _opened(folder, store, setting, identity)
+        if kept is None:
+            folder = _own(folder) if _is_held(folder) else folder
+            kept = _filled(folder, store, setting, vectors, identity)
+        _hold(folder, kept.collection)
+        return kept
 
 
 def collection_name(setting: Ann) -> str:
@@ -95,7 +105,6 @@ def _opened(folder: Path, store: Store, setting: Ann, identity: dict[str, Any]) 
 
 
 def _filled(folder: Path, store: Store, setting: Ann, vectors: Vectors, identity: dict[str, Any]) -> Kept:
-    _tidy(folder)
     part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
     try:
         started = time.perf_counter()
@@ -149,10 +158,29 @@ def _checksum(path: Path) -> int:
 
 
 def _tidy(folder: Path) -> None:
-    """Delete what a process that was killed while it filled `folder` has left."""
-    for left in folder.parent.glob(f".{folder.name}.*"):
-        if left.stat().st_mtime < time.time() - LEFT_SECONDS:
-            shutil.rmtree(left, ignore_errors=True)
+    """Delete what a process that was killed has left: while it filled `folder`, or had one of its own instead."""
+    for left in (*folder.parent.glob(f".{folder.name}.*"), *folder.parent.glob(f"{OWN}{folder.name}.*")):
+        with suppress(FileNotFoundError):  # it went with its process
+            if left.stat().st_mtime < time.time() - LEFT_SECONDS and not _is_held(left):
+                shutil.rmtree(left, ignore_errors=True)
+
+
+def _is_held(folder: Path) -> bool:
+    """Whether a folder is there that is a process's own, or a collection that is open; by a process that lives."""
+    if not folder.exists():
+        return False
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        return not _locked(lock)
+    finally:
+        os.close(lock)
+
+
+def _hold(folder: Path, collection: Collection) -> None:
+    """Let others see that a collection is open, as long as it is."""
+    lock = os.open(folder, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    weakref.finalize(collection, os.close, lock)
 
 
 @contextmanager
@@ -179,8 +207,10 @@ def _locked(lock: int) -> bool:
 
 
 def _own(folder: Path) -> Path:
-    """Return a folder for this process alone, which goes with it, or else with the index."""
-    log.warning("%s is held by another process for %g s: it is filled once more for this one.", folder, WAIT_SECONDS)
-    own = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f"own.{folder.name}."))
-    atexit.register(shutil.rmtree, own, ignore_errors=True)
+    """Return a folder for this process alone, which goes with it; where it is killed, with the next that looks."""
+    log.warning("%s is in use by another process: it is filled once more for this one.", folder)
+    own = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f"{OWN}{folder.name}."))
+    _locked(os.open(own, os.O_RDONLY))  # until this process ends
+    # A worker is a child of multiprocessing's, which calls no function of atexit's.
+    Finalize(None, shutil.rmtree, (own,), {"ignore_errors": True}, exitpriority=0)
     return own / folder.name

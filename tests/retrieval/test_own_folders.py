@@ -1,0 +1,106 @@
+"""Folders of stores that one process has for itself, and what killed processes leave."""
+
+import fcntl
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from apps.retrieval.stores import filling
+from apps.retrieval.stores.filling import LEFT_SECONDS, collection_name
+from benchbench.ir.planning.ann import Ann
+from tests.retrieval.arms import keep, require_installed, unit
+
+TEXT = "sqlite_vec:exact"
+FORK = multiprocessing.get_context("fork")  # as the pool starts its workers
+
+
+@pytest.fixture(autouse=True)
+def needs() -> None:
+    require_installed(TEXT)
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Hold a lock as another process would."""
+    lock = os.open(path, os.O_RDONLY | (0 if path.is_dir() else os.O_CREAT))
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def make_left(folder: Path, name: str, *, seconds: float) -> Path:
+    """A folder that somebody made so long ago."""
+    left = folder / name
+    left.mkdir()
+    (left / "index").write_bytes(b"half")
+    os.utime(left, (time.time() - seconds,) * 2)
+    return left
+
+
+def test_a_worker_s_own_folder_goes_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filling, "WAIT_SECONDS", 0)
+
+    def work() -> None:
+        keep(tmp_path, TEXT, unit(5, 8, 0))
+        assert len(list(tmp_path.glob("own.*/*/filled.json"))) == 1
+
+    with held(tmp_path / "lock"):
+        worker = FORK.Process(target=work)
+        worker.start()
+        worker.join()
+    assert worker.exitcode == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["lock"]
+
+
+@pytest.mark.parametrize("begins", [".", "own."])
+def test_what_a_killed_process_left_goes_with_the_next_that_looks(tmp_path: Path, begins: str) -> None:
+    name = collection_name(Ann.parse(TEXT))
+    keep(tmp_path, TEXT, unit(5, 8, 0))
+    old = make_left(tmp_path, f"{begins}{name}.old", seconds=LEFT_SECONDS + 60)
+    new = make_left(tmp_path, f"{begins}{name}.new", seconds=LEFT_SECONDS / 2)
+    others = make_left(tmp_path, f"{begins}{name}_2.old", seconds=LEFT_SECONDS + 60)
+    keep(tmp_path, TEXT, unit(5, 8, 0))
+    assert [path.exists() for path in (old, new, others)] == [False, True, True]
+
+
+def test_a_folder_of_a_process_that_lives_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filling, "WAIT_SECONDS", 0)
+    with held(tmp_path / "lock"):
+        keep(tmp_path, TEXT, unit(5, 8, 0))
+    (own,) = tmp_path.glob("own.*")
+    os.utime(own, (0, 0))
+    keep(tmp_path, TEXT, unit(5, 8, 0))
+    assert own.exists()
+
+
+@pytest.mark.parametrize("text", ["sqlite_vec:exact", "chromadb:hnsw", "faiss:hnsw", "lancedb:exact"])
+def test_two_versions_of_a_store_leave_each_other_s_open_collections_alone(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_installed(text)
+    rows, setting = unit(50, 8, 0), Ann.parse(text)
+    versions = iter("121")
+    monkeypatch.setattr(filling, "installed_version", lambda _: next(versions))
+    first, second = keep(tmp_path, text, rows), keep(tmp_path, text, rows)
+    assert (first.version, second.version) == ("1", "2")
+    for kept in (first, second):
+        assert kept.collection.nominator(setting, None)(rows[7], 1).tolist() == [7]
+    again = keep(tmp_path, text, rows)  # by a third process, of the first version
+    assert (again.version, again.build_seconds) == ("1", first.build_seconds)
+
+
+def test_a_collection_that_is_open_no_more_is_filled_anew_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions = iter("12")
+    monkeypatch.setattr(filling, "installed_version", lambda _: next(versions))
+    keep(tmp_path, TEXT, unit(50, 8, 0))
+    assert keep(tmp_path, TEXT, unit(50, 8, 0)).version == "2"
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["lock", collection_name(Ann.parse(TEXT))])
