@@ -122,5 +122,5 @@ def describe(index: Index) -> str:
     stats = index.stats
     return (
         f'The index "{index}" is ready: {stats["num_documents"]:,} documents, {stats["num_chunks"]:,} chunks, '
-        f"{stats['num_vectors']:,} vectors, in {stats['duration_sec']:,.1f} s."
+        f"{stats['num_vectors']:,} vectors; {stats['duration_sec']:,.1f} s of work."
     )
