@@ -32,11 +32,15 @@ class DatasetReport:
         return asdict(self)
 
     @property
-    def sentences(self) -> list[str]:
-        """The warnings, and how much the source states twice or points at nothing."""
+    def besides(self) -> str:
+        """What the source states twice, or points at nothing: "2 duplicates, 1 dangling reference"."""
         counts = ((self.duplicates, "duplicate"), (self.dangling, "dangling reference"))
-        besides = [counted(count, what) for count, what in counts if count]
-        return [*self.warnings, *([f"Found besides: {', '.join(besides)}."] if besides else [])]
+        return ", ".join(counted(count, what) for count, what in counts if count)
+
+    @property
+    def sentences(self) -> list[str]:
+        """The warnings, and what was found besides."""
+        return [*self.warnings, *([f"Found besides: {self.besides}."] if self.besides else [])]
 
 
 @dataclass(frozen=True)

@@ -23,12 +23,15 @@ from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import wait
+from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.indexing import build_index, create_index
 from benchbench.ir.planning.configuration import AXES, LATE_INTERACTION, Configuration
 from benchbench.ir.planning.matrix import Matrix
 from tests.benchmarks.laboratory import make_folder
+from tests.benchmarks.word_experiment import run_word_experiment
 from tests.created import create_benchmark
 from tests.kept import made_once
+from tests.retrieval.words import BagOfWords
 from tests.tiny_models import save_cross_encoder, save_encoder
 
 FRUITS = ("apple", "pear", "plum", "cherry", "fig", "grape", "lemon", "melon", "olive", "peach")
@@ -154,6 +157,13 @@ def make_wide(mapping: Mapping, folder: Path, *, runs: int, seed: int = 1, **opt
 @pytest.fixture
 def library(transactional_db: None) -> Mapping:
     return make_library()
+
+
+@pytest.fixture
+def measured(transactional_db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Benchmark:
+    """An experiment of two strategies over words, run."""
+    monkeypatch.setitem(ENCODERS, "bag:", BagOfWords)
+    return run_word_experiment(tmp_path)
 
 
 def run_key(benchmark: Any) -> dict[str, Any]:

@@ -21,7 +21,6 @@ from apps.retrieval.search.approximate import ApproximateView
 from benchbench.decimals import signed
 from benchbench.ir.records import ScoredList
 from tests.benchmarks.approximated import NARROW, benchmark_of, run_of
-from tests.benchmarks.test_strategies import measured  # noqa: F401
 from tests.created import create_benchmark
 from tests.drafts import set_judgment
 from tests.retrieval.arms import require_installed
@@ -77,6 +76,18 @@ def test_by_judgments_that_it_was_not_measured_by_no_loss_is_told(library: Mappi
     assert ann["recall"]
 
 
+def test_what_code_before_measured_once_is_told_beside_its_own_value_alone(library: Mapping) -> None:
+    benchmark = benchmark_of(library, ann=["exact", NARROW])
+    wait(launch(benchmark))
+    narrow = run_of(benchmark, NARROW)
+    del narrow.provenance["ann"]["losses"]
+    measured_then = narrow.provenance["ann"]["ndcg"]
+    means = {"nDCG@10": mean_of(narrow, benchmark.dataset_version)}
+    for shown, told_of in ((means, measured_then["cost"]), ({"nDCG@10": 0.5}, None), ({}, None)):
+        ann = run_facts(narrow, shown, "whichever")["ann"]
+        assert ann["ndcg"]["cost"] == told_of
+
+
 def farthest(nearest: Any) -> Any:
     """Return what finds the last of few positions that a strategy goes on with, and not the nearest."""
 
@@ -90,7 +101,7 @@ def farthest(nearest: Any) -> Any:
 
 
 def test_chunks_below_another_document_are_not_those_that_exact_search_found(
-    measured: Benchmark,  # noqa: F811
+    measured: Benchmark,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     require_installed("sqlite_vec:exact")

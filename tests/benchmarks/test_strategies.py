@@ -1,7 +1,6 @@
 """Benchmarks of strategies: what they find, count and lose (tests/retrieval/words.py)."""
 
 import csv
-import json
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
@@ -12,8 +11,6 @@ from django.test import Client
 
 from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, QueryResult, StageList
-from apps.benchmarks.repeating.experiment_plans import plan_experiment
-from apps.benchmarks.repeating.experiments import prepare_experiment
 from apps.operations.working import wait
 from apps.results.exporters import strategy
 from apps.results.exporters.results_json import query_results
@@ -21,43 +18,24 @@ from apps.results.exporters.tables import write_run
 from apps.results.exporting import export_to
 from apps.results.templatetags.benchbench import page_of
 from apps.results.triage.paths import paths_of
-from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.llms import asking
 from apps.retrieval.search.approximate import ApproximateView
 from apps.retrieval.strategies.lod_llm import OFFERED
 from benchbench.ir.records import ScoredList
-from tests.benchmarks.laboratory import write
+from tests.benchmarks.word_experiment import QUESTIONS
 from tests.created import create_benchmark
 from tests.retrieval.arms import require_installed
 from tests.retrieval.llm_server import MODEL, LLMServer, known_server, llm_server
-from tests.retrieval.words import BAG, BagOfWords, write_documents
+from tests.retrieval.words import BAG
 
 pytestmark = pytest.mark.django_db(transaction=True)
-QUESTIONS = [("q1", "beta", "B", ["sec_1"]), ("q2", "zeta", "C", ["sec_3"]), ("q3", "gamma", "A", ["sec_2"])]
-STRATEGIES = [{"name": "flat"}, {"name": "lod_embed", "doc_top_k": 1}]
-SETTING = {"runs_per_query": 2, "top_k_values": [1, 3], "random_seed": 7}
 
 
 @pytest.fixture
 def known(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[LLMServer]:
     with known_server(settings, monkeypatch) as server:
         yield server
-
-
-@pytest.fixture
-def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Benchmark:
-    """An experiment of both strategies over the words, run."""
-    monkeypatch.setitem(ENCODERS, "bag:", BagOfWords)
-    write_documents(tmp_path / "documents")
-    names = ("id", "question", "document_id", "section_ids")
-    truth = [{**dict(zip(names, question, strict=True)), "answer": "", "evidence": []} for question in QUESTIONS]
-    (tmp_path / "ground_truth.json").write_text(json.dumps(truth))
-    path = write(tmp_path, strategies=STRATEGIES, embeddings=[{"model": BAG}], benchmark=SETTING)
-    benchmark = prepare_experiment(plan_experiment(path)).benchmark
-    wait(launch(benchmark))
-    benchmark.refresh_from_db()
-    return benchmark
 
 
 def test_an_experiment_compares_strategies_by_sections_and_calls(measured: Benchmark, tmp_path: Path) -> None:

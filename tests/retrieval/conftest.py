@@ -2,10 +2,13 @@ import pytest
 
 from apps.operations.models import Operation
 from apps.operations.working import wait
+from apps.retrieval.encoders.keyword import KeywordEncoder
+from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.search.open_indexes import close_indexes
 from tests.factories import make_collection
 from tests.retrieval.llm_server import known_server
+from tests.retrieval.words import BagOfWords, import_words
 
 KEYWORDS = "keyword:apple,pear,plum"
 
@@ -56,3 +59,24 @@ def server(settings, monkeypatch):
     """A server of language models, under the names of both kinds."""
     with known_server(settings, monkeypatch) as made:
         yield made
+
+
+@pytest.fixture
+def encoded(monkeypatch):
+    """Every text that the keyword encoder encodes, in their order."""
+    texts: list[str] = []
+    embed = KeywordEncoder.embed_batch
+
+    def noted(encoder, batch, **options):
+        texts.extend(batch)
+        return embed(encoder, batch, **options)
+
+    monkeypatch.setattr(KeywordEncoder, "embed_batch", noted)
+    return texts
+
+
+@pytest.fixture
+def words(db, tmp_path, monkeypatch):
+    """The collection of words.py, and its encoder."""
+    monkeypatch.setitem(ENCODERS, "bag:", BagOfWords)
+    return import_words(tmp_path)

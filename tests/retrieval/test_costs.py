@@ -7,34 +7,25 @@ import pytest
 from apps.retrieval import tasks
 from apps.retrieval.encoders import load_encoder
 from apps.retrieval.encoders.keyword import KeywordEncoder
-from apps.retrieval.encoders.registry import ENCODERS
 from apps.retrieval.models import ChunkSet, LexicalIndex, LLMAnswer
 from tests.retrieval.test_raptor import LLM
-from tests.retrieval.words import BAG, BagOfWords, import_words
+from tests.retrieval.words import BAG
 
 pytestmark = pytest.mark.django_db
 EACH = 0.1  # seconds that a text takes
 
 
 @pytest.fixture
-def slow(monkeypatch):
+def slow(encoded, monkeypatch):
     """Let the keyword encoder take its time; return the texts that it encoded."""
-    texts: list[str] = []
     embed = KeywordEncoder.embed_batch
 
     def embed_slowly(encoder, batch, **options):
-        texts.extend(batch)
         time.sleep(EACH * len(batch))
         return embed(encoder, batch, **options)
 
     monkeypatch.setattr(KeywordEncoder, "embed_batch", embed_slowly)
-    return texts
-
-
-@pytest.fixture
-def words(db, tmp_path, monkeypatch):
-    monkeypatch.setitem(ENCODERS, "bag:", BagOfWords)
-    return import_words(tmp_path)
+    return encoded
 
 
 def test_vectors_from_the_cache_cost_what_they_took_when_they_were_made(fruit, built, slow):

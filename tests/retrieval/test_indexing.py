@@ -9,14 +9,12 @@ from apps.operations.leasing import Stopped, new_owner
 from apps.operations.models import Batch, Operation
 from apps.operations.working import OperationFailedError, perform_batch, wait
 from apps.retrieval import tasks
-from apps.retrieval.availability import UnavailableError
-from apps.retrieval.building import IndexingError, ranges
+from apps.retrieval.building import ranges
 from apps.retrieval.encoders import load_encoder, registry
 from apps.retrieval.encoders.keyword import KeywordEncoder
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import CachedVector, Chunk, ChunkSet, Index, LexicalIndex
 from apps.retrieval.search.vectors import table_store
-from apps.retrieval.strategies import StrategyError
 from benchbench.errors import ConflictError
 from tests.factories import make_collection
 from tests.retrieval.conftest import KEYWORDS
@@ -31,33 +29,6 @@ def many(count=200):
 
 def stored_vectors(index):
     return np.concatenate([rows for _, rows in table_store().read(index.vector_table, index.dimension)])
-
-
-class TestDeclaring:
-    def test_versions_count_up_under_one_name(self, fruit):
-        versions = [create_index(fruit, name=name, encoder=KEYWORDS).version for name in ("a", "a", "b", " a ")]
-        assert versions == [1, 2, 1, 3]
-
-    def test_it_needs_something_to_find_with(self, fruit):
-        with pytest.raises(IndexingError, match="would find nothing"):
-            create_index(fruit, name="index", lexical=False)
-
-    def test_it_needs_documents(self):
-        with pytest.raises(IndexingError, match="has no documents to index"):
-            create_index(make_collection(), name="index")
-
-    @pytest.mark.parametrize(
-        ("options", "error", "message"),
-        [
-            ({"encoder": "openai:ada"}, UnavailableError, "the provider openai is not known here"),
-            ({"strategy": "graph"}, UnavailableError, "the strategy graph is not known here"),
-            ({"chunk_parameters": {"size": "big"}}, StrategyError, "Chunk parameters are"),
-        ],
-    )
-    def test_bad_options_are_refused_before_anything_is_made(self, fruit, options, error, message):
-        with pytest.raises(error, match=message):
-            create_index(fruit, name="index", **options)
-        assert not Index.objects.exists()
 
 
 class TestBuilding:

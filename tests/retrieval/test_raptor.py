@@ -4,7 +4,6 @@ import re
 import time
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,17 +23,11 @@ from apps.retrieval.tasks import progress
 from tests.factories import make_collection
 from tests.retrieval.llm_server import MODEL, LLMServer
 from tests.retrieval.test_strategies import asked, hits
-from tests.retrieval.words import BAG, BagOfWords, import_words
+from tests.retrieval.words import BAG
 
 TOPICS = ("apple", "pear", "plum")
 LLM = {"strategy": "raptor", "llm": MODEL}
 EXTRACTIVE = {"strategy": "raptor_extractive"}
-
-
-@pytest.fixture
-def words(db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Collection:
-    monkeypatch.setitem(ENCODERS, "bag:", BagOfWords)
-    return import_words(tmp_path)
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from django.utils import timezone
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.records import DocumentRecord
 from apps.retrieval.encoders import load_encoder
-from apps.retrieval.encoders.keyword import KeywordEncoder
 from apps.retrieval.encoders.vector_cache import (
     add_vectors,
     clear_cache,
@@ -29,20 +28,6 @@ from tests.retrieval.test_indexing import stored_vectors
 
 pytestmark = pytest.mark.django_db
 TOOK = {text_hash(str(n)): 1.0 for n in range(5_000)}
-
-
-@pytest.fixture
-def encoded(monkeypatch):
-    """Every text that the keyword encoder encodes, in their order."""
-    texts: list[str] = []
-    embed = KeywordEncoder.embed_batch
-
-    def noted(encoder, batch, **options):
-        texts.extend(batch)
-        return embed(encoder, batch, **options)
-
-    monkeypatch.setattr(KeywordEncoder, "embed_batch", noted)
-    return texts
 
 
 @pytest.fixture

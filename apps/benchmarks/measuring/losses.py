@@ -43,16 +43,18 @@ def keep_losses(
         run.save(update_fields=["provenance", "updated_at"])
 
 
-def ann_of(run: Run, truth: str) -> Facts | None:
+def ann_of(run: Run, truth: str, means: Mapping[str, float | None]) -> Facts | None:
     """Return how an approximate run did and what that cost by the truth of this hash; None for one that was exact.
 
-    The values of `ndcg` are None where it was not measured by that truth.
+    The values of `ndcg` are None where it was not measured by that truth. Code before measured it once, and did not say
+    by which: it is that of the `means` where the run's own value is among them.
     """
     facts = run.provenance.get("ann")
-    if not facts or "losses" not in facts:  # of code that measured it once
-        return facts or None
-    losses = facts["losses"]
-    ndcg = losses.get(truth) or _none(next(iter(losses.values()))["measure"])
+    if not facts:
+        return None
+    once = facts["ndcg"]
+    first = once if means.get(once["measure"]) == once["approximate"] else None
+    ndcg = facts.get("losses", {truth: first}).get(truth) or _none(once["measure"])
     return {name: value for name, value in facts.items() if name != "losses"} | {"ndcg": ndcg}
 
 

@@ -15,10 +15,8 @@ from benchbench.decimals import counted, signed
 from benchbench.ir.planning.ann import Ann, recall
 from benchbench.ir.planning.plan import Plan
 from benchbench.ir.planning.stages import DenseStage
-from benchbench.ir.records import ScoredList
 
 Facts = dict[str, Any]
-Lists = Mapping[int, ScoredList]  # by query; chunks by primary key
 
 
 def approximations_of(

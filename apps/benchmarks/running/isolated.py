@@ -61,8 +61,9 @@ def _warm_up(work: Work, plans: Mapping[str, Plan]) -> None:
     """Do the first query once, unmeasured. A language model, which may cost money, is asked so once in this process."""
     with keeping_no_answers():  # else the first query measured would be answered with the time of a cold model
         for key, plan in plans.items():
-            if key not in _asked_before:
-                work.stages(work.queries[:1], tolerant=True, faults=None).run(plan.only([key], truth=False))
+            if key in _asked_before:
+                continue
+            work.stages(work.queries[:1], tolerant=True, faults=None).run(plan.only([key], truth=False))
             if any(isinstance(stage, AskStage | RewriteStage) for stage in plan.stages):
                 _asked_before.append(key)
 

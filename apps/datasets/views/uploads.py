@@ -6,10 +6,9 @@ from django.contrib import messages
 from django.contrib.admin import ModelAdmin
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.template.defaultfilters import pluralize
 from django.views.decorators.http import require_POST
 
-from apps.datasets.importing import DatasetImport, DatasetReport, foresee, import_dataset
+from apps.datasets.importing import DatasetImport, foresee, import_dataset
 from apps.datasets.previewing import preview
 from apps.datasets.readers.formats import FORMATS
 from apps.datasets.upload_forms import DatasetForm
@@ -67,14 +66,8 @@ def _sentence(imported: DatasetImport) -> str:
     version, report = imported.version, imported.report
     if report.outcome == "unchanged":
         return f"{version} holds exactly this already: nothing was changed."
+    besides = f" ({report.besides})" if report.besides else ""
     return (
         f"Imported {counted(version.query_count, 'query')} with {counted(version.judgment_count, 'judgment')} "
-        f"as {version}{_besides(report)}. Next: map the dataset to the collection in which its documents are."
+        f"as {version}{besides}. Next: map the dataset to the collection in which its documents are."
     )
-
-
-def _besides(report: DatasetReport) -> str:
-    """What an import found besides: " (2 duplicates, 1 dangling reference)"."""
-    counts = (("duplicate", report.duplicates), ("dangling reference", report.dangling))
-    parts = [f"{count:,} {name}{pluralize(count)}" for name, count in counts if count]
-    return f" ({', '.join(parts)})" if parts else ""

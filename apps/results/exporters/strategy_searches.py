@@ -115,7 +115,7 @@ def _searches(
 ) -> Iterator[Search]:
     error = error or (NOT_ASKED if result is None else result.error)
     ranked = tuple(result.document_ids[: max(asked.benchmark.k_values)]) if result and not error else ()
-    counted = result if result and not (error and not (result.embed_calls or result.llm_calls)) else None
+    counted = result if result and (not error or result.embed_calls or result.llm_calls) else None
     content = {k: of_k[query.pk] for k, of_k in told.content.items() if query.pk in of_k}
     for expected in asked.expected.get(query.pk, [None]):
         sections = told.sections.get(expected.judgment_id) if expected and not error else None

@@ -95,7 +95,7 @@ def _shown(row: Row, board: Leaderboard, names: list[str], differ: list[str]) ->
         "share": 100 * primary / top if primary is not None and top else 0,
         "judged": row.values.get(judged_name(board.primary)),
         "cells": [(row.values.get(name), row.values.get(judged_name(name))) for name in names],
-        "ann": ann_text(ann_of(row.run, row.truth)),
+        "ann": ann_text(ann_of(row.run, row.truth, row.values)),
         "made_of": searched_by(row.run),
         "chips": phrases(row.run.config, differ),
         "times": times_of(row.run.timing),

@@ -6,7 +6,7 @@ BENCHBENCH_LLM_CACHE_BYTES.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 
 from django.conf import settings
@@ -29,28 +29,27 @@ _passed_by: ContextVar[bool] = ContextVar("answers_passed_by", default=False)
 _not_kept: ContextVar[bool] = ContextVar("answers_not_kept", default=False)
 
 
-@contextmanager
-def passing_by_answers() -> Iterator[None]:
+def passing_by_answers() -> AbstractContextManager[None]:
     """Neither read nor keep answers while this lasts: whoever asks hears what the model says now."""
-    token = _passed_by.set(True)
-    try:
-        yield
-    finally:
-        _passed_by.reset(token)
+    return _true(_passed_by)
 
 
 def are_passed_by() -> bool:
     return _passed_by.get()
 
 
-@contextmanager
-def keeping_no_answers() -> Iterator[None]:
+def keeping_no_answers() -> AbstractContextManager[None]:
     """Keep nothing of what is answered while this lasts; what was kept before still answers."""
-    token = _not_kept.set(True)
+    return _true(_not_kept)
+
+
+@contextmanager
+def _true(variable: ContextVar[bool]) -> Iterator[None]:
+    token = variable.set(True)
     try:
         yield
     finally:
-        _not_kept.reset(token)
+        variable.reset(token)
 
 
 def are_kept() -> bool:

@@ -1,0 +1,28 @@
+"""An experiment of two strategies over the words of tests/retrieval/words.py."""
+
+import json
+from pathlib import Path
+
+from apps.benchmarks.launching import launch
+from apps.benchmarks.models import Benchmark
+from apps.benchmarks.repeating.experiment_plans import plan_experiment
+from apps.benchmarks.repeating.experiments import prepare_experiment
+from apps.operations.working import wait
+from tests.benchmarks.laboratory import write
+from tests.retrieval.words import BAG, write_documents
+
+QUESTIONS = [("q1", "beta", "B", ["sec_1"]), ("q2", "zeta", "C", ["sec_3"]), ("q3", "gamma", "A", ["sec_2"])]
+STRATEGIES = [{"name": "flat"}, {"name": "lod_embed", "doc_top_k": 1}]
+SETTING = {"runs_per_query": 2, "top_k_values": [1, 3], "random_seed": 7}
+
+
+def run_word_experiment(folder: Path) -> Benchmark:
+    write_documents(folder / "documents")
+    names = ("id", "question", "document_id", "section_ids")
+    truth = [{**dict(zip(names, question, strict=True)), "answer": "", "evidence": []} for question in QUESTIONS]
+    (folder / "ground_truth.json").write_text(json.dumps(truth))
+    path = write(folder, strategies=STRATEGIES, embeddings=[{"model": BAG}], benchmark=SETTING)
+    benchmark = prepare_experiment(plan_experiment(path)).benchmark
+    wait(launch(benchmark))
+    benchmark.refresh_from_db()
+    return benchmark
