@@ -253,6 +253,9 @@ class RoundState(models.Model):
     basis = models.CharField(max_length=64, help_text="Hash of what the board was read from.")
     board = models.BinaryField(null=True, help_text="The question and the items, packed.")
     renewed_at = models.DateTimeField(null=True)
+    evidence = models.JSONField(
+        default=dict, help_text="Names of the index of its texts and of the model whose grades are evidence."
+    )
 
     def __str__(self) -> str:
         return f"{self.round}, {self.grades} grades"

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from apps.judging.errors import RoundError
 from apps.judging.models import Round
+from benchbench.ir.judging.evidence import Axes, Evidence
 from benchbench.ir.judging.fillings import require_measure
 from benchbench.ir.judging.judging import Judging
 from benchbench.ir.judging.orders import (
@@ -49,6 +50,9 @@ class Question:
     scale: Sequence[int]
     truths: Truths
     seed: int
+    axes: Axes | None = None
+    """What the texts of the pairs say (`benchbench.ir.judging.evidence`); None without vectors, as before a round is
+    opened."""
 
     def check(self, order: str) -> None:
         """Raise RoundError for a measure that no round can decide, and runs that the decisive order cannot weigh."""
@@ -67,7 +71,10 @@ class Question:
         """
         is_fair = any(grade <= 0 for truth in self.truths for grade in truth.values())
         taught = None if is_fair else ()
-        return Judging(self.pool, self.measure, self.scale, self.truths, seed=self.seed, taught=taught)
+        evidence = Evidence(self.axes)
+        return Judging(
+            self.pool, self.measure, self.scale, self.truths, seed=self.seed, taught=taught, evidence=evidence
+        )
 
     def holes(self) -> NDArray[np.bool_]:
         """(size,): which pairs have no judgment: those that a round is about."""

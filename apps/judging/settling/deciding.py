@@ -4,7 +4,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import islice
 from typing import Any
@@ -22,7 +22,15 @@ from apps.judging.models import Round, RoundItem, RoundState, Slot
 from apps.judging.ordering import Question
 from apps.judging.pooling import known_grades, pool_of, read_rankings
 from apps.judging.scales import grades_of
-from apps.judging.settling.consensus import said_in
+from apps.judging.settling.consensus import Said, said_in
+from apps.judging.settling.evidence import (
+    ModelEvidence,
+    calibration_sample,
+    index_of,
+    model_evidence,
+    model_grades,
+    text_axes,
+)
 from apps.judging.settling.packing import pack, unpack
 from benchbench.ir.judging.judging import Judging
 from benchbench.ir.judging.orders import sample_of, upcoming, weight_order
@@ -54,6 +62,8 @@ class Desk:
     sample: Numbers
     """The numbers of the round's pairs in the sample's order."""
     taken: dict[int, int] = field(default_factory=dict)
+    model: ModelEvidence = field(default_factory=ModelEvidence)
+    """The model whose grades the judging has for evidence."""
 
     def pair(self, item: int) -> Item:
         return self.question.pool.item(self.items[item])
@@ -74,16 +84,18 @@ def renew(round: Round) -> RoundState:
     round.refresh_from_db(fields=["state", "answered_at", "goes_on"])
     runs = runs_of(round)
     basis, said = basis_of(round, runs), said_in(round)
-    if row.mark == (mark := said.mark(basis)):
+    model = model_evidence(round, said)
+    if row.mark == (mark := said.mark(basis + model.mark)):
         return row
     desk = _desk(round, row, basis, runs)
-    changed = ["state", "grades", "mark", "sample_size", "sampled_from", "front", "renewed_at"]
+    changed = ["state", "grades", "mark", "evidence", "sample_size", "sampled_from", "front", "renewed_at"]
     if row.basis != basis:
         items = np.array([desk.ids.get(number, 0) for number in range(desk.question.pool.size)], np.int64)
         row.basis, row.board = basis, pack(desk.question, items)
         changed += ["basis", "board"]
     state = None
     if desk.judging is not None:
+        _inform(desk, desk.judging, round, model)
         _take_in(desk, desk.judging, said.grades)
         state = desk.judging.state()
         if round.is_open:
@@ -93,6 +105,8 @@ def renew(round: Round) -> RoundState:
     share = 1.0 if round.order == Round.Order.RANDOM else round.uniform_share
     judged = [desk.items[item] for item in said.done if item in desk.items]
     row.sample_size, row.sampled_from = len(sample_of(desk.sample, judged, share=share)[0]), len(desk.sample)
+    index = None if desk.question.axes is None else index_of(runs)
+    row.evidence = {"index": str(index or ""), "model": model.name}
     row.state = None if state is None else state.as_record()
     row.grades, row.mark, row.renewed_at = said.count, mark, timezone.now()
     row.save(update_fields=changed)
@@ -111,7 +125,7 @@ def _locked(round: Round) -> RoundState:
 
 def runs_of(round: Round) -> list[Run]:
     """Return the runs of a round, in the order in which its state names them by row."""
-    runs = round.runs.select_related("benchmark").order_by("benchmark", "run_order")
+    runs = round.runs.select_related("benchmark", "index__chunk_set").order_by("benchmark", "run_order")
     return list(runs.defer("config", "provenance", "timing", "warnings"))
 
 
@@ -119,6 +133,11 @@ def basis_of(round: Round, runs: Sequence[Run]) -> str:
     """Return a hash of what tells whether the rankings and the known judgments of a round are those of before."""
     of_runs = [(str(run.pk), run.status, run.failed_queries, str(run.completed_at)) for run in runs]
     return sha256(f"{round.mapping.resolved_at} {of_runs}".encode()).hexdigest()
+
+
+def mark_of(round: Round, basis: str, said: Said) -> str:
+    """Return the mark that a state of now has: of the rankings, what people said, and a model's evidence."""
+    return said.mark(basis + model_evidence(round, said).mark)
 
 
 def question_of(round: Round, runs: Sequence[Run]) -> tuple[Question, list[int]]:
@@ -145,10 +164,13 @@ def _desk(round: Round, row: RoundState, basis: str, runs: Sequence[Run]) -> Des
 
 
 def desk_of(round: Round) -> Desk:
-    """Return the desk of a round as it began, without a grade."""
+    """Return the desk of a round without a grade of people, and with the evidence of now."""
     row = RoundState.objects.filter(pk=round.pk).first() or RoundState(round=round)
     runs = runs_of(round)
-    return _made(round, row, basis_of(round, runs), runs)
+    desk = _made(round, row, basis_of(round, runs), runs)
+    if desk.judging is not None:
+        _inform(desk, desk.judging, round, model_evidence(round, said_in(round)))
+    return desk
 
 
 def _made(round: Round, row: RoundState, basis: str, runs: Sequence[Run]) -> Desk:
@@ -165,6 +187,7 @@ def _made(round: Round, row: RoundState, basis: str, runs: Sequence[Run]) -> Des
 def _read(round: Round, runs: Sequence[Run]) -> tuple[Question, Numbers]:
     """Return the question of a round and the item of each pair of its pool, 0 where that is none."""
     question, query_ids = question_of(round, runs)
+    question = replace(question, axes=text_axes(question.pool, runs))
     rows = RoundItem.objects.filter(round=round).values_list("query_id", "document_id", "pk")
     place_of = {query: place for place, query in enumerate(query_ids)}
     numbers = question.pool.numbers
@@ -174,6 +197,18 @@ def _read(round: Round, runs: Sequence[Run]) -> tuple[Question, Numbers]:
         if pair in numbers:  # a retry may change rankings
             items[numbers[pair]] = pk
     return question, items
+
+
+def _inform(desk: Desk, judging: Judging, round: Round, model: ModelEvidence) -> None:
+    """Give the judging the grades of the model that is evidence, unless it has them."""
+    if model == desk.model:
+        return
+    given = np.full(desk.question.pool.size, np.nan)
+    for item, grade in model_grades(round, model.name).items() if model.name else ():
+        if item in desk.items:
+            given[desk.items[item]] = grade
+    judging.inform(given if model.name else None)
+    desk.model = model
 
 
 def _take_in(desk: Desk, judging: Judging, grades: dict[int, int]) -> None:
@@ -198,13 +233,16 @@ def _note(round: Round, state: State) -> None:
 def _place_anew(round: Round, desk: Desk, judging: Judging, before: list[int]) -> list[int]:
     """Put the next items of the decisive order before all others that wait, and return them.
 
-    They are those of the greatest weights now; `before` are those of the last time, which stay where they are if they
-    are the same. Slots that somebody is taking at this moment are passed over: nothing waits for this.
+    They are what is left of the calibration sample, without which no model is evidence, then those of the greatest
+    weights now; `before` are those of the last time, which stay where they are if they are the same. Slots that
+    somebody is taking at this moment are passed over: nothing waits for this.
     """
     slots = Slot.objects.filter(round=round)
     given = slots.filter(Q(done=True) | Q(until__gte=Now())).values_list("item_id", flat=True)
     out = {desk.items[item] for item in given if item in desk.items}
-    coming = upcoming(weight_order(judging.weights()), desk.sample, out, share=round.uniform_share)
+    calibrating = [desk.items[item] for item in calibration_sample(round) if item in desk.items]
+    primary = np.concatenate([np.array(calibrating, np.int64), weight_order(judging.weights())])
+    coming = upcoming(primary, desk.sample, out, share=round.uniform_share)
     front = [desk.ids[number] for number, _ in islice((pair for pair in coming if pair[0] in desk.ids), PLACED_ANEW)]
     if front == before:
         return front

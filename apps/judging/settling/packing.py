@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from apps.judging.models import Round
 from apps.judging.ordering import Question, Truths
 from apps.judging.scales import grades_of
+from benchbench.ir.judging.evidence import AXES
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.measures import Measure
 
@@ -33,6 +34,7 @@ def pack(question: Question, items: Numbers) -> bytes:
         "judged": np.array([len(truth) for truth in question.truths], np.int64),
         "known": np.array([pair for truth in question.truths for pair in truth.items()], np.int64).reshape(-1, 2),
         "items": items,
+        "axes": np.empty((0, AXES), np.float16) if question.axes is None else question.axes,
     }
     file = io.BytesIO()
     np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
@@ -47,7 +49,9 @@ def unpack(packed: bytes, round: Round) -> tuple[Question, Numbers]:
     known = arrays["known"].tolist()
     truths: Truths = [dict(pairs) for pairs in _cut(known, arrays["judged"])]
     pool = Pool(documents, _cells(arrays), arrays["answered"], round.depth)
-    return Question(pool, Measure.parse(round.measure), grades_of(round.scale), truths, round.seed), arrays["items"]
+    axes = arrays["axes"] if len(arrays["axes"]) else None
+    question = Question(pool, Measure.parse(round.measure), grades_of(round.scale), truths, round.seed, axes)
+    return question, arrays["items"]
 
 
 def _cells(arrays: dict[str, NDArray[Any]]) -> NDArray[np.float64]:

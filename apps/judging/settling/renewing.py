@@ -4,14 +4,14 @@ A worker does it within seconds, once however often it is asked for meanwhile. W
 it, whoever needs the state does it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from apps.benchmarks.models import Run
 from apps.judging.models import Grade, Round, RoundState
 from apps.judging.settling.consensus import Said, said_in
-from apps.judging.settling.deciding import basis_of, renew, runs_of
+from apps.judging.settling.deciding import basis_of, mark_of, renew, runs_of
 from apps.operations.queueing import RENEW_STATE, enqueue_once
 from benchbench.ir.judging.state import State
 
@@ -25,6 +25,7 @@ class Stated:
     `state` is None for a round that compares nothing; its rows are `runs`. It counts `counted` of the grades that
     people gave, `said.count`; `is_current` tells whether it is of what is said now. `sample_size` of the pairs that it
     counts are the uniform sample, of the `sampled_from` that nobody had judged.
+    `evidence` names the index of its texts and the model whose grades are evidence, "" where there is none.
     """
 
     state: State | None
@@ -35,6 +36,7 @@ class Stated:
     renewed_at: datetime
     sample_size: int
     sampled_from: int
+    evidence: Mapping[str, str]
 
     @property
     def inclusion_probability(self) -> float:
@@ -50,19 +52,23 @@ def stated(round: Round, *, here: bool = False) -> Stated:
     runs = runs_of(round)
     basis, said = basis_of(round, runs), said_in(round)
     row = RoundState.objects.filter(round=round, renewed_at__isnull=False).defer("board").first()
-    if row is None or row.basis != basis or (row.mark != said.mark(basis) and (here or not _asked(round))):
+    mark = mark_of(round, basis, said)
+    if row is None or row.basis != basis or (row.mark != mark and (here or not _asked(round))):
         row = renew(round)
-        said = said if row.mark == said.mark(basis) else said_in(round)
+        if row.mark != mark:
+            said = said_in(round)
+            mark = mark_of(round, basis, said)
     assert row.renewed_at is not None
     return Stated(
         State.of_record(row.state) if row.state else None,
         runs,
         said,
         row.grades,
-        row.mark == said.mark(basis),
+        row.mark == mark,
         row.renewed_at,
         row.sample_size,
         row.sampled_from,
+        row.evidence,
     )
 
 

@@ -43,6 +43,18 @@ class Summary:
         return " ".join(parts)
 
     @property
+    def evidence(self) -> str:
+        """What the chance of relevance rests on, for the reader."""
+        index, model = self.stated.evidence.get("index"), self.stated.evidence.get("model")
+        parts = ["how the runs rank a document"]
+        if index:
+            parts.append(f'how near its text is to those graded (vectors of the index "{index}")')
+        if model:
+            parts.append(f"the grade of {model}, as evidence only: no grade of a model counts")
+        lacks = "" if index else " No run has an index with vectors for it, so texts are not compared."
+        return f"{', '.join(parts[:-1])} and {parts[-1]}.{lacks}" if len(parts) > 1 else f"{parts[0]}.{lacks}"
+
+    @property
     def age(self) -> str:
         """Of how many grades the state is, for the reader; empty where it counts all."""
         if self.stated.is_current:

@@ -1,23 +1,20 @@
 """Stress test of holes: what the documents that nobody judged could make of a verdict."""
 
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 import numpy as np
 from django.core.cache import cache
-from numpy.typing import NDArray
 
 from apps.benchmarks.measuring.evaluating import truth_of
 from apps.benchmarks.measuring.reading import rankings_of
 from apps.benchmarks.models import Run
 from apps.judging.llm.filling import grades_of, judges_for, mark_of
 from apps.judging.models import LLMJudge
+from apps.judging.settling.evidence import document_vectors, index_of
 from apps.results.comparison.comparing import CACHED_SECONDS, ComparingError, RunComparison
-from apps.retrieval.models import Chunk
-from apps.retrieval.search.vectors import table_store
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.judging.stress import Stress, stress
 from benchbench.ir.measures import Measure
@@ -77,7 +74,8 @@ def _holes(comparison: RunComparison, judges: Sequence[LLMJudge]) -> Holes:
     grades = {grade for of_query in truths for grade in of_query.values()}
     documents = {document for ids in pool.documents for document in ids}
     model = grades_of(judges, _unjudged(pool, query_ids, truths))
-    vectors = document_vectors(comparison.runs, documents.union(*truths) if truths else documents)
+    index = index_of(comparison.runs)
+    vectors = document_vectors(index, documents.union(*truths) if truths else documents) if index else {}
     tested = stress(
         pool,
         measure,
@@ -104,20 +102,3 @@ def _rankings(run: Run, query_ids: Sequence[int], cutoff: int | None) -> list[li
     """The first documents of each query, as deep as the measure looks; None of one that failed."""
     ranked = rankings_of(run)
     return [ranked[query_id][:cutoff] if query_id in ranked else None for query_id in query_ids]
-
-
-def document_vectors(runs: Sequence[Run], documents: Collection[Any]) -> dict[int, NDArray[np.float32]]:
-    """Return a vector of each document, the sum of those of its chunks, from the first index of the runs that has any.
-
-    {} where none has.
-    """
-    index = next((run.index for run in runs if run.index and run.index.dimension and run.index.chunk_set), None)
-    if index is None or index.chunk_set is None or index.dimension is None:
-        return {}
-    leaves = Chunk.objects.filter(chunk_set=index.chunk_set, level=0, document__in=list(documents))
-    document_of = dict(leaves.values_list("position", "document_id"))
-    ids, vectors = table_store().of(index.vector_table, index.dimension, sorted(document_of))
-    sums: dict[int, NDArray[np.float32]] = defaultdict(lambda: np.zeros(index.dimension or 0, np.float32))
-    for position, vector in zip(ids.tolist(), vectors, strict=True):
-        sums[document_of[position]] += vector
-    return dict(sums)

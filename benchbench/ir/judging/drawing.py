@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from benchbench.ir.judging.evidence import Features
 from benchbench.ir.judging.fillings import Shape, reached, values_of
 from benchbench.ir.judging.pool import Pool
-from benchbench.ir.judging.relevance import Relevance
+from benchbench.ir.judging.relevance import Drawn, Relevance
 from benchbench.ir.measures import Values
 
 CELLS_AT_ONCE = 4_000_000  # cells × fillings in an array
@@ -22,11 +23,12 @@ class Drawing:
     fillings before and after a grade differ by what the grade tells, and by no new luck.
     """
 
-    def __init__(self, pool: Pool, shape: Shape, outside: Values, *, draws: int, seed: int) -> None:
-        """`outside` is (levels, Q) of `fillings.counted`."""
-        self._pool, self._shape, self._outside, self._seed, self._draws = pool, shape, outside, seed, draws
+    def __init__(self, pool: Pool, features: Features, shape: Shape, outside: Values, *, draws: int, seed: int) -> None:
+        """`outside` is (levels, Q) of `fillings.counted`; of `features` the values count at the time of a draw."""
+        self._pool, self._features, self._shape, self._outside = pool, features, shape, outside
+        self._seed, self._draws = seed, draws
         self._uniform = np.random.default_rng((seed, 18)).random((pool.size, draws), np.float32)
-        self._chances = np.empty((0, 0), np.float32)
+        self._drawn: Drawn | None = None
         self._tails = np.ones(len(shape.levels), np.float32)
         self.values = np.empty((draws, pool.runs, pool.queries))
         """(draws, R, Q)."""
@@ -36,7 +38,7 @@ class Drawing:
 
         β and u are drawn with equal luck too.
         """
-        self._chances = model.drawn_chances(self._draws, np.random.default_rng((self._seed, 19)))
+        self._drawn = model.drawn(self._draws, np.random.default_rng((self._seed, 19)))
         self._tails = tails.astype(np.float32)
         for part in self._parts():
             self._draw(part, grades)
@@ -47,15 +49,19 @@ class Drawing:
 
     def _draw(self, part: slice, all_grades: Values) -> None:
         pool, levels = self._pool, self._shape.levels
-        start, stop = np.searchsorted(pool.cells[:, 0], (part.start, part.stop)).tolist()
+        start, stop = pool.rows_of_queries[part.start].start, pool.rows_of_queries[part.stop - 1].stop
         cells = pool.cells[start:stop]
         grades = all_grades[tuple(cells.T)]
         open_ = np.isnan(grades)
+        assert self._drawn is not None
+        holes = start + np.flatnonzero(open_)
+        chances = self._drawn.chances(self._features.values[holes], pool.cells[holes, 0])
+        uniform = self._uniform[holes]
         places = tuple((cells - [part.start, 0]).T)
         reach = []
         for level, tail in zip(reached(grades, levels), self._tails, strict=True):
             filled = np.repeat(level[:, None], self._draws, axis=1)
-            filled[open_] = self._uniform[start:stop][open_] < self._chances[start:stop][open_] * tail
+            filled[open_] = uniform < chances * tail
             whole = np.zeros((part.stop - part.start, pool.there.shape[1], self._draws), bool)
             whole[places] = filled
             reach.append(whole)

@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from benchbench.ir.judging.differences import OpenQuery, difference_bounds
 from benchbench.ir.judging.drawing import Drawing
+from benchbench.ir.judging.evidence import Evidence, Features
 from benchbench.ir.judging.fillings import Shape, counted, tails_of
 from benchbench.ir.judging.forecast import forecast
 from benchbench.ir.judging.outcomes import Outcomes, critical_value, likeliest_of, settled_together
 from benchbench.ir.judging.pool import Item, JudgingError, Pool
-from benchbench.ir.judging.relevance import Relevance, features_of, learn
+from benchbench.ir.judging.prior import PRIOR
+from benchbench.ir.judging.relevance import Prior, Relevance, learn
 from benchbench.ir.judging.state import MoreGrades, PairState, State
 from benchbench.ir.judging.weights import Expected, effects, squared
 from benchbench.ir.measures import Measure, Values
@@ -52,6 +54,8 @@ class Judging:
         confidence: float = 0.95,
         alpha: float = 0.05,
         taught: Collection[Item] | None = None,
+        evidence: Evidence | None = None,
+        prior: Prior = PRIOR,
     ) -> None:
         self.pool, self.measure, self.baseline, self.seed, self.draws = pool, measure, baseline, seed, draws
         self.confidence, self.alpha = confidence, alpha
@@ -73,10 +77,10 @@ class Judging:
         self.shape = Shape.of(pool, measure, sorted(self._scale))
         self.pairs = family_of(pool.runs, baseline)
         """The rows of both runs of each pair, (p,) each, as in `statistics.compare`."""
-        self._features = features_of(pool)
-        self._bounds: dict[int, tuple[Values, Values]] = {}
+        self._features, self._prior = Features(pool, evidence or Evidence()), prior
+        self._bounds = np.full((2, pool.queries, len(self.pairs[0])), np.nan)
         self._counted = counted(self._outside, self.shape.levels)
-        self._drawing = Drawing(pool, self.shape, self._counted, draws=draws, seed=seed)
+        self._drawing = Drawing(pool, self._features, self.shape, self._counted, draws=draws, seed=seed)
         self._model: Relevance | None = None
         self._learnt = 0
         self._touched: set[int] = set()
@@ -91,8 +95,13 @@ class Judging:
             raise JudgingError(f"The grade {grade:g} is not on the scale.", field="grade")
         self.grades[query, place] = np.nan if grade is None else float(grade)
         self._teaching[query, place] = grade is not None
-        self._bounds.pop(query, None)
+        self._bounds[:, query] = np.nan
         self._touched.add(query)
+
+    def inform(self, model_grades: Values | None) -> None:
+        """Take a language model's grades (size,), NaN where it gave none, for evidence in place of those so far."""
+        self._features.inform(model_grades)
+        self._model = None
 
     def state(self, *, bounds: bool = True) -> State:
         """The state after the grades so far. What an older model calls settled is looked at again by a new one.
@@ -180,12 +189,10 @@ class Judging:
 
     def bounds(self) -> tuple[Values, Values]:
         """(p,) each: the least and greatest difference of means of each pair of runs, over every filling."""
-        compared = np.flatnonzero(self.pool.answered).tolist()
-        for query in compared:
-            if query not in self._bounds:
-                row = OpenQuery.of(self.pool, self.shape, query, self.grades[query], self._counted[:, query])
-                self._bounds[query] = difference_bounds(self.shape, row, self.pairs)
-        ends = np.array([self._bounds[query] for query in compared]).mean(axis=0)
+        for query in np.flatnonzero(self.pool.answered & np.isnan(self._bounds[0, :, 0])).tolist():
+            row = OpenQuery.of(self.pool, self.shape, query, self.grades[query], self._counted[:, query])
+            self._bounds[:, query] = difference_bounds(self.shape, row, self.pairs)
+        ends = self._bounds[:, self.pool.answered].mean(axis=1)
         ends[np.abs(ends) < 1e-12] = 0.0  # what is left of sums that are 0
         return ends[0], ends[1]
 
@@ -211,6 +218,7 @@ class Judging:
         if self._model is None or abs(judged - self._learnt) >= max(1, LEARN_AFTER * self._learnt):
             self._learn()
         for query in self._touched:
+            self._features.query(self.grades, query)
             self._drawing.query(self.grades, query)
         self._touched.clear()
         values = self._drawing.values
@@ -225,7 +233,9 @@ class Judging:
     def _learn(self) -> None:
         grades = self.grades[tuple(self.pool.cells.T)]
         teaching = self._teaching[tuple(self.pool.cells.T)]
-        self._model = learn(self.pool, self._features, np.where(teaching & ~np.isnan(grades), grades > 0, np.nan))
+        self._features.all(self.grades)
+        relevant = np.where(teaching & ~np.isnan(grades), grades > 0, np.nan)
+        self._model = learn(self.pool, self._features.values, relevant, self._prior)
         self._learnt = int((~np.isnan(grades)).sum())
         self._drawing.all(self.grades, self._model, tails_of(self.grades, self.shape.levels))
         self._touched.clear()
@@ -235,7 +245,7 @@ class Judging:
     def _expected(self) -> Expected:
         assert self._model is not None
         chances = np.zeros(self.pool.there.shape)
-        chances[tuple(self.pool.cells.T)] = self._model.chances()
+        chances[tuple(self.pool.cells.T)] = self._model.chances(self._features.values, self.pool.cells[:, 0])
         return Expected.of(self.shape, self.grades, chances, self._counted[0])
 
     def _gains(self, importance: Values) -> Values:

@@ -16,6 +16,8 @@ from benchbench.ir.measures import Values
 from benchbench.ir.statistics.max_t import Family, Flipped
 from benchbench.ir.statistics.resampling import SAME
 
+AT_ONCE = 20  # fillings whose centred values are in memory together: as many as a processor's cache holds
+
 
 def critical_value(expected: Values, baseline: int | None, *, alpha: float, resamples: int, seed: int) -> float:
     """What |t| has to exceed, of the expected values (R, Q); infinite where nothing can be significant."""
@@ -44,8 +46,12 @@ class Outcomes:
     def of(cls, values: Values, pairs: tuple[NDArray[np.intp], NDArray[np.intp]], critical: float) -> Outcomes:
         """Of `values` (m, R, Q) without NaN, Q ≥ 2, `pairs` of `max_t.family_of` and a `critical_value`."""
         means = values.mean(axis=2)
-        centred = values - means[:, :, None]
-        products = centred @ np.swapaxes(centred, 1, 2) / (values.shape[2] - 1)
+        products = np.empty((*values.shape[:2], values.shape[1]))
+        for start in range(0, len(values), AT_ONCE):
+            part = slice(start, start + AT_ONCE)
+            centred = values[part] - means[part, :, None]
+            np.matmul(centred, np.swapaxes(centred, 1, 2), out=products[part])
+        products /= values.shape[2] - 1
         own = np.diagonal(products, axis1=1, axis2=2)
         first, second = pairs
         variance = own[:, first] + own[:, second] - 2 * products[:, first, second]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,6 +92,12 @@ class Pool:
         """(Q, width): the best rank over the runs; infinite in an empty cell."""
         best: Values = self.ranks.min(axis=0)
         return best
+
+    @cached_property
+    def rows_of_queries(self) -> list[slice]:
+        """Per query, the numbers of its pairs."""
+        ends = np.cumsum(self.there.sum(axis=1)).tolist()
+        return [slice(start, stop) for start, stop in pairwise([0, *ends])]
 
     @cached_property
     def cells(self) -> NDArray[np.int64]:

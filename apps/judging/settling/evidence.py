@@ -1,0 +1,109 @@
+"""Evidence of relevance in a round besides the ranks of its runs: texts, and the grades of a calibrated model.
+
+It moves what is asked next and how probable a verdict is. It is no grade: no state counts it, no version holds it.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from django.db.models import Count, Max, QuerySet
+from numpy.typing import NDArray
+
+from apps.benchmarks.models import Run
+from apps.judging.llm import prompting
+from apps.judging.models import CalibrationItem, Grade, LLMJudge, Round
+from apps.judging.settling.consensus import Said
+from apps.retrieval.models import Chunk, Index
+from apps.retrieval.search.vectors import table_store
+from benchbench.ir.judging.calibration import LEAST
+from benchbench.ir.judging.evidence import Axes, axes_of
+from benchbench.ir.judging.pool import Pool
+
+MOST_PAIRS = 50_000  # of a pool whose texts are looked at: its vectors are in memory together once
+
+Vectors = NDArray[np.float32]
+
+
+def index_of(runs: Sequence[Run]) -> Index | None:
+    """Return the index of the first run that has one with vectors."""
+    indexes = (run.index for run in runs)
+    return next((index for index in indexes if index and index.dimension and index.chunk_set), None)
+
+
+def text_axes(pool: Pool, runs: Sequence[Run]) -> Axes | None:
+    """Return the coordinates of a pool's documents (`axes_of`); None without vectors, or past MOST_PAIRS pairs."""
+    index = index_of(runs)
+    if index is None or pool.size > MOST_PAIRS:
+        return None
+    vectors = document_vectors(index, {document for ids in pool.documents for document in ids})
+    if not vectors:
+        return None
+    row_of = {document: row for row, document in enumerate(vectors)}
+    rows = [row_of.get(int(str(document)), -1) for ids in pool.documents for document in ids]
+    return axes_of(pool, np.stack(list(vectors.values())), np.array(rows, np.int64))
+
+
+def document_vectors(index: Index, documents: Collection[Any]) -> dict[int, Vectors]:
+    """Return a vector of each document that has any in an index: the sum of those of its chunks."""
+    assert index.dimension is not None
+    leaves = Chunk.objects.filter(chunk_set=index.chunk_set, level=0, document__in=list(documents))
+    document_of = dict(leaves.values_list("position", "document_id"))
+    ids, vectors = table_store().of(index.vector_table, index.dimension, sorted(document_of))
+    sums: dict[int, Vectors] = defaultdict(lambda: np.zeros(index.dimension or 0, np.float32))
+    for position, vector in zip(ids.tolist(), vectors, strict=True):
+        sums[document_of[position]] += vector
+    return dict(sums)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEvidence:
+    """The model whose grades are evidence in a round, and a mark of these grades; both "" without such a model."""
+
+    name: str = ""
+    mark: str = ""
+
+
+def model_evidence(round: Round, said: Said) -> ModelEvidence:
+    """Return the model that was started last of those calibrated on a round: one query where no model judged it.
+
+    Calibrated is one whose prompt is that of now, and of which and of people there are LEAST grades at the beginning
+    of the calibration sample that both are done with. Its server is not asked: the stored grades are those calibrated.
+    """
+    judges = list(LLMJudge.objects.filter(round=round))
+    sample = calibration_sample(round) if judges else []
+    for judge in judges:
+        if (judge.prompt_version, judge.prompt_hash) != (prompting.VERSION, prompting.prompt_hash(round)):
+            continue
+        rows = _graded_by(round, judge.name)
+        if _shared(sample, said, dict(rows.filter(item__in=sample).values_list("item", "grade"))) >= LEAST:
+            counted = rows.aggregate(grades=Count("pk"), last=Max("pk"), at=Max("graded_at"))
+            return ModelEvidence(judge.name, f"{judge.name} {sorted(counted.items())}")
+    return ModelEvidence()
+
+
+def calibration_sample(round: Round) -> list[int]:
+    """Return the items of the calibration sample of a round, in its order."""
+    return list(CalibrationItem.objects.filter(round=round).order_by("place").values_list("item", flat=True))
+
+
+def model_grades(round: Round, name: str) -> dict[int, int]:
+    """Return the grades that a model gave in a round, by item; without what it could not tell."""
+    rows: Any = _graded_by(round, name).filter(grade__isnull=False).values_list("item", "grade")
+    return dict(rows)
+
+
+def _graded_by(round: Round, name: str) -> QuerySet[Grade]:
+    return Grade.objects.filter(item__round=round, source=Grade.Source.LLM, judge_name=name).order_by()
+
+
+def _shared(sample: Sequence[int], said: Said, asked: dict[int, int | None]) -> int:
+    """Return how many grades people and a model share before the first item that either is not done with."""
+    shared = 0
+    for item in sample:
+        if item not in asked or item not in said.done:
+            break
+        shared += item in said.grades and asked[item] is not None
+    return shared

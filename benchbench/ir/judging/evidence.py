@@ -1,0 +1,128 @@
+"""Evidence of relevance: what ranks, texts and a language model say of each pair of a pool, as columns of numbers.
+
+The columns, (size, 7 + R), are in this order:
+
+- `constant`: 1.
+- `ranks`: twice the mean over the runs of 1 / log2(rank + 1), which is 0 where a run does not rank the document.
+- `top`, `relevant`, `other`: closeness of the document to others of the same query: to all of them, each weighing
+  1 / its best rank; to those graded relevant; to those graded not relevant. Closeness to documents j of weights w is
+  Σ w · cos / (1 + Σ w), with cosines of vectors less their mean over the query's documents. (Feedback from judged and
+  from top documents as in Rocchio, The SMART Retrieval System, 1971, chapter 14.) A document is none of its own.
+- `found`: 1 where another document of the query is graded relevant.
+- `judge`: log P(grade | relevant) / P(grade | not) of the language model's grade, counted on the pairs that people
+  graded too. Each share begins as `SEEN_BEFORE` pairs of which the model grades as it grades all: no evidence.
+- one for each run: 1 / log2(rank + 1).
+
+A column without its data is 0, and so says nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchbench.ir.judging.pool import Pool
+from benchbench.ir.measures import Values
+
+COLUMNS = ("constant", "ranks", "top", "relevant", "other", "found", "judge")
+TOP, FOUND, JUDGE = (COLUMNS.index(name) for name in ("top", "found", "judge"))
+AXES = 16  # principal axes of a query's documents that are kept: with all of them closeness is hardly another
+SEEN_BEFORE, KAPPA_BEFORE = 4.0, 0.4
+
+Axes = NDArray[np.float16]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """What is there of a pool besides its ranks, in the order of its pairs."""
+
+    axes: Axes | None = None
+    """(size, AXES) of `axes_of`; None without vectors."""
+    model_grades: Values | None = None
+    """(size,): the grades of a calibrated language model, NaN where it gave none; None without such a model."""
+
+
+def axes_of(pool: Pool, vectors: NDArray[np.float32], rows: NDArray[np.int64]) -> Axes:
+    """(size, AXES): coordinates whose inner products are the cosines of documents within their query, centred.
+
+    `vectors` (n, d) has in its row `rows` (size,) the vector of each pair's document; −1 is none, and its coordinates
+    are 0. The best approximation by so few axes (Eckart and Young, Psychometrika 1936), in half precision. For w
+    documents of a query it costs w² · d.
+    """
+    axes = np.zeros((pool.size, AXES), np.float16)
+    for part in pool.rows_of_queries:
+        there = part.start + np.flatnonzero(rows[part] >= 0)
+        if len(there) < 2:
+            continue
+        centred = vectors[rows[there]].astype(np.float64)
+        centred -= centred.mean(axis=0)
+        norms = np.linalg.norm(centred, axis=1, keepdims=True)
+        unit = np.divide(centred, norms, out=np.zeros_like(centred), where=norms > 1e-6)
+        squares, directions = np.linalg.eigh(unit @ unit.T)
+        kept = min(AXES, len(there))
+        axes[there, :kept] = (directions * np.sqrt(np.maximum(squares, 0.0)))[:, ::-1][:, :kept]
+    return axes
+
+
+class Features:
+    """The columns of a pool after some grades: one more grade changes those of its query alone."""
+
+    def __init__(self, pool: Pool, evidence: Evidence) -> None:
+        ranks = pool.ranks[(slice(None), *pool.cells.T)]
+        by_run = 1.0 / np.log2(ranks + 1.0)
+        self._pool, self._model_grades = pool, evidence.model_grades
+        self._weights = 1.0 / ranks.min(axis=0)
+        self._axes = None if evidence.axes is None else evidence.axes.astype(np.float64)
+        self.values = np.zeros((pool.size, len(COLUMNS) + pool.runs))
+        """(size, 7 + R)."""
+        self.values[:, 0] = 1.0
+        self.values[:, 1] = by_run.mean(axis=0) * 2.0
+        self.values[:, len(COLUMNS) :] = by_run.T
+
+    def inform(self, model_grades: Values | None) -> None:
+        """Replace the language model's grades (size,); they show when all queries are renewed."""
+        self._model_grades = model_grades
+
+    def all(self, grades: Values) -> None:
+        """Renew the columns of all queries after the grades (Q, width), NaN in holes. Costs size · AXES."""
+        for query in range(self._pool.queries):
+            self.query(grades, query)
+        people = grades[tuple(self._pool.cells.T)]
+        self.values[:, JUDGE] = 0.0 if self._model_grades is None else _log_ratios(self._model_grades, people)
+
+    def query(self, grades: Values, query: int) -> None:
+        """Renew the columns of a query's text after a grade of it."""
+        part = self._pool.rows_of_queries[query]
+        own = grades[query, : part.stop - part.start]
+        relevant = (own > 0).astype(np.float64)
+        self.values[part, FOUND] = relevant.sum() - relevant > 0
+        if self._axes is not None:
+            weights = np.stack([self._weights[part], relevant, own <= 0], axis=1)
+            self.values[part, TOP:FOUND] = _closeness(self._axes[part], weights)
+
+
+def _closeness(axes: Values, weights: Values) -> Values:
+    """(n, m): of each of n documents to the others, of which m weightings (n, m) are given."""
+    sums = axes @ (axes.T @ weights) - (axes**2).sum(axis=1, keepdims=True) * weights
+    result: Values = sums / (1.0 + weights.sum(axis=0) - weights)
+    return result
+
+
+def _log_ratios(model: Values, people: Values) -> Values:
+    """(size,): what each grade of the model says, from the pairs that people graded too; 0 where it gave none."""
+    result = np.zeros(len(model))
+    asked = ~np.isnan(model)
+    both = asked & ~np.isnan(people)
+    relevant, other = model[both & (people > 0)], model[both & (people <= 0)]
+    positive = float((model[asked] > 0).mean())
+    for grade in np.unique(model[asked]):
+        of_all = float((model[asked] == grade).mean())
+        copied = of_all / (positive if grade > 0 else 1 - positive)
+        shares = []
+        for kind, agrees in ((relevant, grade > 0), (other, grade <= 0)):
+            before = KAPPA_BEFORE * copied * agrees + (1 - KAPPA_BEFORE) * of_all
+            shares.append(((kind == grade).sum() + SEEN_BEFORE * before) / (len(kind) + SEEN_BEFORE))
+        result[model == grade] = np.log(shares[0] / shares[1])
+    return result
