@@ -1,12 +1,12 @@
 """How many grades settle a round, counted where all grades are known, and the time of a state after one more grade.
 
-Real collections with their grades hidden: benchmarks of 100 queries, of 2 runs and of 5, drawn from Cranfield, SciFact and
-ADI (what is not listed there counts as judged not relevant). A round asks for grades, ten or a twentieth more at a time,
-until it says "settled": by depth and in the decisive order as ranks alone have them, and in the decisive order with the
-evidence of the model of relevance, one kind after the other. The prior is learnt from the other two collections; the
-one that is committed knows all three. A simulated language model copies a person's grade with the probability kappa, else
-it draws one as often as they are given; it is evidence from 30 graded pairs of a uniform sample on, which are asked for
-first and are counted.
+Real collections with their grades hidden: benchmarks of 100 queries, of 2 runs and of 5, drawn from Cranfield, SciFact
+and ADI (what is not listed there counts as judged not relevant). A round asks for grades, ten or a tenth more at a
+time, until it says "settled": by depth and in the decisive order as ranks alone have them, and in the decisive order
+with one kind of evidence more after the other. The prior is learnt from the other two collections; the one that is
+committed knows all three. A simulated language model copies a person's grade with the probability kappa, else it draws
+one as often as they are given; it is evidence from 30 graded pairs of a uniform sample on, which are asked for first
+and are counted.
 
 Needs the test collections beside the checkout (BENCHBENCH_SHARED_DATA names another place); without them it says so and
 does the rest.
@@ -33,7 +33,7 @@ from benchbench.ir.statistics.verdict import verdict
 
 MEASURE = Measure("nDCG", CUTOFF)
 SEEDS, TIMED = 35, 200
-GROWTH, FIRST = 1.05, 10  # a state is asked for after so many more grades
+GROWTH, FIRST = 1.1, 10  # a state is asked for after so many more grades
 UNTAUGHT = Prior((-2.0, 0, 0, 0, 0, 0, 1.0), (2.0, 2.0, 1.0, 1.0, 1.0, 1e-6, 0.5), (0.0, 1.0), 1.0)  # of ranks alone
 
 
@@ -145,8 +145,8 @@ def few_grades(seeds: int, ways: Sequence[Way]) -> None:
                 ]
                 print(
                     f"{name}, {runs} runs, {way.name}: settled after {grades:,.0f} grades, {grades / by_depth:.0%} of "
-                    f"those by depth, wrong {sum(one.wrong for one in rounds)} of {seeds}; foretold over needed, median "
-                    f"{np.median(ratios or [np.nan]):.1f}",
+                    f"those by depth, wrong {sum(one.wrong for one in rounds)} of {seeds}; foretold over needed, "
+                    f"median {np.median(ratios or [np.nan]):.1f}",
                     flush=True,
                 )
     for way in ways:

@@ -3,7 +3,8 @@
 Benchmarks of 2 to 5 runs are drawn from each collection. A tenth to a third of the pool's grades are taken for given,
 mostly of first places; the model is fitted, with a wide prior, to all grades and to the evidence that the given ones
 make. A coefficient's mean is that over the collections. Its variance is that within a collection and, times 1 + 1 / the
-number of collections, that between them: what is uncertain of one more collection.
+number of collections, that between them: what is uncertain of one more collection; no spread is less than
+LEAST_SPREADS.
 
 Needs the test collections beside the checkout (BENCHBENCH_SHARED_DATA names another place). The vectors of a collection
 that comes without are computed once, which takes minutes, and kept in the folder for temporary files.
@@ -32,6 +33,7 @@ QUERIES, DEPTH, CUTOFF = 100, 100, 10
 SEEDS = 12
 WIDE = Prior((-2.0, *[0.0] * (len(COLUMNS) - 1)), tuple([3.0] * len(COLUMNS)), (0.0, 1.0), 1.0)
 OF_JUDGE = 1.0, 0.5  # no collection has a model's grades: its evidence is taken at its word, or somewhat less
+LEAST_SPREADS = 2.0, 1.0, 2.0, 2.0, 2.0, 1.0, 0.0  # three collections are few: the next one may be unlike them
 
 
 @dataclass(frozen=True)
@@ -173,6 +175,7 @@ def prior_of(collections: Sequence[Collection], seeds: int = SEEDS) -> Prior:
     means, spreads = by_collection.mean(axis=0), np.sqrt(fits.var(axis=1, ddof=1).mean(axis=0) + between)
     means[JUDGE], spreads[JUDGE] = OF_JUDGE
     common = len(COLUMNS)
+    spreads[:common] = np.maximum(spreads[:common], LEAST_SPREADS)
     run = means[common], np.hypot(spreads[common], means[common + 1])
     figures = ([round(float(one), 2) for one in part] for part in (means[:common], spreads[:common], run))
     means_, spreads_, run_ = map(tuple, figures)

@@ -25,6 +25,7 @@ from benchbench.ir.statistics.max_t import family_of
 DRAWS = 200
 LEARN_AFTER = 0.05
 FEWEST_GRADES, FEWEST_RELEVANT = 30, 5  # below them nothing is called settled by the model
+EARLY, SURER = 100, 0.97  # with fewer grades the probability jumps: the verdict needs this one
 FLIPS = 10_000  # as `statistics.compare`: with fewer, near the bar, the last grade alone turns the verdict
 
 
@@ -121,7 +122,7 @@ class Judging:
         verdict, probability = self._verdict(outcomes, likeliest)
         reason = self._too_few()
         sure = settled_together(signs == likeliest, shares, self.confidence) & (reason is None)
-        settled = reason is None and probability >= self.confidence
+        settled = reason is None and probability >= self._bar
         pairs = self._pairs(outcomes, likeliest, shares, sure, self.bounds() if bounds else None)
         self._importance = self._undecided(outcomes, shares)
         return State(
@@ -211,6 +212,12 @@ class Judging:
                 f"these are {judged} and {relevant}."
             )
         return f"{told}; here are {judged} and {relevant}."
+
+    @property
+    def _bar(self) -> float:
+        """The probability from which on the verdict is settled."""
+        is_early = self._holes.any() and int(self._teaching.sum()) < EARLY
+        return max(self.confidence, SURER) if is_early else self.confidence
 
     def _outcomes(self) -> Outcomes:
         """The outcomes of the fillings, redrawn where grades came; by a new model where they grew by a twentieth."""

@@ -1,0 +1,130 @@
+"""Evidence of relevance besides ranks: texts, a language model's grades, and what complete collections taught."""
+
+import numpy as np
+import pytest
+
+from benchbench.ir.judging.evidence import COLUMNS, FOUND, JUDGE, Evidence, Features, axes_of
+from benchbench.ir.judging.judging import EARLY, SURER, Judging
+from benchbench.ir.judging.pool import Item, Pool
+from benchbench.ir.judging.prior import PRIOR
+from benchbench.ir.judging.relevance import learn
+from benchbench.ir.measures import Measure
+from tests.ir.judging.test_judging import benchmark, known
+
+RELEVANT, OTHER = COLUMNS.index("relevant"), COLUMNS.index("other")
+NDCG = Measure("nDCG", 5)
+
+
+def of_topics(pool: Pool, topics: list[dict], *, seed: int = 1) -> np.ndarray:
+    """The axes of documents whose vectors differ by topic (document id → number), and by some noise."""
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(4, 30))
+    items = [pool.item(number) for number in range(pool.size)]
+    vectors = np.stack([centres[int(topics[item.query][item.document])] + 0.3 * rng.normal(size=30) for item in items])
+    return axes_of(pool, vectors.astype(np.float32), np.arange(pool.size))
+
+
+def test_a_document_near_relevant_ones_is_likelier_than_one_near_others_and_no_document_is_near_itself():
+    pool = Pool.of([[["a", "b", "c", "d"]], [["d", "c", "b", "a"]]])
+    axes = of_topics(pool, [{"a": 0, "b": 1, "c": 0, "d": 1}])
+    features = Features(pool, Evidence(axes))
+    grades = pool.grades([{"a": 1.0, "b": 0.0}])
+    features.all(grades)
+    a, b, c, d = (features.values[pool.numbers[Item(0, one)]] for one in "abcd")
+    assert c[RELEVANT] > 0.3 > 0 > d[RELEVANT]
+    assert d[OTHER] > 0.3 > 0 > c[OTHER]
+    assert (a[RELEVANT], b[OTHER]) == pytest.approx((0, 0), abs=1e-3)
+    assert [row[FOUND] for row in (a, b, c, d)] == [0, 1, 1, 1]
+    model = learn(pool, features.values, np.full(pool.size, np.nan), PRIOR)
+    chances = model.chances(features.values, pool.cells[:, 0])
+    assert chances[pool.numbers[Item(0, "c")]] > chances[pool.numbers[Item(0, "d")]]
+
+
+def test_cosines_of_all_documents_are_those_of_their_axes_where_these_suffice():
+    pool = Pool.of([[[*range(12)]], [[*range(12)]]])
+    vectors = np.random.default_rng(3).normal(size=(12, 40)).astype(np.float32)
+    axes = axes_of(pool, vectors, np.arange(12)).astype(float)
+    centred = vectors - vectors.mean(axis=0)
+    unit = centred / np.linalg.norm(centred, axis=1, keepdims=True)
+    np.testing.assert_allclose(axes @ axes.T, unit @ unit.T, atol=5e-3)
+    rows = np.arange(12)
+    rows[4] = -1
+    assert not axes_of(pool, vectors, rows)[4].any()
+
+
+def test_one_more_grade_changes_the_columns_of_its_query_alone_and_as_all_grades_at_once_would():
+    rankings, truths = benchmark(3)
+    pool = Pool.of(rankings, depth=5)
+    axes = of_topics(pool, truths)
+    step, whole = Features(pool, Evidence(axes)), Features(pool, Evidence(axes))
+    grades = pool.grades([{} for _ in truths])
+    step.all(grades)
+    before = step.values.copy()
+    query, place = pool.place(pool.item(pool.rows_of_queries[7].start))
+    grades[query, place] = 2.0
+    step.query(grades, query)
+    whole.all(grades)
+    np.testing.assert_array_equal(step.values, whole.values)
+    changed = np.unique(pool.cells[(step.values != before).any(axis=1), 0])
+    assert changed.tolist() == [7]
+
+
+@pytest.mark.parametrize(("kappa", "low", "high"), [(0.9, 2.0, 9.0), (0.0, -0.5, 0.5)])
+def test_a_model_that_grades_as_people_do_says_much_and_one_that_guesses_says_nothing(kappa, low, high):
+    rankings, truths = benchmark(4, queries=60)
+    pool = Pool.of(rankings, depth=5)
+    grades = pool.grades(known(pool, truths))[tuple(pool.cells.T)]
+    rng = np.random.default_rng(5)
+    model = np.where(rng.random(pool.size) < kappa, grades, rng.permutation(grades))
+    model[:10] = np.nan
+    features = Features(pool, Evidence(model_grades=model))
+    features.all(pool.grades(known(pool, truths)))
+    told = features.values[:, JUDGE]
+    assert not told[:10].any(), "what it did not grade says nothing"
+    assert low < np.nanmean(told[model > 0]) - np.nanmean(told[model == 0]) < high
+
+
+def test_evidence_is_no_grade_and_leads_to_more_certainty():
+    rankings, truths = benchmark(6, queries=60)
+    pool = Pool.of(rankings, depth=5)
+    some = [{d: t[d] for d in ids[:2]} for ids, t in zip(pool.documents, truths, strict=True)]
+    plain = Judging(pool, NDCG, [0, 1, 2], some, seed=2)
+    grades = pool.grades(known(pool, truths))[tuple(pool.cells.T)]
+    informed = Judging(pool, NDCG, [0, 1, 2], some, seed=2, evidence=Evidence(of_topics(pool, truths), grades))
+    before, after = plain.state(), informed.state()
+    assert (after.judged, after.holes) == (before.judged, before.holes) == (120, pool.size - 120)
+    for one, other in zip(before.pairs, after.pairs, strict=True):
+        assert (one.least, one.greatest) == (other.least, other.greatest)
+        assert other.spread < 0.8 * one.spread
+    informed.inform(None)
+    plain.inform(grades)
+    assert plain.state().pairs[0].spread < before.pairs[0].spread
+    assert informed.state().pairs[0].spread > after.pairs[0].spread
+
+
+def test_before_any_grade_a_pair_that_more_runs_rank_higher_is_likelier():
+    pool = Pool.of([[["a", "b", "c"]], [["a", "c", "d"]]])
+    features = Features(pool, Evidence())
+    features.all(pool.grades([{}]))
+    model = learn(pool, features.values, np.full(pool.size, np.nan), PRIOR)
+    chances = model.chances(features.values, pool.cells[:, 0])
+    a, b, d = (chances[pool.numbers[Item(0, one)]] for one in "abd")
+    assert 0.9 > a > b > d > 0.01
+
+
+def test_with_few_grades_a_verdict_must_be_surer_to_be_settled():
+    """The probability jumps then: of rounds that were stopped at .95 within 60 grades too many were wrong."""
+    between = 0
+    for seed in range(12):
+        rankings, truths = benchmark(seed, queries=60, gap=0.9)
+        pool = Pool.of(rankings, depth=5)
+        judging = Judging(pool, NDCG, [0, 1, 2], [{} for _ in truths], seed=seed)
+        for number in np.argsort(pool.best[tuple(pool.cells.T)], kind="stable")[:EARLY].tolist():
+            item = pool.item(number)
+            judging.grade(item, truths[item.query][item.document])
+            if number % 5 == 0:
+                state = judging.state(bounds=False)
+                early = state.reason is None and 0.95 <= state.probability < SURER and state.judged < EARLY
+                between += early
+                assert not (early and state.settled)
+    assert between
