@@ -254,7 +254,9 @@ class RoundState(models.Model):
     board = models.BinaryField(null=True, help_text="The question and the items, packed.")
     renewed_at = models.DateTimeField(null=True)
     evidence = models.JSONField(
-        default=dict, help_text="Names of the index of its texts and of the model whose grades are evidence."
+        default=dict,
+        db_default={},
+        help_text="Names of the index of its texts and of the model whose grades are evidence.",
     )
 
     def __str__(self) -> str:

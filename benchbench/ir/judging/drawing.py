@@ -29,12 +29,13 @@ class Drawing:
         self._seed, self._draws = seed, draws
         self._uniform = np.random.default_rng((seed, 18)).random((pool.size, draws), np.float32)
         self._drawn: Drawn | None = None
-        self._tails = np.ones(len(shape.levels), np.float32)
+        self._tails = np.ones((len(shape.levels), pool.size), np.float32)
         self.values = np.empty((draws, pool.runs, pool.queries))
         """(draws, R, Q)."""
 
     def all(self, grades: Values, model: Relevance, tails: Values) -> None:
-        """Draw all queries by a model, and `tails` (levels,): the chance that a relevant document reaches each level.
+        """Draw all queries by a model, and `tails` (levels, size): the chance that each pair, if relevant, reaches each
+        level.
 
         β and u are drawn with equal luck too.
         """
@@ -61,7 +62,7 @@ class Drawing:
         reach = []
         for level, tail in zip(reached(grades, levels), self._tails, strict=True):
             filled = np.repeat(level[:, None], self._draws, axis=1)
-            filled[open_] = uniform < chances * tail
+            filled[open_] = uniform < chances * tail[holes, None]
             whole = np.zeros((part.stop - part.start, pool.there.shape[1], self._draws), bool)
             whole[places] = filled
             reach.append(whole)

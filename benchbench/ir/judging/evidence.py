@@ -18,18 +18,20 @@ A column without its data is 0, and so says nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchbench.ir.judging.fillings import reached, tails_of
 from benchbench.ir.judging.pool import Pool
 from benchbench.ir.measures import Values
 
 COLUMNS = ("constant", "ranks", "top", "relevant", "other", "found", "judge")
 TOP, FOUND, JUDGE = (COLUMNS.index(name) for name in ("top", "found", "judge"))
 AXES = 16  # principal axes of a query's documents that are kept: with all of them closeness is hardly another
-SEEN_BEFORE, KAPPA_BEFORE = 4.0, 0.4
+SEEN_BEFORE = 8.0
 
 Axes = NDArray[np.float16]
 
@@ -102,6 +104,23 @@ class Features:
             weights = np.stack([self._weights[part], relevant, own <= 0], axis=1)
             self.values[part, TOP:FOUND] = _closeness(self._axes[part], weights)
 
+    def tails(self, grades: Values, levels: Sequence[float]) -> Values:
+        """(levels, size): the chance that each pair, if relevant, reaches each level.
+
+        As often as relevant pairs of the same grade by the model reach it; these begin as `SEEN_BEFORE` like all.
+        """
+        of_all = tails_of(grades, levels)[:, None]
+        tails = np.repeat(of_all, self._pool.size, axis=1)
+        if self._model_grades is None:
+            return tails
+        people = grades[tuple(self._pool.cells.T)]
+        for grade in np.unique(self._model_grades[~np.isnan(self._model_grades)]):
+            alike = self._model_grades == grade
+            relevant = people[alike & (people > 0)]
+            reach = reached(relevant, levels).sum(axis=1, keepdims=True)
+            tails[:, alike] = (reach + SEEN_BEFORE * of_all) / (len(relevant) + SEEN_BEFORE)
+        return tails
+
 
 def _closeness(axes: Values, weights: Values) -> Values:
     """(n, m): of each of n documents to the others, of which m weightings (n, m) are given."""
@@ -116,13 +135,8 @@ def _log_ratios(model: Values, people: Values) -> Values:
     asked = ~np.isnan(model)
     both = asked & ~np.isnan(people)
     relevant, other = model[both & (people > 0)], model[both & (people <= 0)]
-    positive = float((model[asked] > 0).mean())
     for grade in np.unique(model[asked]):
-        of_all = float((model[asked] == grade).mean())
-        copied = of_all / (positive if grade > 0 else 1 - positive)
-        shares = []
-        for kind, agrees in ((relevant, grade > 0), (other, grade <= 0)):
-            before = KAPPA_BEFORE * copied * agrees + (1 - KAPPA_BEFORE) * of_all
-            shares.append(((kind == grade).sum() + SEEN_BEFORE * before) / (len(kind) + SEEN_BEFORE))
+        before = SEEN_BEFORE * float((model[asked] == grade).mean())
+        shares = [((kind == grade).sum() + before) / (len(kind) + SEEN_BEFORE) for kind in (relevant, other)]
         result[model == grade] = np.log(shares[0] / shares[1])
     return result

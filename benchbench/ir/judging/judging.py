@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from benchbench.ir.judging.differences import OpenQuery, difference_bounds
 from benchbench.ir.judging.drawing import Drawing
 from benchbench.ir.judging.evidence import Evidence, Features
-from benchbench.ir.judging.fillings import Shape, counted, tails_of
+from benchbench.ir.judging.fillings import Shape, counted
 from benchbench.ir.judging.forecast import forecast
 from benchbench.ir.judging.outcomes import Outcomes, critical_value, likeliest_of, settled_together
 from benchbench.ir.judging.pool import Item, JudgingError, Pool
@@ -74,7 +75,7 @@ class Judging:
             self._teaching[:] = False
             for query, place in map(pool.place, taught):
                 self._teaching[query, place] = True
-        self._scale = {*map(float, scale), *self.grades[~np.isnan(self.grades)].tolist(), *_all(self._outside)}
+        self._scale = {*map(float, scale), *self.grades[~np.isnan(self.grades)].tolist(), *chain(*self._outside)}
         self.shape = Shape.of(pool, measure, sorted(self._scale))
         self.pairs = family_of(pool.runs, baseline)
         """The rows of both runs of each pair, (p,) each, as in `statistics.compare`."""
@@ -244,7 +245,7 @@ class Judging:
         relevant = np.where(teaching & ~np.isnan(grades), grades > 0, np.nan)
         self._model = learn(self.pool, self._features.values, relevant, self._prior)
         self._learnt = int((~np.isnan(grades)).sum())
-        self._drawing.all(self.grades, self._model, tails_of(self.grades, self.shape.levels))
+        self._drawing.all(self.grades, self._model, self._features.tails(self.grades, self.shape.levels))
         self._touched.clear()
         self._critical = self._foretold = None
 
@@ -296,7 +297,3 @@ class Judging:
         at_holes, spread = at_holes[:, order], spread[order]
         gains = ((at_holes[first[deciding]] - at_holes[second[deciding]]) * spread) ** 2
         return forecast(outcomes, deciding, gains, confidence=self.confidence)
-
-
-def _all(rows: Sequence[Sequence[float]]) -> Iterator[float]:
-    return (grade for row in rows for grade in row)

@@ -1,4 +1,4 @@
-"""What complete collections teach of β and u before a round has any grade.
+"""Prior of the model of relevance: what complete collections teach of β and u before a round has any grade.
 
 `perf/prior.py` makes these figures from ADI, Cranfield and SciFact, and says how.
 """
