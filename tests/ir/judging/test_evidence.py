@@ -84,6 +84,19 @@ def test_a_model_that_grades_as_people_do_says_much_and_one_that_guesses_says_no
     assert low < np.nanmean(told[model > 0]) - np.nanmean(told[model == 0]) < high
 
 
+def test_how_relevant_a_relevant_pair_is_rests_on_the_grade_of_the_model():
+    pool = Pool.of([[[*range(60)]], [[*range(60)]]])
+    truth = dict(enumerate([0.0, 1.0, 2.0] * 20))
+    given = {document: grade for document, grade in truth.items() if document < 54}
+    features = Features(pool, Evidence(model_grades=np.array(list(truth.values()))))
+    tails = features.tails(pool.grades([given]), [1.0, 2.0])
+    assert tails[0] == pytest.approx(1), "what is relevant reaches the lowest level"
+    assert tails[1, 58] < 0.3
+    assert tails[1, 59] > 0.7
+    features.inform(None)
+    assert features.tails(pool.grades([given]), [1.0, 2.0])[1] == pytest.approx(0.5, abs=0.05)
+
+
 def test_evidence_is_no_grade_and_leads_to_more_certainty():
     rankings, truths = benchmark(6, queries=60)
     pool = Pool.of(rankings, depth=5)
