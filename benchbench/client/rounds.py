@@ -252,7 +252,6 @@ class PolicyVerdict(TypedDict):
     judged: int
     by_model: int
     holes: int
-    unit: Literal["query", "pair"] | None
     sampled: int
     gain: float | None
     estimand: str | None

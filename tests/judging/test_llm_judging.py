@@ -1,13 +1,9 @@
 """A language model as judge of a round: what it is asked, what is taken of its answers, what it never enters."""
 
-import json
 import re
-from io import StringIO
-from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.core.management import call_command
 
 from apps.judging.closing import close_round
 from apps.judging.errors import NotAJudgeError, RoundError, RoundStateError
@@ -249,20 +245,3 @@ def test_a_person_who_is_called_as_the_model_stays_a_person(round_of_ada: Round,
     grade_item(round_of_ada, item.pk, namesake, grade=1)
     assert Grade.objects.filter(item=item).count() == 2
     assert agreed_of(round_of_ada)[item.pk].grade == 1
-
-
-def test_commands_tell_the_cost_judge_and_compare(round_of_ada: Round, ada: User, server: LLMServer) -> None:
-    def run(*arguments: Any) -> Any:
-        out = StringIO()
-        call_command(*arguments, "--json", stdout=out, stderr=StringIO())
-        return json.loads(out.getvalue())
-
-    server.answer = lambda prompt: "1"
-    told = run("llm_judge", "fruit", "--llm", LLM)
-    assert (told["answers"], server.asked) == (10, [])
-    told = run("llm_judge", "fruit", "--llm", LLM, "--most", "4", "--start")
-    assert told["sentence"] == "It judged 4 of 10 items; its cap was 4 answers the last time."
-    assert (told["graded"], told["left"], told["calibration"]["figures"]) == (4, 6, None)
-    told = run("round_verdicts", "fruit", "--llm", LLM)
-    assert [one["policy"] for one in told["verdicts"]] == ["human", "human + llm", "corrected"]
-    assert ["draw one" in (one["why_not"] or "") for one in told["verdicts"]] == [False, True, True]

@@ -117,7 +117,6 @@ def _verdict(told: Verdicts, verdict: PolicyVerdict, runs: list[str]) -> dict[st
         "judged": verdict.judged,
         "by_model": verdict.by_model,
         "holes": verdict.holes,
-        "unit": verdict.unit or None,
         "sampled": verdict.sampled,
         "gain": verdict.gain,
         "estimand": verdict.estimand or None,

@@ -145,11 +145,8 @@ class PolicyVerdict(serializers.Serializer):
     judged = serializers.IntegerField(min_value=0, help_text="Pairs of the pool with a person's grade that counts.")
     by_model = serializers.IntegerField(min_value=0, help_text="With the model's.")
     holes = serializers.IntegerField(min_value=0, help_text="With none: not relevant.")
-    unit = serializers.ChoiceField(
-        ("query", "pair"), allow_null=True, help_text="Of `corrected`: what people judged a sample of."
-    )
-    sampled = serializers.IntegerField(min_value=0, help_text="How many of these the sample has.")
-    gain = serializers.FloatField(allow_null=True, help_text="By how many of these the model enlarges it.")
+    sampled = serializers.IntegerField(min_value=0, help_text="Of `corrected`: queries that people judged whole.")
+    gain = serializers.FloatField(allow_null=True, help_text="By how many queries the model enlarges that sample.")
     estimand = serializers.CharField(allow_null=True, help_text="What the differences are.")
     pairs = MixedPair(many=True)
 
