@@ -34,7 +34,7 @@ from apps.retrieval.rerankers.registry import RERANKERS
 from apps.retrieval.strategies import STRATEGIES
 from benchbench.access import visible
 from benchbench.ir.planning.ann_methods import STORES
-from benchbench.ir.planning.fields import FUSIONS, LEXICAL, SEARCH_MODES
+from benchbench.ir.planning.configuration import FUSIONS, LEXICAL, SEARCH_MODES
 
 
 class Indexes(Endpoint):

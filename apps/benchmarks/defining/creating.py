@@ -20,6 +20,7 @@ from apps.retrieval.models import Index
 from benchbench.database.references import referring
 from benchbench.errors import ConflictError
 from benchbench.ir.planning.configuration import Configuration
+from benchbench.ir.planning.labels import run_label
 from benchbench.ir.planning.matrix import Matrix
 
 
@@ -97,7 +98,7 @@ def run_of(benchmark: Benchmark, order: int, configuration: Configuration, index
     return Run(
         benchmark=benchmark,
         run_order=order,
-        label=configuration.label,
+        label=run_label(configuration),
         config=configuration.as_dict(),
         config_hash=configuration.hash,
         index=index,

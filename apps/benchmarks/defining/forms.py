@@ -13,8 +13,9 @@ from apps.benchmarks.measuring.measures import names_in
 from apps.mappings.models import Mapping
 from benchbench.access import visible
 from benchbench.errors import BenchbenchError
-from benchbench.ir.planning.axes import METHODS, RERANKING, REWRITING, SEARCH, whole_numbers
-from benchbench.ir.planning.fields import SEARCH_MODES
+from benchbench.ir.planning.axes import whole_numbers
+from benchbench.ir.planning.configuration import SEARCH_MODES
+from benchbench.ir.planning.labels import AXIS_WORDS, METHODS, RERANKING, REWRITING, SEARCH
 from benchbench.ir.planning.matrix import BY_KEY, KEYS, MatrixError
 from benchbench.site.pages import PageForm, SizedFileField
 
@@ -22,7 +23,7 @@ MatrixFields: Any = type("MatrixFields", (forms.Form,), {key: field_of(axis) for
 
 
 def keys_of_section(section: str) -> tuple[str, ...]:
-    return tuple(key for key, axis in BY_KEY.items() if axis.section == section)
+    return tuple(key for key, axis in BY_KEY.items() if AXIS_WORDS[axis.field].section == section)
 
 
 class MeasuresForm(PageForm):
