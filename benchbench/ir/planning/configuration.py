@@ -110,7 +110,7 @@ class Configuration:
         return hashlib.sha256(json.dumps(entering, sort_keys=True).encode()).hexdigest()[:16]
 
     def normal(self) -> Configuration:
-        """Return the same search in its plainest form: keys that do not touch it, or repeat a default, at their default."""
+        """Return the same search in its plainest form: keys that do not touch it are at their default."""
         plain = {name: DEFAULTS[name] for name, axis in AXES.items() if not axis.touches(self)}
         if self.reranker == LATE_INTERACTION:
             plain["reranker"] = None
