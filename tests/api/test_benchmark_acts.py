@@ -154,7 +154,7 @@ def test_a_manifest_names_no_path_of_the_server(callers: Callers) -> None:
     assert (answer.status_code, list(answer.json()["errors"])) == (400, ["rerankers"])
 
 
-@pytest.mark.parametrize("manifest", [7, [], {}, "x", {"schema": "benchbench-manifest", "schema_version": "1.0"}])
+@pytest.mark.parametrize("manifest", [7, [], {}, "x", {"schema": "benchbench-experiment", "schema_version": "1.0"}])
 def test_what_is_no_manifest_is_told(callers: Callers, manifest: Any) -> None:
     answer = callers.owner.post("/benchmarks/manifest", {"manifest": manifest})
     assert (answer.status_code, answer.json()["code"]) == (400, "manifest")

@@ -1,4 +1,4 @@
-"""Forms of a new benchmark: the matrix in the words of a search engineer, its measures, a manifest."""
+"""Forms of a new benchmark: the matrix in the words of a search engineer, its measures, an experiment file."""
 
 import re
 from typing import Any
@@ -38,11 +38,11 @@ class ManifestForm(PageForm):
     content_field = "file"
 
     file = SizedFileField(
-        label="Manifest",
-        accept=".json,application/json",
+        label="Experiment file",
+        accept=".yaml,.yml,application/yaml",
         limit="BENCHMARK_DATASET_MAX_UPLOAD_BYTES",
-        remedy="Larger ones: run_benchmark --manifest FILE.",
-        help_text="The file that a benchmark's page gives by the button Manifest.",
+        remedy="Larger ones: run_benchmark --experiment FILE.",
+        help_text="The file that the button Experiment on a benchmark's page downloads.",
     )
     name = forms.CharField(
         max_length=200,
