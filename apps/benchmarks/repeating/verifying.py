@@ -63,7 +63,7 @@ def verify(benchmark: Benchmark) -> Verification:
     """
     if not benchmark.manifest:
         raise ManifestStateError(
-            f"The benchmark {benchmark.name!r} did not run from an experiment file with figures, so there is nothing to "
+            f"The benchmark {benchmark.name!r} did not run from an experiment file with figures: there is nothing to "
             "compare with."
         )
     if benchmark.status not in (Status.COMPLETED, Status.FAILED):
