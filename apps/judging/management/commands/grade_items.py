@@ -8,7 +8,7 @@ from django.db import transaction
 
 from apps.judging.errors import RoundError
 from apps.judging.finding import find_judge, find_round, items_named
-from apps.judging.grading import grade_item
+from apps.judging.grading import grade_item, lock_items
 from apps.judging.models import Grade, Round
 from apps.operations.commands import UseCaseCommand
 from benchbench.decimals import counted
@@ -47,7 +47,7 @@ def grade_rows(round: Round, judge: Any, path: Path) -> int:
     missing = [name for name in COLUMNS if name not in columns]
     if missing:
         raise RoundError(f"{path.name} has no column {missing[0]}: it needs {', '.join(COLUMNS)}.")
-    items, graded = items_named(round), 0
+    items, given = items_named(round), []
     for place, row in rows:
         where = place.rstrip(",")
         key, document, said = (str(row.get(name, "")) for name in COLUMNS)
@@ -55,12 +55,14 @@ def grade_rows(round: Round, judge: Any, path: Path) -> int:
             raise RoundError(f"{where}: the round has no item of {key!r} and {document!r}.")
         said = said.strip()
         grade: dict[str, Any] = {"kind": said} if said in WORDS else {"grade": _whole(said, where)}
+        given.append((where, items[key, document], grade | {"note": str(row.get("note") or "")}))
+    lock_items(round, {item_id for _, item_id, _ in given})
+    for where, item_id, grade in given:
         try:
-            grade_item(round, items[key, document], judge, note=str(row.get("note") or ""), **grade)
+            grade_item(round, item_id, judge, **grade)
         except RoundError as error:
             raise RoundError(f"{where}: {error.message}") from error
-        graded += 1
-    return graded
+    return len(given)
 
 
 def _whole(text: str, where: str) -> int:
