@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from apps.judging.errors import RoundStateError
 from apps.judging.handing import shown
-from apps.judging.judges import require_open
+from apps.judging.judges import hold_open, require_open
 from apps.judging.llm.launching import changes_of, parameters_of
 from apps.judging.llm.prompting import prompt_of, read_answer
 from apps.judging.models import Grade, LLMJudge, Round, RoundItem
@@ -44,6 +44,7 @@ class LLMJudgingHandler(Handler):
             rows.append(_grade(judge, item))
             lease.report(place + 1)
         with lease.commit():
+            hold_open(judge.round)
             Grade.objects.bulk_create(rows, ignore_conflicts=True)
 
     def finalise(self, operation: Operation) -> None:

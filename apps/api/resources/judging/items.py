@@ -28,7 +28,15 @@ from apps.api.serializers.judging.items import (
     Ungraded,
     UngradeRequest,
 )
-from apps.judging.grading import adjudicate, grade_item, grades_by, undo, ungrade, withdraw_adjudication
+from apps.judging.grading import (
+    adjudicate,
+    grade_item,
+    grades_by,
+    lock_items,
+    undo,
+    ungrade,
+    withdraw_adjudication,
+)
 from apps.judging.handing import next_items, shown
 from apps.judging.judges import require_lead, require_part
 from apps.judging.models import Grade, Round, RoundItem
@@ -87,11 +95,10 @@ class Grades(Endpoint):
         skip goes to others. 409 where you do not judge in the round, and once it is closed.
         """
         round = find_round(request, round_id)
+        grades = valid(GradesGiven, request.data)["grades"]
         with transaction.atomic():
-            kept = [
-                grade_item(round, given.pop("item_id"), request.user, **given)
-                for given in valid(GradesGiven, request.data)["grades"]
-            ]
+            lock_items(round, [given["item_id"] for given in grades])
+            kept = [grade_item(round, given.pop("item_id"), request.user, **given) for given in grades]
         return Response(GradesKept({"grades": kept}).data)
 
 
