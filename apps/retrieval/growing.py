@@ -1,7 +1,8 @@
 """Growing the tree of summaries above the chunks of an index: level by level, each by the vectors of the one below.
 
 A level is one batch (`grow`), which stores its summaries; batches that encode those follow, and the last of them is
-followed by the next level. Answers of a language model are kept, so that a level that was broken off goes on.
+followed by the next level. Summaries of a language model are stored as they come, so that a level goes on where it was
+broken off.
 """
 
 import time
@@ -108,7 +109,7 @@ def _summaries(index: Index, chunk_set: ChunkSet, level: int, lease: Lease, kept
     started = time.monotonic()
 
     def answer(prompt: str) -> str:
-        reply = ask(asked, prompt)
+        reply = ask(asked, prompt, lambda text: bool(text.strip()))
         if reply.is_cached:
             kept_ms.append(reply.ms)
         return reply.text

@@ -146,6 +146,10 @@ class TestGrowing:
         index = create_index(words, name="i", encoder=BAG, **LLM)
         with pytest.raises(OperationFailedError, match=r"A summary for the index .* came out empty"):
             wait(build_index(index))
+        server.answer = lambda prompt: "alpha beta"
+        wait(build_index(index))
+        index.refresh_from_db()
+        assert index.status == "ready", "the server is well again"
 
     def test_it_goes_by_vectors(self, words: Collection) -> None:
         with pytest.raises(IndexingError, match="raptor_extractive goes by vectors; name an encoder"):

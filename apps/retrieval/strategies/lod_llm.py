@@ -68,7 +68,8 @@ def _pick(query: Asked, view: View, mask: Mask, what: str, most: int) -> _Pick:
     told = view.described(offered)
     names = labels([(piece.document, piece.section) for piece in told], with_sections=what == "sections")
     lines = "\n".join(f"- {name}: {' '.join(piece.text.split())}" for name, piece in zip(names, told, strict=True))
-    reply = view.ask(PROMPT.format(what=what, most=most, question=query.text, offered=lines))
+    prompt = PROMPT.format(what=what, most=most, question=query.text, offered=lines)
+    reply = view.ask(prompt, lambda answer: bool(picked(answer, names)))
     named = picked(reply.text, names)[:most]
     chosen = offered[named] if named else near.ids[:most]
     return _Pick(chosen, reply, not named)
