@@ -21,6 +21,7 @@ from apps.retrieval.chunking import store_pieces
 from apps.retrieval.encoders import Encoder
 from apps.retrieval.fingerprints import text_hash
 from apps.retrieval.llms.asking import ask
+from apps.retrieval.llms.base import has_text
 from apps.retrieval.llms.servers import ASKS, checked_llm, load_llm
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.search.vectors import table_store
@@ -109,7 +110,7 @@ def _summaries(index: Index, chunk_set: ChunkSet, level: int, lease: Lease, kept
     started = time.monotonic()
 
     def answer(prompt: str) -> str:
-        reply = ask(asked, prompt, lambda text: bool(text.strip()))
+        reply = ask(asked, prompt, has_text)
         if reply.is_cached:
             kept_ms.append(reply.ms)
         return reply.text

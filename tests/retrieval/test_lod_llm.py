@@ -66,7 +66,6 @@ class TestKnownAnswers:
         self, words: Index, server: LLMServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """And not what looking it up takes: a thousand seconds, by this clock."""
-        server.answer = lambda prompt: "C" if "documents" in prompt else "sec_3"
         asked(words)
         LLMAnswer.objects.update(ms=3_000_000)
         clock, find, late = time.perf_counter, asking.find_answer, []
@@ -80,9 +79,15 @@ class TestKnownAnswers:
         answer = asked(words)
         assert hits(words, answer)[0] == ("B", "sec_1", 0.8944)
         assert (answer.calls.llm, answer.calls.fallback_used) == (2, True)
+
+    @pytest.mark.parametrize(("answer", "cached"), [("none", 2), (" \n", 0)])
+    def test_an_empty_answer_is_asked_again(self, words: Index, server: LLMServer, answer: str, cached: int) -> None:
+        """A text that names nothing is what the model says, an empty one what an ill server says."""
+        server.answer = lambda prompt: answer
+        assert asked(words).calls.fallback_used
         server.answer = lambda prompt: "C" if "documents" in prompt else "sec_3"
         again = asked(words)
-        assert (again.calls.llm_cached, again.calls.fallback_used) == (0, False), "what named nothing is not stored"
+        assert (again.calls.llm_cached, again.calls.fallback_used) == (cached, cached > 0)
 
     def test_only_what_is_offered_counts(self, words: Index, server: LLMServer) -> None:
         server.answer = lambda prompt: "D, C" if "documents" in prompt else "sec_2, sec_1"
