@@ -19,8 +19,8 @@ from django.core.management.base import (
 from django.db import Error, InterfaceError, OperationalError
 from redis.exceptions import RedisError
 
-from apps.operations.workers.limits import was_ended
 from benchbench.busy import busy
+from benchbench.database.failures import was_ended
 from benchbench.errors import BenchbenchError
 from benchbench.printable import on_one_line, printable
 
