@@ -63,7 +63,7 @@ def next_parts(index: Index, operation: Operation) -> Parts:
         return encode_parts(missing, np.ones(len(missing), bool), size)
     if chunk_set.completed_at is None:
         top = chunk_set.chunks.aggregate(top=Max("level"))["top"] or 0
-        return [({"part": "grow", "level": top + 1}, 1)]
+        return [({"part": "grow", "level": top + 1}, 0)]
     return []
 
 
@@ -82,7 +82,7 @@ def grow(index: Index, batch: Batch, lease: Lease) -> None:
     is_made = _is_there(index.chunk_set, level)
     made: Summaries | None = [] if is_made else _summaries(index, index.chunk_set, level, lease, kept_ms)
     if made is None:  # what it took, it will have taken the next time
-        with lease.commit(batches=[(batch.payload, 1)]):
+        with lease.commit(batches=[(batch.payload, 0)]):
             return
     with lease.commit(then=partial(next_parts, index, batch.operation)):
         locked = ChunkSet.objects.select_for_update(no_key=True).get(pk=index.chunk_set.pk)
