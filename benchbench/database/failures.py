@@ -1,4 +1,4 @@
-"""What PostgreSQL says of a statement that it did not do, told apart: gone, deadlocked, locked or broken off."""
+"""Failures of PostgreSQL by SQLSTATE: a connection that is gone, a deadlock, a held lock, a cancelled statement."""
 
 import psycopg
 from django.db import Error, InterfaceError
