@@ -13,6 +13,7 @@ from apps.collections.fingerprints import fingerprint, live
 from apps.collections.models import Collection, Document, Section
 from apps.collections.records import DocumentRecord, SectionRecord
 from apps.collections.sources import Source
+from benchbench.database.rereading import read_again
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.names import checked_name
 from benchbench.reading.alike import alike_sentence
@@ -95,7 +96,7 @@ def import_documents(
     and for an id stated twice with different content, `CollectionImportError` when there is no record at all,
     `ConflictError` where the collection holds the ids of external runs.
     """
-    locked = Collection.objects.select_for_update().get(pk=collection.pk)
+    locked = read_again(Collection.objects.select_for_update(), collection.pk)
     if locked.kind == Collection.Kind.EXTERNAL:
         raise ConflictError(
             f'The collection "{locked}" holds the ids of external runs, and no documents: choose another name.',

@@ -98,6 +98,21 @@ def test_what_it_cannot_tell_is_counted_and_told(round_of_ada: Round, ada: User,
     assert (told["graded"], told["cant_tell"], told["stage"], told["judge"]) == (8, 2, "completed", made.name)
 
 
+def test_only_an_answer_that_the_prompt_asks_for_is_stored(round_of_ada: Round, ada: User, server: LLMServer) -> None:
+    """An ill server's empty answer must not come again when the server is well."""
+    server.answer = lambda prompt: "" if "Figs are fruit" in prompt else "?" if "Pears are fruit" in prompt else "1"
+    judge(round_of_ada, ada)
+    Grade.objects.all().delete()
+    before = len(server.asked)
+    server.answer = lambda prompt: "2"
+    judge(round_of_ada, ada)
+    figs = Grade.objects.filter(item__document__external_id="d3")
+    assert set(figs.values_list("kind", "grade")) == {("grade", 2)}
+    pears = Grade.objects.filter(item__document__external_id="d1")
+    assert set(pears.values_list("kind", "grade")) == {("cant_tell", None)}, "which the prompt offers"
+    assert len(server.asked) - before == figs.count() == 2
+
+
 def test_what_it_would_cost_is_told_before_and_asks_nothing(round_of_ada: Round, ada: User, server: LLMServer) -> None:
     cost = preview(round_of_ada, LLM)
     assert server.asked == []

@@ -33,6 +33,7 @@ from apps.retrieval.models import Index
 from apps.retrieval.rerankers.registry import RERANKERS
 from apps.retrieval.strategies import STRATEGIES
 from benchbench.access import visible
+from benchbench.database.rereading import read_again
 from benchbench.ir.planning.ann_methods import STORES
 from benchbench.ir.planning.configuration import FUSIONS, LEXICAL, SEARCH_MODES
 
@@ -58,7 +59,7 @@ class Indexes(Endpoint):
         """
         collection = find_visible(Collection.objects.all(), collection_id, request.user)
         made = create_index(collection, owner=request.user, **valid(NewIndex, request.data))
-        return Response(IndexFacts(with_operation(Index.objects.all()).get(pk=made.pk)).data, status=201)
+        return Response(IndexFacts(read_again(with_operation(Index.objects.all()), made.pk)).data, status=201)
 
 
 def grid_of(data: dict[str, Any]) -> Grid:

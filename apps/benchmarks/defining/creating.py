@@ -15,7 +15,8 @@ from apps.datasets.models import DatasetVersion
 from apps.mappings.missing import require_modules
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import is_stale
-from apps.retrieval.availability import lack, parts_of_run
+from apps.operations.faults import traceback_of
+from apps.retrieval.availability import UnavailableError, lack, parts_of_run
 from apps.retrieval.models import Index
 from benchbench.database.references import referring
 from benchbench.errors import ConflictError
@@ -90,11 +91,11 @@ def _require_documents(mapping: Mapping) -> None:
 def run_of(benchmark: Benchmark, order: int, configuration: Configuration, index: Index) -> Run:
     """Return the run, not saved, of one configuration; it has failed already where its index could not be built, or
     what it searches by is not to be had here, or cannot search that index."""
-    error = f"Its index could not be built. {index.error}" if index.status == Index.Status.FAILED else ""
-    if not error and (lacking := lack(parts_of_run(index, configuration))):
-        error = f"{lacking}."
-    error = error or unable(index, configuration)
-    error = error[:1].upper() + error[1:]
+    error = traceback = ""
+    try:
+        _require_searchable(index, configuration)
+    except UnavailableError as refusal:
+        error, traceback = refusal.message, traceback_of(refusal)
     return Run(
         benchmark=benchmark,
         run_order=order,
@@ -104,7 +105,18 @@ def run_of(benchmark: Benchmark, order: int, configuration: Configuration, index
         index=index,
         status=Run.Status.FAILED if error else Run.Status.PENDING,
         error_message=error,
+        traceback=traceback,
     )
+
+
+def _require_searchable(index: Index, configuration: Configuration) -> None:
+    """Raise UnavailableError where a configuration cannot search an index here."""
+    if index.status == Index.Status.FAILED:
+        raise UnavailableError(f"Its index could not be built. {index.error}")
+    if lacking := lack(parts_of_run(index, configuration)):
+        raise UnavailableError(f"{lacking[0].upper()}{lacking[1:]}.")
+    if reason := unable(index, configuration):
+        raise UnavailableError(f"{reason[0].upper()}{reason[1:]}")
 
 
 def require_current(mapping: Mapping) -> DatasetVersion:

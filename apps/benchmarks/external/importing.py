@@ -26,6 +26,7 @@ from apps.datasets.models import Dataset, DatasetVersion
 from apps.mappings.external import external_mapping
 from apps.operations.models import Status
 from benchbench.database.references import referring
+from benchbench.database.rereading import read_again, refresh
 from benchbench.errors import ConflictError
 from benchbench.files.flowbaby.reading import OrderBy
 from benchbench.files.runs import RunFile
@@ -156,7 +157,7 @@ def _new_benchmark(dataset: Dataset, version: DatasetVersion | None, new: NewBen
 def _existing(benchmark: Benchmark, dataset: Dataset, version: DatasetVersion | None, *, is_told: bool) -> Benchmark:
     """Return the benchmark, locked, once it may take further runs."""
     rows = Benchmark.objects.select_for_update(of=("self",)).select_related("mapping__collection", "dataset_version")
-    benchmark = rows.get(pk=benchmark.pk)
+    benchmark = read_again(rows, benchmark.pk)
     if not benchmark.is_external:
         raise ConflictError(
             f"The benchmark {benchmark.name!r} runs a matrix of its own: import into a new benchmark, and compare the "
@@ -169,7 +170,7 @@ def _existing(benchmark: Benchmark, dataset: Dataset, version: DatasetVersion | 
             f"The benchmark {benchmark.name!r} already has a name and measures: leave them out.", field="benchmark"
         )
     external_mapping(dataset)
-    benchmark.mapping.refresh_from_db()
+    refresh(benchmark.mapping)
     return benchmark
 
 

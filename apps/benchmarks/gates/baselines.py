@@ -11,6 +11,7 @@ from apps.benchmarks.models import Baseline, Benchmark, Run
 from apps.datasets.models import Dataset
 from benchbench.access import visible
 from benchbench.database.references import referring
+from benchbench.database.rereading import refresh
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.finding import named_rows
 
@@ -60,7 +61,7 @@ def retire(baseline: Baseline, *, by: Any) -> None:
     changed = Baseline.objects.filter(pk=baseline.pk, retired_at=None).update(
         retired_at=now, retired_by=by, updated_at=now
     )
-    baseline.refresh_from_db()
+    refresh(baseline)
     if not changed:
         raise BaselineError(f'The baseline "{baseline.name}" of {baseline.dataset} is retired already.')
 

@@ -18,6 +18,7 @@ from apps.benchmarks.gates.baselines import approve, delete_baseline, retire
 from apps.benchmarks.models import Baseline, Run
 from apps.datasets.models import Dataset
 from benchbench.access import visible
+from benchbench.database.rereading import read_again
 
 OWNER = "run__benchmark"
 
@@ -49,7 +50,7 @@ class Baselines(Endpoint):
         runs = Run.objects.filter(benchmark__dataset_version__dataset=dataset)
         run = find_visible(runs, data["run_id"], request.user, through="benchmark")
         made = approve(run, name=data["name"], reason=data["reason"], by=request.user)
-        return Response(BaselineFacts(told(dataset).get(pk=made.pk)).data, status=201)
+        return Response(BaselineFacts(read_again(told(dataset), made.pk)).data, status=201)
 
 
 class OneBaseline(Endpoint):

@@ -39,6 +39,7 @@ from apps.benchmarks.models import Benchmark
 from apps.benchmarks.retrying import retry
 from apps.mappings.models import Mapping
 from benchbench.access import visible
+from benchbench.database.rereading import read_again, refresh
 
 # Of a request, by our words.
 KEYS = {"mapping": "mapping_id", "matrix": "config_matrix", "measures": "metrics_to_compute"}
@@ -160,11 +161,11 @@ def find(request: Request, benchmark_id: UUID) -> Benchmark:
 
 def facts(benchmark: Benchmark) -> Any:
     """Return what is told of a benchmark, as it is now."""
-    return BenchmarkFacts(with_run_counts(Benchmark.objects.all()).get(pk=benchmark.pk)).data
+    return BenchmarkFacts(read_again(with_run_counts(Benchmark.objects.all()), benchmark.pk)).data
 
 
 def started(benchmark: Benchmark, message: str) -> Response:
-    benchmark.refresh_from_db()
+    refresh(benchmark)
     benchmark.message = message  # type: ignore[attr-defined]
     return Response(StartedFacts(benchmark).data)
 

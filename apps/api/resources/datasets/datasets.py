@@ -22,6 +22,7 @@ from apps.datasets.models import Dataset
 from apps.datasets.uploading import read_upload, upload_turn
 from apps.mappings.deleting import delete_dataset
 from benchbench.access import may_change, visible
+from benchbench.database.rereading import read_again
 
 
 class Datasets(Endpoint):
@@ -62,7 +63,7 @@ class Datasets(Endpoint):
                 owner=request.user,
                 next_of=before,
             )
-        dataset = with_query_count(Dataset.objects.all()).get(pk=imported.version.dataset_id)
+        dataset = read_again(with_query_count(Dataset.objects.all()), imported.version.dataset_id)
         facts = {**DatasetFacts(dataset).data, "warnings": imported.report.sentences}
         return Response(facts, status=200 if imported.report.outcome == "unchanged" else 201)
 

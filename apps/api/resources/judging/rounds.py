@@ -31,6 +31,7 @@ from apps.judging.leading import change_round, find_judges
 from apps.judging.models import Round
 from apps.judging.opening import RoundOptions, open_round
 from benchbench.access import visible
+from benchbench.database.rereading import read_again
 
 
 class Rounds(Endpoint):
@@ -62,7 +63,7 @@ class Rounds(Endpoint):
         judges = find_judges(data.pop("judges"), nameable(request.user))
         with naming(runs="run_ids"):
             made = open_round(runs, RoundOptions(**data), judges=judges, owner=request.user)
-        return Response(RoundFacts(told().get(pk=made.pk)).data, status=201)
+        return Response(RoundFacts(read_again(told(), made.pk)).data, status=201)
 
 
 class OneRound(Endpoint):
@@ -85,7 +86,7 @@ class OneRound(Endpoint):
         if "judges" in data:
             data["judges"] = find_judges(data["judges"], nameable(request.user, round))
         change_round(round, request.user, **data)
-        return Response(RoundFacts(told().get(pk=round.pk)).data)
+        return Response(RoundFacts(read_again(told(), round.pk)).data)
 
     @extend_schema(operation_id="delete_round", responses={204: None})
     def delete(self, request: Request, round_id: UUID) -> Response:
