@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("benchmarks", "0011_digests_as_they_are")]
+    dependencies = [("benchmarks", "0012_refusals")]
 
     operations = [
         migrations.RemoveField("batchvalues", "digests"),
