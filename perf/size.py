@@ -1,8 +1,8 @@
 """The size of the code, by room: lines, modules, imports, small modules, and modules that one other alone imports.
 
-A line of code holds something besides blanks, a comment or a docstring. Migrations do not count. A small module has fewer
-than 40 lines of code; packages (`__init__.py`) count among the modules, and not among the small ones. An importer is
-another module of apps or benchbench; imports for the type checker alone make none.
+A line of code holds something besides blanks, a comment or a docstring. Migrations do not count. A small module has
+fewer than 40 lines of code; packages (`__init__.py`) count among the modules, and not among the small ones. An importer
+is another module of apps or benchbench; imports for the type checker alone make none.
 """
 
 import argparse

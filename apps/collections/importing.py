@@ -19,8 +19,8 @@ from benchbench.reading.alike import alike_sentence
 
 CHUNK = 1000
 ONE_DOCUMENT = (
-    "an id names one document. Give each document an id of its own; for one that is there in several versions, state it "
-    'once with all of them, such as "version": ["16.0", "17.0"] in its metadata'
+    "an id names one document. Give each document an id of its own; state one of several versions once, with all of "
+    'them in its metadata, such as "version": ["16.0", "17.0"]'
 )
 CONTENT = ("uri", "content_hash", "file_name", "title", "text", "metadata")
 

@@ -35,8 +35,10 @@ class StrictAdmin(ModelAdmin):
             raise BadRequest(message) from None
         words = len(list(smart_split(shown.query)))
         if words > SEARCH_WORDS:
-            said = f"Searched for the first {SEARCH_WORDS} of {words:,} words. Put words in quotes to search for a phrase."
-            self.message_user(request, said, messages.WARNING)
+            sentence = (
+                f"Searched for the first {SEARCH_WORDS} of {words:,} words. Quote a phrase to search for it whole."
+            )
+            self.message_user(request, sentence, messages.WARNING)
         return shown
 
     def get_search_results(self, request: HttpRequest, queryset: QuerySet[Any], search_term: str) -> Any:

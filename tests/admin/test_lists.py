@@ -147,7 +147,7 @@ def test_a_search_is_for_ten_words_at_most(admin_client: Client, admin_user: Use
     words = "a b c d e f g h i k"
     shown = admin_client.get(changelist_url(Document, q=f"{words} {' '.join('lmnopqrs' * 5)}"))
     assert [str(document) for document in shown.context["cl"].result_list] == [str(collection.documents.get())]
-    assert "Searched for the first 10 of 50 words. Put words in quotes" in shown.content.decode()
+    assert "Searched for the first 10 of 50 words. Quote a phrase" in shown.content.decode()
     for query, found in ((words, 1), (f"{words[:-1]} x", 0), (f'x "{words}, but no more"', 0), (f'"{words}, but"', 1)):
         shown = admin_client.get(changelist_url(Document, q=query))
         assert (len(shown.context["cl"].result_list), "Searched for" in shown.content.decode()) == (found, False)

@@ -213,8 +213,10 @@ def test_a_module_in_a_document_for_each_version_is_refused_by_what_mends_it(odo
     ]
     import_documents(Collection.objects.get(), stock, remove_missing=False)
     queries = write(tmp_path, [{**QUERIES[0], "expected": ["stock"]}])
-    remedy = "Import each as one document whose id is the name of the module, with all its versions as a list in its "
-    with pytest.raises(CommandError, match=f"stock. {remedy}metadata; or allow .* That is --allow-missing"):
+    remedy = (
+        "Import each as one document whose id is the name of the module, with all its versions as a list in its meta"
+    )
+    with pytest.raises(CommandError, match=rf"expects: stock\. {remedy}data; or allow .* That is --allow-missing"):
         run("--queries", queries, "--collection", "odoo", "--wait")
 
 
