@@ -19,6 +19,10 @@ from benchbench.names import checked_name
 from benchbench.reading.alike import alike_sentence
 
 CHUNK = 1000
+ONE_DOCUMENT = (
+    "an id names one document. Give each document an id of its own; state one of several versions once, with all of "
+    'them in its metadata, such as "version": ["16.0", "17.0"]'
+)
 CONTENT = ("uri", "content_hash", "file_name", "title", "text", "metadata")
 
 
@@ -141,7 +145,7 @@ def _fresh(chunk: list[DocumentRecord], seen: dict[str, bytes], report: ImportRe
         elif seen[record.external_id] == digest:
             report.duplicates += 1
         else:
-            raise record.error("was stated before with other content: an id names one document", "external_id")
+            raise record.error(f"was stated before with other content: {ONE_DOCUMENT}", "external_id")
     return fresh
 
 

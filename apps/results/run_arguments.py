@@ -15,8 +15,8 @@ def add_what_is_run(parser: CommandParser) -> None:
         "--queries",
         type=Path,
         metavar="FILE",
-        help="In place of a mapping: a file of judged queries, imported and mapped to --collection first, where "
-        "that is not done yet.",
+        help="In place of a mapping: judged queries in BenchBench JSON, module queries (SPEC-001), or any other format "
+        "of datasets (docs/formats.md); imported and mapped to --collection first, where that is not done yet.",
     )
     parser.add_argument("--collection", metavar="NAME", help="With --queries: name (or id) of the collection.")
     parser.add_argument(

@@ -51,8 +51,8 @@ def create_benchmark(
     _require_documents(mapping)
     newest = require_current(mapping)
     if not options.allow_missing:
-        require_found(mapping)
         require_modules(mapping)
+        require_found(mapping)
     stores = options.matrix.get("ann", ()) if experiment else ()
     most_values = max(settings.BENCHMARK_MAX_VALUES_PER_AXIS, len(indexes or ()), len(stores))
     parsed = Matrix.parse(options.matrix, max_runs=settings.BENCHMARK_MAX_RUNS, max_values=most_values)

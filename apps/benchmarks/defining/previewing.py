@@ -66,8 +66,8 @@ def preview(
     """Plan a matrix over a mapping without creating anything. Raises what `create_benchmark` raises for these."""
     version = require_current(mapping)
     if not allow_missing:
-        require_found(mapping)
         require_modules(mapping)
+        require_found(mapping)
     parsed = Matrix.parse(
         matrix, max_runs=settings.BENCHMARK_MAX_RUNS, max_values=settings.BENCHMARK_MAX_VALUES_PER_AXIS
     )
