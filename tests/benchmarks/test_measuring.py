@@ -13,6 +13,7 @@ from apps.benchmarks.measuring.measures import add_measures
 from apps.benchmarks.models import BatchValues, Benchmark, Evaluation, QueryResult
 from apps.benchmarks.progress import benchmark_event
 from apps.benchmarks.retrying import retry
+from apps.benchmarks.running import execution
 from apps.benchmarks.running.stages import Stages
 from apps.mappings.models import Mapping
 from apps.operations.models import Operation
@@ -87,6 +88,23 @@ def test_a_failed_query_has_no_value_and_a_retry_brings_it(library: Mapping, mon
     wait(retry(benchmark))
     require_as_stored(benchmark)
     assert set(benchmark.runs.values_list("failed_queries", flat=True)) == {0}
+
+
+def test_an_attempt_that_falls_over_amid_its_commit_leaves_no_values(
+    library: Mapping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    benchmark = make(library)
+    keep_values, errors = execution.keep_values, [OSError(5, "The disk is away")]
+
+    def fall_over_once(*arguments: Any) -> None:
+        keep_values(*arguments)
+        if errors:
+            raise errors.pop()
+
+    monkeypatch.setattr(execution, "keep_values", fall_over_once)
+    operation = wait(launch(benchmark))
+    assert operation.batches.get(ordinal=0).attempts == 2
+    require_as_stored(benchmark)
 
 
 def test_judgments_that_change_in_between_are_those_that_count(library: Mapping) -> None:

@@ -196,7 +196,11 @@ class TestErrors:
         assert raised.value.field == "matrix"
 
     def test_only_distinct_runs_count_against_the_limit(self):
-        Matrix.parse({"rrf_k_values": [1, 2, 3, 4]}, max_runs=1)
+        ranked = {"rrf_k_values": [1, 2, 3, 4]}
+        assert len(Matrix.parse({"search_modes": ["dense"], **ranked}, max_runs=1).configurations()) == 1
+        assert len(Matrix.parse({"search_modes": ["dense", "hybrid"], **ranked}, max_runs=5).configurations()) == 5
+        with pytest.raises(MatrixError, match="makes 5 runs; at most 4 are allowed"):
+            Matrix.parse({"search_modes": ["dense", "hybrid"], **ranked}, max_runs=4)
 
     def test_a_matrix_too_wide_to_spell_out_is_refused_at_once(self):
         wide = [*range(100, 120)]
