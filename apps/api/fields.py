@@ -1,7 +1,6 @@
 """Serializers and fields that read strictly: unknown keys and other types are errors."""
 
 from collections.abc import Mapping
-from datetime import datetime
 from re import ASCII, fullmatch
 from typing import Any, ClassVar
 from uuid import UUID
@@ -15,7 +14,6 @@ from rest_framework.settings import api_settings
 
 from apps.api import sentences
 from benchbench.reading.strict_json import kind, storable
-from benchbench.timestamps import timestamp
 
 EXACT = 2**53
 GREATEST = 2**31 - 1  # what a column of numbers holds
@@ -159,13 +157,6 @@ class AnyJSON(Spoken, serializers.JSONField):
 
 class FilePart(Spoken, serializers.FileField):
     default_error_messages = sentences.FILE
-
-
-class Moment(serializers.DateTimeField):
-    """A time that is told, in UTC whatever the time zone of the site is."""
-
-    def to_representation(self, value: datetime) -> str:
-        return timestamp(value)
 
 
 class AnyValue(Spoken, serializers.Field):

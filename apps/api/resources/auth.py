@@ -5,14 +5,40 @@ from typing import Any
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.api.access.authentication import BearerAuthentication
-from apps.api.access.serializers import Credentials, Refreshing, TokenPair
 from apps.api.access.signing_in import exchange, sign_in, sign_out
 from apps.api.endpoint import Endpoint
-from apps.api.fields import valid
+from apps.api.fields import Choice, StrictSerializer, Text, valid
+from apps.api.models import Scope
+
+
+class Credentials(StrictSerializer):
+    """Who signs in, and for what."""
+
+    username = Text(max_length=150)
+    password = Text(max_length=1000, trim_whitespace=False, style={"input_type": "password"})
+    scope = Choice(
+        Scope.choices,
+        default=Scope.WRITE.value,
+        help_text="read: look only; write: everything that you may do.",
+    )
+
+
+class Refreshing(StrictSerializer):
+    """The refresh token that was answered last."""
+
+    refresh = Text(max_length=5000)
+
+
+class TokenPair(serializers.Serializer):
+    """A new pair of tokens."""
+
+    access = serializers.CharField(help_text="Sent as Authorization: Bearer; lasts minutes.")
+    refresh = serializers.CharField(help_text="Exchanged for the next pair, once; lasts days.")
 
 
 @method_decorator(never_cache, name="dispatch")  # nobody in between keeps a token

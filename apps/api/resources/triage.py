@@ -1,11 +1,23 @@
-"""Triage on the wire: the lost documents of a run, and its weak slices."""
+"""Triage: the lost documents of a run, and its weak slices."""
 
+from functools import partial
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
 
-from apps.api.fields import Choice
-from apps.api.paging import Page, PageQuery
-from apps.api.serializers.results.results import VersionQuery
+from apps.api.endpoint import Endpoint
+from apps.api.fields import Choice, valid
+from apps.api.openapi import refusals
+from apps.api.paging import Page, PageQuery, answer_page
+from apps.api.resources.results import VersionQuery, measured_run
+from apps.benchmarks.models import Run
 from apps.results.causes import CAUSES
+from apps.results.triage.by_slice import slice_facts
+from apps.results.triage.losing import cause_rows
+from apps.results.triage.lost_documents import triage_of
 from benchbench.ir.triage import Loss
 
 LOSSES = [(loss.value, cause.name) for loss, cause in CAUSES.items()]
@@ -95,3 +107,70 @@ class SlicesFacts(serializers.Serializer):
     primary = serializers.CharField(help_text="The measure by which slices are weak.")
     metrics_flat = serializers.DictField(child=serializers.FloatField(allow_null=True), help_text="Over all queries.")
     slices = SliceFacts(many=True)
+
+
+class Triage(Endpoint):
+    model = Run
+    acts = {"GET": "view"}
+
+    @extend_schema(
+        operation_id="triage_run",
+        parameters=[VersionQuery],
+        responses={200: TriageFacts} | refusals(409),
+        tags=["runs"],
+    )
+    def get(self, request: Request, run_id: UUID) -> Response:
+        """Count the relevant documents that a run lost, by what kept them out.
+
+        409 where the run has no values, and for a run that was made elsewhere, whose stages are not known.
+        """
+        triage = triage_of(measured_run(request, run_id), **valid(VersionQuery, request.query_params))
+        losses = triage.losses
+        facts = {
+            "run_id": run_id,
+            "dataset_version": triage.evaluation.dataset_version.number,
+            "k": triage.k,
+            "queries": len(losses.judged),
+            "losing_queries": len(losses.queries),
+            "lost_documents": triage.count(),
+            "untraced_queries": losses.untraced,
+            "is_current": losses.is_current,
+            "causes": cause_rows(losses),
+        }
+        return Response(TriageFacts(facts).data)
+
+
+class LostDocuments(Endpoint):
+    model = Run
+    acts = {"GET": "view"}
+
+    @extend_schema(
+        operation_id="list_lost_documents",
+        parameters=[LostDocumentQuery],
+        responses={200: LostDocumentPage} | refusals(409),
+        tags=["runs"],
+    )
+    def get(self, request: Request, run_id: UUID) -> Response:
+        """List the relevant documents that a run lost, of the worst query first, with what happened to each."""
+        run = measured_run(request, run_id)
+        query = valid(LostDocumentQuery, request.query_params)
+        cause = query.get("cause")
+        triage = triage_of(run, version=query.get("version"))
+        tell = partial(triage.documents, cause=cause)
+        return answer_page(LostDocumentPage, range(triage.count(cause)), query, tell=tell)
+
+
+class Slices(Endpoint):
+    model = Run
+    acts = {"GET": "view"}
+
+    @extend_schema(
+        operation_id="slice_run", parameters=[VersionQuery], responses={200: SlicesFacts} | refusals(409), tags=["runs"]
+    )
+    def get(self, request: Request, run_id: UUID) -> Response:
+        """Show the means of a run over each slice of the queries, and which slices are weak.
+
+        409 where the run has no values, or its mapping was resolved again since.
+        """
+        run = measured_run(request, run_id)
+        return Response(SlicesFacts(slice_facts(run, **valid(VersionQuery, request.query_params))).data)

@@ -7,19 +7,54 @@ from uuid import UUID
 from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.access.addressed import find_visible
-from apps.api.endpoint import Endpoint
-from apps.api.fields import valid
+from apps.api.endpoint import Endpoint, find_visible
+from apps.api.fields import Choice, valid
 from apps.api.openapi import WARNINGS, file_headers, refusals
-from apps.api.serializers.results.exports import BenchmarkExportQuery, ResultsFormats, RunExportQuery
+from apps.api.resources.results import VersionQuery
 from apps.benchmarks.models import Benchmark, Run
 from apps.results.exporters import EXPORTERS
 from apps.results.exporting import export, file_name, lost_failures
 from benchbench.local_files.placing import write_pieces
 from benchbench.site.downloads import attachment
+
+
+def formats_of(kind: str) -> list[str]:
+    return [exporter.name for exporter in EXPORTERS.values() if exporter.exports == kind]
+
+
+class BenchmarkExportQuery(VersionQuery):
+    """What of a benchmark is downloaded."""
+
+    format = Choice(formats_of("benchmark"))
+
+
+class RunExportQuery(VersionQuery):
+    """What of a run is downloaded."""
+
+    format = Choice(formats_of("run"))
+
+
+class ResultsFormat(serializers.Serializer):
+    """A format that results are written in; a directory comes as a zip."""
+
+    name = serializers.CharField()
+    label = serializers.CharField(source="title")
+    exports = serializers.ChoiceField(["benchmark", "run"], help_text="What it exports.")
+    content_type = serializers.CharField()
+    extension = serializers.CharField()
+    marks_failures = serializers.BooleanField(
+        help_text="Whether it can mark failed queries; if not, they are left out."
+    )
+
+
+class ResultsFormats(serializers.Serializer):
+    """Formats by the names that `format` takes."""
+
+    formats = ResultsFormat(many=True)
 
 
 class Formats(Endpoint):

@@ -4,19 +4,75 @@ from typing import Any
 from uuid import UUID
 
 from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.access.addressed import find_visible
-from apps.api.endpoint import Endpoint
-from apps.api.fields import valid
+from apps.api.answers import ModelAnswer
+from apps.api.endpoint import Endpoint, find_visible
+from apps.api.fields import AnyJSON, AnyObject, ListOf, StrictSerializer, Text, VersionNumber, valid
 from apps.api.idempotency import idempotent
-from apps.api.paging import answer_page
-from apps.api.serializers.datasets.queries import NewQuery, QueriesQuery, QueryChange, QueryFacts, QueryPage
+from apps.api.paging import PageQuery, answer_page, page_of
 from apps.datasets.editing.queries import add_query, edit_query, remove_query
 from apps.datasets.finding import find_version
 from apps.datasets.models import Dataset, Query
-from apps.datasets.records import QueryRecord
+from apps.datasets.records import LENGTHS, SLICE_LENGTH, QueryRecord
+
+BLANK: dict[str, Any] = {"required": False, "allow_blank": True}
+
+
+class StateQuery(PageQuery):
+    """Which page, and of which version."""
+
+    version = VersionNumber(help_text="Default: the draft, else the newest version.")
+
+
+class QueriesQuery(StateQuery):
+    """Which queries."""
+
+    query_key = Text(required=False, trim_whitespace=False)
+
+
+class QueryChange(StrictSerializer):
+    """The fields to change; the others stay."""
+
+    query_text = Text(required=False, max_length=LENGTHS["text"])
+    slices = ListOf(child=Text(max_length=SLICE_LENGTH), required=False)
+    category = Text(**BLANK, max_length=LENGTHS["category"])
+    difficulty = Text(**BLANK, max_length=LENGTHS["difficulty"])
+    query_type = Text(**BLANK, max_length=LENGTHS["query_type"])
+    split = Text(**BLANK, max_length=LENGTHS["split"])
+    filters = AnyObject(required=False, help_text="Document metadata that the search must match.")
+    expected_answer = Text(**BLANK)
+    evidence = ListOf(child=AnyJSON(allow_null=True), required=False)
+    notes = Text(**BLANK)
+    metadata = AnyObject(required=False)
+
+
+class NewQuery(QueryChange):
+    """A new query."""
+
+    query_key = Text(max_length=LENGTHS["key"])
+    query_text = Text(max_length=LENGTHS["text"])
+
+
+class QueryAnswer(ModelAnswer):
+    """A query."""
+
+    query_key = serializers.CharField(source="key", help_text="Names the query in all versions.")
+    query_text = serializers.CharField(source="text")
+    evidence = serializers.ListField(child=serializers.JSONField())
+
+    class Meta:
+        model = Query
+        fields = [
+            *("id", "query_key", "query_text", "slices", "category", "difficulty", "query_type", "split", "filters"),
+            *("expected_answer", "evidence", "notes", "metadata", "since", "until"),
+        ]
+        extra_kwargs = {"id": {"help_text": "Of this wording: a reworded query has another id."}}
+
+
+QueryPage = page_of("queries", QueryAnswer)
 
 
 class Queries(Endpoint):
@@ -33,25 +89,25 @@ class Queries(Endpoint):
             rows = rows.filter(key=query["query_key"])
         return answer_page(QueryPage, rows, query)
 
-    @extend_schema(operation_id="add_query", request=NewQuery, responses={201: QueryFacts})
+    @extend_schema(operation_id="add_query", request=NewQuery, responses={201: QueryAnswer})
     @idempotent
     def post(self, request: Request, dataset_id: UUID) -> Response:
         """Add a query to the draft; 409 where the dataset has one of that key."""
         dataset = find_visible(Dataset.objects.all(), dataset_id, request.user)
         query = add_query(dataset, QueryRecord(**record_fields(valid(NewQuery, request.data))))
-        return Response(QueryFacts(query).data, status=201)
+        return Response(QueryAnswer(query).data, status=201)
 
 
 class OneQuery(Endpoint):
     model = Dataset
     acts = {"GET": "view", "PATCH": "change", "DELETE": "change"}
 
-    @extend_schema(operation_id="get_query", responses=QueryFacts)
+    @extend_schema(operation_id="get_query", responses=QueryAnswer)
     def get(self, request: Request, dataset_id: UUID, query_id: int) -> Response:
         """Show a query, one of an older version too."""
-        return Response(QueryFacts(query_at(request, dataset_id, query_id)).data)
+        return Response(QueryAnswer(query_at(request, dataset_id, query_id)).data)
 
-    @extend_schema(operation_id="edit_query", request=QueryChange, responses=QueryFacts)
+    @extend_schema(operation_id="edit_query", request=QueryChange, responses=QueryAnswer)
     def patch(self, request: Request, dataset_id: UUID, query_id: int) -> Response:
         """Change a query in the draft, all but its key.
 
@@ -59,7 +115,7 @@ class OneQuery(Endpoint):
         reworded or removed since.
         """
         query = query_at(request, dataset_id, query_id)
-        return Response(QueryFacts(edit_query(query, record_fields(valid(QueryChange, request.data)))).data)
+        return Response(QueryAnswer(edit_query(query, record_fields(valid(QueryChange, request.data)))).data)
 
     @extend_schema(operation_id="remove_query", responses={204: None})
     def delete(self, request: Request, dataset_id: UUID, query_id: int) -> Response:
