@@ -64,12 +64,15 @@ class Answer(DataclassSerializer):
         return Answer
 
     def build_enum_field(self, field_name: str, type_info: Any) -> tuple[Any, dict[str, Any]]:
-        return serializers.ChoiceField, {"choices": type_info.base_type.choices}
+        kind = type_info.base_type
+        return serializers.ChoiceField, {"choices": getattr(kind, "choices", None) or list(map(str, kind))}
 
     def get_extra_kwargs(self) -> dict[str, Any]:
         hints = get_type_hints(self.dataclass_definition.dataclass_type, include_extras=True)
         help_texts = {name: hint.__metadata__[0] for name, hint in hints.items() if hasattr(hint, "__metadata__")}
-        undeclared = {name: {"help_text": text} for name, text in help_texts.items() if name not in self._declared_fields}
+        undeclared = {
+            name: {"help_text": text} for name, text in help_texts.items() if name not in self._declared_fields
+        }
         return undeclared | super().get_extra_kwargs()
 
 

@@ -121,7 +121,7 @@ urlpatterns = [
     path(f"{ROUND}/agreement", rounds.Agreement.as_view(), name="agreement"),
     path(f"{ROUND}/close", rounds.CloseRound.as_view(), name="close_round"),
     path(f"{ROUND}/llm-judges", llm.Judges.as_view(), name="llm_judges"),
-    path(f"{ROUND}/llm-judges/preview", llm.Cost.as_view(), name="llm_cost"),
+    path(f"{ROUND}/llm-judges/preview", llm.CostPreview.as_view(), name="llm_cost"),
     path(f"{ROUND}/calibration-sample", llm.CalibrationSample.as_view(), name="calibration_sample"),
     path(f"{ROUND}/verdicts", llm.Verdicts.as_view(), name="verdicts"),
     path("schema", SpectacularAPIView.as_view(throttle_classes=[]), name="schema"),

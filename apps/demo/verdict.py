@@ -15,7 +15,7 @@ def reranking_verdict(benchmark: Benchmark) -> str:
         twin = plain.get(_rest(run)) if run.config["use_reranker"] else None
         if twin is None:
             continue
-        before, after = (run_results(either)["metrics_flat"][primary] or 0 for either in (twin, run))
+        before, after = (run_results(either).metrics_flat[primary] or 0 for either in (twin, run))
         ms = run.timing["total_ms"] - twin.timing["total_ms"]
         gain = f"{before:.4f} → {after:.4f} ({signed(after - before)})"
         lines.append(f"  {twin.label}: {gain}, {signed(ms, 0)} ms a query")

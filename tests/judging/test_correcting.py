@@ -13,7 +13,7 @@ from django.urls import reverse
 from apps.benchmarks.models import Benchmark, QueryResult
 from apps.judging.grading import grade_item
 from apps.judging.llm.board import Board, board_of
-from apps.judging.llm.describing import verdict_facts
+from apps.judging.llm.describing import verdicts_report
 from apps.judging.llm.sampling import draw_sample
 from apps.judging.llm.verdicts import CORRECTED, PolicyVerdict, verdicts_of
 from apps.judging.models import Grade, LLMJudge, Round
@@ -104,8 +104,8 @@ def test_it_says_what_was_sampled_and_what_is_estimated(
     words = unescape(text_of(admin_client.get(reverse("admin:round_verdicts", args=[opened.pk]))))
     assert f"people’s of {told.sampled} whole queries" in words
     assert told.estimand in words
-    fact = verdict_facts(verdicts_of(opened, calibrated))["verdicts"][2]
-    assert (fact["unit"], fact["sampled"], fact["judged"]) == ("query", told.sampled, told.judged)
+    fact = verdicts_report(verdicts_of(opened, calibrated)).verdicts[2]
+    assert (fact.unit, fact.sampled, fact.judged) == ("query", told.sampled, told.judged)
 
 
 def test_what_is_graded_beyond_a_gap_waits(calibrated: LLMJudge, opened: Round, ada: User) -> None:  # noqa: F811

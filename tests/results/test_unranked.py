@@ -66,8 +66,8 @@ def test_so_it_does_wherever_runs_are_told(benchmark: Benchmark, admin_client: C
     assert WHY in text_of(benchmark)
     assert WHY in admin_client.get(results_url(benchmark)).text
     told = results(benchmark)
-    assert [run["unranked"] for run in told["runs"]] == [WHY, None, None, None]
-    assert told["summary"]["best_run"] == str(benchmark.runs.get(run_order=2).pk)
+    assert [run.unranked for run in told.runs] == [WHY, None, None, None]
+    assert told.summary.best_run == benchmark.runs.get(run_order=2).pk
     for format in ("markdown", "html", "latex", "csv"):
         written = "".join(map(str, export(benchmark, format)))
         assert WHY.replace("%", "\\%" if format == "latex" else "%") in written.replace("&nbsp;", " "), format

@@ -1,6 +1,7 @@
 """Acts on an existing benchmark: clone, add measures, re-score, write a manifest."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 from uuid import UUID
 
 from drf_spectacular.types import OpenApiTypes
@@ -9,12 +10,13 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from apps.api.answers import Answer, answer_of, present
 from apps.api.endpoint import Endpoint, find_visible
 from apps.api.fields import AnyValue, Flag, ListOf, StrictSerializer, Text, VersionNumber, valid
 from apps.api.idempotency import idempotent
 from apps.api.naming import naming
 from apps.api.openapi import refusals
-from apps.api.resources.benchmarks import KEYS, BenchmarkFacts, facts, find
+from apps.api.resources.benchmarks import KEYS, BenchmarkAnswer, find, shown
 from apps.benchmarks.defining.cloning import clone
 from apps.benchmarks.defining.model_names import require_published
 from apps.benchmarks.measuring.measures import LONGEST, MOST, add_measures, besides_the_usual
@@ -22,9 +24,8 @@ from apps.benchmarks.measuring.rescoring import find_version, rescore
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.repeating.manifests import manifest_of
 from apps.benchmarks.repeating.reproducing import benchmark_from
-from apps.benchmarks.repeating.verifying import verify
+from apps.benchmarks.repeating.verifying import Verification, verify
 from apps.mappings.models import Mapping
-from apps.operations.models import Operation
 from benchbench.names import MAX_LENGTH
 
 
@@ -47,14 +48,16 @@ class MeasuresWanted(StrictSerializer):
     )
 
 
-class MeasuresFacts(serializers.Serializer):
-    """What a benchmark is measured by."""
+class MeasuresAnswer(serializers.Serializer):
+    """The measures of a benchmark."""
 
     added = serializers.ListField(
-        child=serializers.CharField(), help_text="The new measures, with their judged shares."
+        source="names", child=serializers.CharField(), help_text="The new measures, with their judged shares."
     )
     measures = serializers.ListField(child=serializers.CharField(), help_text="All, by their own names.")
-    operation_uuid = serializers.UUIDField(allow_null=True, help_text="That measures them on the queue; null: done.")
+    operation_uuid = serializers.UUIDField(
+        source="operation.pk", allow_null=True, help_text="That measures them on the queue; null: done."
+    )
 
 
 class Rescoring(StrictSerializer):
@@ -63,18 +66,17 @@ class Rescoring(StrictSerializer):
     version = VersionNumber(help_text="Default: the newest frozen version.")
 
 
-class RescoredFacts(serializers.Serializer):
+@dataclass(frozen=True)
+class RescoredAnswer:
     """The result of measuring on a version: `?version=` of the results has the values."""
 
-    benchmark_id = serializers.UUIDField()
-    dataset_version = serializers.IntegerField(min_value=1)
-    measured_runs = serializers.IntegerField(min_value=1, allow_null=True, help_text="Null: that is on the queue.")
-    unsearched_queries = serializers.IntegerField(
-        min_value=0, allow_null=True, help_text="New in this version, so never searched: not in the means."
-    )
-    dropped_queries = serializers.IntegerField(min_value=0, allow_null=True, help_text="No longer there.")
-    operation_uuid = serializers.UUIDField(allow_null=True, help_text="That measures on the queue; null: done.")
-    message = serializers.CharField()
+    benchmark_id: UUID
+    dataset_version: int
+    measured_runs: Annotated[int | None, "Null: that is on the queue."]
+    unsearched_queries: Annotated[int | None, "New in this version, so never searched: not in the means."]
+    dropped_queries: Annotated[int | None, "No longer there."]
+    operation_uuid: Annotated[UUID | None, "That measures on the queue; null: done."]
+    message: str
 
 
 @extend_schema_field({"type": "object", "additionalProperties": True})
@@ -92,27 +94,33 @@ class ManifestToRun(StrictSerializer):
     name = Text(default="", max_length=MAX_LENGTH, help_text="Default: the name in the manifest.")
 
 
-class VerificationFacts(serializers.Serializer):
+class VerificationAnswer(Answer):
     """Whether a benchmark repeats every value of the manifest that it was run from, to the last bit."""
 
     reproduces = serializers.BooleanField()
-    source = serializers.CharField(help_text="The name of the first benchmark.")
-    differences = serializers.ListField(child=serializers.CharField(), help_text="A sentence for each run.")
-    environment = serializers.ListField(child=serializers.CharField(), help_text="What else was different.")
+
+    class Meta:
+        dataclass = Verification
+        fields = ["reproduces", "source", "differences", "environment"]
+        extra_kwargs = {
+            "source": {"help_text": "The name of the first benchmark."},
+            "differences": {"help_text": "A sentence for each run."},
+            "environment": {"help_text": "What else was different."},
+        }
 
 
 class Clone(Endpoint):
     model = Benchmark
     acts = {"POST": "add"}
 
-    @extend_schema(operation_id="clone_benchmark", request=Cloning, responses={201: BenchmarkFacts})
+    @extend_schema(operation_id="clone_benchmark", request=Cloning, responses={201: BenchmarkAnswer})
     @idempotent
     def post(self, request: Request, benchmark_id: UUID) -> Response:
         """Make the benchmark once more, pending, on the mapping and the indexes as they are now; it is then yours."""
         benchmark = find(request, benchmark_id)
         find_visible(Mapping.objects.all(), benchmark.mapping_id, request.user)  # as for a new one
         data = valid(Cloning, request.data)
-        return Response(facts(clone(benchmark, owner=request.user, **data)), status=201)
+        return Response(shown(clone(benchmark, owner=request.user, **data)), status=201)
 
 
 class Measures(Endpoint):
@@ -120,7 +128,7 @@ class Measures(Endpoint):
     acts = {"POST": "change"}
 
     @extend_schema(
-        operation_id="add_measures", request=MeasuresWanted, responses={200: MeasuresFacts, 202: MeasuresFacts}
+        operation_id="add_measures", request=MeasuresWanted, responses={200: MeasuresAnswer, 202: MeasuresAnswer}
     )
     @idempotent
     def post(self, request: Request, benchmark_id: UUID) -> Response:
@@ -132,8 +140,7 @@ class Measures(Endpoint):
         data = valid(MeasuresWanted, request.data)
         with naming(**KEYS):
             added = add_measures(benchmark, besides_the_usual(data["metrics_to_compute"]), by=request.user)
-        told = {"added": added.names, "measures": added.measures, "operation_uuid": _key(added.operation)}
-        return Response(MeasuresFacts(told).data, status=202 if added.operation else 200)
+        return Response(MeasuresAnswer(added).data, status=202 if added.operation else 200)
 
 
 class Rescore(Endpoint):
@@ -141,7 +148,9 @@ class Rescore(Endpoint):
     acts = {"POST": "change"}
 
     @extend_schema(
-        operation_id="rescore_benchmark", request=Rescoring, responses={200: RescoredFacts, 202: RescoredFacts}
+        operation_id="rescore_benchmark",
+        request=Rescoring,
+        responses=dict.fromkeys((200, 202), answer_of(RescoredAnswer)),
     )
     @idempotent
     def post(self, request: Request, benchmark_id: UUID) -> Response:
@@ -155,20 +164,16 @@ class Rescore(Endpoint):
         version = None if number is None else find_version(benchmark, number)
         rescored = rescore(benchmark, version=version, by=request.user)
         done = rescored.operation is None
-        told = {
-            "benchmark_id": benchmark.pk,
-            "dataset_version": rescored.version.number,
-            "measured_runs": len(rescored.evaluations) if done else None,
-            "unsearched_queries": rescored.unsearched if done else None,
-            "dropped_queries": rescored.dropped if done else None,
-            "operation_uuid": _key(rescored.operation),
-            "message": rescored.sentence,
-        }
-        return Response(RescoredFacts(told).data, status=200 if done else 202)
-
-
-def _key(operation: Operation | None) -> UUID | None:
-    return operation.pk if operation else None
+        answer = RescoredAnswer(
+            benchmark_id=benchmark.pk,
+            dataset_version=rescored.version.number,
+            measured_runs=len(rescored.evaluations) if done else None,
+            unsearched_queries=rescored.unsearched if done else None,
+            dropped_queries=rescored.dropped if done else None,
+            operation_uuid=None if rescored.operation is None else rescored.operation.pk,
+            message=rescored.sentence,
+        )
+        return present(answer, status=200 if done else 202)
 
 
 class Manifest(Endpoint):
@@ -185,7 +190,7 @@ class RunManifest(Endpoint):
     model = Benchmark
     acts = {"POST": "add"}
 
-    @extend_schema(operation_id="run_manifest", request=ManifestToRun, responses={201: BenchmarkFacts})
+    @extend_schema(operation_id="run_manifest", request=ManifestToRun, responses={201: BenchmarkAnswer})
     @idempotent
     def post(self, request: Request) -> Response:
         """Make the benchmark of a manifest again, pending, on the same data, which is found here by its content.
@@ -196,14 +201,14 @@ class RunManifest(Endpoint):
         if isinstance(data["manifest"], dict):
             require_published(data["manifest"].get("matrix"))
         made = benchmark_from(data["manifest"], owner=request.user, name=data["name"])
-        return Response(facts(made), status=201)
+        return Response(shown(made), status=201)
 
 
 class Verified(Endpoint):
     model = Benchmark
     acts = {"GET": "view"}
 
-    @extend_schema(operation_id="verify_benchmark", responses={200: VerificationFacts} | refusals(409))
+    @extend_schema(operation_id="verify_benchmark", responses={200: VerificationAnswer} | refusals(409))
     def get(self, request: Request, benchmark_id: UUID) -> Response:
         """Compare a benchmark with the manifest that it was run from; 409 without one, and before it has ended."""
-        return Response(VerificationFacts(verify(find(request, benchmark_id)).as_dict()).data)
+        return Response(VerificationAnswer(verify(find(request, benchmark_id))).data)

@@ -1,6 +1,5 @@
 """Benchmarks: plan, make, list, look, delete; start, cancel, retry."""
 
-from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
@@ -9,7 +8,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.answers import Moment
+from apps.api.answers import Answer, ModelAnswer
 from apps.api.endpoint import Endpoint, find_visible
 from apps.api.fields import (
     Choice,
@@ -26,12 +25,13 @@ from apps.api.idempotency import idempotent
 from apps.api.matrices import MatrixField, completed
 from apps.api.naming import naming, naming_matrix
 from apps.api.openapi import refusals
-from apps.api.paging import Page, PageQuery, answer_page
+from apps.api.paging import PageQuery, answer_page, page_of
 from apps.benchmarks.cancelling import cancel
 from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.defining.model_names import require_published
 from apps.benchmarks.defining.modes import with_modes
 from apps.benchmarks.defining.options import CHOICES, MAX_REPETITIONS, MAX_SEED, BenchmarkOptions
+from apps.benchmarks.defining.previewing import Preview as Plan
 from apps.benchmarks.defining.previewing import preview
 from apps.benchmarks.deleting import delete_benchmark
 from apps.benchmarks.describing import with_run_counts
@@ -94,52 +94,50 @@ class BenchmarkQuery(PageQuery):
     status_filter = Choice(Status.choices, required=False)
 
 
-class BenchmarkFacts(serializers.Serializer):
-    """A benchmark in the API."""
+class BenchmarkAnswer(ModelAnswer):
+    """A benchmark."""
 
-    id = serializers.UUIDField()
-    name = serializers.CharField()
-    description = serializers.CharField(help_text="May be empty.")
-    owner_id = serializers.IntegerField(allow_null=True, help_text="null: it belongs to the whole staff.")
-    mapping_id = serializers.UUIDField()
-    status = serializers.ChoiceField(Status.choices)
-    total_runs = serializers.IntegerField(min_value=0)
-    completed_runs = serializers.IntegerField(min_value=0)
-    failed_runs = serializers.IntegerField(min_value=0)
-    created_at = Moment()
-    started_at = Moment(allow_null=True)
-    completed_at = Moment(allow_null=True)
+    completed_runs = serializers.IntegerField()
+    failed_runs = serializers.IntegerField()
     operation_uuid = serializers.UUIDField(source="operation_id", allow_null=True, help_text="The last start's.")
 
+    class Meta:
+        model = Benchmark
+        fields = [
+            *("id", "name", "description", "owner_id", "mapping_id", "status", "total_runs", "completed_runs"),
+            *("failed_runs", "created_at", "started_at", "completed_at", "operation_uuid"),
+        ]
 
-class BenchmarkPage(Page):
-    """A page of benchmarks."""
 
-    benchmarks = BenchmarkFacts(many=True)
+BenchmarkPage = page_of("benchmarks", BenchmarkAnswer)
 
 
-class StartedFacts(serializers.Serializer):
+class StartedAnswer(ModelAnswer):
     """A benchmark that was started, and the operation to watch."""
 
-    id = serializers.UUIDField()
-    status = serializers.ChoiceField(Status.choices)
     operation_uuid = serializers.UUIDField(source="operation_id")
     message = serializers.CharField()
 
+    class Meta:
+        model = Benchmark
+        fields = ["id", "status", "operation_uuid", "message"]
 
-class PreviewFacts(serializers.Serializer):
-    """What a matrix would do."""
 
-    total_runs = serializers.IntegerField(min_value=1)
-    labels = serializers.ListField(child=serializers.CharField(), help_text="Labels of the runs, in their order.")
-    queries = serializers.IntegerField(min_value=0)
-    distinct = serializers.DictField(child=serializers.IntegerField(), help_text="Distinct work over all queries.")
-    estimate_seconds = serializers.FloatField(help_text="Time of one worker in shared execution, without `builds`.")
-    builds = serializers.ListField(child=serializers.CharField(), help_text="Made before any query.")
-    indexes = serializers.ListField(child=serializers.CharField(), help_text="Those that are searched.")
-    resident_bytes = serializers.IntegerField(min_value=0, help_text="Memory that a worker needs.")
-    warnings = serializers.ListField(child=serializers.CharField())
-    explanation = serializers.CharField()
+class PreviewAnswer(Answer):
+    """The size of a benchmark: its runs by label, and the distinct work over all its queries."""
+
+    total_runs = serializers.IntegerField()
+
+    class Meta:
+        dataclass = Plan
+        extra_kwargs = {
+            "labels": {"help_text": "Labels of the runs, in their order."},
+            "distinct": {"help_text": "Distinct work over all queries."},
+            "estimate_seconds": {"help_text": "Time of one worker in shared execution, without `builds`."},
+            "builds": {"help_text": "Made before any query."},
+            "indexes": {"help_text": "Those that are searched."},
+            "resident_bytes": {"help_text": "Memory that a worker needs."},
+        }
 
 
 # Of a request, by our words.
@@ -160,7 +158,7 @@ class Benchmarks(Endpoint):
         return answer_page(BenchmarkPage, with_run_counts(rows), query)
 
     @extend_schema(
-        operation_id="create_benchmark", request=NewBenchmark, responses={201: BenchmarkFacts} | refusals(404)
+        operation_id="create_benchmark", request=NewBenchmark, responses={201: BenchmarkAnswer} | refusals(404)
     )
     @idempotent
     def post(self, request: Request) -> Response:
@@ -173,7 +171,7 @@ class Benchmarks(Endpoint):
         mapping, asked = searched(request, data)
         with naming(**KEYS), naming_matrix(data["config_matrix"]):
             made = create_benchmark(mapping, BenchmarkOptions.among(data, **asked), owner=request.user)
-        return Response(facts(made), status=201)
+        return Response(shown(made), status=201)
 
 
 class Preview(Endpoint):
@@ -181,7 +179,7 @@ class Preview(Endpoint):
     acts = {"POST": "view"}
 
     @extend_schema(
-        operation_id="preview_benchmark", request=BenchmarkPreview, responses={200: PreviewFacts} | refusals(404)
+        operation_id="preview_benchmark", request=BenchmarkPreview, responses={200: PreviewAnswer} | refusals(404)
     )
     def post(self, request: Request) -> Response:
         """Show what a matrix would do, without making anything; refuses what making a benchmark of it would refuse."""
@@ -189,17 +187,17 @@ class Preview(Endpoint):
         mapping, asked = searched(request, data)
         with naming(**KEYS), naming_matrix(data["config_matrix"]):
             planned = preview(mapping, owner=request.user, **asked)
-        return Response(PreviewFacts(asdict(planned) | {"total_runs": len(planned.labels)}).data)
+        return Response(PreviewAnswer(vars(planned) | {"total_runs": len(planned.labels)}).data)
 
 
 class OneBenchmark(Endpoint):
     model = Benchmark
     acts = {"GET": "view", "DELETE": "delete"}
 
-    @extend_schema(operation_id="get_benchmark", responses=BenchmarkFacts)
+    @extend_schema(operation_id="get_benchmark", responses=BenchmarkAnswer)
     def get(self, request: Request, benchmark_id: UUID) -> Response:
         """Show a benchmark."""
-        return Response(facts(find(request, benchmark_id)))
+        return Response(shown(find(request, benchmark_id)))
 
     @extend_schema(operation_id="delete_benchmark", responses={204: None})
     def delete(self, request: Request, benchmark_id: UUID) -> Response:
@@ -213,7 +211,7 @@ class Start(Endpoint):
     acts = {"POST": "change"}
     throttles = {"POST": "start"}
 
-    @extend_schema(operation_id="start_benchmark", request=None, responses=StartedFacts)
+    @extend_schema(operation_id="start_benchmark", request=None, responses=StartedAnswer)
     @idempotent
     def post(self, request: Request, benchmark_id: UUID) -> Response:
         """Start a benchmark, or resume one that was cancelled: runs that completed or failed are left as they are.
@@ -232,7 +230,7 @@ class Retry(Endpoint):
     acts = {"POST": "change"}
     throttles = {"POST": "start"}
 
-    @extend_schema(operation_id="retry_benchmark", request=None, responses=StartedFacts)
+    @extend_schema(operation_id="retry_benchmark", request=None, responses=StartedAnswer)
     @idempotent
     def post(self, request: Request, benchmark_id: UUID) -> Response:
         """Run what failed again: failed runs, and queries that failed in the others; 409 where nothing did."""
@@ -246,29 +244,29 @@ class Cancel(Endpoint):
     model = Benchmark
     acts = {"POST": "change"}
 
-    @extend_schema(operation_id="cancel_benchmark", request=None, responses=BenchmarkFacts)
+    @extend_schema(operation_id="cancel_benchmark", request=None, responses=BenchmarkAnswer)
     @idempotent
     def post(self, request: Request, benchmark_id: UUID) -> Response:
         """Cancel a running benchmark, which can be resumed by starting it; 409 where it does not run."""
         benchmark = find(request, benchmark_id)
         require_empty(request.data)
         cancel(benchmark)
-        return Response(facts(benchmark))
+        return Response(shown(benchmark))
 
 
 def find(request: Request, benchmark_id: UUID) -> Benchmark:
     return find_visible(Benchmark.objects.select_related("mapping__collection"), benchmark_id, request.user)
 
 
-def facts(benchmark: Benchmark) -> Any:
+def shown(benchmark: Benchmark) -> Any:
     """Return what is told of a benchmark, as it is now."""
-    return BenchmarkFacts(with_run_counts(Benchmark.objects.all()).get(pk=benchmark.pk)).data
+    return BenchmarkAnswer(with_run_counts(Benchmark.objects.all()).get(pk=benchmark.pk)).data
 
 
 def started(benchmark: Benchmark, message: str) -> Response:
     benchmark.refresh_from_db()
     benchmark.message = message  # type: ignore[attr-defined]
-    return Response(StartedFacts(benchmark).data)
+    return Response(StartedAnswer(benchmark).data)
 
 
 def searched(request: Request, data: dict[str, Any]) -> tuple[Mapping, dict[str, Any]]:

@@ -4,22 +4,23 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from apps.api.answers import answer_of, present
 from apps.api.endpoint import Endpoint, find_visible
 from apps.api.fields import GREATEST, Identifier, ListOf, StrictSerializer, Text, VersionNumber, Whole, valid
 from apps.api.openapi import refusals
-from apps.api.paging import Page, PageQuery, answer_page
+from apps.api.paging import PageQuery, answer_page, page_of
 from apps.benchmarks.comparability import RELATED
 from apps.benchmarks.measuring.measures import LONGEST
 from apps.benchmarks.models import Run
 from apps.datasets.finding import find_version
-from apps.results.comparison.comparing import MOST_RUNS, STANDINGS, RunComparison, compare_runs
+from apps.results.comparison.comparing import MOST_RUNS, RunComparison, compare_runs
 from apps.results.comparison.query_differences import every_difference, told_differences
-from apps.results.comparison_report import comparison_facts
+from apps.results.comparison_report import ComparisonReport, comparison_report
 from benchbench.access import visible
 
 
@@ -55,76 +56,7 @@ class QueryDifferenceQuery(PageQuery, MeasuredOn):
     baseline = Identifier()
 
 
-@extend_schema_field({"type": ["array", "null"], "items": {"type": "number"}, "minItems": 2, "maxItems": 2})
-class IntervalField(serializers.Field):
-    """The ends of an interval: [low, high]."""
-
-    def to_representation(self, value: list[float]) -> list[float]:
-        return value
-
-
-class ComparedRunFacts(serializers.Serializer):
-    """A run among those that are compared."""
-
-    id = serializers.UUIDField()
-    label = serializers.CharField(help_text="Distinct among these runs.")
-    benchmark = serializers.CharField(help_text="Name of the benchmark.")
-    benchmark_id = serializers.UUIDField()
-    config = serializers.DictField()
-    git_sha = serializers.CharField(allow_null=True)
-    failed_queries = serializers.IntegerField()
-    duration_ms = serializers.IntegerField(allow_null=True, help_text="Time of its own searches.")
-    execution = serializers.CharField(allow_null=True, help_text="How that was timed: shared, or isolated.")
-    mean = serializers.FloatField(help_text="Over the compared queries.")
-    standing = serializers.ChoiceField(STANDINGS, allow_null=True, help_text="null: nothing is tested.")
-
-
-class DifferenceFacts(serializers.Serializer):
-    """A run against another: `run` − `against`."""
-
-    run = serializers.UUIDField()
-    against = serializers.UUIDField()
-    difference = serializers.FloatField()
-    interval = IntervalField(help_text="95 % bootstrap interval of this difference alone.")
-    simultaneous = IntervalField(allow_null=True, help_text="The interval that holds for all differences at once.")
-    p = serializers.FloatField(allow_null=True, help_text="Adjusted for all that are compared; null: not tested.")
-    significant = serializers.BooleanField(allow_null=True)
-    effect = serializers.FloatField(allow_null=True, help_text="Cohen's d.")
-    wins = serializers.IntegerField(help_text="Queries on which `run` is better.")
-    ties = serializers.IntegerField()
-    losses = serializers.IntegerField()
-
-
-class DescribedFacts(serializers.Serializer):
-    """One measure of one run, and how far it is from the reference. It describes: nothing is tested."""
-
-    run = serializers.UUIDField()
-    mean = serializers.FloatField(allow_null=True, help_text="Over the queries that it answered.")
-    difference = serializers.FloatField(allow_null=True, help_text="Over those that the reference answered too.")
-    interval = IntervalField(allow_null=True)
-
-
-class ComparisonFacts(serializers.Serializer):
-    """Runs compared query by query."""
-
-    verdict = serializers.CharField(allow_null=True, help_text="A sentence; null where nothing is tested.")
-    tested = serializers.BooleanField(help_text="Only the primary measure is tested, and no slice that is small.")
-    about = serializers.ListField(child=serializers.CharField(), help_text="What was compared, and what was left out.")
-    dataset_version = serializers.CharField()
-    measure = serializers.CharField()
-    slice = serializers.CharField(allow_null=True)
-    queries = serializers.IntegerField(help_text="Those that every run answered.")
-    seed = serializers.IntegerField()
-    alpha = serializers.FloatField()
-    baseline = serializers.UUIDField(allow_null=True)
-    reference = serializers.UUIDField(help_text="The baseline, or else the best run.")
-    runs = ComparedRunFacts(many=True, help_text="Best first.")
-    differences = DifferenceFacts(many=True)
-    measures = serializers.DictField(child=DescribedFacts(many=True), help_text="Of every measure that all have.")
-    warnings = serializers.ListField(child=serializers.CharField(), help_text="What else differs between the runs.")
-
-
-class QueryDifferenceFacts(serializers.Serializer):
+class QueryDifferenceAnswer(serializers.Serializer):
     """One query of two runs: `difference` is `value` − `baseline_value`."""
 
     query_id = serializers.IntegerField(source="query.pk")
@@ -135,10 +67,7 @@ class QueryDifferenceFacts(serializers.Serializer):
     difference = serializers.FloatField()
 
 
-class QueryDifferencePage(Page):
-    """A page of queries on which two runs differ."""
-
-    results = QueryDifferenceFacts(many=True)
+QueryDifferencePage = page_of("results", QueryDifferenceAnswer)
 
 
 class Comparison(Endpoint):
@@ -148,7 +77,7 @@ class Comparison(Endpoint):
     @extend_schema(
         operation_id="compare_runs",
         parameters=[ComparisonQuery],
-        responses={200: ComparisonFacts} | refusals(404, 409),
+        responses={200: answer_of(ComparisonReport)} | refusals(404, 409),
         tags=["comparison"],
     )
     def get(self, request: Request) -> Response:
@@ -158,7 +87,7 @@ class Comparison(Endpoint):
         what to do. A comparison does not judge: a gate does.
         """
         query = valid(ComparisonQuery, request.query_params)
-        return Response(ComparisonFacts(comparison_facts(compared(request, query, query["run"]))).data)
+        return present(comparison_report(compared(request, query, query["run"])))
 
 
 class ComparisonQueries(Endpoint):

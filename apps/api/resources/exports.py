@@ -11,12 +11,14 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from apps.api.answers import Answer
 from apps.api.endpoint import Endpoint, find_visible
 from apps.api.fields import Choice, valid
 from apps.api.openapi import WARNINGS, file_headers, refusals
 from apps.api.resources.results import VersionQuery
 from apps.benchmarks.models import Benchmark, Run
 from apps.results.exporters import EXPORTERS
+from apps.results.exporters.base import Exporter
 from apps.results.exporting import export, file_name, lost_failures
 from benchbench.local_files.placing import write_pieces
 from benchbench.site.downloads import attachment
@@ -38,17 +40,18 @@ class RunExportQuery(VersionQuery):
     format = Choice(formats_of("run"))
 
 
-class ResultsFormat(serializers.Serializer):
+class ResultsFormat(Answer):
     """A format that results are written in; a directory comes as a zip."""
 
-    name = serializers.CharField()
     label = serializers.CharField(source="title")
-    exports = serializers.ChoiceField(["benchmark", "run"], help_text="What it exports.")
-    content_type = serializers.CharField()
-    extension = serializers.CharField()
-    marks_failures = serializers.BooleanField(
-        help_text="Whether it can mark failed queries; if not, they are left out."
-    )
+
+    class Meta:
+        dataclass = Exporter
+        fields = ["name", "label", "exports", "content_type", "extension", "marks_failures"]
+        extra_kwargs = {
+            "exports": {"help_text": "What it exports."},
+            "marks_failures": {"help_text": "Whether it can mark failed queries; if not, they are left out."},
+        }
 
 
 class ResultsFormats(serializers.Serializer):

@@ -9,20 +9,21 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from apps.api.answers import Answer
 from apps.api.endpoint import Endpoint, find_visible
 from apps.api.fields import Choice, FilePart, Identifier, ListOf, StrictSerializer, Text, VersionNumber, Whole, valid
 from apps.api.idempotency import idempotent
 from apps.api.naming import naming, naming_options
 from apps.api.parsers import RunParser
-from apps.api.resources.gates import GatedBenchmarkFacts
 from apps.benchmarks.external.importing import LONGEST_LABEL, NewBenchmark, import_runs
 from apps.benchmarks.external.reports import RunReport
 from apps.benchmarks.external.uploading import stored_run
+from apps.benchmarks.gates.reports import BenchmarkReference
 from apps.benchmarks.measuring.measures import GREATEST_CUTOFF, LONGEST, MOST, besides_the_usual
 from apps.benchmarks.models import Benchmark
 from apps.datasets.finding import find_version
 from apps.datasets.models import Dataset
-from apps.results.exporters.results_json import run_results
+from apps.results.exporters.results_json import RunResult, run_results
 from benchbench.access import may_change
 from benchbench.files.runs import FORMATS
 
@@ -64,46 +65,46 @@ class RunUpload(StrictSerializer):
     )
 
 
-class RunReportFacts(serializers.Serializer):
+class RunReportAnswer(Answer):
     """What a file holds for the queries of the dataset version."""
 
-    file = serializers.CharField()
     format = serializers.ChoiceField(list(FORMATS))
-    tags = serializers.ListField(child=serializers.CharField(allow_blank=True))
-    queries = serializers.IntegerField(help_text="Of the version.")
-    answered = serializers.IntegerField(help_text="Queries of the version for which the file ranks documents.")
-    results = serializers.IntegerField(help_text="Ranked documents.")
-    documents = serializers.IntegerField(help_text="Distinct ones.")
-    missing = serializers.IntegerField(help_text="Judged queries that the file lacks; they count as 0.")
-    unjudged = serializers.IntegerField(help_text="Queries of the version without a judgment.")
-    unknown = serializers.IntegerField(help_text="Queries of the file that the version lacks; they are left out.")
-    first_unknown = serializers.ListField(child=serializers.CharField())
-    unjudged_documents = serializers.IntegerField(
-        help_text="Distinct documents that no judgment of the version names; they count as not relevant."
+    notes = serializers.ListField(
+        child=serializers.CharField(), help_text="A sentence for each thing that affects the values."
     )
-    first_unjudged = serializers.ListField(child=serializers.CharField())
-    tied = serializers.IntegerField(help_text="Queries in which ids decided between equal scores.")
-    notes = serializers.SerializerMethodField(help_text="A sentence for each thing that affects the values.")
 
-    def get_notes(self, report: RunReport) -> list[str]:
-        return list(report.notes())
+    class Meta:
+        dataclass = RunReport
+        exclude = ["longer"]
+        extra_kwargs = {
+            "queries": {"help_text": "Of the version."},
+            "answered": {"help_text": "Queries of the version for which the file ranks documents."},
+            "results": {"help_text": "Ranked documents."},
+            "documents": {"help_text": "Distinct ones."},
+            "missing": {"help_text": "Judged queries that the file lacks; they count as 0."},
+            "unjudged": {"help_text": "Queries of the version without a judgment."},
+            "unknown": {"help_text": "Queries of the file that the version lacks; they are left out."},
+            "unjudged_documents": {
+                "help_text": "Distinct documents that no judgment of the version names; they count as not relevant."
+            },
+            "tied": {"help_text": "Queries in which ids decided between equal scores."},
+        }
 
 
-class ImportedRunFacts(serializers.Serializer):
+class ImportedRunAnswer(Answer):
     """A run that was made of a file."""
 
-    id = serializers.UUIDField()
-    run_order = serializers.IntegerField()
-    label = serializers.CharField()
-    metrics_flat = serializers.DictField(child=serializers.FloatField(allow_null=True))
+    class Meta:
+        dataclass = RunResult
+        fields = ["id", "run_order", "label", "metrics_flat"]
 
 
-class RunImportFacts(serializers.Serializer):
+class RunImportAnswer(serializers.Serializer):
     """An imported run, its benchmark, and a report on its file."""
 
-    benchmark = GatedBenchmarkFacts()
-    run = ImportedRunFacts()
-    report = RunReportFacts()
+    benchmark = Answer(dataclass=BenchmarkReference)
+    run = ImportedRunAnswer()
+    report = RunReportAnswer()
 
 
 class ExternalRuns(Endpoint):
@@ -113,7 +114,7 @@ class ExternalRuns(Endpoint):
     parser_classes = [RunParser]
 
     @extend_schema(
-        operation_id="upload_run", request={"multipart/form-data": RunUpload}, responses={201: RunImportFacts}
+        operation_id="upload_run", request={"multipart/form-data": RunUpload}, responses={201: RunImportAnswer}
     )
     @idempotent
     def post(self, request: Request, dataset_id: UUID) -> Response:
@@ -142,7 +143,7 @@ class ExternalRuns(Endpoint):
             )
         ((run, report),) = imported.runs
         facts = {"benchmark": imported.benchmark, "run": run_results(run), "report": report}
-        return Response(RunImportFacts(facts).data, status=201)
+        return Response(RunImportAnswer(facts).data, status=201)
 
 
 def find_benchmark(request: Request, dataset: Dataset, data: dict[str, Any]) -> Benchmark | None:

@@ -1,6 +1,6 @@
 """Baselines of a dataset: approve a run, list, look, retire, delete."""
 
-from typing import Any
+from typing import Any, get_args
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -9,20 +9,19 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.answers import Moment
+from apps.api.answers import Answer, ModelAnswer, Moment
 from apps.api.endpoint import Endpoint, find_visible
 from apps.api.fields import AnyValue, Flag, Identifier, StrictSerializer, Text, as_whole, require_empty, valid
 from apps.api.idempotency import idempotent
-from apps.api.paging import Page, PageQuery, answer_page
+from apps.api.paging import PageQuery, answer_page, page_of
 from apps.benchmarks.finding import find_run
 from apps.benchmarks.gates.baselines import approve, delete_baseline, find_baseline, retire
 from apps.benchmarks.gates.gating import gate
-from apps.benchmarks.gates.reports import facts_of, markdown_of
+from apps.benchmarks.gates.reports import GateReport, Word, markdown_of, report_of
 from apps.benchmarks.gates.rules import read_rules
 from apps.benchmarks.models import Baseline, Benchmark, Run
 from apps.datasets.models import Dataset
 from benchbench.access import visible
-from benchbench.ir.profiles import Mean
 
 
 class NewBaseline(StrictSerializer):
@@ -41,15 +40,10 @@ class BaselineQuery(PageQuery):
     retired = Flag(required=False, help_text="true: only retired ones; false: only current ones; default: all.")
 
 
-class BaselineFacts(serializers.Serializer):
-    """A baseline in the API; it is current until it is retired."""
+class BaselineAnswer(ModelAnswer):
+    """A baseline; it is current until it is retired."""
 
-    id = serializers.UUIDField()
-    dataset_id = serializers.UUIDField()
-    name = serializers.CharField()
-    reason = serializers.CharField()
     benchmark_id = serializers.UUIDField(source="run.benchmark_id")
-    run_id = serializers.UUIDField()
     run_label = serializers.CharField(source="run.label")
     approved_by = serializers.CharField(
         source="approved_by.username", allow_null=True, help_text="A user; null: the user was deleted."
@@ -58,16 +52,17 @@ class BaselineFacts(serializers.Serializer):
     retired_by = serializers.CharField(
         source="retired_by.username", allow_null=True, help_text="A user; null while it is current."
     )
-    retired_at = Moment(allow_null=True)
+
+    class Meta:
+        model = Baseline
+        fields = [
+            *("id", "dataset_id", "name", "reason", "benchmark_id", "run_id", "run_label", "approved_by"),
+            *("approved_at", "retired_by", "retired_at"),
+        ]
 
 
-class BaselinePage(Page):
-    """A page of baselines."""
-
-    baselines = BaselineFacts(many=True)
-
-
-OUTCOMES = ["passed", "failed", "undecided"]
+BaselinePage = page_of("baselines", BaselineAnswer)
+OUTCOMES = get_args(Word)
 
 
 @extend_schema_field({"oneOf": [{"type": "string"}, {"type": "object", "additionalProperties": True}]})
@@ -109,58 +104,13 @@ class BenchmarkGateRules(GateRules):
     run = RunField(required=False, allow_null=True, default=None, help_text="Default: the best run.")
 
 
-class CheckFacts(serializers.Serializer):
-    """The result of one rule."""
-
-    name = serializers.CharField()
-    wanted = serializers.CharField(allow_blank=True)
-    found = serializers.CharField(allow_blank=True)
-    outcome = serializers.ChoiceField(OUTCOMES)
-    n = serializers.IntegerField(allow_null=True, help_text="Queries that the check looked at.")
-    value = serializers.FloatField(allow_null=True)
-    mean = serializers.ChoiceField(list(map(str, Mean)), allow_null=True, help_text="Which mean a floor is on.")
-    note = serializers.CharField(allow_blank=True)
-
-
-class RunVerdictFacts(serializers.Serializer):
-    """A run, and the result of each rule."""
-
-    id = serializers.UUIDField()
-    run_order = serializers.IntegerField()
-    label = serializers.CharField()
-    config = serializers.DictField()
-    outcome = serializers.ChoiceField(OUTCOMES)
-    checks = CheckFacts(many=True)
-
-
-class GatedBenchmarkFacts(serializers.Serializer):
-    """The benchmark whose runs were judged."""
-
-    id = serializers.UUIDField()
-    name = serializers.CharField()
-
-
-class GateBaselineFacts(serializers.Serializer):
-    """The baseline that runs were compared with."""
-
-    id = serializers.UUIDField()
-    name = serializers.CharField()
-    run = serializers.UUIDField()
-    label = serializers.CharField()
-
-
-class GateFacts(serializers.Serializer):
+class GateAnswer(Answer):
     """The outcome of a gate, and how it came about."""
 
-    outcome = serializers.ChoiceField(OUTCOMES)
-    benchmark = GatedBenchmarkFacts()
-    dataset_version = serializers.CharField()
-    baseline = GateBaselineFacts(allow_null=True)
-    alpha = serializers.FloatField()
-    chosen = serializers.CharField(help_text="How the judged runs were chosen.")
-    warnings = serializers.ListField(child=serializers.CharField())
-    runs = RunVerdictFacts(many=True)
     markdown = serializers.CharField(help_text="The same as a comment for a pull request.")
+
+    class Meta:
+        dataclass = GateReport
 
 
 OWNER = "run__benchmark"
@@ -180,7 +130,7 @@ class Baselines(Endpoint):
             rows = rows.filter(retired_at__isnull=not query["retired"])
         return answer_page(BaselinePage, rows, query)
 
-    @extend_schema(operation_id="approve_baseline", request=NewBaseline, responses={201: BaselineFacts})
+    @extend_schema(operation_id="approve_baseline", request=NewBaseline, responses={201: BaselineAnswer})
     @idempotent
     def post(self, request: Request, dataset_id: UUID) -> Response:
         """Approve a completed run of the dataset as a baseline.
@@ -193,17 +143,17 @@ class Baselines(Endpoint):
         runs = Run.objects.filter(benchmark__dataset_version__dataset=dataset)
         run = find_visible(runs, data["run_id"], request.user, through="benchmark")
         made = approve(run, name=data["name"], reason=data["reason"], by=request.user)
-        return Response(BaselineFacts(told(dataset).get(pk=made.pk)).data, status=201)
+        return Response(BaselineAnswer(told(dataset).get(pk=made.pk)).data, status=201)
 
 
 class OneBaseline(Endpoint):
     model = Baseline
     acts = {"GET": "view", "DELETE": "delete"}
 
-    @extend_schema(operation_id="get_baseline", responses=BaselineFacts)
+    @extend_schema(operation_id="get_baseline", responses=BaselineAnswer)
     def get(self, request: Request, dataset_id: UUID, baseline_id: UUID) -> Response:
         """Show a baseline."""
-        return Response(BaselineFacts(find(request, dataset_id, baseline_id)).data)
+        return Response(BaselineAnswer(find(request, dataset_id, baseline_id)).data)
 
     @extend_schema(operation_id="delete_baseline", responses={204: None})
     def delete(self, request: Request, dataset_id: UUID, baseline_id: UUID) -> Response:
@@ -216,14 +166,14 @@ class RetireBaseline(Endpoint):
     model = Baseline
     acts = {"POST": "change"}
 
-    @extend_schema(operation_id="retire_baseline", request=None, responses=BaselineFacts)
+    @extend_schema(operation_id="retire_baseline", request=None, responses=BaselineAnswer)
     @idempotent
     def post(self, request: Request, dataset_id: UUID, baseline_id: UUID) -> Response:
         """Retire a baseline; it stays in the list. 409 where it is retired already."""
         baseline = find(request, dataset_id, baseline_id)
         require_empty(request.data)
         retire(baseline, by=request.user)
-        return Response(BaselineFacts(baseline).data)
+        return Response(BaselineAnswer(baseline).data)
 
 
 def told(dataset: Dataset) -> QuerySet[Baseline]:
@@ -240,7 +190,7 @@ class BenchmarkGate(Endpoint):
     model = Benchmark
     acts = {"POST": "view"}
 
-    @extend_schema(operation_id="gate_benchmark", request=BenchmarkGateRules, responses=GateFacts, tags=["gates"])
+    @extend_schema(operation_id="gate_benchmark", request=BenchmarkGateRules, responses=GateAnswer, tags=["gates"])
     def post(self, request: Request, benchmark_id: UUID) -> Response:
         """Judge the best run of a benchmark, the run of a number, or all of them; 200 whatever the outcome."""
         benchmark = find_visible(Benchmark.objects.all(), benchmark_id, request.user)
@@ -253,7 +203,7 @@ class RunGate(Endpoint):
     model = Run
     acts = {"POST": "view"}
 
-    @extend_schema(operation_id="gate_run", request=GateRules, responses=GateFacts, tags=["gates"])
+    @extend_schema(operation_id="gate_run", request=GateRules, responses=GateAnswer, tags=["gates"])
     def post(self, request: Request, run_id: UUID) -> Response:
         """Judge the run that the address names; 200 whatever the outcome."""
         run = find_visible(Run.objects.all(), run_id, request.user, through="benchmark")
@@ -266,4 +216,4 @@ def judged(request: Request, subject: Run | Benchmark, data: dict[str, Any], *, 
     named = data["baseline"]
     baseline = find_baseline(named, benchmark.dataset_version.dataset, user=request.user) if named else None
     result = gate(subject, rules=rules, baseline=baseline, every_run=every_run)
-    return Response(GateFacts(facts_of(result) | {"markdown": markdown_of(result)}).data)
+    return Response(GateAnswer(vars(report_of(result)) | {"markdown": markdown_of(result)}).data)

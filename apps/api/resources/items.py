@@ -9,12 +9,12 @@ from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.answers import Moment
+from apps.api.answers import ModelAnswer, Moment
 from apps.api.endpoint import Endpoint
 from apps.api.fields import Choice, ListOf, StrictSerializer, Text, Whole, valid
 from apps.api.idempotency import idempotent
 from apps.api.openapi import refusals
-from apps.api.paging import Page, PageQuery, answer_page
+from apps.api.paging import PageQuery, answer_page, page_of
 from apps.api.resources.rounds import Number, find_round
 from apps.judging.grading import (
     LONGEST_NOTE,
@@ -32,7 +32,7 @@ from apps.judging.models import Grade, Round, RoundItem
 from apps.judging.settling.consensus import agreed_of
 from apps.judging.showing import show, show_ungraded
 
-KINDS = Grade.Kind.values
+KINDS = Grade.Kind.choices
 
 
 class NextRequest(StrictSerializer):
@@ -41,43 +41,41 @@ class NextRequest(StrictSerializer):
     count = Whole(default=1, min_value=1, max_value=MOST_AHEAD)
 
 
-class GivenGrade(serializers.Serializer):
-    """What a judge said of an item."""
+class GivenGrade(ModelAnswer):
+    """A judge's grade of an item."""
 
-    item_id = serializers.IntegerField()
     judge = serializers.CharField(source="judge_name")
-    kind = serializers.ChoiceField(KINDS)
-    grade = serializers.IntegerField(allow_null=True)
-    note = serializers.CharField(help_text="May be empty.")
-    seconds = serializers.FloatField(allow_null=True)
-    graded_at = Moment()
+
+    class Meta:
+        model = Grade
+        fields = ["item_id", "judge", "kind", "grade", "note", "seconds", "graded_at"]
 
 
 class MyGrade(GivenGrade):
-    """What you said of an item, and of what."""
+    """Your grade of an item, with its query and document."""
 
     query_text = serializers.CharField(source="item.query.text")
-    document_title = serializers.CharField(source="item.document.title", help_text="May be empty.")
+    document_title = serializers.CharField(source="item.document.title")
     document_external_id = serializers.CharField(source="item.document.external_id")
 
-
-class MyGradePage(Page):
-    """A page of your grades."""
-
-    grades = MyGrade(many=True)
+    class Meta(GivenGrade.Meta):
+        fields = [*GivenGrade.Meta.fields, "query_text", "document_title", "document_external_id"]
 
 
-class ItemFacts(serializers.Serializer):
+MyGradePage = page_of("grades", MyGrade)
+
+
+class ItemAnswer(serializers.Serializer):
     """An item for a judge: a query and a document, without run, rank or score."""
 
     item_id = serializers.IntegerField(source="item.pk")
     query_key = serializers.CharField(source="item.query.key")
     query_text = serializers.CharField(source="item.query.text")
-    expected_answer = serializers.CharField(source="item.query.expected_answer", help_text="May be empty.")
-    query_notes = serializers.CharField(source="item.query.notes", help_text="May be empty.")
+    expected_answer = serializers.CharField(source="item.query.expected_answer")
+    query_notes = serializers.CharField(source="item.query.notes")
     document_external_id = serializers.CharField(source="item.document.external_id")
-    document_title = serializers.CharField(source="item.document.title", help_text="May be empty.")
-    document_uri = serializers.CharField(source="item.document.uri", help_text="May be empty.")
+    document_title = serializers.CharField(source="item.document.title")
+    document_uri = serializers.CharField(source="item.document.uri")
     passage = serializers.CharField(help_text="The part that some run found it by; empty where that is not known.")
     passage_start = serializers.IntegerField(source="start", min_value=0, help_text="In characters of the text.")
     text = serializers.CharField(help_text="Its beginning; the whole is at the address of the item.")
@@ -89,7 +87,7 @@ class ItemFacts(serializers.Serializer):
 class HandedItems(serializers.Serializer):
     """Items that you hold now, those to grade first at the beginning."""
 
-    items = ItemFacts(many=True)
+    items = ItemAnswer(many=True)
     is_open = serializers.BooleanField()
     answered_at = Moment(allow_null=True, help_text="Where that is not null, the question is settled.")
     hands_out = serializers.BooleanField(help_text="false: no further item comes, to anybody.")
@@ -146,7 +144,7 @@ class Adjudication(StrictSerializer):
 class SplitItem(serializers.Serializer):
     """An item whose judges are split evenly, with what they said."""
 
-    item = ItemFacts()
+    item = ItemAnswer()
     grades = GivenGrade(many=True)
 
 
@@ -177,14 +175,14 @@ class OneItem(Endpoint):
     model = Round
     acts = {"GET": "view"}
 
-    @extend_schema(operation_id="get_item", responses={200: ItemFacts} | refusals(409))
+    @extend_schema(operation_id="get_item", responses={200: ItemAnswer} | refusals(409))
     def get(self, request: Request, round_id: UUID, item_id: int) -> Response:
         """Show an item of a round with the whole text of its document; 409 where you have no part in the round."""
         round = find_round(request, round_id)
         require_part(round, request.user)
         require_item(round, item_id)
         (told,) = show(round, request.user, shown([item_id]), most_text=None)
-        return Response(ItemFacts(told).data)
+        return Response(ItemAnswer(told).data)
 
 
 class Grades(Endpoint):

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from apps.api import sentences
-from apps.api.answers import Moment
+from apps.api.answers import Answer, ModelAnswer, answer_of, present
 from apps.api.endpoint import Endpoint, find_visible
 from apps.api.fields import (
     Choice,
@@ -27,16 +27,16 @@ from apps.api.fields import (
 from apps.api.idempotency import idempotent
 from apps.api.naming import naming
 from apps.api.openapi import refusals
-from apps.api.paging import Page, PageQuery, answer_page
+from apps.api.paging import PageQuery, answer_page, page_of
 from apps.benchmarks.models import Run
-from apps.judging.closing import close_round
+from apps.judging.closing import Closed, close_round
 from apps.judging.judges import nameable, require_lead
 from apps.judging.leading import change_round, find_judges
 from apps.judging.models import Round
 from apps.judging.opening import MOST_DEPTH, MOST_SEED, RoundOptions, open_round
 from apps.judging.scales import LONGEST_DESCRIPTION, LONGEST_NAME
 from apps.judging.settling.agreeing import agreement_of
-from apps.judging.settling.describing import agreement_facts, state_facts
+from apps.judging.settling.describing import AgreementReport, RoundReport, agreement_report, round_report
 from apps.judging.settling.summing import summary_of
 from benchbench.access import visible
 from benchbench.ir.judging.orders import SHARE
@@ -71,7 +71,7 @@ class NewRound(StrictSerializer):
     judges = ListOf(
         child=Text(max_length=150), max_length=MOST_JUDGES, default=list, help_text="User names. Without any, you."
     )
-    order = Choice(Round.Order.values, default="decisive")
+    order = Choice(Round.Order.choices, default="decisive")
     measure = Text(default="", help_text="Default: nDCG at the primary k of the first run's benchmark.")
     depth = Whole(
         allow_null=True,
@@ -103,50 +103,36 @@ class RoundChanges(StrictSerializer):
 class RoundQuery(PageQuery):
     """Which page of which rounds."""
 
-    state = Choice(Round.State.values, required=False)
+    state = Choice(Round.State.choices, required=False)
 
 
-class ScaleFacts(serializers.Serializer):
+class ScaleAnswer(serializers.Serializer):
     """A grade of a scale."""
 
-    grade = serializers.IntegerField(min_value=0, max_value=9)
+    grade = serializers.IntegerField()
     name = serializers.CharField()
-    description = serializers.CharField(help_text="May be empty.")
+    description = serializers.CharField()
 
 
-class RoundFacts(serializers.Serializer):
-    """A judging round in the API."""
+class RoundAnswer(ModelAnswer):
+    """A judging round."""
 
-    id = serializers.UUIDField()
-    name = serializers.CharField()
-    owner_id = serializers.IntegerField(allow_null=True)
-    mapping_id = serializers.UUIDField()
-    dataset_version = serializers.IntegerField(
-        min_value=1, source="dataset_version.number", help_text="That it began from."
-    )
+    dataset_version = serializers.IntegerField(source="dataset_version.number", help_text="That it began from.")
     run_ids = serializers.SerializerMethodField()
     judges = serializers.SerializerMethodField()
-    state = serializers.ChoiceField(Round.State.values)
-    order = serializers.ChoiceField(Round.Order.values)
-    measure = serializers.CharField()
-    depth = serializers.IntegerField(min_value=1)
-    budget = serializers.IntegerField(allow_null=True)
-    uniform_share = serializers.FloatField()
-    seed = serializers.IntegerField()
-    scale = ScaleFacts(many=True)
-    guidelines = serializers.CharField(help_text="Markdown; may be empty.")
-    overlap = serializers.FloatField()
-    overlap_judges = serializers.IntegerField(min_value=2)
-    blind = serializers.BooleanField()
-    item_count = serializers.IntegerField(min_value=0)
-    pool_size = serializers.IntegerField(min_value=0, help_text="Pairs that nobody judged when it was opened.")
-    goes_on = serializers.BooleanField()
-    answered_at = Moment(allow_null=True, help_text="When its question was settled; null while it is not.")
-    created_at = Moment()
-    closed_at = Moment(allow_null=True)
+    scale = ScaleAnswer(many=True)
     closed_version = serializers.IntegerField(
         source="closed_version.number", allow_null=True, help_text="The version that it became."
     )
+
+    class Meta:
+        model = Round
+        fields = [
+            *("id", "name", "owner_id", "mapping_id", "dataset_version", "run_ids", "judges", "state", "order"),
+            *("measure", "depth", "budget", "uniform_share", "seed", "scale", "guidelines", "overlap"),
+            *("overlap_judges", "blind", "item_count", "pool_size", "goes_on", "answered_at", "created_at"),
+            *("closed_at", "closed_version"),
+        ]
 
     def get_run_ids(self, row: Any) -> list[str]:
         return [str(run.run_id) for run in row.round_runs.all()]
@@ -155,10 +141,7 @@ class RoundFacts(serializers.Serializer):
         return sorted(judge.username for judge in row.judges.all())
 
 
-class RoundPage(Page):
-    """A page of judging rounds."""
-
-    rounds = RoundFacts(many=True)
+RoundPage = page_of("rounds", RoundAnswer)
 
 
 class CloseRequest(StrictSerializer):
@@ -170,120 +153,21 @@ class CloseRequest(StrictSerializer):
     note = Text(default="", allow_blank=True, max_length=10_000)
 
 
-class ClosedFacts(serializers.Serializer):
+class ClosedAnswer(Answer):
     """What closing a round did."""
 
     version = serializers.IntegerField(allow_null=True, source="version.number")
-    judgments = serializers.IntegerField(min_value=0, help_text="That the version has from the round.")
-    split = serializers.IntegerField(min_value=0, help_text="Items left out, as their judges are split.")
-    outdated = serializers.IntegerField(min_value=0, help_text="Of queries or documents that changed since.")
-    judged = serializers.IntegerField(min_value=0, help_text="Judged elsewhere since.")
     sentence = serializers.CharField()
 
-
-class JudgeFacts(serializers.Serializer):
-    """Progress of a judge."""
-
-    judge = serializers.CharField()
-    graded = serializers.IntegerField(min_value=0)
-    skipped = serializers.IntegerField(min_value=0)
-    cant_tell = serializers.IntegerField(min_value=0)
-    seconds_each = serializers.FloatField(allow_null=True, help_text="Median of the latest 50.")
-    seconds_left = serializers.FloatField(allow_null=True, help_text="To the end, in equal shares.")
-    last_at = Moment(allow_null=True)
-
-
-class PairFacts(serializers.Serializer):
-    """Two runs; differences are first − second, of means over the compared queries."""
-
-    first_run_id = serializers.UUIDField()
-    second_run_id = serializers.UUIDField()
-    least = serializers.FloatField(help_text="Over every filling of the holes.")
-    greatest = serializers.FloatField()
-    certain = serializers.IntegerField(
-        allow_null=True, help_text="1, −1: ahead under every filling; 0: equal; or null."
-    )
-    difference = serializers.FloatField(help_text="Expected.")
-    spread = serializers.FloatField(help_text="What the holes leave open of it: its standard deviation.")
-    outcome = serializers.IntegerField(help_text="Likeliest at the end: 1 or −1 significantly better, 0 neither.")
-    probability = serializers.FloatField()
-    settled = serializers.BooleanField(help_text="At 95 %, together with all that are called so.")
-
-
-class QuestionFacts(serializers.Serializer):
-    """What the grades so far say of the round's question."""
-
-    settled = serializers.BooleanField(help_text="Whether the verdict stands at 95 %.")
-    certain = serializers.BooleanField(help_text="Whether every pair's order stands under every filling.")
-    probability = serializers.FloatField(help_text="Of the verdict.")
-    best_run_ids = serializers.ListField(child=serializers.UUIDField(), help_text="The likeliest best group.")
-    winner_run_id = serializers.UUIDField(allow_null=True)
-    judged = serializers.IntegerField(min_value=0)
-    holes = serializers.IntegerField(min_value=0)
-    queries = serializers.IntegerField(min_value=0, help_text="That every run answered.")
-    more = serializers.IntegerField(allow_null=True, help_text="About so many grades more settle it; null: unknown.")
-    more_at_most = serializers.IntegerField(allow_null=True, help_text="In nine cases of ten.")
-    reason = serializers.CharField(allow_null=True, help_text="Why nothing is called settled yet.")
-    pairs = PairFacts(many=True)
-
-
-class RoundState(serializers.Serializer):
-    """State of a round: how far it is, and what is settled."""
-
-    done = serializers.IntegerField(min_value=0, help_text="Gradings that are done, one a judge and item.")
-    wanted = serializers.IntegerField(min_value=0)
-    waiting_for_adjudication = serializers.IntegerField(min_value=0)
-    judges = JudgeFacts(many=True)
-    is_open = serializers.BooleanField()
-    hands_out = serializers.BooleanField()
-    answered_at = Moment(allow_null=True)
-    sentence = serializers.CharField()
-    grades = serializers.IntegerField(min_value=0, help_text="That people gave so far, adjudications too.")
-    counted_grades = serializers.IntegerField(
-        min_value=0,
-        help_text="Of which question, sample_size and inclusion_probability are. Who asks has them renewed.",
-    )
-    is_current = serializers.BooleanField(help_text="Whether they count all that is said now.")
-    renewed_at = Moment()
-    sample_size = serializers.IntegerField(min_value=0, help_text="Judged pairs that are a uniform sample.")
-    inclusion_probability = serializers.FloatField(
-        help_text="With which any pair that nobody had judged before the round is in that sample, after these grades."
-    )
-    question = QuestionFacts(allow_null=True, help_text="null where nothing is compared: of one run.")
-
-
-class ConfusionFacts(serializers.Serializer):
-    """How two judges graded what both graded."""
-
-    first = serializers.CharField()
-    second = serializers.CharField()
-    shared = serializers.IntegerField(min_value=0)
-    kappa = serializers.FloatField(allow_null=True, help_text="Cohen's, unweighted; null where nothing could differ.")
-    scale = serializers.ListField(child=serializers.IntegerField())
-    counts = serializers.ListField(child=serializers.ListField(child=serializers.IntegerField()))
-    items = serializers.ListField(
-        child=serializers.ListField(child=serializers.ListField(child=serializers.IntegerField())),
-        help_text="The ids behind the counts.",
-    )
-
-
-class ShiftFacts(serializers.Serializer):
-    """How much higher a judge grades than the others of the same items."""
-
-    judge = serializers.CharField()
-    mean = serializers.FloatField(allow_null=True)
-    items = serializers.IntegerField(min_value=0)
-
-
-class AgreementFacts(serializers.Serializer):
-    """Agreement of the judges of a round. Adjudications are no judge's grades."""
-
-    alpha = serializers.FloatField(allow_null=True, help_text="Krippendorff's, ordinal; null: nothing could differ.")
-    alpha_low = serializers.FloatField(allow_null=True, help_text="95 %; null below 30 shared items.")
-    alpha_high = serializers.FloatField(allow_null=True)
-    shared = serializers.IntegerField(min_value=0, help_text="Items that two judges or more graded.")
-    shifts = ShiftFacts(many=True)
-    pairs = ConfusionFacts(many=True)
+    class Meta:
+        dataclass = Closed
+        exclude = ["told"]
+        extra_kwargs = {
+            "judgments": {"help_text": "That the version has from the round."},
+            "split": {"help_text": "Items left out, as their judges are split."},
+            "outdated": {"help_text": "Of queries or documents that changed since."},
+            "judged": {"help_text": "Judged elsewhere since."},
+        }
 
 
 class Rounds(Endpoint):
@@ -299,7 +183,7 @@ class Rounds(Endpoint):
             rows = rows.filter(state=query["state"])
         return answer_page(RoundPage, rows, query)
 
-    @extend_schema(operation_id="open_round", request=NewRound, responses={201: RoundFacts} | refusals(404, 409))
+    @extend_schema(operation_id="open_round", request=NewRound, responses={201: RoundAnswer} | refusals(404, 409))
     @idempotent
     def post(self, request: Request) -> Response:
         """Open a judging round over completed runs of one mapping.
@@ -315,19 +199,19 @@ class Rounds(Endpoint):
         judges = find_judges(data.pop("judges"), nameable(request.user))
         with naming(runs="run_ids"):
             made = open_round(runs, RoundOptions(**data), judges=judges, owner=request.user)
-        return Response(RoundFacts(told().get(pk=made.pk)).data, status=201)
+        return Response(RoundAnswer(told().get(pk=made.pk)).data, status=201)
 
 
 class OneRound(Endpoint):
     model = Round
     acts = {"GET": "view", "PATCH": "change", "DELETE": "delete"}
 
-    @extend_schema(operation_id="get_round", responses=RoundFacts)
+    @extend_schema(operation_id="get_round", responses=RoundAnswer)
     def get(self, request: Request, round_id: UUID) -> Response:
         """Show a judging round."""
-        return Response(RoundFacts(find_visible(told(), round_id, request.user)).data)
+        return Response(RoundAnswer(find_visible(told(), round_id, request.user)).data)
 
-    @extend_schema(operation_id="change_round", request=RoundChanges, responses=RoundFacts)
+    @extend_schema(operation_id="change_round", request=RoundChanges, responses=RoundAnswer)
     def patch(self, request: Request, round_id: UUID) -> Response:
         """Change an open round: whether it goes on once its question is settled, its judges, its guidelines.
 
@@ -338,7 +222,7 @@ class OneRound(Endpoint):
         if "judges" in data:
             data["judges"] = find_judges(data["judges"], nameable(request.user, round))
         change_round(round, request.user, **data)
-        return Response(RoundFacts(told().get(pk=round.pk)).data)
+        return Response(RoundAnswer(told().get(pk=round.pk)).data)
 
     @extend_schema(operation_id="delete_round", responses={204: None})
     def delete(self, request: Request, round_id: UUID) -> Response:
@@ -353,7 +237,7 @@ class CloseRound(Endpoint):
     model = Round
     acts = {"POST": "change"}
 
-    @extend_schema(operation_id="close_round", request=CloseRequest, responses=ClosedFacts)
+    @extend_schema(operation_id="close_round", request=CloseRequest, responses=ClosedAnswer)
     @idempotent
     def post(self, request: Request, round_id: UUID) -> Response:
         """Close a round: its grades become the dataset's next version, on which its runs are measured again.
@@ -363,7 +247,7 @@ class CloseRound(Endpoint):
         """
         round = find_round(request, round_id)
         closed = close_round(round, request.user, **valid(CloseRequest, request.data))
-        return Response(ClosedFacts(closed).data)
+        return Response(ClosedAnswer(closed).data)
 
 
 def told() -> QuerySet[Round]:
@@ -380,17 +264,17 @@ class State(Endpoint):
     model = Round
     acts = {"GET": "view"}
 
-    @extend_schema(operation_id="get_round_state", responses=RoundState)
+    @extend_schema(operation_id="get_round_state", responses=answer_of(RoundReport))
     def get(self, request: Request, round_id: UUID) -> Response:
         """Show how far a round is, each judge's pace, what is settled and about how many grades more are needed."""
-        return Response(RoundState(state_facts(summary_of(find_round(request, round_id)))).data)
+        return present(round_report(summary_of(find_round(request, round_id))))
 
 
 class Agreement(Endpoint):
     model = Round
     acts = {"GET": "view"}
 
-    @extend_schema(operation_id="get_agreement", responses={200: AgreementFacts} | refusals(409))
+    @extend_schema(operation_id="get_agreement", responses={200: answer_of(AgreementReport)} | refusals(409))
     def get(self, request: Request, round_id: UUID) -> Response:
         """Show how far the judges of a round agree.
 
@@ -399,4 +283,4 @@ class Agreement(Endpoint):
         round: Any = find_round(request, round_id)
         if round.blind and round.is_open:
             require_lead(round, request.user)
-        return Response(AgreementFacts(agreement_facts(agreement_of(round))).data)
+        return present(agreement_report(agreement_of(round)))

@@ -1,6 +1,8 @@
 """Triage: the lost documents of a run, and its weak slices."""
 
+from dataclasses import dataclass
 from functools import partial
+from typing import Annotated
 from uuid import UUID
 
 from drf_spectacular.utils import extend_schema
@@ -8,19 +10,20 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from apps.api.answers import Answer, answer_of, present
 from apps.api.endpoint import Endpoint
 from apps.api.fields import Choice, valid
 from apps.api.openapi import refusals
-from apps.api.paging import Page, PageQuery, answer_page
+from apps.api.paging import PageQuery, answer_page, page_of
 from apps.api.resources.results import VersionQuery, measured_run
 from apps.benchmarks.models import Run
 from apps.results.causes import CAUSES
-from apps.results.triage.by_slice import slice_facts
-from apps.results.triage.losing import cause_rows
-from apps.results.triage.lost_documents import triage_of
+from apps.results.triage.by_slice import RunSlices, run_slices
+from apps.results.triage.losing import CauseRow, cause_rows
+from apps.results.triage.lost_documents import LostRow, triage_of
 from benchbench.ir.triage import Loss
 
-LOSSES = [(loss.value, cause.name) for loss, cause in CAUSES.items()]
+LOSSES = [loss.value for loss in CAUSES]
 
 
 class LostDocumentQuery(PageQuery, VersionQuery):
@@ -32,81 +35,40 @@ class LostDocumentQuery(PageQuery, VersionQuery):
         return Loss(value)
 
 
-class CauseFacts(serializers.Serializer):
-    """One way in which a run lost documents."""
-
-    cause = serializers.ChoiceField(LOSSES, source="value")
-    name = serializers.CharField()
-    remedy = serializers.CharField()
-    documents = serializers.IntegerField(min_value=1)
-    queries = serializers.IntegerField(min_value=1)
-
-
-class TriageFacts(serializers.Serializer):
+@dataclass(frozen=True)
+class TriageAnswer:
     """The relevant documents that are not among the first k of a run, counted by what kept them out."""
 
-    run_id = serializers.UUIDField()
-    dataset_version = serializers.IntegerField(help_text="Number of the version whose judgments are meant.")
-    k = serializers.IntegerField(help_text="The primary k of the benchmark.")
-    queries = serializers.IntegerField(help_text="Those that were answered and for which something is relevant.")
-    losing_queries = serializers.IntegerField(help_text="Those of them that lost a document.")
-    lost_documents = serializers.IntegerField()
-    untraced_queries = serializers.IntegerField(help_text="Those whose stage lists are not kept.")
-    is_current = serializers.BooleanField(help_text="Whether the judgments are the same as when the run was measured.")
-    causes = CauseFacts(many=True, help_text="In the order of the stages.")
+    run_id: UUID
+    dataset_version: Annotated[int, "Number of the version whose judgments are meant."]
+    k: Annotated[int, "The primary k of the benchmark."]
+    queries: Annotated[int, "Those that were answered and for which something is relevant."]
+    losing_queries: Annotated[int, "Those of them that lost a document."]
+    lost_documents: int
+    untraced_queries: Annotated[int, "Those whose stage lists are not kept."]
+    is_current: Annotated[bool, "Whether the judgments are the same as when the run was measured."]
+    causes: Annotated[list[CauseRow], "In the order of the stages."]
 
 
-class LostDocumentFacts(serializers.Serializer):
+class LostDocumentAnswer(Answer):
     """A relevant document that is not among the first k of a query."""
 
-    query_id = serializers.IntegerField()
-    query_key = serializers.CharField()
-    query_text = serializers.CharField()
     document_id = serializers.CharField(
         source="document", allow_null=True, help_text="External id; null: the judgment has no document."
     )
-    reference = serializers.CharField(help_text="How the judgment names it, where there is no document.")
-    grade = serializers.IntegerField()
     cause = serializers.ChoiceField(LOSSES, source="loss")
-    share = serializers.FloatField(help_text="The share of the ideal DCG@k that it would add.")
-    sentence = serializers.CharField(help_text="What happened to it.")
-    remedy = serializers.CharField()
+
+    class Meta:
+        dataclass = LostRow
+        exclude = ["document", "loss"]
+        extra_kwargs = {
+            "reference": {"help_text": "How the judgment names it, where there is no document."},
+            "share": {"help_text": "The share of the ideal DCG@k that it would add."},
+            "sentence": {"help_text": "What happened to it."},
+        }
 
 
-class LostDocumentPage(Page):
-    """A page of lost documents."""
-
-    documents = LostDocumentFacts(many=True)
-
-
-class WeakFacts(serializers.Serializer):
-    """Why a slice is an area to improve: it is significantly below all other queries."""
-
-    mean = serializers.FloatField()
-    others = serializers.FloatField(help_text="The mean over all other queries.")
-    p = serializers.FloatField(help_text="Adjusted for the number of slices.")
-
-
-class SliceFacts(serializers.Serializer):
-    """The means of a run over one kind of queries."""
-
-    name = serializers.CharField(help_text="The value for the parameter `slice`.")
-    partition = serializers.CharField()
-    label = serializers.CharField(allow_blank=True)
-    queries = serializers.IntegerField(help_text="Those that are in the mean of the primary measure.")
-    is_small = serializers.BooleanField(help_text="Too few queries to conclude anything from.")
-    metrics_flat = serializers.DictField(child=serializers.FloatField(allow_null=True))
-    weak = WeakFacts(allow_null=True)
-
-
-class SlicesFacts(serializers.Serializer):
-    """A run by the slices of the dataset's queries."""
-
-    run_id = serializers.UUIDField()
-    dataset_version = serializers.IntegerField()
-    primary = serializers.CharField(help_text="The measure by which slices are weak.")
-    metrics_flat = serializers.DictField(child=serializers.FloatField(allow_null=True), help_text="Over all queries.")
-    slices = SliceFacts(many=True)
+LostDocumentPage = page_of("documents", LostDocumentAnswer)
 
 
 class Triage(Endpoint):
@@ -116,7 +78,7 @@ class Triage(Endpoint):
     @extend_schema(
         operation_id="triage_run",
         parameters=[VersionQuery],
-        responses={200: TriageFacts} | refusals(409),
+        responses={200: answer_of(TriageAnswer)} | refusals(409),
         tags=["runs"],
     )
     def get(self, request: Request, run_id: UUID) -> Response:
@@ -126,18 +88,19 @@ class Triage(Endpoint):
         """
         triage = triage_of(measured_run(request, run_id), **valid(VersionQuery, request.query_params))
         losses = triage.losses
-        facts = {
-            "run_id": run_id,
-            "dataset_version": triage.evaluation.dataset_version.number,
-            "k": triage.k,
-            "queries": len(losses.judged),
-            "losing_queries": len(losses.queries),
-            "lost_documents": triage.count(),
-            "untraced_queries": losses.untraced,
-            "is_current": losses.is_current,
-            "causes": cause_rows(losses),
-        }
-        return Response(TriageFacts(facts).data)
+        return present(
+            TriageAnswer(
+                run_id=run_id,
+                dataset_version=triage.evaluation.dataset_version.number,
+                k=triage.k,
+                queries=len(losses.judged),
+                losing_queries=len(losses.queries),
+                lost_documents=triage.count(),
+                untraced_queries=losses.untraced,
+                is_current=losses.is_current,
+                causes=cause_rows(losses),
+            )
+        )
 
 
 class LostDocuments(Endpoint):
@@ -165,7 +128,10 @@ class Slices(Endpoint):
     acts = {"GET": "view"}
 
     @extend_schema(
-        operation_id="slice_run", parameters=[VersionQuery], responses={200: SlicesFacts} | refusals(409), tags=["runs"]
+        operation_id="slice_run",
+        parameters=[VersionQuery],
+        responses={200: answer_of(RunSlices)} | refusals(409),
+        tags=["runs"],
     )
     def get(self, request: Request, run_id: UUID) -> Response:
         """Show the means of a run over each slice of the queries, and which slices are weak.
@@ -173,4 +139,4 @@ class Slices(Endpoint):
         409 where the run has no values, or its mapping was resolved again since.
         """
         run = measured_run(request, run_id)
-        return Response(SlicesFacts(slice_facts(run, **valid(VersionQuery, request.query_params))).data)
+        return present(run_slices(run, **valid(VersionQuery, request.query_params)))

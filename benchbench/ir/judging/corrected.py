@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +63,7 @@ class Corrected:
     pairs: tuple[CorrectedPair, ...]
     estimand: str  # what the differences are, in words
     judged: int  # by a person: queries, or pairs
-    unit: str  # "query" or "pair"
+    unit: Literal["query", "pair"]
     queries: int
     group: tuple[int, ...] | None  # the best run and what cannot be told from it; None with a baseline
     alpha: float

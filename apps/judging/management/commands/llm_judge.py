@@ -1,11 +1,12 @@
 """Let a language model judge a round, after telling the cost; draw the sample that calibrates it."""
 
+from dataclasses import asdict
 from typing import Any
 
 from django.core.management.base import CommandParser
 
 from apps.judging.finding import find_round
-from apps.judging.llm.describing import judge_facts
+from apps.judging.llm.describing import judge_report
 from apps.judging.llm.launching import preview, start_judging
 from apps.judging.llm.sampling import draw_sample
 from apps.operations.commands import UseCaseCommand
@@ -36,13 +37,11 @@ people judge too (docs/judging.md); without it no figure is told under the model
         if options["sample"] is not None:
             draw_sample(round, options["sample"], None)
         if not options["start"]:
-            names = ("judge", "left", "answers", "tokens_in", "tokens_out", "seconds")
-            facts = {name: getattr(cost, name) for name in names}
-            self.report(facts, cost.sentence, as_json=options["json"])
+            self.report(asdict(cost), cost.sentence, as_json=options["json"])
             return
         judge, operation = start_judging(round, llm, None, most=most)
         with self.progress("answers") as progress:
             wait(operation, on_progress=lambda event: progress.count(event, "answers", "total_answers"))
-        facts = judge_facts(judge)
-        told = [f"{judge}: {facts['sentence']}", facts["calibration"]["why_not"], *facts["calibration"]["warnings"]]
-        self.report(facts, "\n".join(sentence for sentence in told if sentence), as_json=options["json"])
+        report = judge_report(judge)
+        told = [f"{judge}: {report.sentence}", report.calibration.why_not, *report.calibration.warnings]
+        self.report(asdict(report), "\n".join(sentence for sentence in told if sentence), as_json=options["json"])

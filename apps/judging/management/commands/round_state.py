@@ -1,12 +1,13 @@
 """Tell how far a judging round is and what is settled."""
 
+from dataclasses import asdict
 from typing import Any
 
 from django.core.management.base import CommandParser
 
 from apps.judging.finding import find_round
 from apps.judging.settling.agreeing import Agreement, agreement_of
-from apps.judging.settling.describing import agreement_facts, state_facts
+from apps.judging.settling.describing import agreement_report, round_report
 from apps.judging.settling.summing import Summary, summary_of
 from apps.operations.commands import UseCaseCommand
 
@@ -26,7 +27,7 @@ class Command(UseCaseCommand):
         round = find_round(options["round"])
         with self.busy("Reading the grades"):
             summary, agreement = summary_of(round, here=True), agreement_of(round)
-        facts = state_facts(summary) | {"agreement": agreement_facts(agreement)}
+        facts = asdict(round_report(summary)) | {"agreement": asdict(agreement_report(agreement))}
         self.report(facts, _text(summary, agreement), as_json=options["json"])
 
 

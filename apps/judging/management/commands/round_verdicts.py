@@ -1,11 +1,12 @@
 """Compare a judging round's runs by people's grades, and by a model's with them."""
 
+from dataclasses import asdict
 from typing import Any
 
 from django.core.management.base import CommandParser
 
 from apps.judging.finding import find_round
-from apps.judging.llm.describing import find_llm_judge, verdict_facts
+from apps.judging.llm.describing import find_llm_judge, verdicts_report
 from apps.judging.llm.verdicts import verdicts_of
 from apps.operations.commands import UseCaseCommand
 
@@ -26,6 +27,6 @@ class Command(UseCaseCommand):
         round = find_round(options["round"])
         with self.busy("Comparing the runs"):
             told = verdicts_of(round, find_llm_judge(round, options["llm"]))
-        facts = verdict_facts(told)
+        report = verdicts_report(told)
         lines = [f"{verdict.policy}: {told.sentence(verdict)} {verdict.meaning}" for verdict in told.of]
-        self.report(facts, "\n".join([*facts["warnings"], *lines]), as_json=options["json"])
+        self.report(asdict(report), "\n".join([*report.warnings, *lines]), as_json=options["json"])
