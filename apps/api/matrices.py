@@ -7,11 +7,10 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from apps.api.fields import AnyValue, as_whole
+from apps.api.fields import as_whole
 from apps.retrieval.encoders.admitting import PUBLISHED
 from benchbench.ir.planning.axes import CUTOFF
 from benchbench.ir.planning.matrix import BY_KEY, DEFAULT_CUTOFFS, DEFAULT_PRIMARY_K
-from benchbench.reading.strict_json import kind
 
 VALUES: dict[str, dict[str, Any]] = {
     "k_values_for_metrics": CUTOFF.schema,
@@ -36,18 +35,11 @@ SCHEMA = {
 
 
 @extend_schema_field(SCHEMA)
-class MatrixField(AnyValue):
+class MatrixField(serializers.DictField):
     """A matrix as it was stated: what it holds is judged by the use case, which names the key at fault."""
 
-    default_error_messages = {
-        "required": "config_matrix is missing: give an object with lists of values.",
-        "null": "config_matrix is null: give an object with lists of values.",
-    }
-
     def to_internal_value(self, data: Any) -> Mapping[str, Any]:
-        if isinstance(data, dict):
-            return {key: _whole(value) if key in WHOLE else value for key, value in data.items()}
-        raise serializers.ValidationError(f"config_matrix is {kind(data)}: give an object with lists of values.")
+        return {key: _whole(value) if key in WHOLE else value for key, value in super().to_internal_value(data).items()}
 
 
 def _whole(value: Any) -> Any:

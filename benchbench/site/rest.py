@@ -16,7 +16,7 @@ REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_THROTTLE_CLASSES": ["apps.api.access.throttling.Throttle"],
     "DEFAULT_PARSER_CLASSES": ["apps.api.parsers.StrictJSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "apps.api.negotiation.OnlyJSON",
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "apps.api.parsers.OnlyJSON",
     "DEFAULT_SCHEMA_CLASS": "apps.api.openapi.Schema",
     "DEFAULT_METADATA_CLASS": None,
     "EXCEPTION_HANDLER": "apps.api.errors.present",

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from apps.api.access.authentication import BearerAuthentication
 from apps.api.access.signing_in import exchange, sign_in, sign_out
 from apps.api.endpoint import Endpoint
-from apps.api.fields import Choice, StrictSerializer, Text, valid
+from apps.api.fields import StrictSerializer, Text, valid
 from apps.api.models import Scope
 
 
@@ -21,7 +21,7 @@ class Credentials(StrictSerializer):
 
     username = Text(max_length=150)
     password = Text(max_length=1000, trim_whitespace=False, style={"input_type": "password"})
-    scope = Choice(
+    scope = serializers.ChoiceField(
         Scope.choices,
         default=Scope.WRITE.value,
         help_text="read: look only; write: everything that you may do.",

@@ -1,7 +1,7 @@
 """Acts on an existing benchmark: clone, add measures, re-score, write a manifest."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from drf_spectacular.types import OpenApiTypes
@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from apps.api.answers import Answer, answer_of, present
 from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import AnyValue, Flag, ListOf, StrictSerializer, Text, VersionNumber, valid
+from apps.api.fields import Flag, StrictSerializer, Text, VersionNumber, valid
 from apps.api.idempotency import idempotent
 from apps.api.naming import naming
 from apps.api.openapi import refusals
@@ -43,7 +43,7 @@ class Cloning(StrictSerializer):
 class MeasuresWanted(StrictSerializer):
     """Measures to be computed from the rankings that are stored."""
 
-    metrics_to_compute = ListOf(
+    metrics_to_compute = serializers.ListField(
         child=Text(max_length=LONGEST), min_length=1, max_length=MOST, help_text="Such as map@10, ERR@20."
     )
 
@@ -80,11 +80,8 @@ class RescoredAnswer:
 
 
 @extend_schema_field({"type": "object", "additionalProperties": True})
-class ManifestField(AnyValue):
-    """A manifest as another benchmark told it: what it holds is judged by the use case."""
-
-    def to_internal_value(self, data: Any) -> Any:
-        return data
+class ManifestField(serializers.JSONField):
+    """A manifest as another benchmark wrote it: the use case checks what it holds."""
 
 
 class ManifestToRun(StrictSerializer):

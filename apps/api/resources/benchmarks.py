@@ -10,17 +10,7 @@ from rest_framework.response import Response
 
 from apps.api.answers import Answer, ModelAnswer
 from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import (
-    Choice,
-    Flag,
-    Identifier,
-    ListOf,
-    StrictSerializer,
-    Text,
-    Whole,
-    require_empty,
-    valid,
-)
+from apps.api.fields import Flag, Identifier, StrictSerializer, Text, Whole, require_empty, valid
 from apps.api.idempotency import idempotent
 from apps.api.matrices import MatrixField, completed
 from apps.api.naming import naming, naming_matrix
@@ -48,7 +38,7 @@ from benchbench.names import MAX_LENGTH
 
 def choice(name: str, help_text: str) -> Any:
     """Return a field for one of a benchmark's options, whose first value is the default."""
-    return Choice(CHOICES[name], default=CHOICES[name][0], help_text=help_text)
+    return serializers.ChoiceField(CHOICES[name], default=CHOICES[name][0], help_text=help_text)
 
 
 class MatrixRequest(StrictSerializer):
@@ -62,7 +52,7 @@ class MatrixRequest(StrictSerializer):
         max_value=MAX_TOP_K,
         help_text="Chunks that a run returns, where config_matrix has no top_k_values.",
     )
-    metrics_to_compute = ListOf(
+    metrics_to_compute = serializers.ListField(
         child=Text(max_length=LONGEST),
         default=list,
         max_length=MOST,
@@ -91,7 +81,7 @@ class NewBenchmark(MatrixRequest):
 class BenchmarkQuery(PageQuery):
     """Which page of which benchmarks."""
 
-    status_filter = Choice(Status.choices, required=False)
+    status_filter = serializers.ChoiceField(Status.choices, required=False)
 
 
 class BenchmarkAnswer(ModelAnswer):

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from apps.api.answers import TIMES, Answer, ModelAnswer
 from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import AnyObject, FilePart, Flag, ListOf, StrictSerializer, Text, Whole, valid
+from apps.api.fields import Flag, StrictSerializer, Text, Whole, valid
 from apps.api.idempotency import idempotent
 from apps.api.paging import PageQuery, answer_page, page_of
 from apps.api.parsers import CorpusParser, StrictJSONParser
@@ -45,7 +45,7 @@ class NewCollection(StrictSerializer):
 class CollectionUpload(NewCollection):
     """A file of documents, and what to call them."""
 
-    file = FilePart(help_text=FILE)
+    file = serializers.FileField(help_text=FILE)
     uri_prefix = Text(default="", allow_blank=True, max_length=URI_BYTES, help_text=PREFIX)
 
 
@@ -95,21 +95,21 @@ class DocumentStated(StrictSerializer):
         max_length=LIMITS["content_hash"],
         help_text="SHA-256 of the file's bytes. Default: that of title, newline, text.",
     )
-    metadata = AnyObject(default=dict, help_text="What filters of queries may ask for.")
+    metadata = serializers.DictField(default=dict, help_text="What filters of queries may ask for.")
     sections = SectionStated(many=True, default=list, help_text="In the document's order, depth first.")
 
 
 class DocumentRecords(StrictSerializer):
     """Documents to be in a collection: new ones are added, known ones brought to this state."""
 
-    documents = ListOf(child=DocumentStated(), min_length=1, max_length=MOST_DOCUMENTS)
+    documents = serializers.ListField(child=DocumentStated(), min_length=1, max_length=MOST_DOCUMENTS)
     remove_missing = Flag(default=False, help_text="Remove the documents that are not stated here.")
 
 
 class DocumentsUpload(StrictSerializer):
     """The same as a file, for any number of documents."""
 
-    file = FilePart(help_text=FILE)
+    file = serializers.FileField(help_text=FILE)
     uri_prefix = Text(default="", allow_blank=True, max_length=URI_BYTES, help_text=PREFIX)
     remove_missing = Flag(default=False, help_text="Remove the documents that the file lacks.")
 

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from apps.api.answers import answer_of, present
 from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import GREATEST, Identifier, ListOf, StrictSerializer, Text, VersionNumber, Whole, valid
+from apps.api.fields import GREATEST, Identifier, StrictSerializer, Text, VersionNumber, Whole, valid
 from apps.api.openapi import refusals
 from apps.api.paging import PageQuery, answer_page, page_of
 from apps.benchmarks.comparability import RELATED
@@ -35,7 +35,7 @@ class MeasuredOn(StrictSerializer):
 class ComparisonQuery(MeasuredOn):
     """Which runs are held against each other."""
 
-    run = ListOf(
+    run = serializers.ListField(
         child=Identifier(),
         min_length=1,
         max_length=MOST_RUNS,

@@ -13,10 +13,9 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api import sentences
 from apps.api.answers import TIMES, ModelAnswer, answer_of, present
 from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import Choice, FilePart, Identifier, StrictSerializer, Text, VersionNumber, valid
+from apps.api.fields import Identifier, StrictSerializer, Text, VersionNumber, valid
 from apps.api.idempotency import idempotent
 from apps.api.openapi import WARNINGS, file_headers, refusals
 from apps.api.paging import PageQuery, answer_page, page_of
@@ -41,8 +40,8 @@ class DatasetUpload(StrictSerializer):
 
     name = Text(required=False, max_length=MAX_LENGTH, help_text="Required without dataset_id, whose name it keeps.")
     description = Text(default="", allow_blank=True, max_length=10_000)
-    file = FilePart(help_text=SOURCES)
-    format = Choice(list(FORMATS), required=False, help_text="Default: detected from the content.")
+    file = serializers.FileField(help_text=SOURCES)
+    format = serializers.ChoiceField(list(FORMATS), required=False, help_text="Default: detected from the content.")
     split = Text(required=False, max_length=50, help_text="Of BEIR (test without it) and Flowbaby (all).")
     dataset_id = Identifier(required=False, help_text="The file becomes the next version of this dataset.")
     version = Text(
@@ -53,7 +52,7 @@ class DatasetUpload(StrictSerializer):
 
     def validate(self, data: dict[str, Any]) -> dict[str, Any]:
         if "name" not in data and "dataset_id" not in data:
-            raise serializers.ValidationError({"name": [sentences.FIELD["required"].format()]})
+            raise serializers.ValidationError({"name": ["This field is required without dataset_id."]})
         return data
 
 
@@ -84,7 +83,7 @@ class UploadedAnswer(DatasetAnswer):
 class ExportQuery(StrictSerializer):
     """What is downloaded, and how documents are named in it."""
 
-    format = Choice(list(WRITERS))
+    format = serializers.ChoiceField(list(WRITERS))
     version = VersionNumber(help_text="Default: the newest frozen version.")
     mapping_id = Identifier(required=False, help_text="Of the dataset, resolved for the version.")
 

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 
 from apps.api.answers import Answer
 from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import Choice, valid
+from apps.api.fields import valid
 from apps.api.openapi import WARNINGS, file_headers, refusals
 from apps.api.resources.results import VersionQuery
 from apps.benchmarks.models import Benchmark, Run
@@ -31,13 +31,13 @@ def formats_of(kind: str) -> list[str]:
 class BenchmarkExportQuery(VersionQuery):
     """What of a benchmark is downloaded."""
 
-    format = Choice(formats_of("benchmark"))
+    format = serializers.ChoiceField(formats_of("benchmark"))
 
 
 class RunExportQuery(VersionQuery):
     """What of a run is downloaded."""
 
-    format = Choice(formats_of("run"))
+    format = serializers.ChoiceField(formats_of("run"))
 
 
 class ResultsFormat(Answer):

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from apps.api.answers import Answer
 from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import Choice, FilePart, Identifier, ListOf, StrictSerializer, Text, VersionNumber, Whole, valid
+from apps.api.fields import Identifier, StrictSerializer, Text, VersionNumber, Whole, valid
 from apps.api.idempotency import idempotent
 from apps.api.naming import naming, naming_options
 from apps.api.parsers import RunParser
@@ -31,7 +31,7 @@ from benchbench.files.runs import FORMATS
 class RunUpload(StrictSerializer):
     """A file of rankings, and how to measure them."""
 
-    file = FilePart(
+    file = serializers.FileField(
         help_text="A TREC run (lines qid Q0 docno rank score tag) or a Flowbaby run (JSON); it may be a .gz."
     )
     name = Text(
@@ -45,19 +45,19 @@ class RunUpload(StrictSerializer):
         help_text="A benchmark of external runs of the dataset to add this one to; its version and measures hold.",
     )
     version = VersionNumber(help_text="Of the dataset, for a new benchmark; by default the newest frozen one.")
-    format = Choice(list(FORMATS), required=False, help_text="Default: detected from the content.")
-    order_by = Choice(
+    format = serializers.ChoiceField(list(FORMATS), required=False, help_text="Default: detected from the content.")
+    order_by = serializers.ChoiceField(
         ["score", "rank"],
         required=False,
         help_text="For a Flowbaby run whose scores and ranks disagree: which of them decides the order.",
     )
-    k = ListOf(
+    k = serializers.ListField(
         child=Whole(min_value=1, max_value=GREATEST_CUTOFF),
         default=list,
         max_length=MOST,
         help_text="Cutoffs of a new benchmark, 5, 10 and 20 by default; 10 is always among them.",
     )
-    measures = ListOf(
+    measures = serializers.ListField(
         child=Text(max_length=LONGEST),
         default=list,
         max_length=MOST,

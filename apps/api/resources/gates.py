@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from apps.api.answers import Answer, ModelAnswer, Moment
 from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import AnyValue, Flag, Identifier, StrictSerializer, Text, as_whole, require_empty, valid
+from apps.api.fields import Flag, Identifier, StrictSerializer, Text, as_whole, require_empty, valid
 from apps.api.idempotency import idempotent
 from apps.api.paging import PageQuery, answer_page, page_of
 from apps.benchmarks.finding import find_run
@@ -66,29 +66,24 @@ OUTCOMES = get_args(Word)
 
 
 @extend_schema_field({"oneOf": [{"type": "string"}, {"type": "object", "additionalProperties": True}]})
-class RulesField(AnyValue):
+class RulesField(serializers.Field):
     """Rules of a gate, as docs/gates.md describes them: a YAML text, or the same as an object."""
-
-    default_error_messages = {
-        "required": "State rules: a YAML text, or the same as an object.",
-        "null": "State rules: a YAML text, or the same as an object.",
-    }
 
     def to_internal_value(self, data: Any) -> str | dict[str, Any]:
         if isinstance(data, str | dict):
             return data
-        raise serializers.ValidationError(self.error_messages["required"])
+        raise serializers.ValidationError("Send a YAML text, or the same as an object.")
 
 
 @extend_schema_field({"oneOf": [{"type": "integer"}, {"type": "string", "const": "all"}, {"type": "null"}]})
-class RunField(AnyValue):
+class RunField(serializers.Field):
     """A run by its number, or "all"."""
 
     def to_internal_value(self, data: Any) -> int | str:
         value = as_whole(data)
         if value == "all" or (isinstance(value, int) and not isinstance(value, bool)):
             return value
-        raise serializers.ValidationError('run must be the number of a run, such as 3, or "all".')
+        raise serializers.ValidationError('Send the number of a run, such as 3, or "all".')
 
 
 class GateRules(StrictSerializer):

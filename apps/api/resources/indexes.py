@@ -14,7 +14,7 @@ from rest_framework.response import Response
 
 from apps.api.answers import Answer, ModelAnswer, TextOrNull, answer_of, present
 from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import AnyObject, Choice, Flag, ListOf, StrictSerializer, Text, require_empty, valid
+from apps.api.fields import Flag, StrictSerializer, Text, require_empty, valid
 from apps.api.idempotency import idempotent
 from apps.api.paging import PageQuery, answer_page, page_of
 from apps.collections.models import Collection
@@ -68,8 +68,8 @@ class NewIndex(StrictSerializer):
         "these words: for tests and for trying things out.",
     )
     lexical = Flag(default=True, help_text="For lexical and hybrid search: BM25 too.")
-    strategy = Choice(list(STRATEGIES), default="flat")
-    chunk_parameters = AnyObject(
+    strategy = serializers.ChoiceField(list(STRATEGIES), default="flat")
+    chunk_parameters = serializers.DictField(
         default=dict,
         help_text="Of the strategy, sizes in characters. "
         + " ".join(f"{name}: {strategy.example}: {strategy.notes}." for name, strategy in STRATEGIES.items()),
@@ -80,7 +80,7 @@ class NewIndex(StrictSerializer):
         max_length=500,
         help_text=f"The language model that {' and '.join(ASKING)} ask, as its server calls it.",
     )
-    llm_parameters = AnyObject(
+    llm_parameters = serializers.DictField(
         default=dict,
         help_text='{"provider": "ollama", "temperature": 0, "max_tokens": 500, "seed": 0, "cache": true}: provider is '
         "the name of a server of this site's settings, by default the first; cache false asks anew for each query.",
@@ -95,27 +95,27 @@ class NewIndex(StrictSerializer):
 class GridStrategy(StrictSerializer):
     """A strategy of an index grid."""
 
-    strategy = Choice(list(STRATEGIES))
-    chunk_parameters = AnyObject(default=dict, help_text="As those of an index.")
+    strategy = serializers.ChoiceField(list(STRATEGIES))
+    chunk_parameters = serializers.DictField(default=dict, help_text="As those of an index.")
 
 
 class GridLLM(StrictSerializer):
     """A language model of an index grid."""
 
     llm = Text(max_length=500, help_text="As its server calls it.")
-    llm_parameters = AnyObject(default=dict, help_text="As those of an index.")
+    llm_parameters = serializers.DictField(default=dict, help_text="As those of an index.")
 
 
 class NewGrid(StrictSerializer):
     """An index grid: each strategy by each encoder, and by each language model where the strategy asks one."""
 
-    strategies = ListOf(child=GridStrategy(), min_length=1)
-    encoders = ListOf(
+    strategies = serializers.ListField(child=GridStrategy(), min_length=1)
+    encoders = serializers.ListField(
         child=Text(allow_blank=True, max_length=500, validators=[RegexValidator(ENCODER, NO_NAME)]),
         min_length=1,
         help_text="As that of an index; an empty text is lexical search only.",
     )
-    llms = ListOf(child=GridLLM(), default=list, help_text="For the strategies that ask one.")
+    llms = serializers.ListField(child=GridLLM(), default=list, help_text="For the strategies that ask one.")
     lexical = Flag(default=True, help_text="For lexical and hybrid search: BM25 too.")
 
 

@@ -11,11 +11,11 @@ from rest_framework.response import Response
 
 from apps.api.answers import ModelAnswer, Moment
 from apps.api.endpoint import Endpoint
-from apps.api.fields import Choice, ListOf, StrictSerializer, Text, Whole, valid
+from apps.api.fields import Number, StrictSerializer, Text, Whole, valid
 from apps.api.idempotency import idempotent
 from apps.api.openapi import refusals
 from apps.api.paging import PageQuery, answer_page, page_of
-from apps.api.resources.rounds import Number, find_round
+from apps.api.resources.rounds import find_round
 from apps.judging.grading import (
     LONGEST_NOTE,
     MOST_UNDONE,
@@ -98,7 +98,7 @@ class GradeGiven(StrictSerializer):
 
     item_id = Whole()
     grade = Whole(required=False, allow_null=True, default=None, help_text="On the scale; null for the other kinds.")
-    kind = Choice(KINDS, default="grade")
+    kind = serializers.ChoiceField(KINDS, default="grade")
     note = Text(default="", allow_blank=True, max_length=LONGEST_NOTE)
     seconds = Number(required=False, allow_null=True, default=None, help_text="From being shown to being graded.")
 
@@ -106,7 +106,7 @@ class GradeGiven(StrictSerializer):
 class GradesGiven(StrictSerializer):
     """What you say of items, all or none. What is sent twice is kept once."""
 
-    grades = ListOf(child=GradeGiven(), min_length=1, max_length=500)
+    grades = serializers.ListField(child=GradeGiven(), min_length=1, max_length=500)
 
 
 class GradesKept(serializers.Serializer):
@@ -124,7 +124,7 @@ class UndoRequest(StrictSerializer):
 class UngradeRequest(StrictSerializer):
     """The items of which you take back what you said."""
 
-    item_ids = ListOf(child=Whole(), min_length=1, max_length=5000)
+    item_ids = serializers.ListField(child=Whole(), min_length=1, max_length=5000)
 
 
 class Ungraded(serializers.Serializer):

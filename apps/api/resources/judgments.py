@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from apps.api.answers import ModelAnswer, answer_of, present
 from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import AnyValue, Choice, ListOf, StrictSerializer, Text, Whole, valid
+from apps.api.fields import StrictSerializer, Text, Whole, valid
 from apps.api.idempotency import idempotent
 from apps.api.paging import answer_page, page_of
 from apps.api.resources.queries import StateQuery, query_at
@@ -49,7 +49,7 @@ GRADE: dict[str, Any] = {"min_value": GRADES.start, "max_value": GRADES.stop - 1
 
 
 @extend_schema_field(DOC_REF)
-class DocRefField(AnyValue):
+class DocRefField(serializers.Field):
     """What a judgment calls its document."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
@@ -65,13 +65,13 @@ class GradeStated(StrictSerializer):
     """A grade for a document that is judged already, under the reference that it has."""
 
     relevance_grade = Whole(**GRADE, help_text="Above 0 is relevant, 0 judged not relevant.")
-    section_refs = ListOf(
+    section_refs = serializers.ListField(
         child=Text(max_length=REFERENCE_LENGTH),
         allow_null=True,
         default=None,
         help_text="Ids of sections of the document.",
     )
-    source = Choice(Judgment.Source.choices, default=Judgment.Source.HUMAN.value)
+    source = serializers.ChoiceField(Judgment.Source.choices, default=Judgment.Source.HUMAN.value)
     judge = Text(required=False, allow_blank=True, default="", max_length=JUDGE_LENGTH, help_text="Empty: your name.")
     note = Text(required=False, allow_blank=True, default="", help_text="The reason, for later readers.")
 
@@ -92,7 +92,7 @@ class JudgmentEdited(JudgmentStated):
 class JudgmentsEdited(StrictSerializer):
     """Judgments that are stated together, all or none."""
 
-    judgments = ListOf(child=JudgmentEdited(), min_length=1, max_length=MOST_EDITS)
+    judgments = serializers.ListField(child=JudgmentEdited(), min_length=1, max_length=MOST_EDITS)
 
 
 class JudgmentAnswer(ModelAnswer):

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from apps.api.answers import Answer, ModelAnswer
 from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import Choice, Identifier, StrictSerializer, Text, VersionNumber, require_empty, valid
+from apps.api.fields import Identifier, StrictSerializer, Text, VersionNumber, require_empty, valid
 from apps.api.idempotency import idempotent
 from apps.api.naming import naming
 from apps.api.paging import PageQuery, answer_page, page_of
@@ -61,7 +61,7 @@ class MappingAnswer(ModelAnswer):
 class UnresolvedQuery(PageQuery):
     """Which page, and of which outcome."""
 
-    outcome = Choice(LOST, required=False)
+    outcome = serializers.ChoiceField(LOST, required=False)
 
 
 UnresolvedPage = page_of("unresolved", Unresolved)

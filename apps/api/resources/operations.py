@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from apps.api.answers import ModelAnswer, TextOrNull
 from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import Choice, require_empty, valid
+from apps.api.fields import require_empty, valid
 from apps.api.idempotency import idempotent
 from apps.api.paging import PageQuery, answer_page, page_of
 from apps.operations.handlers import HANDLERS
@@ -26,8 +26,8 @@ KINDS = [str(kind) for kind in HANDLERS]
 class OperationQuery(PageQuery):
     """Which operations."""
 
-    status_filter = Choice(Status.choices, required=False)
-    kind = Choice(KINDS, required=False)
+    status_filter = serializers.ChoiceField(Status.choices, required=False)
+    kind = serializers.ChoiceField(KINDS, required=False)
 
 
 class OperationAnswer(ModelAnswer):

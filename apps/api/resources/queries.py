@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from apps.api.answers import ModelAnswer
 from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import AnyJSON, AnyObject, ListOf, StrictSerializer, Text, VersionNumber, valid
+from apps.api.fields import StrictSerializer, Text, VersionNumber, valid
 from apps.api.idempotency import idempotent
 from apps.api.paging import PageQuery, answer_page, page_of
 from apps.datasets.editing.queries import add_query, edit_query, remove_query
@@ -37,16 +37,16 @@ class QueryChange(StrictSerializer):
     """The fields to change; the others stay."""
 
     query_text = Text(required=False, max_length=LENGTHS["text"])
-    slices = ListOf(child=Text(max_length=SLICE_LENGTH), required=False)
+    slices = serializers.ListField(child=Text(max_length=SLICE_LENGTH), required=False)
     category = Text(**BLANK, max_length=LENGTHS["category"])
     difficulty = Text(**BLANK, max_length=LENGTHS["difficulty"])
     query_type = Text(**BLANK, max_length=LENGTHS["query_type"])
     split = Text(**BLANK, max_length=LENGTHS["split"])
-    filters = AnyObject(required=False, help_text="Document metadata that the search must match.")
+    filters = serializers.DictField(required=False, help_text="Document metadata that the search must match.")
     expected_answer = Text(**BLANK)
-    evidence = ListOf(child=AnyJSON(allow_null=True), required=False)
+    evidence = serializers.ListField(child=serializers.JSONField(allow_null=True), required=False)
     notes = Text(**BLANK)
-    metadata = AnyObject(required=False)
+    metadata = serializers.DictField(required=False)
 
 
 class NewQuery(QueryChange):

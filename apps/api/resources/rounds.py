@@ -9,21 +9,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api import sentences
 from apps.api.answers import Answer, ModelAnswer, answer_of, present
 from apps.api.endpoint import Endpoint, find_visible
-from apps.api.fields import (
-    Choice,
-    Flag,
-    Identifier,
-    ListOf,
-    Spoken,
-    StrictSerializer,
-    Text,
-    Whole,
-    typed,
-    valid,
-)
+from apps.api.fields import Flag, Identifier, Number, StrictSerializer, Text, Whole, valid
 from apps.api.idempotency import idempotent
 from apps.api.naming import naming
 from apps.api.openapi import refusals
@@ -46,15 +34,6 @@ MOST_RUNS = 64
 MOST_JUDGES = 100
 
 
-class Number(Spoken, serializers.FloatField):
-    """A number of any kind; the use case knows its range."""
-
-    default_error_messages = sentences.NUMBER
-
-    def to_internal_value(self, data: Any) -> float:
-        return float(typed(self, data, (int, float), "a number"))
-
-
 class GradeOfScale(StrictSerializer):
     """A grade that judges choose."""
 
@@ -67,11 +46,11 @@ class NewRound(StrictSerializer):
     """A judging round over completed runs of one mapping."""
 
     name = Text(max_length=200)
-    run_ids = ListOf(child=Identifier(), min_length=1, max_length=MOST_RUNS)
-    judges = ListOf(
+    run_ids = serializers.ListField(child=Identifier(), min_length=1, max_length=MOST_RUNS)
+    judges = serializers.ListField(
         child=Text(max_length=150), max_length=MOST_JUDGES, default=list, help_text="User names. Without any, you."
     )
-    order = Choice(Round.Order.choices, default="decisive")
+    order = serializers.ChoiceField(Round.Order.choices, default="decisive")
     measure = Text(default="", help_text="Default: nDCG at the primary k of the first run's benchmark.")
     depth = Whole(
         allow_null=True,
@@ -83,7 +62,7 @@ class NewRound(StrictSerializer):
     budget = Whole(required=False, allow_null=True, default=None, min_value=1, help_text="Items. Default: the pool.")
     uniform_share = Number(default=SHARE, help_text="From 0 to 1, drawn uniformly at random.")
     seed = Whole(default=42, min_value=0, max_value=MOST_SEED)
-    scale = ListOf(
+    scale = serializers.ListField(
         child=GradeOfScale(), default=list, max_length=10, help_text="Default: 0 to the dataset's highest grade."
     )
     guidelines = Text(default="", allow_blank=True, max_length=LONGEST_GUIDELINES)
@@ -96,14 +75,14 @@ class RoundChanges(StrictSerializer):
     """What to change of an open round."""
 
     goes_on = Flag(required=False, help_text="true: items are handed out although its question is settled.")
-    judges = ListOf(child=Text(max_length=150), required=False, min_length=1, max_length=MOST_JUDGES)
+    judges = serializers.ListField(child=Text(max_length=150), required=False, min_length=1, max_length=MOST_JUDGES)
     guidelines = Text(required=False, allow_blank=True, max_length=LONGEST_GUIDELINES)
 
 
 class RoundQuery(PageQuery):
     """Which page of which rounds."""
 
-    state = Choice(Round.State.choices, required=False)
+    state = serializers.ChoiceField(Round.State.choices, required=False)
 
 
 class ScaleAnswer(serializers.Serializer):

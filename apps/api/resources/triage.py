@@ -12,7 +12,7 @@ from rest_framework.response import Response
 
 from apps.api.answers import Answer, answer_of, present
 from apps.api.endpoint import Endpoint
-from apps.api.fields import Choice, valid
+from apps.api.fields import valid
 from apps.api.openapi import refusals
 from apps.api.paging import PageQuery, answer_page, page_of
 from apps.api.resources.results import VersionQuery, measured_run
@@ -29,7 +29,7 @@ LOSSES = [loss.value for loss in CAUSES]
 class LostDocumentQuery(PageQuery, VersionQuery):
     """Which page of which lost documents."""
 
-    cause = Choice(LOSSES, required=False, help_text="Default: all causes.")
+    cause = serializers.ChoiceField(LOSSES, required=False, help_text="Default: all causes.")
 
     def validate_cause(self, value: str) -> Loss:
         return Loss(value)
