@@ -4,9 +4,9 @@ from django.urls import path, re_path
 from drf_spectacular.views import SpectacularAPIView
 
 import benchbench.site.converters  # noqa: F401 - <id:…>
+from apps.api.access import endpoints as auth
 from apps.api.errors import unknown
 from apps.api.resources import (
-    auth,
     benchmark_acts,
     benchmarks,
     collections,
@@ -15,6 +15,7 @@ from apps.api.resources import (
     exports,
     external_runs,
     gates,
+    grids,
     indexes,
     items,
     judgments,
@@ -81,10 +82,10 @@ urlpatterns = [
         name="document",
     ),
     path("collections/<id:collection_id>/indexes", indexes.Indexes.as_view(), name="indexes"),
-    path("collections/<id:collection_id>/indexes/grid", indexes.IndexGrid.as_view(), name="index_grid"),
+    path("collections/<id:collection_id>/indexes/grid", grids.IndexGrid.as_view(), name="index_grid"),
     path(
         "collections/<id:collection_id>/indexes/grid/preview",
-        indexes.IndexGridPreview.as_view(),
+        grids.IndexGridPreview.as_view(),
         name="index_grid_preview",
     ),
     path("indexes/options", indexes.Options.as_view(), name="index_options"),

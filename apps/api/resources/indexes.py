@@ -12,7 +12,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from apps.api.answers import Answer, ModelAnswer, TextOrNull, answer_of, present
+from apps.api.answers import ModelAnswer, TextOrNull, answer_of, present
 from apps.api.endpoint import Endpoint, find_visible
 from apps.api.fields import Flag, StrictSerializer, Text, require_empty, valid
 from apps.api.idempotency import idempotent
@@ -23,12 +23,9 @@ from apps.retrieval.deleting import delete_index
 from apps.retrieval.describing import known_encoders, with_operation
 from apps.retrieval.encoders.admitting import PUBLISHED
 from apps.retrieval.encoders.registry import ENCODERS
-from apps.retrieval.grids.making import make_grid
-from apps.retrieval.grids.planning import Grid, plan_grid
 from apps.retrieval.indexing import build_index, create_index
 from apps.retrieval.models import Index
 from apps.retrieval.rerankers.registry import RERANKERS
-from apps.retrieval.reusing import Ingredients
 from benchbench.access import visible
 from benchbench.ir.planning.ann_methods import STORES
 from benchbench.ir.planning.fields import FUSIONS, LEXICAL, SEARCH_MODES
@@ -92,56 +89,6 @@ class NewIndex(StrictSerializer):
         return super().to_internal_value(data)
 
 
-class GridStrategy(StrictSerializer):
-    """A strategy of an index grid."""
-
-    strategy = serializers.ChoiceField(list(STRATEGIES))
-    chunk_parameters = serializers.DictField(default=dict, help_text="As those of an index.")
-
-
-class GridLLM(StrictSerializer):
-    """A language model of an index grid."""
-
-    llm = Text(max_length=500, help_text="As its server calls it.")
-    llm_parameters = serializers.DictField(default=dict, help_text="As those of an index.")
-
-
-class NewGrid(StrictSerializer):
-    """An index grid: each strategy by each encoder, and by each language model where the strategy asks one."""
-
-    strategies = serializers.ListField(child=GridStrategy(), min_length=1)
-    encoders = serializers.ListField(
-        child=Text(allow_blank=True, max_length=500, validators=[RegexValidator(ENCODER, NO_NAME)]),
-        min_length=1,
-        help_text="As that of an index; an empty text is lexical search only.",
-    )
-    llms = serializers.ListField(child=GridLLM(), default=list, help_text="For the strategies that ask one.")
-    lexical = Flag(default=True, help_text="For lexical and hybrid search: BM25 too.")
-
-
-class CellAnswer(Answer):
-    """An index of a grid that is planned."""
-
-    name = serializers.CharField(help_text="What it is called, or would be: it says what it is made of.")
-    state = serializers.ChoiceField(
-        ["ready", "begun", "new", "unavailable"],
-        help_text="ready: there is such an index. begun: there is one, still to be built. new: it would be made. "
-        "unavailable: it cannot be made here, for the reason in error.",
-    )
-    index = serializers.UUIDField(allow_null=True, help_text="The index that is there.")
-    error = serializers.CharField(allow_null=True)
-
-    class Meta:
-        dataclass = Ingredients
-        exclude = ["lexical"]
-
-
-class GridPlan(serializers.Serializer):
-    """What an index grid would make."""
-
-    indexes = CellAnswer(many=True)
-
-
 class IndexStats(serializers.Serializer):
     """What building took and made."""
 
@@ -187,12 +134,6 @@ class IndexAnswer(ModelAnswer):
     @extend_schema_field(IndexStats(allow_null=True))
     def get_stats(self, index: Index) -> Any:
         return IndexStats(index.stats).data if index.status == Index.Status.READY else None
-
-
-class GridMade(serializers.Serializer):
-    """The indexes of a grid."""
-
-    indexes = IndexAnswer(many=True)
 
 
 IndexPage = page_of("indexes", IndexAnswer)
@@ -244,46 +185,6 @@ class Indexes(Endpoint):
         collection = find_visible(Collection.objects.all(), collection_id, request.user)
         made = create_index(collection, owner=request.user, **valid(NewIndex, request.data))
         return Response(IndexAnswer(with_operation(Index.objects.all()).get(pk=made.pk)).data, status=201)
-
-
-def grid_of(data: dict[str, Any]) -> Grid:
-    return Grid(
-        strategies=[(part["strategy"], part["chunk_parameters"]) for part in data["strategies"]],
-        encoders=data["encoders"],
-        llms=[(part["llm"], part["llm_parameters"]) for part in data["llms"]],
-        lexical=data["lexical"],
-    )
-
-
-class IndexGrid(Endpoint):
-    model = Index
-    acts = {"POST": "add"}
-    throttles = {"POST": "start"}
-
-    @extend_schema(operation_id="build_indexes", request=NewGrid, responses={202: GridMade}, tags=["indexes"])
-    @idempotent
-    def post(self, request: Request, collection_id: UUID) -> Response:
-        """Make each strategy by each encoder, and have workers build what is not ready: all of it, or nothing.
-
-        An index that is there with the same ingredients is taken. 409 while the collection has no documents, where a
-        part is not to be had here, and where more would be building than one may (`quota`).
-        """
-        collection = find_visible(Collection.objects.all(), collection_id, request.user)
-        made = make_grid(collection, grid_of(valid(NewGrid, request.data)), owner=request.user, by=request.user)
-        rows = with_operation(Index.objects.all()).in_bulk([part.index.pk for part in made])
-        return Response(GridMade({"indexes": [rows[part.index.pk] for part in made]}).data, status=202)
-
-
-class IndexGridPreview(Endpoint):
-    model = Index
-    acts = {"POST": "view"}
-
-    @extend_schema(operation_id="preview_indexes", request=NewGrid, responses=GridPlan, tags=["indexes"])
-    def post(self, request: Request, collection_id: UUID) -> Response:
-        """Show which indexes of a grid are there, and which would be made, without making anything."""
-        collection = find_visible(Collection.objects.all(), collection_id, request.user)
-        cells = plan_grid(collection, grid_of(valid(NewGrid, request.data)), owner=request.user)
-        return Response(GridPlan({"indexes": [cell.as_dict() for cell in cells]}).data)
 
 
 class Options(Endpoint):
