@@ -22,7 +22,6 @@ from rest_framework.response import Response
 from rest_framework.settings import api_settings
 from rest_framework.views import exception_handler, set_rollback
 
-from apps.api.sentences import about, of_form, of_refusal
 from benchbench.database.failures import failure_of, was_ended
 from benchbench.errors import BenchbenchError
 from benchbench.site import error_pages
@@ -52,7 +51,8 @@ def present(error: Exception, context: dict[str, Any]) -> Response | None:
         return Response(body, status=status, headers=_headers(status))
     if isinstance(error, SuspiciousOperation):  # a form with too many fields, or too much in them
         large = isinstance(error, RequestDataTooBig)
-        return Response(_body(of_form(error), "too_large" if large else "malformed"), status=413 if large else 400)
+        detail = "The form holds too much data." if large else "The form cannot be read, or has too many parts."
+        return Response(_body(detail, "too_large" if large else "malformed"), status=413 if large else 400)
     if isinstance(error.__cause__, ForeignKeyViolation):  # told when the transaction commits: nobody waited for it
         set_rollback()
         return Response(
@@ -60,7 +60,7 @@ def present(error: Exception, context: dict[str, Any]) -> Response | None:
         )
     response = exception_handler(error, context)
     if response is not None:
-        response.data = _in_shape(response.data, of_refusal(error, context))
+        response.data = _in_shape(response.data)
     return response
 
 
@@ -124,13 +124,15 @@ def _is_address(path: str) -> bool:
         return False
 
 
-def _in_shape(data: Any, sentence: str | None) -> dict[str, Any]:
-    """Return what REST framework says about one of its own errors in the shape of ours; better, `sentence`."""
+def _in_shape(data: Any) -> dict[str, Any]:
+    """Return what REST framework says about one of its own errors in the shape of ours."""
     detail = data.get("detail") if isinstance(data, dict) else None
     if isinstance(detail, ErrorDetail):
-        return _body(sentence or str(detail), detail.code)
+        return _body(str(detail), detail.code)
     faults = list(_faults(data))
-    told = [sentence if not field or field in sentence else f"{field}: {sentence}" for field, sentence in faults]
+    told = [
+        sentence if not field or sentence.startswith(field) else f"{field}: {sentence}" for field, sentence in faults
+    ]
     more = f" There are {len(told) - TOLD} more faults." if len(told) > TOLD else ""
     errors: dict[str, list[str]] = {}
     for field, sentence in faults:
@@ -155,7 +157,7 @@ def _faults(data: Any, field: str = "") -> Iterator[tuple[str, str]]:
             else:
                 yield from _faults(inner, field)
     else:
-        yield field, about(field, str(data))
+        yield field, str(data)
 
 
 def _body(detail: str, code: str, errors: dict[str, Any] | None = None, *, reference: str = "") -> dict[str, Any]:

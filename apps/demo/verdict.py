@@ -16,10 +16,10 @@ def reranking_verdict(benchmark: Benchmark) -> str:
         if twin is None:
             continue
         told = [run_results(either) for either in (twin, run)]
-        if lost := [f"{facts['label']}: {facts['unranked']}" for facts in told if facts["unranked"]]:
+        if lost := [f"{one.label}: {one.unranked}" for one in told if one.unranked]:
             lines += [f"  {sentence}" for sentence in lost]
             continue
-        before, after = (facts["metrics_flat"][primary] or 0 for facts in told)
+        before, after = (one.metrics_flat[primary] or 0 for one in told)
         ms = run.timing["total_ms"] - twin.timing["total_ms"]
         gain = f"{before:.4f} → {after:.4f} ({signed(after - before)})"
         lines.append(f"  {twin.label}: {gain}, {signed(ms, 0)} ms a query")

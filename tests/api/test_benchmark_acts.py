@@ -76,8 +76,8 @@ def test_it_measures_by_more(callers: Callers, nightly: Benchmark) -> None:
     for body, told in (
         ({"metrics_to_compute": ["mrr"]}, "already"),
         ({"metrics_to_compute": ["Hit@@"]}, "Hit"),
-        ({"metrics_to_compute": []}, "at least 1"),
-        ({}, "is missing"),
+        ({"metrics_to_compute": []}, "at least 1 elements."),
+        ({}, "This field is required."),
     ):
         refused = callers.owner.post(act(nightly, "measures"), body)
         assert (refused.status_code, set(refused.json()["errors"])) == (400, {"metrics_to_compute"})

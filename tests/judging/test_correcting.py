@@ -14,7 +14,7 @@ from django.urls import reverse
 from apps.benchmarks.models import Benchmark, QueryResult
 from apps.judging.grading import grade_item
 from apps.judging.llm.board import Board, board_of
-from apps.judging.llm.describing import verdict_facts
+from apps.judging.llm.describing import verdicts_report
 from apps.judging.llm.sampling import draw_sample
 from apps.judging.llm.verdicts import CORRECTED, PolicyVerdict, verdicts_of
 from apps.judging.models import Grade, LLMJudge, Round
@@ -106,8 +106,8 @@ def test_it_says_what_was_sampled_and_what_is_estimated(
     assert f"people’s of {told.sampled} whole queries" in words
     assert re.search(r"worth about \+\d+ judged queries", words)
     assert told.estimand in words
-    fact = verdict_facts(verdicts_of(opened, calibrated))["verdicts"][2]
-    assert (fact["sampled"], fact["judged"]) == (told.sampled, told.judged)
+    report = verdicts_report(verdicts_of(opened, calibrated)).verdicts[2]
+    assert (report.sampled, report.judged) == (told.sampled, told.judged)
 
 
 def test_a_model_that_favours_a_run_is_corrected(

@@ -76,8 +76,8 @@ def test_so_it_does_wherever_runs_are_told(benchmark: Benchmark, admin_client: C
     assert WHY in text_of(benchmark)
     assert WHY in admin_client.get(results_url(benchmark)).text
     told = results(benchmark)
-    assert [run["unranked"] for run in told["runs"]] == [WHY, None, None, None]
-    assert told["summary"]["best_run"] == str(benchmark.runs.get(run_order=2).pk)
+    assert [run.unranked for run in told.runs] == [WHY, None, None, None]
+    assert told.summary.best_run == benchmark.runs.get(run_order=2).pk
     rows = list(csv.DictReader(io.StringIO("".join(map(str, export(benchmark, "csv"))))))
     assert [row["unranked"] for row in rows] == [WHY, "", "", ""]
     [(_, best, value)] = start_context(admin(admin_client))["benchmarks"]

@@ -5,7 +5,7 @@ Nothing of it is stored: the values of evaluations are people's.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -20,8 +20,9 @@ from benchbench.ir.statistics.resampling import Interval
 from benchbench.ir.statistics.significance import compare
 from benchbench.ir.statistics.verdict import verdict
 
-HUMAN, FILLED, CORRECTED = "human", "human + llm", "corrected"
-POLICIES = (HUMAN, FILLED, CORRECTED)
+Policy = Literal["human", "human + llm", "corrected"]
+POLICIES: tuple[Policy, ...] = get_args(Policy)
+HUMAN, FILLED, CORRECTED = POLICIES
 MEANS = {
     HUMAN: "Judgments and grades of people alone. What nobody judged counts as not relevant, as in every stored value.",
     FILLED: (
@@ -58,7 +59,7 @@ class PolicyVerdict:
     number of queries by which the model enlarges that sample.
     """
 
-    policy: str
+    policy: Policy
     why_not: str = ""
     pairs: Sequence[PairVerdict] = ()
     group: tuple[int, ...] = ()
@@ -112,7 +113,7 @@ def verdicts_of(round: Round, judge: LLMJudge | None) -> Verdicts:
     return told
 
 
-def _verdict(policy: str, board: Board, calibrated: Calibrated | None) -> PolicyVerdict:
+def _verdict(policy: Policy, board: Board, calibrated: Calibrated | None) -> PolicyVerdict:
     if policy == HUMAN:
         return _compared(board, HUMAN, board.truths(board.people, board.known))
     if calibrated is None:
@@ -123,7 +124,7 @@ def _verdict(policy: str, board: Board, calibrated: Calibrated | None) -> Policy
     return _corrected(board, calibrated)
 
 
-def _compared(board: Board, policy: str, truths: Sequence[Mapping[int, int]]) -> PolicyVerdict:
+def _compared(board: Board, policy: Policy, truths: Sequence[Mapping[int, int]]) -> PolicyVerdict:
     comparison = compare(board.values(truths), seed=board.draw)
     by_people = board.truths(board.people, board.known)
     cells = board.pool.there
