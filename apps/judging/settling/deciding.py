@@ -163,16 +163,6 @@ def _desk(round: Round, row: RoundState, basis: str, runs: Sequence[Run]) -> Des
     return desk
 
 
-def desk_of(round: Round) -> Desk:
-    """Return the desk of a round without a grade of people, and with the evidence of now."""
-    row = RoundState.objects.filter(pk=round.pk).first() or RoundState(round=round)
-    runs = runs_of(round)
-    desk = _made(round, row, basis_of(round, runs), runs)
-    if desk.judging is not None:
-        _inform(desk, desk.judging, round, model_evidence(round, said_in(round)))
-    return desk
-
-
 def _made(round: Round, row: RoundState, basis: str, runs: Sequence[Run]) -> Desk:
     question, items = unpack(bytes(row.board), round) if row.basis == basis and row.board else _read(round, runs)
     judging = None
