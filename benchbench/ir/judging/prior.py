@@ -6,8 +6,8 @@
 from benchbench.ir.judging.relevance import Prior
 
 PRIOR = Prior(
-    means=(-3.16, 2.12, 6.1, 4.22, -1.02, -1.0, 1.0),
-    spreads=(2.0, 1.0, 4.61, 2.65, 2.0, 1.66, 0.5),
+    means=(-3.16, 2.12, 6.08, 4.25, -0.96, -0.99, 1.0),
+    spreads=(2.0, 1.0, 4.61, 2.64, 2.0, 1.66, 0.5),
     run=(0.12, 0.6),
     richness=0.87,
 )
