@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
@@ -15,7 +15,6 @@ from apps.collections.records import DocumentRecord, SectionRecord
 from apps.collections.sources import Source
 from benchbench.errors import BenchbenchError, ConflictError
 from benchbench.names import checked_name
-from benchbench.reading.alike import alike_sentence
 
 CHUNK = 1000
 CONTENT = ("uri", "content_hash", "file_name", "title", "text", "metadata")
@@ -30,7 +29,7 @@ class CollectionImportError(BenchbenchError):
 @dataclass
 class ImportReport:
     """What an import did. `duplicates` counts documents that the source states more than once, equal each time;
-    `empty` those of the source without a text; `warnings` are sentences about what looks wrong."""
+    `empty` those of the source without a text."""
 
     created: int = 0
     updated: int = 0
@@ -38,11 +37,9 @@ class ImportReport:
     removed: int = 0
     duplicates: int = 0
     empty: int = 0
-    warnings: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        counts = {name: count for name, count in asdict(self).items() if name != "warnings"}
-        return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count or name != "empty")
+        return ", ".join(f"{count:,} {name}" for name, count in asdict(self).items() if count or name != "empty")
 
 
 def create_collection(
@@ -111,8 +108,6 @@ def import_documents(
             on_progress(read)
     if not seen:
         raise CollectionImportError("There is no document to import.")
-    if told := alike_sentence(seen, what="Ids of documents"):
-        report.warnings.append(told)
     if remove_missing:
         report.removed = _remove_missing(locked, seen)
     collection.fingerprint = locked.fingerprint = fingerprint(locked)

@@ -23,8 +23,6 @@ def upload_collection(request: HttpRequest, model_admin: ModelAdmin) -> HttpResp
         )
         if report.empty:
             messages.warning(request, f"{counted(report.empty, 'document')} without a text: only a title is searched.")
-        for warning in report.warnings:
-            messages.warning(request, warning)
         return redirect(change_url(collection))
 
     return form_page(

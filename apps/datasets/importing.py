@@ -14,7 +14,6 @@ from apps.datasets.records import DatasetError, DatasetRecord, QueryRecord, chec
 from benchbench.decimals import counted, some_of
 from benchbench.errors import ConflictError
 from benchbench.names import checked_name
-from benchbench.reading.alike import alike_sentence
 
 
 @dataclass(frozen=True)
@@ -170,21 +169,8 @@ def _describe(dataset: Dataset, record: DatasetRecord, description: str) -> None
 
 
 def warnings_of(record: DatasetRecord) -> tuple[str, ...]:
-    """Return what the reader of a dataset warns of, then which queries no search can answer, and what looks alike."""
-    return (*record.warnings, *_unanswerable(record.queries), *_alike(record.queries))
-
-
-def _alike(queries: Sequence[QueryRecord]) -> list[str]:
-    keys = {query.key for query in queries}
-    references = {
-        value
-        for query in queries
-        for judgment in query.judgments
-        for value in judgment.doc_ref.values()
-        if isinstance(value, str)
-    }
-    told = alike_sentence(keys, what="Query keys"), alike_sentence(references, what="References to documents")
-    return [sentence for sentence in told if sentence]
+    """Return what the reader of a dataset warns of, then which queries no search can answer."""
+    return (*record.warnings, *_unanswerable(record.queries))
 
 
 def _unanswerable(queries: Sequence[QueryRecord]) -> list[str]:

@@ -2,8 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 from apps.datasets.importing import warnings_of
 from apps.datasets.records import DatasetRecord, QueryRecord, check
@@ -29,10 +28,6 @@ class Preview:
     slices: Mapping[str, int]
     first: tuple[QueryRecord, ...]
     warnings: tuple[str, ...]
-
-    def facts(self) -> dict[str, Any]:
-        """Return it for programs, without the queries."""
-        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "first"}
 
 
 def preview(record: DatasetRecord) -> Preview:

@@ -1,13 +1,11 @@
 """Tables: CSV with a header, between commas, semicolons or tabs, and JSON Lines.
 
-A cell of CSV that a spreadsheet would run as a formula is written with an apostrophe before it, and read without.
+Exports put an apostrophe before a cell of CSV that a spreadsheet would run as a formula; reading takes it away.
 """
 
 import csv
-import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,6 @@ from benchbench.reading.strict_json import decode_part, raw_lines, read_objects
 DELIMITERS = ",;\t"
 Row = tuple[str, dict[str, Any]]
 STARTS = f"[{re.escape(''.join(STARTS_A_FORMULA))}]"
-FORMULA = re.compile(f"'*{STARTS}")  # what a spreadsheet runs, and what was marked as text already
 MARKED = re.compile(f"'+{STARTS}")
 
 
@@ -46,21 +43,8 @@ def delimiter_of(header: str) -> str:
     return max(DELIMITERS, key=header.count)
 
 
-def write_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
-    """Yield the lines of a CSV between commas; None is an empty cell, text that would run as a formula is defused."""
-    for row in chain([header], rows):
-        line = io.StringIO()
-        csv.writer(line).writerow([defused(value) if isinstance(value, str) else value for value in row])
-        yield line.getvalue()
-
-
-def defused(text: str) -> str:
-    """Return text that no spreadsheet runs as a formula: an apostrophe before it, which `plain` takes away."""
-    return f"'{text}" if FORMULA.match(text) else text
-
-
 def plain(cell: str) -> str:
-    """Return the text that `defused` made a cell of."""
+    """Return the text of a cell, without the apostrophe that keeps a spreadsheet from running it as a formula."""
     return cell[1:] if MARKED.match(cell) else cell
 
 

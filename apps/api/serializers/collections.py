@@ -115,7 +115,6 @@ class ImportFacts(serializers.Serializer):
     removed = serializers.IntegerField(min_value=0)
     duplicates = serializers.IntegerField(min_value=0, help_text="Stated more than once, equal each time.")
     empty = serializers.IntegerField(min_value=0, help_text="Stated without a text: no search finds them by words.")
-    warnings = serializers.ListField(child=serializers.CharField(), help_text="What looks wrong, in sentences.")
     document_count = serializers.IntegerField(min_value=0, help_text="Documents in the collection now.")
 
 

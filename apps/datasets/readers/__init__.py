@@ -1,6 +1,6 @@
 """Reading datasets: one file for each format, and one line in `formats`.
 
-Each is told by its content (`detecting`), and is one of `writers` too.
+`detecting` tells a format by its content; `writers` writes some of them.
 """
 
 from collections.abc import Collection, Mapping

@@ -69,11 +69,6 @@ class Ann:
         return named(self.store, self.method)
 
     @property
-    def is_exact(self) -> bool:
-        """Whether it is exact search in memory, by which every other setting is measured."""
-        return self.store == "memory"
-
-    @property
     def compares_all(self) -> bool:
         """Whether it promises what exact search finds."""
         return self.method == "exact"

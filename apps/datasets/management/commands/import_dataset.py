@@ -16,8 +16,7 @@ class Command(UseCaseCommand):
 
 {SOURCE_HELP}
 A frozen version never changes. Importing equal content again changes nothing; other content under the same name needs
-a new version label, which JSON states as metadata.version and --label gives to any format. Problems are reported;
-`check_ground_truth` reports them without importing.
+a new version label, which JSON states as metadata.version and --label gives to any format. Problems are reported.
 
   benchbench import_dataset questions.json --name support
   benchbench import_dataset scifact/ --name scifact-train --split train

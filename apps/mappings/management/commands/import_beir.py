@@ -71,7 +71,7 @@ interrupted is built to its end.
                 owner=options["owner"],
                 on_progress=progress,
             )
-        for warning in (*done.documents.warnings, *done.queries.warnings):
+        for warning in done.queries.warnings:
             self.warn(warning)
         self.wait_for(done.indexed)
         self.report(_facts(done), _text(done), as_json=options["json"])
