@@ -3,18 +3,19 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from itertools import islice
 from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from apps.collections.fingerprints import fingerprint, live
-from apps.collections.models import Collection, Document, Section
+from apps.collections.models import Collection, Document, Section, fingerprint, live
 from apps.collections.records import DocumentRecord, SectionRecord
 from apps.collections.sources import Source
 from benchbench.errors import BenchbenchError, ConflictError
-from benchbench.names import checked_name
+from benchbench.names import checked_name, under_free_name
+from benchbench.reading.strict_json import canonical
 
 CHUNK = 1000
 CONTENT = ("uri", "content_hash", "file_name", "title", "text", "metadata")
@@ -201,3 +202,34 @@ def _remove_missing(collection: Collection, seen: dict[str, bytes]) -> int:
     missing = [pk for pk, external_id in rows.iterator(chunk_size=10_000) if external_id not in seen]
     now = timezone.now()
     return Document.objects.filter(pk__in=missing).update(removed_at=now, updated_at=now)
+
+
+@transaction.atomic
+def collection_with(records: Iterable[DocumentRecord], *, name: str, owner: Any = None) -> tuple[Collection, bool]:
+    """Return the owner's collection that holds these documents and sections and no others, and whether it was there.
+
+    A new one is called `name`, with a number where that is taken: no collection that is there is changed. Raises what
+    `import_documents` does.
+    """
+    before = transaction.savepoint()
+    mine = Collection.objects.filter(owner=owner)
+    made = under_free_name(name, [mine], lambda free: create_collection(free, owner=owner))
+    import_documents(made, records)
+    equal = mine.filter(fingerprint=made.fingerprint, kind=made.kind).exclude(pk=made.pk).order_by("created_at")
+    sections = _sections_hash(made)
+    for collection in equal:
+        if _sections_hash(collection) == sections:
+            transaction.savepoint_rollback(before)
+            return collection, True
+    transaction.savepoint_commit(before)
+    return made, False
+
+
+def _sections_hash(collection: Collection) -> str:
+    """Return the SHA-256 over the sections of the live documents, which the fingerprint leaves out."""
+    rows = Section.objects.filter(document__collection=collection, document__removed_at__isnull=True)
+    digest = sha256()
+    fields = ("document__external_id", "section_id", "heading", "level", "start", "end")
+    for row in rows.order_by("document__external_id", "ordinal").values_list(*fields).iterator(chunk_size=10_000):
+        digest.update(canonical(row).encode() + b"\n")
+    return digest.hexdigest()

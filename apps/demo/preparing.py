@@ -10,12 +10,12 @@ from django.contrib.auth.models import User
 from apps.benchmarks.defining.creating import create_benchmark
 from apps.benchmarks.defining.options import BenchmarkOptions
 from apps.benchmarks.models import Benchmark
-from apps.collections.corpus import read_corpus
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.models import Collection
+from apps.collections.sources import read_corpus
+from apps.datasets.formats.schema1 import read_schema1
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset
-from apps.datasets.readers.schema1 import read_schema1
 from apps.mappings.creating import create_mapping, mapping_of
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve_now

@@ -11,7 +11,7 @@ from apps.collections.models import Collection, Section
 from apps.datasets.exporting import record_of
 from apps.datasets.models import DatasetVersion
 from apps.datasets.records import JudgmentRecord
-from apps.mappings.references.rules import resolve_reference
+from apps.mappings.references import resolve_reference
 from apps.mappings.resolving import CHUNK, load_catalogue
 from benchbench.errors import ConflictError
 

@@ -9,8 +9,8 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.collections.models import Collection
+from apps.datasets.formats.registry import WRITERS
 from apps.datasets.importing import import_dataset
-from apps.datasets.writers import WRITERS
 from apps.mappings.creating import create_mapping
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve_now

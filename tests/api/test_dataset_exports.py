@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from apps.collections.models import Collection
+from apps.datasets.formats.registry import FORMATS, WRITERS
 from apps.datasets.models import Dataset
-from apps.datasets.readers.formats import FORMATS
-from apps.datasets.writers import WRITERS
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import resolve_now
 from tests.api.callers import Callers

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from apps.collections.corpus import read_corpus
+from apps.collections.sources import read_corpus
 from benchbench.errors import BenchbenchError
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from django.db import connection, transaction
 
-from apps.collections.corpus import read_corpus
 from apps.collections.folders import read_files, scan
 from apps.collections.importing import (
     CollectionImportError,
@@ -20,7 +19,7 @@ from apps.collections.importing import (
 )
 from apps.collections.models import Collection, Document
 from apps.collections.records import DocumentError, DocumentRecord, SectionRecord
-from apps.collections.sources import Source, open_source
+from apps.collections.sources import Source, open_source, read_corpus
 from benchbench.errors import BenchbenchError, ConflictError
 
 APPLE = DocumentRecord("apple", "Apple", "A red fruit.", uri="shop:apple", metadata={"season": "autumn"})

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from apps.datasets.readers import read_dataset
-from apps.datasets.readers.beir import read_beir
+from apps.datasets.formats.beir import read_beir
+from apps.datasets.formats.registry import read_dataset
 from apps.datasets.records import DatasetError, JudgmentRecord, QueryRecord
 from benchbench.errors import BenchbenchError
 

@@ -9,8 +9,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from apps.collections.models import Collection
+from apps.datasets.formats.catalogue import read_catalogue
 from apps.datasets.models import Dataset
-from apps.datasets.readers.catalogue import read_catalogue
 from apps.datasets.records import JudgmentRecord, QueryRecord
 from apps.mappings.models import Mapping
 from benchbench.catalogue import CatalogueError

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from apps.datasets.content import content_hash, ref_hash, stored_hash
+from apps.datasets.formats.beir import read_beir
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset, DatasetVersion, Judgment, Query
-from apps.datasets.readers.beir import read_beir
 from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
+from apps.datasets.versions import content_hash, ref_hash, stored_hash
 from benchbench.errors import BenchbenchError, ConflictError
 
 pytestmark = pytest.mark.django_db

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from apps.collections.corpus import read_corpus
-from apps.datasets.readers import read_dataset
+from apps.collections.sources import read_corpus
+from apps.datasets.formats.registry import read_dataset
 from benchbench.errors import BenchbenchError
 from benchbench.files import beir, sectioned
 from benchbench.files.experiment import read_experiment

@@ -8,14 +8,12 @@ import pytest
 from hypothesis import Phase, given
 from hypothesis import strategies as st
 
-from apps.datasets.content import content_hash
 from apps.datasets.exporting import export_record, record_of
+from apps.datasets.formats.registry import FORMATS, WRITERS, read_dataset
+from apps.datasets.formats.writing import losses
 from apps.datasets.importing import import_dataset
-from apps.datasets.readers import read_dataset
-from apps.datasets.readers.formats import FORMATS
 from apps.datasets.records import DatasetRecord, check
-from apps.datasets.writers import WRITERS
-from apps.datasets.writers.losses import losses
+from apps.datasets.versions import content_hash
 from benchbench.errors import BenchbenchError
 from tests.damages import EXAMPLES, drawn
 from tests.datasets.drawn import records

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from apps.datasets.readers import read_dataset
+from apps.datasets.formats.registry import read_dataset
 from apps.datasets.records import JudgmentRecord, QueryRecord
 from benchbench.files.tables import read_table
 from tests.datasets.test_readers import TABLE, said

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from apps.datasets.exporting import export_record
-from apps.datasets.readers import read_dataset
+from apps.datasets.formats.registry import WRITERS, read_dataset
+from apps.datasets.formats.writing import WriteError
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
-from apps.datasets.writers import WRITERS
-from apps.datasets.writers.base import WriteError
 from benchbench.errors import BenchbenchError
 from tests.datasets.samples import SAMPLES, WHOLE, by_id
 

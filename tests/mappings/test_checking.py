@@ -6,8 +6,8 @@ import pytest
 
 from apps.collections.importing import import_collection
 from apps.collections.sources import open_source
+from apps.datasets.formats.registry import read_dataset
 from apps.datasets.importing import import_dataset
-from apps.datasets.readers import read_dataset
 from apps.mappings.checking import Dangling, check_version
 from tests.datasets.test_readers import DOCUMENT, TRUTH
 from tests.factories import make_collection

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from apps.collections.corpus import read_corpus
 from apps.collections.importing import import_collection
-from apps.collections.sources import Source
+from apps.collections.sources import Source, read_corpus
+from apps.datasets.formats.registry import read_dataset
 from apps.datasets.models import Dataset
-from apps.datasets.readers import read_dataset
 from apps.mappings.creating import create_mapping
 from apps.mappings.exporting import export_dataset
 from apps.mappings.models import Mapping

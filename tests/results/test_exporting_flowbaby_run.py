@@ -13,9 +13,9 @@ from apps.benchmarks.models import Benchmark, QueryResult, Run
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.models import Document
 from apps.collections.records import DocumentRecord
+from apps.datasets.formats.flowbaby import read_flowbaby
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset
-from apps.datasets.readers.flowbaby import read_flowbaby
 from apps.mappings.creating import create_mapping
 from apps.mappings.resolving import resolve
 from apps.operations.working import wait

@@ -29,11 +29,9 @@ from apps.api.serializers.collections import (
     ImportFacts,
     NewCollection,
 )
-from apps.collections.deleting import delete_collection
-from apps.collections.editing import edit_collection
-from apps.collections.fingerprints import live
+from apps.collections.editing import delete_collection, edit_collection
 from apps.collections.importing import create_collection, import_documents
-from apps.collections.models import Collection
+from apps.collections.models import Collection, live
 from apps.collections.records import DocumentRecord, SectionRecord
 from apps.collections.uploading import upload_collection, upload_documents
 from benchbench.access import visible

@@ -23,13 +23,13 @@ from apps.api.serializers.mappings import (
     UnresolvedQuery,
 )
 from apps.collections.models import Collection
-from apps.datasets.finding import find_version
 from apps.datasets.models import Dataset
+from apps.datasets.versions import find_version
 from apps.mappings.checking import check_version
 from apps.mappings.creating import create_mapping
 from apps.mappings.deleting import delete_mapping
 from apps.mappings.models import Mapping
-from apps.mappings.repairing.unresolved import unresolved_of, with_candidates
+from apps.mappings.repairing import unresolved_of, with_candidates
 from apps.mappings.resolving import resolve
 from benchbench.access import visible
 

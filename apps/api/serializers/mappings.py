@@ -5,7 +5,7 @@ from rest_framework import serializers
 from apps.api.fields import Choice, Identifier, Moment, StrictSerializer, Text, VersionNumber
 from apps.api.paging import Page, PageQuery
 from apps.mappings.models import Mapping, Resolution
-from apps.mappings.repairing.unresolved import MOST_CANDIDATES
+from apps.mappings.repairing import MOST_CANDIDATES
 from benchbench.names import MAX_LENGTH
 
 LOST = [outcome.value for outcome in Resolution.Outcome if outcome != Resolution.Outcome.RESOLVED]

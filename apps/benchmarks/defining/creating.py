@@ -12,7 +12,7 @@ from apps.benchmarks.measuring.measures import measures_of
 from apps.benchmarks.models import Benchmark, Run
 from apps.collections.models import Collection
 from apps.datasets.models import DatasetVersion
-from apps.mappings.missing import require_modules
+from apps.mappings.filters import require_modules
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import is_stale
 from apps.retrieval.availability import lack, parts_of_run

@@ -15,12 +15,11 @@ from apps.benchmarks.defining.options import BenchmarkOptions
 from apps.benchmarks.models import Benchmark
 from apps.benchmarks.repeating.experiment_plans import ExperimentError, Planned
 from apps.collections.folders import FolderError
-from apps.collections.reusing import collection_with
+from apps.collections.importing import collection_with
 from apps.collections.sources import documents_in
-from apps.datasets.importing import DatasetImport
-from apps.datasets.readers.sectioned import read_sectioned as read_questions
+from apps.datasets.formats.sectioned import read_sectioned as read_questions
+from apps.datasets.importing import DatasetImport, dataset_with
 from apps.datasets.records import DatasetRecord
-from apps.datasets.reusing import dataset_with
 from apps.mappings.creating import create_mapping, mapping_of
 from apps.mappings.models import Mapping as Laid
 from apps.mappings.resolving import resolve_now

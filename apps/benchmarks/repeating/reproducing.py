@@ -16,9 +16,8 @@ from apps.benchmarks.repeating.manifest_parts import Manifest
 from apps.benchmarks.repeating.manifests import READ_VERSIONS, SCHEMA, ManifestError
 from apps.collections.models import Collection
 from apps.datasets.models import DatasetVersion
-from apps.mappings.fingerprints import truth_hash
 from apps.mappings.models import Mapping
-from apps.mappings.truth import TruthError, truth
+from apps.mappings.truth import TruthError, truth, truth_hash
 from apps.retrieval.describing import content_of, identity_of
 from apps.retrieval.models import Index
 from benchbench.access import usable

@@ -19,8 +19,8 @@ from apps.benchmarks.external.importing import NewBenchmark, import_runs
 from apps.benchmarks.external.uploading import stored_run
 from apps.benchmarks.measuring.measures import besides_the_usual
 from apps.benchmarks.models import Benchmark
-from apps.datasets.finding import find_version
 from apps.datasets.models import Dataset
+from apps.datasets.versions import find_version
 from apps.results.exporters.results_json import run_results
 from benchbench.access import may_change
 

@@ -16,10 +16,10 @@ from apps.api.idempotency import idempotent
 from apps.api.paging import PageQuery, answer_page
 from apps.api.parsers import DatasetParser
 from apps.api.serializers.datasets.datasets import DatasetFacts, DatasetPage, DatasetUpload, UploadedFacts
-from apps.datasets.describing import with_query_count
 from apps.datasets.importing import import_dataset
 from apps.datasets.models import Dataset
 from apps.datasets.uploading import read_upload, upload_turn
+from apps.datasets.versions import with_query_count
 from apps.mappings.deleting import delete_dataset
 from benchbench.access import may_change, visible
 

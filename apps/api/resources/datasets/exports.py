@@ -16,10 +16,9 @@ from apps.api.endpoint import Endpoint
 from apps.api.fields import valid
 from apps.api.openapi import WARNINGS, file_headers, refusals
 from apps.api.serializers.datasets.exports import DatasetFormats, ExportQuery
-from apps.datasets.finding import find_version
+from apps.datasets.formats.registry import FORMATS, JSON, WRITERS
 from apps.datasets.models import Dataset
-from apps.datasets.readers.formats import FORMATS
-from apps.datasets.writers import JSON, WRITERS
+from apps.datasets.versions import find_version
 from apps.mappings.exporting import export_dataset
 from benchbench.access import may_view
 from benchbench.site.downloads import attachment

@@ -23,12 +23,11 @@ from apps.api.serializers.datasets.judgments import (
     JudgmentStated,
 )
 from apps.api.serializers.datasets.queries import StateQuery
-from apps.datasets.content import ref_hash
 from apps.datasets.editing.judgments import JudgmentEdit, edit_judgments, remove_judgment, set_judgment
 from apps.datasets.editing.queries import require_current
-from apps.datasets.finding import find_version
 from apps.datasets.models import Dataset, Judgment, Query
 from apps.datasets.records import JudgmentRecord
+from apps.datasets.versions import find_version, ref_hash
 
 
 class Judgments(Endpoint):

@@ -14,9 +14,9 @@ from apps.api.idempotency import idempotent
 from apps.api.paging import answer_page
 from apps.api.serializers.datasets.queries import NewQuery, QueriesQuery, QueryChange, QueryFacts, QueryPage
 from apps.datasets.editing.queries import add_query, edit_query, remove_query
-from apps.datasets.finding import find_version
 from apps.datasets.models import Dataset, Query
 from apps.datasets.records import QueryRecord
+from apps.datasets.versions import find_version
 
 
 class Queries(Endpoint):

@@ -22,10 +22,10 @@ from apps.api.serializers.datasets.versions import (
     VersionFacts,
     VersionPage,
 )
-from apps.datasets.describing import counted
 from apps.datasets.editing.differences import KINDS
 from apps.datasets.editing.drafts import changes_of, difference_of, discard_draft, freeze, require_draft
 from apps.datasets.models import Dataset, DatasetVersion
+from apps.datasets.versions import counted
 
 
 class Versions(Endpoint):

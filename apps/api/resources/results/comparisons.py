@@ -21,7 +21,7 @@ from apps.api.serializers.results.comparisons import (
 )
 from apps.benchmarks.comparability import RELATED
 from apps.benchmarks.models import Run
-from apps.datasets.finding import find_version
+from apps.datasets.versions import find_version
 from apps.results.comparison.comparing import RunComparison, compare_runs
 from apps.results.comparison.query_differences import every_difference, told_differences
 from apps.results.comparison_report import comparison_facts

@@ -7,7 +7,7 @@ from rest_framework import serializers
 from apps.api import sentences
 from apps.api.fields import Choice, FilePart, Identifier, Moment, StrictSerializer, Text
 from apps.api.paging import Page
-from apps.datasets.readers.formats import FORMATS, SOURCES
+from apps.datasets.formats.registry import FORMATS, SOURCES
 from apps.datasets.records import LABEL_LENGTH
 from benchbench.names import MAX_LENGTH
 

@@ -3,7 +3,7 @@
 from rest_framework import serializers
 
 from apps.api.fields import Choice, Identifier, StrictSerializer, VersionNumber
-from apps.datasets.writers import WRITERS
+from apps.datasets.formats.registry import WRITERS
 
 
 class ExportQuery(StrictSerializer):

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from apps.mappings.beir import BeirImport, Indexed, import_beir
-from apps.mappings.describing import describe, facts_of
+from apps.mappings.resolving import describe, facts_of
 from apps.operations.commands import UseCaseCommand
 from apps.operations.working import OperationFailedError, wait
 from benchbench.decimals import counted

@@ -29,8 +29,8 @@ from apps.benchmarks.repeating.reproducing import (
 from apps.benchmarks.repeating.verifying import verify
 from apps.benchmarks.reporting import preview_text
 from apps.collections.models import Collection
-from apps.datasets.readers import read_dataset
-from apps.mappings.laying import lay
+from apps.datasets.formats.registry import read_dataset
+from apps.mappings.creating import lay
 from apps.mappings.models import Mapping
 from apps.operations.commands import UseCaseCommand
 from apps.operations.models import Operation, Status

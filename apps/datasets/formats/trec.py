@@ -1,13 +1,16 @@
-"""Reading TREC judgments and the topics that they judge."""
+"""TREC judgments and the topics that they judge, read and written."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from apps.datasets.formats.writing import by_document
 from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
 from benchbench.decimals import some_of
 from benchbench.files.sniffing import sniff
-from benchbench.files.topics import Topic, read_topics
-from benchbench.files.trec import as_text, read_qrels
+from benchbench.files.topics import Topic, read_topics, write_topics
+from benchbench.files.trec import as_text, read_qrels, write_qrels
+from benchbench.local_files.placing import Files
 
 
 def read_trec(path: Path, *, topics: Path | None = None) -> DatasetRecord:
@@ -66,3 +69,28 @@ def left_out(keys: Iterable[str]) -> list[str]:
     """Return the sentence that some topics are not judged, or none where there are none."""
     keys = list(keys)
     return [f"Topics without a judgment, left out: {some_of(keys)}."] if keys else []
+
+
+LABEL = "TREC"
+BREAK = re.compile(r"\s*[\r\n]+\s*")
+
+
+def fit(record: DatasetRecord) -> DatasetRecord:
+    """Judged queries, their texts on one line; a judgment is by document_id, its grade any integer."""
+    queries = [_fit(query) for query in record.queries if query.judgments]
+    return DatasetRecord(record.name, queries, source_format="trec")
+
+
+def files(record: DatasetRecord) -> Files:
+    return {
+        "topics.tsv": write_topics(Topic(query.key, query.text) for query in record.queries),
+        "qrels.txt": write_qrels(
+            (query.key, judgment.doc_ref["document_id"], judgment.grade)
+            for query in record.queries
+            for judgment in query.judgments
+        ),
+    }
+
+
+def _fit(query: QueryRecord) -> QueryRecord:
+    return QueryRecord(query.key, BREAK.sub(" ", query.text).strip(), by_document(query, label=LABEL))

@@ -5,9 +5,9 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
-from apps.datasets.readers.schema1 import GRADES, OWN_FIELDS, SCHEMA_VERSION, configured_limits, is_own
+from apps.datasets.formats.schema1 import GRADES, OWN_FIELDS, SCHEMA_VERSION, configured_limits, is_own
+from apps.datasets.formats.writing import WriteError, graded, kept
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord, doc_ref_fault
-from apps.datasets.writers.base import WriteError, graded, kept
 from benchbench.files.json_writing import array, text
 from benchbench.local_files.placing import Files
 

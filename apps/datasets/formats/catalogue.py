@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from apps.datasets.readers.trec import left_out
+from apps.datasets.formats.trec import left_out
 from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
 from benchbench.catalogue import load, read, require
 from benchbench.reading.strict_json import fault

@@ -6,10 +6,17 @@ about it is not saved by a file name that happens to match. A key whose value is
 does not, it is a mistake that is shown.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from typing import NamedTuple
 from uuid import UUID
 
+from django.db import transaction
+
+from apps.collections.models import Collection
+from apps.collections.stubs import LONGEST_ID, add_known
+from apps.datasets.models import DatasetVersion
 from apps.mappings.models import Resolution
 
 Outcome = Resolution.Outcome
@@ -118,3 +125,41 @@ def _spelling(field: str, value: str) -> str:
 
 def _shown(value: str) -> str:
     return repr(value if len(value) <= SHOWN_CHARACTERS else value[: SHOWN_CHARACTERS - 1] + "…")
+
+
+CHUNK = 5000  # judgments read at a time
+
+
+def judged_ids(version: DatasetVersion) -> set[str]:
+    """Return the ids under which a run can name the documents that the judgments of a version mean."""
+    doc_refs = version.judgments.order_by().values_list("doc_ref", flat=True).iterator(chunk_size=CHUNK)
+    return {value for _, value in filter(None, map(_decisive, doc_refs))}
+
+
+@transaction.atomic
+def add_judged(stub: Collection, doc_refs: Iterable[object]) -> None:
+    """Give `stub` the document that each reference means: the value by which it resolves is the document's id.
+
+    So `{"uri": "file:///a.md"}` is the document `file:///a.md`, with that uri. A reference that is nonsense, or whose
+    value is no id (over 500 characters), has none, and resolves to none. The fingerprint is of these documents alone:
+    what runs bring besides changes nothing of what judgments mean.
+    """
+    known: dict[str, dict[str, str]] = {}
+    for doc_ref in doc_refs:
+        if decisive := _decisive(doc_ref):
+            field, value = decisive
+            document = known.setdefault(value, {})
+            if field != "external_id":
+                document[field] = value
+    add_known(stub, known)
+    stub.fingerprint = sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
+    stub.save(update_fields=["fingerprint", "updated_at"])
+
+
+def _decisive(doc_ref: object) -> tuple[str, str] | None:
+    """Return the field and the value by which a reference resolves; None where that can be no id."""
+    try:
+        field, value = read_reference(doc_ref).lookups[0]
+    except InvalidReferenceError:
+        return None
+    return (field, value) if len(value) <= LONGEST_ID else None

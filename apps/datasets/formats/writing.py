@@ -1,11 +1,21 @@
-"""The base of writers, and the facts of queries and judgments that all of them write alike."""
+"""The base of writers, what all of them write alike, and what an export lacks of its dataset."""
 
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, fields
 from typing import Any
 
-from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
+from apps.datasets.records import (
+    JUDGMENT_FIELDS,
+    QUERY_FIELDS,
+    DatasetError,
+    DatasetRecord,
+    JudgmentRecord,
+    QueryRecord,
+)
+from benchbench.decimals import some_of
 from benchbench.local_files.placing import Files
+from benchbench.reading.strict_json import canonical
 
 
 class WriteError(DatasetError):
@@ -80,3 +90,58 @@ def graded(query: QueryRecord, judgment: JudgmentRecord, grades: Collection[int]
 def shown(judgment: JudgmentRecord) -> str:
     """Name a judgment's document in a sentence."""
     return ", ".join(f"{key} {str(value)[:60]!a}" for key, value in judgment.doc_ref.items())
+
+
+ABOUT = ("description", "label", "metadata", "slice_definitions")
+BLANK: tuple[Any, ...] = ("", None, [], {}, ())
+DEFAULTS = {field.name: field.default for field in fields(JudgmentRecord)}
+Count = Counter[tuple[str, str]]  # of fields, by whose they are
+
+
+def losses(record: DatasetRecord, held: DatasetRecord, *, label: str) -> tuple[str, ...]:
+    """Return what `held`, the part of `record` that a format holds, lacks of it or has otherwise."""
+    left_out: Count = Counter()
+    changed: Count = Counter()
+    for name in ABOUT:
+        _compare(("", name), getattr(record, name), getattr(held, name), left_out, changed)
+    by_key = {query.key: query for query in held.queries}
+    missing = [query.key for query in record.queries if query.key not in by_key]
+    for query in record.queries:
+        if query.key in by_key:
+            _compare_queries(query, by_key[query.key], left_out, changed)
+    return tuple(_sentences(label, missing, left_out, changed))
+
+
+def _compare_queries(query: QueryRecord, held: QueryRecord, left_out: Count, changed: Count) -> None:
+    for name in QUERY_FIELDS:
+        _compare(("quer", name), getattr(query, name), getattr(held, name), left_out, changed)
+    for judgment, held_judgment in zip(query.judgments, held.judgments, strict=True):
+        for name in JUDGMENT_FIELDS:
+            _compare(("judgment", name), getattr(judgment, name), getattr(held_judgment, name), left_out, changed)
+
+
+def _compare(place: tuple[str, str], value: Any, held: Any, left_out: Count, changed: Count) -> None:
+    if value == held or canonical(value) == canonical(held):
+        return
+    is_gone = held in BLANK or (place[0] == "judgment" and held == DEFAULTS.get(place[1]))
+    (left_out if is_gone else changed)[place] += 1
+
+
+def _sentences(label: str, missing: list[str], left_out: Count, changed: Count) -> Iterator[str]:
+    if missing:
+        yield f"{label} has no place for queries without a judgment: {some_of(missing)}."
+    if left_out:
+        yield f"{label} has no place for {_list(left_out)}."
+    if changed:
+        yield f"{label} states otherwise, or in part, {_list(changed)}."
+
+
+def _list(count: Count) -> str:
+    return "; ".join(_field(*place, number) for place, number in count.items())
+
+
+def _field(whose: str, name: str, number: int) -> str:
+    if not whose:
+        return f"the {name} of the dataset"
+    ending = {"quer": ("y", "ies")}.get(whose, ("", "s"))[number != 1]
+    return f"{name} of {number:,} {whose}{ending}"
