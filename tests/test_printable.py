@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchbench.printable import on_one_line, printable
+from benchbench.busy import on_one_line, printable
 
 
 @pytest.mark.parametrize("obeyed", ["\x1b[2J", "\r", "\x07", "\x9b31m", "\u202e", "\0"])

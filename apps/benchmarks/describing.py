@@ -9,7 +9,7 @@ from apps.benchmarks.measuring.losses import ann_of
 from apps.benchmarks.models import Benchmark, Run
 from benchbench.ir.measures import Measure
 from benchbench.ir.planning.configuration import Configuration
-from benchbench.reading.records import attributes
+from benchbench.reading.strict_json import attributes
 
 GROUPED = ("ndcg", "precision", "recall")
 

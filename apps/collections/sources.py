@@ -10,11 +10,10 @@ from apps.collections.models import Collection
 from apps.collections.records import DocumentRecord, SectionRecord
 from benchbench.catalogue import load, read, require
 from benchbench.errors import BenchbenchError
-from benchbench.files.json_writing import text
 from benchbench.files.sectioned import find_documents, read_document, text_and_spans
 from benchbench.files.sniffing import sniff
 from benchbench.reading.objects import Identifier, Stated, read_as
-from benchbench.reading.strict_json import read_objects
+from benchbench.reading.strict_json import json_text, read_objects
 
 
 def find_sectioned(directory: Path) -> list[Path]:
@@ -209,4 +208,4 @@ def write_corpus(collection: Collection) -> Iterator[str]:
     for external_id, *values in documents.iterator(chunk_size=1000):
         fields = dict(zip(names[1:], values, strict=True))
         own = {name: value for name, value in fields.items() if value or name == "text"}
-        yield text({"_id": external_id} | own) + "\n"
+        yield json_text({"_id": external_id} | own) + "\n"

@@ -5,7 +5,7 @@ from typing import Any
 from apps.judging.errors import RoundError
 from apps.judging.leading import find_judges
 from apps.judging.models import Round, RoundItem
-from benchbench.finding import find_named
+from benchbench.names import find_named
 
 
 def find_round(named: str) -> Round:

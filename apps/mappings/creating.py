@@ -12,7 +12,7 @@ from apps.datasets.records import DatasetRecord
 from apps.mappings.models import Mapping
 from apps.mappings.resolving import add_judged_documents, is_stale, resolve_now
 from benchbench.access import usable
-from benchbench.database.references import referring
+from benchbench.deleting import referring
 from benchbench.errors import ConflictError
 from benchbench.names import MAX_LENGTH, checked_name, under_free_name
 

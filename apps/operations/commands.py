@@ -20,9 +20,8 @@ from django.db import Error, InterfaceError, OperationalError
 from redis.exceptions import RedisError
 
 from apps.operations.workers.limits import was_ended
-from benchbench.busy import busy
+from benchbench.busy import busy, on_one_line, printable
 from benchbench.errors import BenchbenchError
-from benchbench.printable import on_one_line, printable
 
 FILE_SECONDS = 10
 

@@ -10,7 +10,7 @@ from apps.operations.models import Operation
 from apps.retrieval.fingerprints import fingerprint
 from apps.retrieval.models import ChunkSet, Index
 from apps.retrieval.strategies import TREES, get_strategy
-from benchbench.reading.records import attributes
+from benchbench.reading.strict_json import attributes
 
 UNKNOWN = "unknown"
 # What an index had until the store became a choice of the run. Hashes keep it, so that manifests find what they name.

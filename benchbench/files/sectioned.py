@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from benchbench.files.errors import FileFormatError
+from benchbench.errors import FileFormatError
 from benchbench.reading.objects import (
     Checked,
     Filled,

@@ -6,7 +6,7 @@ from dataclasses import asdict, astuple, dataclass, field, fields
 from statistics import fmean
 from typing import Any
 
-from benchbench.files.cells import csv_line
+from benchbench.files.tables import csv_line
 from benchbench.ir.sections import NOT_FOUND, consistency, order_statistic, reciprocal
 
 CUTOFFS = (1, 3, 5, 10)  # of the summary, whichever were run

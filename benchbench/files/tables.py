@@ -4,14 +4,37 @@ Exports put an apostrophe before a cell of CSV that a spreadsheet would run as a
 """
 
 import csv
+import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from benchbench.files.cells import STARTS_A_FORMULA
-from benchbench.files.errors import FileFormatError
+from benchbench.errors import FileFormatError
 from benchbench.reading.strict_json import decode_part, raw_lines, read_objects
+
+FORMULA_SIGNS = "=+-@＝＋－＠"  # full-width ones too: some spreadsheets read them as the others
+STARTS_A_FORMULA = (*FORMULA_SIGNS, "\t", "\r", "\n")
+
+
+def cell(value: Any) -> Any:
+    """Return a value as a cell: numbers as they are, nothing for None, and text that no spreadsheet runs as a formula.
+
+    Such text gets an apostrophe before it, which spreadsheets read as "what follows is text".
+    """
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        return value if isinstance(value, int | float) and not isinstance(value, bool) else cell(str(value))
+    return f"'{value}" if value.startswith(STARTS_A_FORMULA) else value
+
+
+def csv_line(values: Iterable[Any]) -> str:
+    """Return one line of CSV, with its end."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\r\n").writerow([cell(value) for value in values])
+    return line.getvalue()
+
 
 DELIMITERS = ",;\t"
 Row = tuple[str, dict[str, Any]]

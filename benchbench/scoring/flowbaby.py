@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from benchbench.errors import BenchbenchError
-from benchbench.files.flowbaby.reading import Dataset
-from benchbench.files.flowbaby.results import Provenance, QueryFigures, markdown, results, summary, written
+from benchbench.files.flowbaby import Dataset
+from benchbench.files.flowbaby_results import Provenance, QueryFigures, markdown, results, summary, written
 from benchbench.ir.profiles import Profile
 from benchbench.scoring.measuring import Scores
 from benchbench.timestamps import timestamp

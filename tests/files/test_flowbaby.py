@@ -3,7 +3,7 @@ import json
 import pytest
 
 from benchbench.errors import BenchbenchError
-from benchbench.files.flowbaby.reading import rankings, read_dataset, read_qrels, read_run
+from benchbench.files.flowbaby import rankings, read_dataset, read_qrels, read_run
 from tests.files.samples import METADATA, QRELS, RUN, TOPICS
 
 

@@ -2,8 +2,7 @@
 
 from datetime import UTC, datetime
 
-from benchbench.files.spec002 import Answer, baseline
-from benchbench.files.spec002_console import closing, opening, query_lines
+from benchbench.files.spec002 import Answer, baseline, closing, opening, query_lines
 
 ANSWERS = [
     Answer(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchbench.errors import BenchbenchError
-from benchbench.files.flowbaby.summaries import IncomparableSummariesError, compare_summaries, read_summary
+from benchbench.files.flowbaby_results import IncomparableSummariesError, compare_summaries, read_summary
 
 SUMMARY: dict[str, Any] = {
     "run_id": "one",

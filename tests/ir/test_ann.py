@@ -3,7 +3,7 @@ import pytest
 
 from benchbench.ir.planning.ann import Ann, AnnError, recall
 from benchbench.ir.records import ScoredList
-from benchbench.reading.calls import split_calls
+from benchbench.reading.kinds import split_calls
 
 
 class TestText:

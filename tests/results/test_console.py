@@ -19,7 +19,7 @@ from apps.mappings.models import Mapping
 from apps.operations.working import wait
 from apps.results.console import Console, write_baselines
 from apps.retrieval.indexing import build_index, create_index
-from benchbench.files.spec002_console import BLOCKS
+from benchbench.files.spec002 import BLOCKS
 from tests.kept import made_once
 from tests.rankings import change_rankings
 

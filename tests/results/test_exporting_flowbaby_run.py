@@ -22,8 +22,8 @@ from apps.operations.working import wait
 from apps.results.exporting import export_to
 from apps.results.triage.queries import evaluation_of
 from apps.retrieval.indexing import build_index, create_index
-from benchbench.files.flowbaby.reading import read_run
-from benchbench.files.flowbaby.summaries import compare_summaries, read_summary
+from benchbench.files.flowbaby import read_run
+from benchbench.files.flowbaby_results import compare_summaries, read_summary
 from benchbench.ir.canonical import CanonicalizationError
 from benchbench.ir.gate import Outcome
 from benchbench.scoring.command import main

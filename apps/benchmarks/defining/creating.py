@@ -17,7 +17,7 @@ from apps.mappings.models import Mapping
 from apps.mappings.resolving import is_stale
 from apps.retrieval.availability import lack, parts_of_run
 from apps.retrieval.models import Index
-from benchbench.database.references import referring
+from benchbench.deleting import referring
 from benchbench.errors import ConflictError
 from benchbench.ir.planning.configuration import Configuration
 from benchbench.ir.planning.matrix import Matrix

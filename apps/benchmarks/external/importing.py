@@ -24,9 +24,9 @@ from apps.collections.stubs import add_ids
 from apps.datasets.models import Dataset, DatasetVersion
 from apps.mappings.creating import external_mapping
 from apps.operations.models import Status
-from benchbench.database.references import referring
+from benchbench.deleting import referring
 from benchbench.errors import ConflictError
-from benchbench.files.flowbaby.reading import OrderBy
+from benchbench.files.flowbaby import OrderBy
 from benchbench.files.runs import RunFile
 from benchbench.timestamps import timestamp
 

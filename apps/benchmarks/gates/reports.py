@@ -7,7 +7,7 @@ from apps.benchmarks.gates.gating import GateResult, RunVerdict
 from benchbench.ir.gate import Check, Outcome
 from benchbench.ir.profiles import Mean
 from benchbench.markdown import code, text
-from benchbench.reading.records import attributes
+from benchbench.reading.strict_json import attributes
 
 HEADLINES = {Outcome.PASSED: "Gate passed", Outcome.FAILED: "Gate failed", Outcome.UNDECIDED: "Gate not decided"}
 

@@ -28,7 +28,7 @@ from apps.retrieval.availability import lack, parts_of
 from apps.retrieval.grids.making import declare_indexes
 from apps.retrieval.indexing import building_of
 from apps.retrieval.models import Index
-from benchbench.files.combinations import kept_documents
+from benchbench.files.experiment import kept_documents
 from benchbench.ir.planning.ann_methods import arm_of
 
 OnProgress = Callable[[dict[str, Any]], None]

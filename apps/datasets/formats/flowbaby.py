@@ -5,8 +5,8 @@ from typing import Any
 
 from apps.datasets.formats.writing import by_document, kept
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord
-from benchbench.files.flowbaby import reading as flowbaby
-from benchbench.files.flowbaby.writing import write_dataset
+from benchbench.files import flowbaby
+from benchbench.files.flowbaby import write_dataset
 from benchbench.ir import canonical
 from benchbench.local_files.placing import Files
 

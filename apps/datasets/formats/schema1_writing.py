@@ -8,8 +8,8 @@ from typing import Any
 from apps.datasets.formats.schema1 import GRADES, OWN_FIELDS, SCHEMA_VERSION, configured_limits, is_own
 from apps.datasets.formats.writing import WriteError, graded, kept
 from apps.datasets.records import DatasetRecord, JudgmentRecord, QueryRecord, doc_ref_fault
-from benchbench.files.json_writing import array, text
 from benchbench.local_files.placing import Files
+from benchbench.reading.strict_json import json_array, json_text
 
 LABEL = "BenchBench JSON"
 ABOUT = ("name", "description", "version", "slice_definitions")
@@ -56,8 +56,8 @@ def _pieces(record: DatasetRecord) -> Iterator[str]:
         "slice_definitions": record.slice_definitions,
     }
     metadata = {key: value for key, value in about.items() if value} | record.metadata
-    yield f'{{"schema_version": {text(SCHEMA_VERSION)},\n"metadata": {text(metadata)},\n"queries": '
-    yield from array(map(_item, record.queries))
+    yield f'{{"schema_version": {json_text(SCHEMA_VERSION)},\n"metadata": {json_text(metadata)},\n"queries": '
+    yield from json_array(map(_item, record.queries))
     yield "}\n"
 
 

@@ -8,8 +8,7 @@ from apps.datasets.formats.writing import by_document
 from apps.datasets.records import DatasetError, DatasetRecord, JudgmentRecord, QueryRecord
 from benchbench.decimals import some_of
 from benchbench.files.sniffing import sniff
-from benchbench.files.topics import Topic, read_topics, write_topics
-from benchbench.files.trec import as_text, read_qrels, write_qrels
+from benchbench.files.trec import Topic, as_text, read_qrels, read_topics, write_qrels, write_topics
 from benchbench.local_files.placing import Files
 
 

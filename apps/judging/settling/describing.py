@@ -5,7 +5,7 @@ from typing import Any
 from apps.judging.settling.agreeing import Agreement, PairAgreement
 from apps.judging.settling.summing import Summary
 from benchbench.ir.judging.state import State
-from benchbench.reading.records import attributes
+from benchbench.reading.strict_json import attributes
 
 
 def state_facts(summary: Summary) -> dict[str, Any]:

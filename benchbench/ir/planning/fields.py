@@ -8,7 +8,7 @@ from benchbench.ir.planning import axes
 from benchbench.ir.planning.ann_methods import OF_STORES
 from benchbench.ir.planning.axes import METHODS, RERANKING, REWRITING, SEARCH, axis
 from benchbench.ir.planning.query_text import AS_ASKED, query_text
-from benchbench.reading.calls import split_calls
+from benchbench.reading.kinds import split_calls
 
 SEARCH_MODES = ("dense", "sparse", "hybrid")
 LEXICAL = ("bm25", "fts")

@@ -7,7 +7,7 @@ from django.core.management.base import CommandParser
 from apps.judging.closing import close_round
 from apps.judging.finding import find_round
 from apps.operations.commands import UseCaseCommand
-from benchbench.reading.records import attributes
+from benchbench.reading.strict_json import attributes
 
 
 class Command(UseCaseCommand):

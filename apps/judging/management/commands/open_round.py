@@ -12,7 +12,7 @@ from apps.judging.leading import find_judges
 from apps.judging.models import Round
 from apps.judging.opening import RoundOptions, open_round
 from apps.operations.commands import UseCaseCommand
-from benchbench.finding import find_named
+from benchbench.names import find_named
 from benchbench.reading.strict_json import read_text, read_value
 
 USUAL = RoundOptions(name="")

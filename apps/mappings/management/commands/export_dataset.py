@@ -12,7 +12,7 @@ from apps.mappings.exporting import export_dataset
 from apps.mappings.models import Mapping
 from apps.operations.commands import UseCaseCommand
 from benchbench.decimals import counted
-from benchbench.finding import find_named
+from benchbench.names import find_named
 
 
 def formats() -> str:

@@ -12,7 +12,7 @@ from apps.mappings.resolving import describe, facts_of
 from apps.operations.commands import UseCaseCommand
 from apps.operations.working import OperationFailedError, wait
 from benchbench.decimals import counted
-from benchbench.reading.records import attributes
+from benchbench.reading.strict_json import attributes
 
 
 class Command(UseCaseCommand):

@@ -8,7 +8,7 @@ from apps.mappings.models import Mapping
 from apps.mappings.resolving import describe, facts_of, resolve
 from apps.operations.commands import UseCaseCommand
 from apps.operations.working import wait
-from benchbench.finding import find_named
+from benchbench.names import find_named
 
 
 class Command(UseCaseCommand):

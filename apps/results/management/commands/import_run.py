@@ -15,7 +15,7 @@ from apps.datasets.versions import find_version
 from apps.operations.commands import UseCaseCommand
 from apps.results.board_text import facts_of, text_of
 from benchbench.files.runs import FORMATS
-from benchbench.finding import find_named
+from benchbench.names import find_named
 
 
 class Command(UseCaseCommand):

@@ -41,9 +41,9 @@ from apps.results.exporting import export_to
 from apps.results.run_arguments import add_execution, add_report_of_spec002, add_what_is_run
 from benchbench.errors import BenchbenchError
 from benchbench.files.spec002 import LIMIT
-from benchbench.finding import find_named
 from benchbench.ir.planning.configuration import DEFAULTS
 from benchbench.local_files.placing import make_folder
+from benchbench.names import find_named
 from benchbench.reading.strict_json import read_value
 
 DEFAULT_TOP_K = DEFAULTS["top_k"]

@@ -1,6 +1,8 @@
-"""Settings of REST framework and of the OpenAPI schema. Choices of a site are in the settings."""
+"""Settings that no site changes: of REST framework, of the OpenAPI schema, of what browsers may load."""
 
 from typing import Any
+
+from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 
 REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
@@ -52,3 +54,27 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SWAGGER_UI_SETTINGS": {"deepLinking": True, "persistAuthorization": False, "validatorUrl": None},
 }
+
+
+CONTENT_SECURITY_POLICY: dict[str, Any] = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        # Alpine, in which the shell of the admin is written, makes functions of the texts of attributes.
+        "script-src": [SELF, UNSAFE_EVAL],
+        # The shell states its colours in the page, and Plotly places by attributes.
+        "style-src": [SELF, UNSAFE_INLINE],
+        "img-src": [SELF, "data:"],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        "manifest-src": [SELF],
+        "base-uri": [NONE],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+    }
+}
+# Of django-rq's pages, which superusers alone see: scripts stand in them.
+QUEUES: dict[str, Any] = {"script-src": [UNSAFE_INLINE]}
+FILE_UPLOAD_HANDLERS = [
+    "django.core.files.uploadhandler.MemoryFileUploadHandler",
+    "benchbench.site.downloads.NamelessFileUploadHandler",
+]

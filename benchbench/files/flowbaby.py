@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from benchbench.files.errors import FileFormatError
+from benchbench.errors import FileFormatError
 from benchbench.ir import canonical
 from benchbench.ir.canonical import Run, RunEntry
 from benchbench.ir.scored import ScoredDocuments
@@ -24,7 +24,7 @@ from benchbench.reading.objects import (
     refuse,
     without_nulls,
 )
-from benchbench.reading.strict_json import read_value
+from benchbench.reading.strict_json import json_array, json_text, read_value
 
 SPLITS = ("train", "validation", "test")
 GRADES = range(3)
@@ -236,3 +236,29 @@ def _value(directory: Path, name: str) -> Any:
     if path is None:
         raise FileFormatError(f"{directory} holds no {name}: is it a Flowbaby dataset?")
     return read_value(path)
+
+
+def write_dataset(dataset: Dataset) -> dict[str, Iterator[str]]:
+    """Return the files of a valid dataset by name, in pieces."""
+    about = {name: value for name, value in asdict(dataset.metadata).items() if value}
+    return {
+        "metadata.json": iter([json_text(about, indent=2), "\n"]),
+        "topics.json": _list(map(_topic, dataset.topics)),
+        "qrels.json": _list(
+            {"query_id": query, "canonical_item_id": item, "relevance": grade}
+            for query, grades in dataset.qrels.items()
+            for item, grade in grades.items()
+        ),
+    }
+
+
+def _topic(topic: Topic) -> dict[str, Any]:
+    fields: dict[str, Any] = {"query_id": topic.key, "query_text": topic.text, "slice_ids": topic.slices}
+    if topic.expected_positive_count is not None:
+        fields["expected_positive_count"] = topic.expected_positive_count
+    return fields | {name: value for name in ("notes", "split") if (value := getattr(topic, name))}
+
+
+def _list(items: Any) -> Iterator[str]:
+    yield from json_array(items)
+    yield "\n"
