@@ -126,7 +126,7 @@ def main() -> None:
         measured(create_benchmark(mapping, BenchmarkOptions(name="ADI", matrix=matrix)), ["nDCG@10", "R@10", "RR"])
     if asked.only != "adi":
         collection = preparing.prepare_collection(None)
-        mapping = preparing.prepare_mapping(preparing.prepare_dataset(None), collection, None)
+        mapping = preparing.prepare_mapping(collection, None)
         wait(build_index(create_index(collection, name="MiniLM", encoder=MODEL)))
         matrix = {
             "search_modes": ["dense"],

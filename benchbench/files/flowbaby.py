@@ -1,6 +1,5 @@
 """Reading Flowbaby datasets (a directory of metadata.json, topics.json and qrels.json) and Flowbaby runs."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -149,12 +148,9 @@ def read_run(path: Path) -> Run:
 
 def written_run(run_id: str, entries: Iterable[RunEntry]) -> Iterator[str]:
     """Yield the text of a run.json, a line an entry."""
-    yield f'{{"run_id": {json.dumps(run_id, ensure_ascii=False)}, "entries": ['
-    separator = "\n"
-    for entry in entries:
-        yield separator + json.dumps(asdict(entry), ensure_ascii=False, allow_nan=False)
-        separator = ",\n"
-    yield "\n]}\n"
+    yield f'{{"run_id": {json_text(run_id)}, "entries": '
+    yield from json_array(map(asdict, entries))
+    yield "}\n"
 
 
 def rankings(run: Run, *, order_by: OrderBy = "agree") -> dict[str, list[str]]:

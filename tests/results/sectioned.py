@@ -12,7 +12,7 @@ from apps.benchmarks.launching import launch
 from apps.benchmarks.models import Benchmark, QueryResult, Run, StageList
 from apps.collections.importing import create_collection, import_documents
 from apps.collections.sources import find_sectioned, read_sectioned
-from apps.datasets.formats.registry import sectioned
+from apps.datasets.formats import sectioned
 from apps.datasets.importing import import_dataset
 from apps.mappings.creating import create_mapping
 from apps.mappings.resolving import resolve

@@ -61,10 +61,9 @@ search in eight configurations, with and without reranking, prints the leaderboa
         began = time.monotonic()
         owner = None
         collection = preparing.prepare_collection(owner)
-        dataset = preparing.prepare_dataset(owner)
-        mapping = preparing.prepare_mapping(dataset, collection, owner)
+        mapping = preparing.prepare_mapping(collection, owner)
         self.say(
-            f"{collection.document_count:,} documents, {dataset.queries.count()} questions, "
+            f"{collection.document_count:,} documents, {mapping.dataset.queries.count()} questions, "
             f"{mapping.mapped_count:,} of {mapping.total_count:,} judgments resolved."
         )
         index = preparing.prepare_index(collection, owner)
