@@ -13,7 +13,7 @@ from benchbench.files.flowbaby_results import read_summary
 from benchbench.files.runs import read_run_file
 from tests.damages import Damage, damaged_bytes, damaged_value, fuzz
 from tests.files.samples import METADATA, QRELS, RUN, TOPICS, write_dataset, write_file
-from tests.files.test_summaries import SUMMARY
+from tests.files.test_flowbaby import SUMMARY
 from tests.files.test_trec import CLASSIC, XML
 
 TREC_QRELS = b"q1 0 d1 1\nq1 0 d2 -1\nq2\t0\td1\t4\r\n\nq3 0 d9 0\n"
